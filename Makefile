@@ -1,0 +1,46 @@
+# Two commands on a fresh machine with Python 3.11+ and Java 17 or 21:  make demo  and  make test
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+DEMO ?= demo
+
+.PHONY: demo test check lint bench lock clean
+
+demo: $(VENV)/ready
+	@test -f $(DEMO)/data/SYNTHETIC.md || $(BIN)/privrisk synthesize $(DEMO)/data --rows 20000
+	DEMO=$(DEMO) $(BIN)/privrisk release conf/demo.yaml --explain
+	@echo
+	@echo "The data are SYNTHETIC. Look at:"
+	@echo "  $(DEMO)/vault/report.html      the officer's report: risk before and after, what was done, checks"
+	@echo "  $(DEMO)/release/manifest.json  what a consumer gets: guarantee, columns, files"
+	@echo "  conf/demo.yaml                 the policy; copy it, or run it with --set decision.utility_at_least=9"
+
+# Everything CI runs: lint, types, all tests.
+test: lint
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+check: test
+
+bench: $(VENV)/ready
+	timeout 3600 $(BIN)/python -m benchmarks case-study
+
+# The environment, from the lock; made again when the lock changes.
+$(VENV)/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=…"; exit 1; }
+	@java -version >/dev/null 2>&1 || { echo "Java 17 or 21 is needed on the PATH (Spark runs on it)."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	$(BIN)/uv pip install -q --python $(BIN)/python -r requirements.lock
+	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps -e .
+	@touch $@
+
+lock: $(VENV)/ready
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --extra connect --group dev --no-emit-index-url --no-annotate --constraint constraints.txt pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) demo out vault build dist

@@ -1,0 +1,72 @@
+"""Run a benchmark: ``python -m benchmarks NAME [--rows N] [--json FILE] [--cache DIR]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks import case_study
+from privrisk_spark.errors import listing, nearest
+
+BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {"case-study": case_study.run}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one benchmark, print its table and write its JSON; return the exit code (2 for a wrong command)."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Ratios to the floor, in one run."
+    )
+    parser.add_argument("name", metavar="NAME", help="one of: " + listing(list(BENCHMARKS)))
+    parser.add_argument("--rows", type=int, help="rows of the table; the register grows in proportion")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
+    parser.add_argument("--cache", type=Path, metavar="DIR", help="where generated data is kept")
+    given = parser.parse_args(arguments)
+    if given.name not in BENCHMARKS:
+        names = list(BENCHMARKS)
+        parser.error(
+            f"no benchmark is named '{given.name}'{nearest(given.name, names)}; there are: {listing(names)}"
+        )
+    if given.rows is not None and given.rows < 1:
+        parser.error(f"--rows must be at least 1, got {given.rows}")
+    try:
+        results = BENCHMARKS[given.name](rows=given.rows, cache=given.cache)
+    except case_study.BenchmarkError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(_table(results))
+    if given.json is not None:
+        given.json.parent.mkdir(parents=True, exist_ok=True)
+        given.json.write_text(
+            json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8"
+        )
+    return 0
+
+
+def _table(results: Sequence[case_study.Result]) -> str:
+    """Return the results as aligned text."""
+    head = ("name", "seconds", "floor s", "ratio", "peak MB", "rows", "dictionary")
+    lines = [
+        (
+            result.name,
+            f"{result.seconds:.2f}",
+            f"{result.floor_seconds:.2f}",
+            f"{result.ratio:.2f}",
+            f"{result.peak_mb:.0f}",
+            f"{result.parameters['rows']:,}",
+            f"{result.parameters['dictionary_rows']:,}",
+        )
+        for result in results
+    ]
+    widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) if at == 0 else cell.rjust(width) for at, (cell, width) in enumerate(row))
+        for row in (list(zip(line, widths, strict=True)) for line in (head, *lines))
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

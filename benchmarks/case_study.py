@@ -1,0 +1,253 @@
+"""The published case study: 5,667,004 records against a register of 9,857,623 people, 300 lattice nodes.
+
+The data is SYNTHETIC (``privrisk_spark.synthetic``), generated once and cached. The floor and the product
+run as child processes on the same files, each timed from its start to its end, and a ratio is reported only
+if both decided the same for every record of a sample.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.floor import ATTRIBUTES
+from benchmarks.measure import Measured, measure
+from privrisk_spark import synthetic
+
+ROWS = 5_667_004
+DICTIONARY_ROWS = 9_857_623
+LATTICE_NODES = 300
+UTILITY_AT_LEAST = 8
+SEED = 2026
+POLICY = Path(__file__).with_name("case-study.yaml")
+
+_FLOOR_RUNS = 3
+_SAMPLE = 100_000  # records compared, about
+_RISK_TOLERANCE = 1e-9  # relative; the order in which Φ is summed differs
+
+
+class BenchmarkError(RuntimeError):
+    """The benchmark cannot report: a program failed, or the two programs do not agree."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the benchmark table.
+
+    Attributes
+    ----------
+    name : str
+    seconds : float
+        Wall time of the product, from starting the process to its end.
+    floor_seconds : float
+        Median wall time of the floor, likewise.
+    ratio : float
+        ``seconds / floor_seconds``.
+    peak_mb : float
+        Peak resident memory of the product's process tree, MiB.
+    parameters : dict
+        Sizes and circumstances.
+    """
+
+    name: str
+    seconds: float
+    floor_seconds: float
+    ratio: float
+    peak_mb: float
+    parameters: dict[str, Any]
+
+
+def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
+    """Run the case study.
+
+    Parameters
+    ----------
+    rows : int, optional
+        Rows of the table; the register grows in proportion. The published sizes if not given.
+    cache : Path, optional
+        Where generated data is kept; ``$XDG_CACHE_HOME/privrisk_spark`` if not given.
+
+    Returns
+    -------
+    list of Result
+        One result.
+
+    Raises
+    ------
+    BenchmarkError
+        If the floor or the product fails, or they decide differently.
+    """
+    rows = ROWS if rows is None else rows
+    data = prepare(rows, cache)
+    with tempfile.TemporaryDirectory(prefix="case-study-") as scratch:
+        lean, fast = _run_floor(data, Path(scratch, "floor"))
+        out = Path(scratch, "product")
+        out.mkdir()
+        product = _run_product(data, out)
+        compared = compare(Path(scratch, "floor", "decisions"), _decisions_in(out), rows=rows)
+    seconds = statistics.median(run.seconds for run in fast)
+    return [
+        Result(
+            name="case-study",
+            seconds=round(product.seconds, 3),
+            floor_seconds=round(seconds, 3),
+            ratio=round(product.seconds / seconds, 3),
+            peak_mb=round(product.peak_mb, 1),
+            parameters={
+                "rows": rows,
+                "dictionary_rows": lean["dictionary_rows"],
+                "lattice_nodes": LATTICE_NODES,
+                "utility_at_least": UTILITY_AT_LEAST,
+                "seed": SEED,
+                "synthetic": True,
+                "processors": len(os.sched_getaffinity(0)),
+                "records_compared": compared,
+                "mean_risk": lean["mean_risk"],
+                "floor_all_seconds": [round(run.seconds, 3) for run in fast],
+                "floor_phases": lean["seconds"],
+                "floor_peak_mb": round(max(run.peak_mb for run in fast), 1),
+            },
+        )
+    ]
+
+
+def dictionary_rows(rows: int) -> int:
+    """Return the size of the register that goes with a table of so many rows."""
+    return round(rows * DICTIONARY_ROWS / ROWS)
+
+
+def default_cache() -> Path:
+    """Return ``$XDG_CACHE_HOME/privrisk_spark``, or ``~/.cache/privrisk_spark``."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "privrisk_spark")
+
+
+def prepare(rows: int, cache: Path | None = None) -> Path:
+    """Return the directory of the data of this size, generating it if it is not there yet.
+
+    It is generated beside its place and moved there when complete, so an interrupted run leaves nothing to
+    trust.
+    """
+    people = dictionary_rows(rows)
+    data = (cache or default_cache()) / f"case-study-{rows}-{people}-seed{SEED}"
+    manifest = data / synthetic.MANIFEST
+    if manifest.exists() and synthetic.COMPLETE in manifest.read_text(encoding="utf-8"):
+        return data
+    shutil.rmtree(data, ignore_errors=True)
+    data.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f"{data.name}.", dir=data.parent))
+    try:
+        synthetic.generate(partial, people=people, rows=rows, seed=SEED, nulls=False, files=min(4, rows))
+        partial.rename(data)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return data
+
+
+def _run_floor(data: Path, out: Path) -> tuple[dict[str, Any], list[Measured]]:
+    """Run the floor several times: what it printed last, and all measurements."""
+    command = [sys.executable, "-m", "benchmarks.floor", str(data), str(out), str(UTILITY_AT_LEAST)]
+    runs = [_checked("floor", measure(command, directory=_root())) for _ in range(_FLOOR_RUNS)]
+    lean: dict[str, Any] = json.loads(runs[-1].output)
+    return lean, runs
+
+
+def _run_product(data: Path, out: Path) -> Measured:
+    """Run the release job of the product on the same files, into ``out``."""
+    command = [sys.executable, "-m", "privrisk_spark.cli", "release", str(POLICY), "--run-id", "case-study"]
+    paths = {"CASE_STUDY_DATA": str(data), "CASE_STUDY_OUT": str(out)}
+    return _checked("product", measure(command, environment=paths, directory=_root()))
+
+
+def _checked(program: str, measured: Measured) -> Measured:
+    if measured.exit_code:
+        raise BenchmarkError(
+            f"The {program} ended with exit code {measured.exit_code}: {measured.errors.strip()}"
+        )
+    return measured
+
+
+def _root() -> Path:
+    return Path(__file__).resolve().parent.parent
+
+
+def _decisions_in(out: Path) -> Path:
+    """Return the one ``decisions`` directory below the product's output."""
+    found = sorted(path for path in out.rglob("decisions") if path.is_dir())
+    if len(found) != 1:
+        raise BenchmarkError(f"The product must write one 'decisions' directory. Found {len(found)}.")
+    return found[0]
+
+
+def compare(floor: Path, product: Path, *, rows: int, sample: int = _SAMPLE) -> int:
+    """Compare two directories of decisions on the same sample of records.
+
+    Levels, utility and count must be equal, risk within 1e-9 relative. The sample are the records whose
+    number is a multiple of a step; numbers were given out at random.
+
+    Parameters
+    ----------
+    floor, product : Path
+        Parquet with person_id, ``level_*``, risk, utility, consistent.
+    rows : int
+        Rows each must have.
+    sample : int
+        About how many records to compare.
+
+    Returns
+    -------
+    int
+        Records compared.
+
+    Raises
+    ------
+    BenchmarkError
+        If a row is missing or any value differs; names columns and numbers of rows, no values.
+    """
+    for name, directory in (("floor", floor), ("product", product)):
+        have = sum(pq.ParquetFile(part).metadata.num_rows for part in _parts(directory))
+        if have != rows:
+            raise BenchmarkError(f"The {name} decided {have} rows instead of {rows}.")
+    step = max(rows // sample, 1)
+    ours, theirs = _sampled(floor, step), _sampled(product, step)
+    if not np.array_equal(ours["person_id"], theirs["person_id"]):
+        raise BenchmarkError("The floor and the product do not hold the same records.")
+    wrong = {}
+    for name, expected in ours.items():
+        given = theirs[name]
+        allowed = _RISK_TOLERANCE * np.abs(expected) if name == "risk" else 0
+        equal = np.abs(given - expected) <= allowed  # written so that NaN is a difference
+        if not equal.all():
+            wrong[name] = int(np.count_nonzero(~equal))
+    if wrong:
+        columns = ", ".join(f"{name} in {count}" for name, count in wrong.items())
+        raise BenchmarkError(f"Of {len(ours['person_id'])} records compared, these differ: {columns}.")
+    return len(ours["person_id"])
+
+
+def _parts(directory: Path) -> list[Path]:
+    return sorted(directory.rglob("*.parquet"))
+
+
+def _sampled(directory: Path, step: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of the sampled records, ordered by record."""
+    names = ["person_id", *(f"level_{name}" for name in ATTRIBUTES), "risk", "utility", "consistent"]
+    pieces = []
+    for part in _parts(directory):
+        rows = pq.ParquetFile(part).read(names)
+        number = pc.cast(pc.utf8_slice_codeunits(rows["person_id"], 1), pa.int64()).to_numpy()
+        pieces.append(rows.set_column(0, "person_id", pa.array(number)).filter(pa.array(number % step == 0)))
+    table = pa.concat_tables(pieces, promote_options="permissive").sort_by("person_id")
+    return {name: table[name].to_numpy() for name in names}

@@ -1,0 +1,182 @@
+"""Great Expectations contracts on the input and on the release (suites generated from the policy).
+
+Two kinds of batch are validated: the frame itself, for what its schema tells without a scan, and a one-row table of
+facts measured in the passes a run makes anyway, so that validation never scans the table again. Results hold counts of
+rows, never rows: Great Expectations' own result formats would print offending values.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pandas as pd
+
+from privrisk_spark.release import write_json
+from privrisk_spark.results import Check
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Contract = Literal["input", "release"]
+Level = Literal["error", "warning"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule on one fact.
+
+    Attributes
+    ----------
+    name : str
+        Name of the fact, a column of the facts table.
+    text : str
+        What must hold, in words.
+    at_least, at_most : float or None
+        Allowed range of the fact, ends included.
+    level : {"error", "warning"}
+    """
+
+    name: str
+    text: str
+    at_least: float | None = None
+    at_most: float | None = None
+    level: Level = "error"
+
+
+def validate(
+    contract: Contract,
+    *,
+    facts: Mapping[str, float | int],
+    rules: Sequence[Rule],
+    frame: DataFrame,
+    columns: Sequence[str],
+    vault: Path,
+) -> list[Check]:
+    """Run a contract and render its Data Docs.
+
+    Parameters
+    ----------
+    contract : {"input", "release"}
+    facts : mapping of fact name to number
+        Holds every rule's fact.
+    rules : sequence of Rule
+    frame : DataFrame
+        Whose columns are checked; not scanned.
+    columns : sequence of str
+        Columns the frame must have, in order for a release.
+    vault : Path
+        The suites go to ``contracts/``, the Data Docs to ``data_docs/``.
+
+    Returns
+    -------
+    list of Check
+        The column rule first, then one per rule.
+    """
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    with warnings.catch_warnings():
+        # Great Expectations 1.x and its marshmallow warn about their own future on import and on use.
+        warnings.simplefilter("ignore")
+        logging.getLogger("great_expectations").setLevel(logging.ERROR)
+        results = _run(contract, facts, rules, frame, columns, vault)
+    checks = [Check(contract, "columns", "error", results[0], _column_text(contract), None)]
+    for rule, passed in zip(rules, results[1:], strict=True):
+        checks.append(Check(contract, rule.name, rule.level, passed, rule.text, facts[rule.name]))
+    return checks
+
+
+def _column_text(contract: Contract) -> str:
+    if contract == "release":
+        return "the release has exactly the columns the policy releases, and no direct identifier"
+    return "the table has exactly the columns the policy mentions"
+
+
+def _run(
+    contract: Contract,
+    facts: Mapping[str, float | int],
+    rules: Sequence[Rule],
+    frame: DataFrame,
+    columns: Sequence[str],
+    vault: Path,
+) -> list[bool]:
+    import great_expectations as gx
+    from great_expectations import expectations as gxe
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    for name, site in list(context.variables.data_docs_sites.items()):
+        # An ephemeral context makes a temporary directory for a site of its own; neither is wanted.
+        context.delete_data_docs_site(name)
+        shutil.rmtree(site["store_backend"]["base_directory"], ignore_errors=True)
+    context.add_data_docs_site(
+        site_name=contract,
+        site_config={
+            "class_name": "SiteBuilder",
+            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+            "store_backend": {
+                "class_name": "TupleFilesystemStoreBackend",
+                "base_directory": str((vault / "data_docs" / contract).resolve()),
+            },
+        },
+    )
+    if contract == "release":
+        column_rule = gxe.ExpectTableColumnsToMatchOrderedList(column_list=list(columns))
+    else:
+        column_rule = gxe.ExpectTableColumnsToMatchSet(column_set=list(columns), exact_match=True)
+    schema_suite = context.suites.add(gx.ExpectationSuite(f"{contract} columns", expectations=[column_rule]))
+    facts_suite = context.suites.add(
+        gx.ExpectationSuite(
+            f"{contract} facts",
+            expectations=[
+                gxe.ExpectColumnValuesToBeBetween(
+                    column=rule.name, min_value=rule.at_least, max_value=rule.at_most, notes=rule.text, meta={"rule": i}
+                )
+                for i, rule in enumerate(rules)
+            ],
+        )
+    )
+    spark_batch = (
+        context.data_sources.add_spark("frame")
+        .add_dataframe_asset(contract)
+        .add_batch_definition_whole_dataframe("whole")
+    )
+    facts_batch = (
+        context.data_sources.add_pandas("facts")
+        .add_dataframe_asset(contract)
+        .add_batch_definition_whole_dataframe("whole")
+    )
+    frames: list[tuple[str, Any, Any, Any]] = [
+        ("columns", spark_batch, schema_suite, frame),
+        ("facts", facts_batch, facts_suite, pd.DataFrame([{name: float(value) for name, value in facts.items()}])),
+    ]
+    outcomes: list[bool] = []
+    for name, batch, suite, data in frames:
+        definition = context.validation_definitions.add(
+            gx.ValidationDefinition(name=f"{contract} {name}", data=batch, suite=suite)
+        )
+        checkpoint = gx.Checkpoint(
+            name=f"{contract} {name}",
+            validation_definitions=[definition],
+            # Column names and counts only: no unexpected value is ever listed.
+            result_format={"result_format": "BASIC", "partial_unexpected_count": 0},
+            actions=[gx.checkpoint.UpdateDataDocsAction(name="docs", site_names=[contract])],
+        )
+        result = checkpoint.run(batch_parameters={"dataframe": data})
+        (run,) = result.run_results.values()
+        found = sorted(run.results, key=lambda r: (r.expectation_config.meta or {}).get("rule", 0))
+        outcomes += [bool(r.success) for r in found]
+        directory = vault / "contracts"
+        directory.mkdir(exist_ok=True)
+        write_json(directory / f"{contract}-{name}.json", suite.to_json_dict())
+    return outcomes
+
+
+def failed(checks: Sequence[Check], *, fail_on: Level) -> list[Check]:
+    """Return the checks that forbid publication."""
+    return [check for check in checks if not check.passed and (check.level == "error" or fail_on == "warning")]

@@ -1,0 +1,119 @@
+"""Errors and their exit codes.
+
+A user's mistake, a refusal and an engine failure are different exceptions, because a scheduler must tell "mend the
+policy" (2) and "do not publish" (1) from "try again" (3). A message names the key or column, the rule, what was given
+and what would do; it never holds a record's value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+class PrivriskError(Exception):
+    """Base of every error this package raises on purpose.
+
+    Attributes
+    ----------
+    exit_code : int
+        What the process ends with: 1 refused, 2 policy or input error, 3 engine failure.
+    remedy : str
+        What to do next, for ``status.json``.
+    """
+
+    exit_code = 3
+    remedy = "Run again with the same run id; if it fails again, report it with the log."
+
+
+class InputError(PrivriskError, ValueError):
+    """The policy, a hierarchy or the data is not acceptable; running again unchanged cannot help."""
+
+    exit_code = 2
+    remedy = "Mend what the message names and run again."
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with a policy.
+
+    Attributes
+    ----------
+    path : str
+        Dotted key path, such as ``decision.utility_at_least``.
+    rule : str
+        What is wrong and what is allowed, without a final full stop.
+    """
+
+    path: str
+    rule: str
+
+    def __str__(self) -> str:
+        """Return the fault as one line."""
+        return f"{self.path}: {self.rule}." if self.path else f"{self.rule}."
+
+
+class ConfigError(InputError):
+    """The policy is wrong; carries all faults at once.
+
+    Parameters
+    ----------
+    faults : sequence of Fault
+        At least one.
+    """
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        lines = [str(fault) for fault in self.faults]
+        head = "" if len(lines) == 1 else f"{len(lines)} faults in the policy: "
+        super().__init__(head + " | ".join(lines))
+
+
+class SchemaError(InputError):
+    """The table or dictionary lacks a column, has an unusable type, or holds rows the policy does not allow."""
+
+
+class HierarchyError(InputError):
+    """A value generalization hierarchy is refused, or a value of the table is outside it."""
+
+
+class InfeasibleError(InputError):
+    """No disclosure satisfies the asked threshold."""
+
+
+class RefusedError(PrivriskError):
+    """The run was understood and refused: a check failed or the budget does not allow it."""
+
+    exit_code = 1
+    remedy = "Do not retry: nothing was published. Read the checks in the vault, or the ledger."
+
+
+class CheckError(RefusedError):
+    """An error-level check of the input or release contract failed."""
+
+
+class BudgetError(RefusedError):
+    """The privacy budget of the lineage does not allow the release."""
+
+
+class EngineError(PrivriskError):
+    """Spark, a file system or a database failed; running again may help."""
+
+
+class InternalError(PrivriskError):
+    """A bug of this package."""
+
+    remedy = "This is a bug of privrisk_spark: please report the message and the version."
+
+
+def nearest(given: str, allowed: Sequence[str]) -> str:
+    """Return a hint ``" (did you mean 'x'?)"`` for a misspelt name, or an empty string."""
+    close = get_close_matches(given, list(allowed), n=1, cutoff=0.6)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+def listing(names: Sequence[str], *, most: int = 12) -> str:
+    """Return names for a message, cut after ``most`` of them."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"

@@ -1,0 +1,205 @@
+"""Sensitivity Φ of a disclosed record: what its identification would cost (LSFB06 §2; F12 §2.2, §3.2).
+
+Over the disclosed attributes ``j`` (those whose node is not ⊥) of record ``r``:
+
+==================  ===================================  ===============================
+form                Φ                                    source
+==================  ===================================  ===============================
+``constant``        c, also when all is suppressed       the k-anonymity view, Thm 2.6.1
+``linear``          Σ w_j(node), or Σ w_{j,r} · h_j      LSFB06 Φ1 and Φ3, F12 eq 2.1, 2.2
+``record``          w_r · number of disclosed            LSFB06 Φ2
+``multiplicative``  exp(Σ w_{j,r} · h_j)                 LSFB06 Φ5, F12 eq 2.4
+==================  ===================================  ===============================
+
+F12 prints ``y_j = ⊥`` in eqs 2.2-2.4 where ``y_j ≠ ⊥`` is meant. ``h_j(node)`` is the weight of the node relative to an
+attribute weight of 1, so personal weights scale the whole hierarchy of an attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.errors import InputError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
+
+SensitivityForm = Literal["constant", "linear", "record", "multiplicative"]
+
+
+def harmonic_weights(
+    parent: IntArray, depth: IntArray, n_leaves: int, leaf_weights: FloatArray
+) -> FloatArray:
+    """Weights of inner nodes as modified harmonic means of their children (F12 §3.2).
+
+    ``w_p = 1 / Σ_children 1/w_c``, and 0 at the root. The factor "number of children" of an ordinary harmonic mean is
+    absent on purpose: with it a parent could weigh more than its lightest child. With equal leaf weights ``w`` a node
+    gets ``w / n(v)``.
+
+    Parameters
+    ----------
+    parent : ndarray of int32, shape (n_nodes,)
+        Leaves first, the root last and its own parent.
+    depth : ndarray of int32, shape (n_nodes,)
+    n_leaves : int
+    leaf_weights : ndarray of float64, shape (n_leaves,)
+        Non-negative; infinity allowed. A leaf of weight 0 makes all its ancestors 0.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_nodes,)
+    """
+    n_nodes = len(parent)
+    resistance = np.zeros(n_nodes)
+    with np.errstate(divide="ignore"):
+        resistance[:n_leaves] = 1.0 / leaf_weights
+    for d in range(int(depth.max()), 0, -1):
+        nodes = np.flatnonzero(depth == d)
+        np.add.at(resistance, parent[nodes], resistance[nodes])
+    with np.errstate(divide="ignore"):
+        weights = 1.0 / resistance
+    weights[:n_leaves] = leaf_weights
+    weights[n_nodes - 1] = 0.0
+    return weights
+
+
+def override_weights(
+    attribute: str,
+    weights: FloatArray,
+    given: Mapping[int, float],
+    *,
+    parent: IntArray,
+    labels: Sequence[str | None],
+) -> FloatArray:
+    """Replace the weights of single nodes, keeping weights non-increasing upwards.
+
+    Parameters
+    ----------
+    attribute : str
+        For messages.
+    weights : ndarray of float64, shape (n_nodes,)
+    given : mapping of node to weight
+        Weights relative to the attribute's weight of 1, non-negative.
+    parent : ndarray of int32, shape (n_nodes,)
+    labels : sequence of str or None, length n_nodes
+        For messages.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_nodes,)
+
+    Raises
+    ------
+    InputError
+        If a node would weigh more than one of its children, or the root more than 0.
+    """
+    result = weights.copy()
+    for node, weight in given.items():
+        result[node] = weight
+    root = len(parent) - 1
+    if result[root] != 0:
+        raise InputError(f"risk.sensitivity.node_weights.{attribute}: the root must weigh 0. Got {result[root]:g}.")
+    rising = np.flatnonzero(result[parent] > result * (1 + 1e-12))
+    if len(rising):
+        child = int(rising[0])
+        above = int(parent[child])
+        raise InputError(
+            f"risk.sensitivity.node_weights.{attribute}: weights must not increase upwards, but node "
+            f"'{labels[above]}' weighs {result[above]:g} and one of its children {result[child]:g}."
+        )
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """Φ as a function of the disclosed nodes.
+
+    Attributes
+    ----------
+    form : {"constant", "linear", "record", "multiplicative"}
+    weights : tuple of k ndarrays of float64, shape (n_nodes_i,)
+        Weight of each node, 0 at the root; the shared part ``h_j`` (times ``w_j`` where weights are not personal).
+    constant : float
+        ``c`` of the constant form.
+    """
+
+    form: SensitivityForm
+    weights: tuple[FloatArray, ...]
+    constant: float = 1.0
+
+    def phi(
+        self,
+        nodes: Sequence[IntArray],
+        *,
+        personal: FloatArray | None = None,
+        record_weight: FloatArray | None = None,
+    ) -> FloatArray:
+        """Sensitivity of disclosed records.
+
+        Parameters
+        ----------
+        nodes : sequence of k ndarrays of int32, shape (n,)
+            Disclosed node of each attribute.
+        personal : ndarray of float64, shape (n, k), optional
+            ``w_{j,r}``, multiplies the node weights; ``0 · inf`` is 0.
+        record_weight : ndarray of float64, shape (n,), optional
+            ``w_r`` of the record form; 1 when absent.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            Non-negative; summed from the first attribute to the last.
+        """
+        n = len(nodes[0])
+        if self.form == "constant":
+            return np.full(n, self.constant)
+        total = np.zeros(n)
+        for j, (node, weight) in enumerate(zip(nodes, self.weights, strict=True)):
+            if self.form == "record":
+                total += node != len(weight) - 1
+                continue
+            term = weight[node]
+            if personal is not None:
+                scale = personal[:, j]
+                with np.errstate(invalid="ignore"):
+                    term = np.where((term == 0) | (scale == 0), 0.0, term * scale)
+            total += term
+        if self.form == "record":
+            weight_of_record = np.ones(n) if record_weight is None else record_weight
+            with np.errstate(invalid="ignore"):
+                return np.where((total == 0) | (weight_of_record == 0), 0.0, total * weight_of_record)
+        if self.form == "multiplicative":
+            with np.errstate(over="ignore"):
+                return np.exp(total)
+        return total
+
+
+def normalized(personal: FloatArray, *, total: float, at_most: bool) -> FloatArray:
+    """Scale each record's personal weights to sum to ``total``, or only those that exceed it (F12 §2.2).
+
+    Parameters
+    ----------
+    personal : ndarray of float64, shape (n, k)
+        Finite and non-negative.
+    total : float
+        ``c > 0``.
+    at_most : bool
+        Scale down only the records whose sum exceeds ``total``.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, k)
+        A record whose weights are all 0 keeps them.
+    """
+    sums = np.zeros(len(personal))
+    for j in range(personal.shape[1]):
+        sums += personal[:, j]
+    factor = np.divide(total, sums, out=np.ones_like(sums), where=sums > 0)
+    if at_most:
+        factor = np.minimum(factor, 1.0)
+    return personal * factor[:, None]

@@ -1,0 +1,206 @@
+"""Mechanism R: the public parameters of a differentially private release, fixed before the table is read.
+
+The release is admission of t-frequent cells under discrete Gaussian noise, an exponential draw per record among admitted
+generalizations (F12 eq 5.4), a keyed Bernoulli sample, and a crowd threshold on whole released tuples.
+
+Status: *proved*, for add/remove of one row and one row per person, assuming the keyed function is pseudo-random: the
+admission is (ε₁, δ_gauss + δ_select)-DP, the rest is (ε₂, δ*)-DP for every admitted set
+(:mod:`privrisk_spark.kernels.crowd`), and the two add up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from privrisk_spark.builders import is_public
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.kernels.crowd import certificate, keep_numerator, least_crowd, survival_rows
+from privrisk_spark.kernels.discrete_gaussian import Admission, calibrate_admission
+from privrisk_spark.policy import DpGuarantee, Policy
+
+KEEP_DENOMINATOR = 2**32
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Parameters of one release; everything here may be published.
+
+    Attributes
+    ----------
+    policy : DpGuarantee
+    schemes : tuple of tuple of int
+        Public level vectors.
+    admission : Admission or None
+        Noise and least threshold of the admission; None with a public dictionary.
+    frequent : int
+        ``t``: cells with a (noisy) count below it are not admitted.
+    keep_numerator : int
+        ``B``; a row is kept with probability ``B / 2**32``.
+    crowd : int
+        ``k``: tuples with fewer kept rows are not released.
+    delta_crowd : float
+        Certificate of the sampling and threshold, rounded up.
+    count_cap : int
+        Public cap of counts in the objective.
+    survival : tuple of int
+        Rows a cell needs to be released with probability 50 % and 99 %.
+    """
+
+    policy: DpGuarantee
+    schemes: tuple[tuple[int, ...], ...]
+    admission: Admission | None
+    frequent: int
+    keep_numerator: int
+    crowd: int
+    delta_crowd: float
+    count_cap: int
+    survival: tuple[int, int]
+
+    @property
+    def epsilon(self) -> Decimal:
+        """Total ε."""
+        return self.policy.epsilon.admit + self.policy.epsilon.keep
+
+    @property
+    def statement(self) -> str:
+        """The guarantee, as printed with the release."""
+        admitted = "" if self.admission else " The admissible cells come from a public dictionary and cost nothing."
+        return (
+            f"({self.epsilon}, {self.policy.delta})-differential privacy for adding or removing one row, one row per "
+            f"person, under the assumption that the keyed function is pseudo-random.{admitted}"
+        )
+
+    def parameters(self) -> dict[str, object]:
+        """Everything that determines the law of the release given the table; all of it may be published."""
+        objective = self.policy.objective
+        result: dict[str, object] = {
+            "mode": self.policy.mode,
+            "epsilon_admit": str(self.policy.epsilon.admit),
+            "epsilon_keep": str(self.policy.epsilon.keep),
+            "delta": str(self.policy.delta),
+            "neighbours": "add or remove one row",
+            "unit": "one row per person",
+            "schemes": [list(scheme) for scheme in self.schemes],
+            "w": len(self.schemes),
+            "t": self.frequent,
+            "keep_probability": f"{self.keep_numerator}/{KEEP_DENOMINATOR}",
+            "k": self.crowd,
+            "delta_crowd": self.delta_crowd,
+            "objective": {
+                "lambda": objective.lambda_,
+                "kappa": objective.kappa,
+                "tau": str(objective.tau),
+                "phi_min": objective.phi_min,
+                "count_cap": self.count_cap,
+            },
+            "public_rows": self.policy.public_rows,
+        }
+        if self.admission is not None:
+            result |= {
+                "sigma_squared": self.admission.sigma_squared,
+                "T": self.admission.threshold,
+                "delta_gauss": self.admission.delta_gauss,
+                "delta_select": self.admission.delta_select,
+            }
+        return result
+
+    def digest(self, policy: Policy) -> str:
+        """SHA-256 over the parameters and the parts of the policy that shape the released tuples, hex."""
+        document = {
+            "mechanism": self.parameters(),
+            "columns": {name: c.model_dump(mode="json", by_alias=True) for name, c in policy.columns.items()},
+            "risk": policy.risk.model_dump(mode="json"),
+            "utility": policy.utility.model_dump(mode="json"),
+        }
+        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None) -> Mechanism:
+    """Calibrate a release and refuse what the proof does not cover.
+
+    Parameters
+    ----------
+    policy : Policy
+        With ``guarantee.kind: dp``.
+    hierarchies : mapping of attribute to Hierarchy, optional
+        To check the schemes' levels against.
+
+    Raises
+    ------
+    ConfigError
+        If the certificate exceeds the asked δ, t is below T, a scheme leaves its lattice, or a hierarchy would take its
+        leaves from the data.
+    """
+    dp = policy.guarantee
+    assert isinstance(dp, DpGuarantee)
+    faults = list(_private_domains(policy))
+    if hierarchies is not None:
+        faults += _levels_outside(dp, hierarchies)
+    noisy = dp.mode == "local"
+    share = Fraction(dp.delta) / 4 if noisy else Fraction(0)
+    budget = Fraction(dp.delta) - 2 * share
+    epsilon_keep = Fraction(dp.epsilon.keep)
+    numerator = keep_numerator(epsilon_keep, Fraction(str(dp.keep_fraction)))
+    crowd = dp.crowd if dp.crowd is not None else least_crowd(budget, numerator, epsilon_keep)
+    proof = certificate(crowd, numerator, epsilon_keep)
+    if proof.delta > budget:
+        faults.append(
+            Fault(
+                "guarantee.crowd",
+                f"must be at least {least_crowd(budget, numerator, epsilon_keep)} for delta {dp.delta}. Got {crowd}",
+            )
+        )
+    admission = None
+    frequent = dp.frequent or 1
+    if noisy:
+        admission = calibrate_admission(float(dp.epsilon.admit), len(dp.schemes), float(share), float(share))
+        frequent = dp.frequent or admission.threshold
+        if frequent < admission.threshold:
+            faults.append(
+                Fault("guarantee.frequent", f"must be at least T = {admission.threshold} for this delta. Got {frequent}")
+            )
+    if faults:
+        raise ConfigError(faults)
+    return Mechanism(
+        policy=dp,
+        schemes=tuple(tuple(scheme) for scheme in dp.schemes),
+        admission=admission,
+        frequent=frequent,
+        keep_numerator=numerator,
+        crowd=crowd,
+        delta_crowd=proof.delta_float,
+        count_cap=dp.objective.count_cap or dp.public_rows,
+        survival=(survival_rows(crowd, numerator, 0.5), survival_rows(crowd, numerator, 0.99)),
+    )
+
+
+def _private_domains(policy: Policy) -> list[Fault]:
+    return [
+        Fault(
+            f"columns.{name}.hierarchy",
+            "takes its leaves from the data, which no differentially private release may: "
+            "declare its values (file, tree, values or domain)",
+        )
+        for name, column in policy.quasi_identifiers.items()
+        if not is_public(column.hierarchy)
+    ]
+
+
+def _levels_outside(dp: DpGuarantee, hierarchies: Mapping[str, Hierarchy]) -> list[Fault]:
+    faults = []
+    for position, scheme in enumerate(dp.schemes):
+        for level, (name, hierarchy) in zip(scheme, hierarchies.items(), strict=True):
+            if level > hierarchy.height:
+                faults.append(
+                    Fault(
+                        f"guarantee.schemes.{position}",
+                        f"level {level} of '{name}' exceeds the height {hierarchy.height} of its hierarchy",
+                    )
+                )
+    return faults

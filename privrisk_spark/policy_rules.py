@@ -1,0 +1,234 @@
+"""Rules of a policy that take several keys together; each fault names the key to mend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from pathlib import Path
+
+from privrisk_spark.errors import Fault, listing, nearest
+from privrisk_spark.policy import (
+    DictionaryColumn,
+    DpGuarantee,
+    Identifier,
+    Personal,
+    Policy,
+    RowCount,
+    SelfDictionary,
+    SensitivityPolicy,
+    Table,
+    TableDictionary,
+    WeightColumn,
+)
+
+
+def impossible(policy: Policy) -> Iterable[Fault]:
+    """Yield the faults that only show when several keys are seen together."""
+    yield from _impossible_columns(policy)
+    yield from _impossible_sensitivity(policy)
+    yield from _impossible_paths(policy)
+    rows = policy.checks.row_count
+    if rows.at_most is not None and rows.at_most < rows.at_least:
+        yield Fault("checks.row_count.at_most", f"must be at least at_least = {rows.at_least}. Got {rows.at_most}")
+    decision = policy.decision
+    if decision is not None and decision.neighbourhood != "swap" and decision.method != "aruba":
+        yield Fault(
+            "decision.neighbourhood",
+            f"is only used by the method 'aruba', and decision.method is '{decision.method}'; leave it out",
+        )
+    if isinstance(policy.guarantee, DpGuarantee):
+        yield from _impossible_dp(policy, policy.guarantee)
+        return
+    if decision is None:
+        yield Fault("decision", "is required when guarantee.kind is 'risk'; write decision: {utility_at_least: …}")
+    if policy.ledger is not None:
+        yield Fault("ledger", "is only used when guarantee.kind is 'dp'; leave it out")
+
+
+def _impossible_columns(policy: Policy) -> Iterable[Fault]:
+    quasi = list(policy.quasi_identifiers)
+    if not quasi:
+        yield Fault("columns", "at least one column must have the role 'quasi-identifier', and none has")
+    record_id = policy.table.record_id
+    if record_id is not None:
+        column = policy.columns.get(record_id)
+        if column is None:
+            hint = nearest(record_id, list(policy.columns))
+            yield Fault(
+                "table.record_id", f"'{record_id}' is not among columns{hint}; add {record_id}: {{role: identifier}}"
+            )
+        elif not isinstance(column, Identifier):
+            yield Fault(
+                f"columns.{record_id}.role", f"must be 'identifier', as it is table.record_id. Got '{column.role}'"
+            )
+    sensitivity = policy.risk.sensitivity
+    mentions: list[tuple[str, Iterable[str]]] = [
+        ("risk.sensitivity.weights", sensitivity.weights),
+        ("risk.sensitivity.node_weights", sensitivity.node_weights),
+        ("risk.sensitivity.personal.columns", sensitivity.personal.columns if sensitivity.personal else {}),
+        ("utility.weights", policy.utility.weights),
+        ("dictionary.columns", policy.dictionary.columns if isinstance(policy.dictionary, TableDictionary) else {}),
+    ]
+    for path, mapping in mentions:
+        for name in mapping:
+            if name not in quasi:
+                there = f"; there are {listing(quasi)}" if quasi else ""
+                yield Fault(f"{path}.{name}", f"is not a quasi-identifier{nearest(name, quasi)}{there}")
+
+
+def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
+    sensitivity, at = policy.risk.sensitivity, "risk.sensitivity"
+    personal = sensitivity.personal or Personal()
+    readers = [(f"{at}.personal.columns.{name}", column) for name, column in personal.columns.items()]
+    readers += [(f"{at}.personal.factor", personal.factor)] if personal.factor is not None else []
+    readers += [(f"{at}.record", sensitivity.record)] if sensitivity.record is not None else []
+    for path, name in readers:
+        if not isinstance(policy.columns.get(name), WeightColumn):
+            hint = "" if name in policy.columns else nearest(name, list(policy.columns))
+            yield Fault(path, f"'{name}' must be mentioned under columns with the role 'weight'{hint}")
+    for name, column in policy.columns.items():
+        if isinstance(column, WeightColumn) and name not in policy.weight_columns:
+            yield Fault(
+                f"columns.{name}.role", "is 'weight', but risk.sensitivity does not use the column; choose another role"
+            )
+    form = sensitivity.form
+    used_by = {
+        "constant": ("constant",),
+        "weights": ("linear", "multiplicative"),
+        "node_weights": ("linear", "multiplicative"),
+        "record": ("record",),
+        "personal": ("linear", "multiplicative"),
+    }
+    for key, forms in used_by.items():
+        unused = form not in forms and getattr(sensitivity, key) != SensitivityPolicy.model_fields[key].get_default(
+            call_default_factory=True
+        )
+        if unused:
+            yield Fault(
+                f"{at}.{key}", f"is only used by the form {_or(forms)}, and {at}.form is '{form}'; leave it out"
+            )
+    if sensitivity.personal is not None:
+        if personal.sum_to is not None and personal.at_most is not None:
+            yield Fault(f"{at}.personal", "takes sum_to or at_most, not both")
+        if not personal.columns and personal.factor is None:
+            yield Fault(f"{at}.personal", "needs columns or factor: the columns of the table that hold the weights")
+
+
+def _or(names: Iterable[str]) -> str:
+    return " or ".join(f"'{name}'" for name in names)
+
+
+def _impossible_paths(policy: Policy) -> Iterable[Fault]:
+    sources: list[tuple[str, Table]] = [("table", policy.table)]
+    if isinstance(policy.dictionary, TableDictionary):
+        sources.append(("dictionary", policy.dictionary))
+        for name, entry in policy.dictionary.columns.items():
+            if isinstance(entry, DictionaryColumn) and entry.age_in is not None and entry.level is None:
+                yield Fault(
+                    f"dictionary.columns.{name}.level",
+                    "is required with age_in: the level whose labels are birth years",
+                )
+    for key, table in sources:
+        if (table.path is None) == (table.catalog is None):
+            got = "none of them" if table.path is None else "both"
+            yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
+        if table.catalog is not None and table.options:
+            yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
+    targets: list[tuple[str, Path]] = []
+    for key, path in (("output.path", policy.output.path), ("output.vault", policy.output.vault)):
+        if "://" in path:
+            yield Fault(key, "must be a local or mounted path in this version; remote file systems are not available")
+        else:
+            targets.append((key, Path(path).resolve()))
+    if len(targets) == 2:
+        release, vault = (target for _, target in targets)
+        if vault == release or release in vault.parents:
+            yield Fault("output.vault", "must not be output.path or inside it: the vault is never published")
+        elif vault in release.parents:
+            yield Fault("output.path", "must not be inside output.vault: a release is published, the vault never is")
+    for key, table in sources:
+        if table.path is None or "://" in table.path:
+            continue
+        source = Path(table.path).resolve()
+        for out_key, target in targets:
+            if source == target or source in target.parents or target in source.parents:
+                yield Fault(
+                    out_key,
+                    f"must be neither {key}.path nor inside nor around it: a run never writes onto its input",
+                )
+
+
+def _impossible_dp(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
+    if policy.decision is not None:
+        yield Fault("decision", "is not used when guarantee.kind is 'dp': guarantee.objective decides; leave it out")
+    if policy.ledger is None:
+        yield Fault("ledger", "is required when guarantee.kind is 'dp'; write ledger: {url: …, lineage: …, cap: …}")
+    quasi = policy.quasi_identifiers
+    first_at: dict[tuple[int, ...], int] = {}
+    for position, scheme in enumerate(dp.schemes):
+        at = f"guarantee.schemes.{position}"
+        if len(scheme) != len(quasi):
+            yield Fault(
+                at,
+                f"must give one level for each of the {len(quasi)} quasi-identifiers, in the order of columns. "
+                f"Got {len(scheme)}",
+            )
+        first = first_at.setdefault(tuple(scheme), position)
+        if first != position:
+            yield Fault(at, f"repeats guarantee.schemes.{first}; give each level vector once")
+    limit = min(Decimal("1e-6"), Decimal(1) / (100 * dp.public_rows))
+    if dp.delta > limit:
+        yield Fault(
+            "guarantee.delta", f"must be at most min(1e-6, 1/(100 · public_rows)) = {limit:.3g}. Got {dp.delta}"
+        )
+    for name in policy.kept_columns:
+        yield Fault(
+            f"columns.{name}",
+            "would be released untouched, which no differentially private release allows: "
+            "drop it (action: drop) or make it a quasi-identifier with a hierarchy",
+        )
+    for name, column in quasi.items():
+        if column.nulls == "forbid":
+            yield Fault(
+                f"columns.{name}.nulls",
+                "'forbid' is refused under dp, as failing on a rare value tells about it; "
+                "choose 'suppress', 'own-value' or 'wildcard'",
+            )
+        if column.unknown == "error":
+            yield Fault(
+                f"columns.{name}.unknown",
+                "'error' is refused under dp, as failing on a rare value tells about it; choose 'suppress'",
+            )
+    if policy.weight_columns:
+        yield Fault("risk.sensitivity", "personal and record weights are not available under dp in this version")
+    if policy.risk.model == "III":
+        yield Fault("risk.model", "must be 'I' or 'II' under dp: objective (5.4) takes 1/risk = ρ/Φ or ρ. Got 'III'")
+    checks = policy.checks
+    exact = {
+        "row_count": checks.row_count != RowCount(),
+        "max_mean_risk": checks.max_mean_risk is not None,
+        "max_risk": checks.max_risk is not None,
+        "forbid_verbatim": checks.forbid_verbatim,
+    }
+    for name, asked in exact.items():
+        if asked:
+            yield Fault(f"checks.{name}", "would read exact data, and under dp no gate may; leave it out")
+    if dp.mode == "public-dictionary":
+        if not isinstance(policy.dictionary, TableDictionary):
+            yield Fault(
+                "dictionary.kind", f"must be 'table' in mode 'public-dictionary'. Got '{policy.dictionary.kind}'"
+            )
+        elif not policy.dictionary.public:
+            yield Fault("dictionary.public", "must be true in mode 'public-dictionary': state that the table is public")
+        if dp.epsilon.admit != 0:
+            yield Fault(
+                "guarantee.epsilon.admit",
+                f"must be 0 in mode 'public-dictionary', as admission costs nothing there. Got {dp.epsilon.admit}",
+            )
+        if dp.frequent is None:
+            yield Fault("guarantee.frequent", "is required in mode 'public-dictionary': there is no noise to derive it")
+    else:
+        if policy.dictionary != SelfDictionary():
+            yield Fault("dictionary", "must be left out in mode 'local': counts come from the noisy admission")
+        if dp.epsilon.admit == 0:
+            yield Fault("guarantee.epsilon.admit", "must be greater than 0 in mode 'local'. Got 0")

@@ -1,0 +1,302 @@
+"""Differentially private stages: admission, recoding and sampling, crowd histogram.
+
+Every random number is a keyed function of a record or a cell (:mod:`privrisk_spark.kernels.randomness`), so retries and
+other partitionings give the same bits. The keys travel inside UDF closures, never as column literals, which a query
+plan would show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+
+from privrisk_spark import schemas
+from privrisk_spark.anonymize import in_chunks, integers, with_decisions
+from privrisk_spark.counts import StoredCounts
+from privrisk_spark.kernels import randomness
+from privrisk_spark.kernels.counting import CellIndex, consistent_at, distinct_rows
+from privrisk_spark.kernels.decide import Decisions
+from privrisk_spark.kernels.discrete_gaussian import sample
+from privrisk_spark.kernels.exponential import draw, objective, probabilities
+from privrisk_spark.kernels.risk import identification_risk
+from privrisk_spark.kernels.sensitivity import Sensitivity
+from privrisk_spark.mechanism import Mechanism
+
+IntArray = npt.NDArray[np.int32]
+LongArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, repr=False)
+class ReleaseKeys:
+    """Keys of one release, one per use; they never appear in a text.
+
+    Attributes
+    ----------
+    noise, recode, keep : bytes
+        Derived from the release key and bound to run id, snapshot and mechanism.
+    """
+
+    noise: bytes
+    recode: bytes
+    keep: bytes
+
+    @classmethod
+    def derive(cls, release_key: bytes, *, run_id: str, snapshot: str, mechanism: str) -> ReleaseKeys:
+        """Derive independent keys; another snapshot or mechanism under the same run id gives unrelated draws."""
+        bound = (run_id, snapshot, mechanism)
+        return cls(*(randomness.derive_key(release_key, *bound, label) for label in ("noise", "recode", "keep")))
+
+
+@dataclass(frozen=True, eq=False)
+class Recoding:
+    """What recoding a record depends on besides the record and the admitted cells.
+
+    Attributes
+    ----------
+    ancestor : tuple of k ndarrays of int32, shape (n_leaves_i + 1, height_i + 1)
+    code_depth : tuple of k ndarrays of int32, shape (n_leaves_i + 1,)
+    utility : tuple of k ndarrays of float64, shape (n_nodes_i,)
+    sensitivity : Sensitivity
+    mechanism : Mechanism
+    """
+
+    ancestor: tuple[IntArray, ...]
+    code_depth: tuple[IntArray, ...]
+    utility: tuple[npt.NDArray[np.float64], ...]
+    sensitivity: Sensitivity
+    mechanism: Mechanism
+
+    def disclosed(self, codes: IntArray, scheme: Sequence[int]) -> list[IntArray]:
+        """Nodes of records under a scheme, per attribute."""
+        return [
+            np.ascontiguousarray(ancestor[:, level])[codes[:, i]]
+            for i, (ancestor, level) in enumerate(zip(self.ancestor, scheme, strict=True))
+        ]
+
+    @property
+    def radices(self) -> list[int]:
+        """Exclusive upper bound of the nodes of each attribute."""
+        return [len(utility) for utility in self.utility]
+
+
+def scheme_cells(vectors: DataFrame, recoding: Recoding) -> DataFrame:
+    """Return CELLS with exact counts: the non-empty cells of every scheme."""
+    k = len(recoding.ancestor)
+    schemes = recoding.mechanism.schemes
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in in_chunks(batches):
+            codes = integers(table, schemas.codes(k))
+            rows = table.column(schemas.N_ROWS).to_numpy()
+            for number, scheme in enumerate(schemes):
+                nodes = recoding.disclosed(codes, scheme)
+                index, member = CellIndex.build(nodes, recoding.radices, len(codes))
+                first = np.zeros(len(index.ranks[-1]), dtype=np.int64)
+                first[member[::-1]] = np.arange(len(codes))[::-1]
+                counts = np.zeros(len(first), dtype=np.int64)
+                np.add.at(counts, member, rows)
+                arrays = [np.full(len(first), number, dtype=np.int32), *[node[first] for node in nodes], counts]
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array(array) for array in arrays],
+                    names=[schemas.SCHEME, *schemas.nodes(k), schemas.N_ROWS],
+                )
+
+    partial = vectors.mapInArrow(run, schemas.cells(k, noisy=False))
+    return partial.groupBy(schemas.SCHEME, *schemas.nodes(k)).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
+
+
+def admitted_cells(cells: DataFrame, recoding: Recoding, keys: ReleaseKeys) -> DataFrame:
+    """Return the admitted CELLS: noise of its own on every count, those below t dropped.
+
+    A cell's noise is a function of the key and the cell, so it is drawn once however often it is evaluated.
+    """
+    k = len(recoding.ancestor)
+    mechanism, key = recoding.mechanism, keys.noise
+    assert mechanism.admission is not None
+    sigma_squared, frequent = mechanism.admission.sigma_squared, mechanism.frequent
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in in_chunks(batches):
+            numbers = table.column(schemas.SCHEME).to_numpy()
+            nodes = integers(table, schemas.nodes(k))
+            noisy = table.column(schemas.N_ROWS).to_numpy().astype(np.int64, copy=True)
+            for number in np.unique(numbers):
+                rows = np.flatnonzero(numbers == number)
+                streams = randomness.Streams(key, randomness.cell_messages(int(number), nodes[rows]))
+                noisy[rows] += sample(streams, len(rows), sigma_squared=sigma_squared)
+            frequent_cells = table.drop_columns([schemas.N_ROWS]).append_column(schemas.NOISY, pa.array(noisy))
+            yield from frequent_cells.filter(pa.array(noisy >= frequent)).to_batches()
+
+    return cells.mapInArrow(run, schemas.cells(k, noisy=True))
+
+
+@dataclass(frozen=True, eq=False)
+class AdmittedSet:
+    """The admitted cells of every scheme: θ, released output of the admission.
+
+    Attributes
+    ----------
+    indexes : tuple of CellIndex, one per scheme
+    noisy : tuple of ndarrays of int64
+        Noisy count of each admitted cell, in the order of its index.
+    """
+
+    indexes: tuple[CellIndex, ...]
+    noisy: tuple[LongArray, ...]
+
+    @classmethod
+    def collect(cls, admitted: DataFrame, recoding: Recoding) -> AdmittedSet:
+        """Collect the admitted cells; at most about (rows / t) per scheme."""
+        k = len(recoding.ancestor)
+        table = admitted.toArrow()
+        numbers = table.column(schemas.SCHEME).to_numpy()
+        nodes = integers(table, schemas.nodes(k))
+        counts = table.column(schemas.NOISY).to_numpy()
+        indexes, noisy = [], []
+        for number in range(len(recoding.mechanism.schemes)):
+            rows = np.flatnonzero(numbers == number)
+            index, member = CellIndex.build(list(nodes[rows].T), recoding.radices, len(rows))
+            ordered = np.zeros(len(rows), dtype=np.int64)
+            ordered[member] = counts[rows]
+            indexes.append(index)
+            noisy.append(ordered)
+        return cls(tuple(indexes), tuple(noisy))
+
+    @property
+    def sizes(self) -> list[int]:
+        """Admitted cells per scheme."""
+        return [len(noisy) for noisy in self.noisy]
+
+    def counts(self, recoding: Recoding, codes: IntArray) -> tuple[LongArray, npt.NDArray[np.bool_]]:
+        """Noisy count of each record's cell under each scheme, and whether it is admitted; shape (n, w)."""
+        n, w = len(codes), len(self.indexes)
+        counts, admitted = np.zeros((n, w), dtype=np.int64), np.zeros((n, w), dtype=np.bool_)
+        for j, (index, noisy) in enumerate(zip(self.indexes, self.noisy, strict=True)):
+            position, found = index.find(recoding.disclosed(codes, recoding.mechanism.schemes[j]), n)
+            if len(noisy):
+                counts[:, j] = np.where(found, noisy[position], 0)
+            admitted[:, j] = found
+        return counts, admitted
+
+
+@dataclass(frozen=True)
+class PublicCounts:
+    """Counts of a public dictionary: admissibility and scores cost no budget."""
+
+    stored: StoredCounts
+
+    def counts(self, recoding: Recoding, codes: IntArray) -> tuple[LongArray, npt.NDArray[np.bool_]]:
+        """``ρ`` of each record's cell under each scheme, and whether it is t-frequent; shape (n, w)."""
+        loaded = self.stored.load()
+        columns = [
+            consistent_at(loaded, recoding.code_depth, codes, scheme) for scheme in recoding.mechanism.schemes
+        ]
+        counts = np.column_stack(columns)
+        return counts, counts >= recoding.mechanism.frequent
+
+
+def recode(
+    encoded: DataFrame, recoding: Recoding, admissible: AdmittedSet | PublicCounts, keys: ReleaseKeys
+) -> DataFrame:
+    """Return DECIDED: one drawn generalization per record, and whether the record is in the sample.
+
+    Parameters
+    ----------
+    encoded : DataFrame
+        ENCODED, codes resolved, with ``block``.
+    recoding : Recoding
+    admissible : AdmittedSet or PublicCounts
+        Nothing else of the table may reach a record's draw.
+    keys : ReleaseKeys
+    """
+    k = len(recoding.ancestor)
+    mechanism = recoding.mechanism
+    recode_key, keep_key = keys.recode, keys.keep
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in in_chunks(batches):
+            codes = integers(table, schemas.codes(k))
+            messages = randomness.record_messages(_blocks(table))
+            first, member = distinct_rows(list(codes.T))
+            candidates = _candidates(recoding, admissible, codes[first])
+            uniforms = randomness.uniforms(randomness.prf(recode_key, messages)[:, 0])
+            chosen = draw(candidates.law, uniforms, member)
+            kept = randomness.keep(randomness.prf(keep_key, messages)[:, 0], mechanism.keep_numerator)
+            # One decision per (distinct record, candidate); rows point at theirs.
+            width = candidates.law.shape[1]
+            yield from with_decisions(table, candidates.decisions, member * width + chosen, kept).to_batches()
+
+    return encoded.mapInArrow(run, schemas.decided(encoded.schema, k))
+
+
+def _blocks(table: pa.Table) -> npt.NDArray[np.uint8]:
+    """Record blocks as a byte matrix; one buffer per chunk."""
+    column = table.column(schemas.BLOCK).combine_chunks().cast(pa.binary(16))
+    array = column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
+    start = array.offset * 16
+    raw = np.frombuffer(array.buffers()[1], dtype=np.uint8)[start : start + 16 * len(array)]
+    return raw.reshape(-1, 16)
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    law: npt.NDArray[np.float64]
+    decisions: Decisions
+
+
+def _candidates(recoding: Recoding, admissible: AdmittedSet | PublicCounts, codes: IntArray) -> _Candidates:
+    """Law of the draw of distinct records, and the decision each candidate stands for; the root comes last."""
+    mechanism = recoding.mechanism
+    n, k = codes.shape
+    counts, admitted = admissible.counts(recoding, codes)
+    counts = np.column_stack([counts, np.full(n, mechanism.count_cap)])
+    admitted = np.column_stack([admitted, np.ones(n, dtype=np.bool_)])
+    depths = np.column_stack([depth[codes[:, i]] for i, depth in enumerate(recoding.code_depth)])
+    heights = [ancestor.shape[1] - 1 for ancestor in recoding.ancestor]
+    width = counts.shape[1]
+    phi, utility = np.zeros((n, width)), np.zeros((n, width))
+    levels = np.zeros((n, width, k), dtype=np.int8)
+    nodes = np.zeros((n, width, k), dtype=np.int32)
+    for j, scheme in enumerate([*mechanism.schemes, heights]):
+        disclosed = recoding.disclosed(codes, scheme)
+        nodes[:, j, :] = np.column_stack(disclosed)
+        levels[:, j, :] = np.minimum(np.array(scheme), depths)
+        phi[:, j] = recoding.sensitivity.phi(disclosed)
+        for table, node in zip(recoding.utility, disclosed, strict=True):
+            utility[:, j] += table[node]
+    asked = mechanism.policy.objective
+    scores = objective(
+        counts, phi, utility,
+        lam=asked.lambda_, kappa=asked.kappa, phi_min=asked.phi_min, count_cap=mechanism.count_cap,
+    )  # fmt: skip
+    law = probabilities(scores, admitted, asked.tau)
+    flat = counts.ravel()
+    before = recoding.sensitivity.phi(recoding.disclosed(codes, [0] * k))
+    risk = identification_risk("I", phi.ravel(), np.maximum(flat, 0), dictionary_rows=mechanism.count_cap)
+    decisions = Decisions(
+        levels=levels.reshape(-1, k),
+        nodes=nodes.reshape(-1, k),
+        risk=risk,
+        # No exact count of the table is made: at most as if nobody else were like the record.
+        risk_before=np.repeat(before, width),
+        utility=utility.ravel(),
+        consistent=flat,
+        feasible=np.ones(n * width, dtype=np.bool_),
+    )
+    return _Candidates(law, decisions)
+
+
+def crowd_histogram(decided: DataFrame, *, k: int, crowd: int) -> DataFrame:
+    """Return TUPLES: sampled records by the whole released tuple, tuples below the crowd threshold dropped."""
+    sampled = decided.where(F.col(schemas.KEPT))
+    return (
+        sampled.groupBy(*schemas.nodes(k))
+        .agg(F.count("*").alias(schemas.N_ROWS))
+        .where(F.col(schemas.N_ROWS) >= F.lit(crowd))
+    )

@@ -1,0 +1,94 @@
+"""Frame contracts between stages: the only place where an internal column is named.
+
+========  ==========================================================================================================
+frame     columns
+========  ==========================================================================================================
+ENCODED   ``record_id`` string; ``block`` binary, 16 bytes (dp only); ``q<i>`` int leaf code of quasi-identifier i, or
+          :data:`UNKNOWN` or :data:`NULL`; ``w<i>`` double personal weight i; ``r<i>`` released column i as it is
+VECTORS   ``q<i>`` (table) or ``t<i>`` (dictionary node codes), ``w<i>``, ``n_rows`` long (records)
+DECIDED   ENCODED with codes resolved, then ``l<i>`` tinyint level, ``n<i>`` int node, ``risk`` and ``risk_before``
+          double (unit of the model), ``utility`` double (unit of the measure), ``consistent`` long (dictionary rows),
+          ``feasible`` boolean, ``kept`` boolean (drawn into the sample; true outside dp)
+CELLS     ``scheme`` int, ``n<i>`` int node, ``n_rows`` long; admitted: ``noisy`` long
+TUPLES    ``n<i>`` int node, ``n_rows`` long: the crowd histogram, all that leaves the trusted zone under dp
+========  ==========================================================================================================
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+
+RECORD_ID = "record_id"
+BLOCK = "block"
+N_ROWS = "n_rows"
+SCHEME = "scheme"
+NOISY = "noisy"
+RISK = "risk"
+RISK_BEFORE = "risk_before"
+UTILITY = "utility"
+CONSISTENT = "consistent"
+FEASIBLE = "feasible"
+KEPT = "kept"
+
+UNKNOWN = -1
+"""Code of a value outside its hierarchy, until the policy's ``unknown`` resolves it."""
+
+NULL = -2
+"""Code of a missing value, until the policy's ``nulls`` resolves it."""
+
+
+def codes(k: int) -> list[str]:
+    """Columns of leaf codes."""
+    return [f"q{i}" for i in range(k)]
+
+
+def dictionary_codes(k: int) -> list[str]:
+    """Columns of dictionary node codes."""
+    return [f"t{i}" for i in range(k)]
+
+
+def nodes(k: int) -> list[str]:
+    """Columns of disclosed nodes."""
+    return [f"n{i}" for i in range(k)]
+
+
+def levels(k: int) -> list[str]:
+    """Columns of chosen levels."""
+    return [f"l{i}" for i in range(k)]
+
+
+def weights(n: int) -> list[str]:
+    """Columns of personal weights."""
+    return [f"w{i}" for i in range(n)]
+
+
+def released(n: int) -> list[str]:
+    """Columns released as they are."""
+    return [f"r{i}" for i in range(n)]
+
+
+def decided(frame: T.StructType, k: int) -> T.StructType:
+    """Schema of DECIDED over the columns already there."""
+    added = [
+        *[T.StructField(name, T.ByteType(), False) for name in levels(k)],
+        *[T.StructField(name, T.IntegerType(), False) for name in nodes(k)],
+        T.StructField(RISK, T.DoubleType(), False),
+        T.StructField(RISK_BEFORE, T.DoubleType(), False),
+        T.StructField(UTILITY, T.DoubleType(), False),
+        T.StructField(CONSISTENT, T.LongType(), False),
+        T.StructField(FEASIBLE, T.BooleanType(), False),
+        T.StructField(KEPT, T.BooleanType(), False),
+    ]
+    return T.StructType([*frame.fields, *added])
+
+
+def cells(k: int, *, noisy: bool) -> T.StructType:
+    """Schema of CELLS."""
+    fields = [T.StructField(SCHEME, T.IntegerType(), False)]
+    fields += [T.StructField(name, T.IntegerType(), False) for name in nodes(k)]
+    fields += [T.StructField(NOISY if noisy else N_ROWS, T.LongType(), False)]
+    return T.StructType(fields)
+
+
+VALUE_CODES = T.StructType([T.StructField("value", T.StringType()), T.StructField("code", T.IntegerType())])
+"""Look-up from a column's text to a leaf code or a dictionary node."""

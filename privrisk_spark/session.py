@@ -1,0 +1,52 @@
+"""The Spark session of an entry point; every other module takes the session of the frame it is given."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+# What a release relies on: not a user's choice.
+_REQUIRED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.pythonUDF.pandas.preferIntExtensionDtype": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.caseSensitive": "true",
+}
+
+# What suits one machine; a cluster's own configuration comes with spark-submit.
+_LAPTOP = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+def build(name: str, *, encrypt: bool) -> SparkSession:
+    """Return the session spark-submit prepared, or a local one.
+
+    Parameters
+    ----------
+    name : str
+        Application name.
+    encrypt : bool
+        Encrypt what Spark spills, shuffles and broadcasts to local disks; always on for a differentially private
+        release, whose keys travel inside tasks.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    settings = dict(_REQUIRED)
+    if "SPARK_ENV_LOADED" not in os.environ and "SPARK_REMOTE" not in os.environ:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+        settings |= _LAPTOP | {"spark.sql.shuffle.partitions": str(max(4, 2 * cores))}
+    if encrypt:
+        settings["spark.io.encryption.enabled"] = "true"
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

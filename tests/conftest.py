@@ -1,0 +1,56 @@
+"""One lazy Spark session for all tests, scratch directories, and where the real data lies."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Timings are never asserted; a slow machine is not a failure. Examples are derandomized so that CI is reproducible.
+settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ci")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """A local session: few partitions, tiny Arrow batches so that batching always happens, its own warehouse."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    from pyspark.sql import SparkSession
+
+    scratch = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "ERROR")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+        .config("spark.local.dir", str(scratch / "local"))
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.caseSensitive", "true")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "2")
+        .config("spark.sql.execution.pythonUDF.pandas.preferIntExtensionDtype", "true")
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def adult() -> Path:
+    """Directory of the Adult table and its hierarchies; tests that need it are skipped where it is absent."""
+    directory = Path(os.environ.get("PRIVRISK_ADULT", ROOT.parent / "shared" / "data" / "adult"))
+    if not (directory / "adult.csv").exists():
+        pytest.skip("the Adult table is not here; set PRIVRISK_ADULT to a directory that holds adult.csv")
+    return directory

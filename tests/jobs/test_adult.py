@@ -1,0 +1,186 @@
+"""The main job on real data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from .adult_brute_force import AdultBruteForce, differing
+from .conftest import ROOT, Privrisk, Ran
+
+pytestmark = pytest.mark.adult
+
+KEY = "5b" * 32
+OTHER_KEY = "c4" * 32
+
+
+@pytest.fixture(autouse=True)
+def _adult_is_there(adult: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADULT", str(adult))
+    monkeypatch.setenv("RELEASE_KEY", KEY)
+
+
+def test_every_choice_is_the_brute_force_optimum(privrisk: Privrisk, adult: Path) -> None:
+    """Two thousand random distinct records over their whole lattice of 6,480 nodes."""
+    ran = privrisk("conf/adult.yaml")
+    assert ran.code == 0, ran.err
+    oracle = AdultBruteForce(adult, ROOT / "conf" / "adult.yaml")
+    rows = np.random.default_rng(20260101).choice(len(oracle.distinct), 2000, replace=False)
+    compared, wrong = differing(oracle, pd.read_parquet(ran.root / "vault" / "decisions"), rows)
+    assert compared >= 2000
+    assert wrong == 0
+    summary = ran.summary
+    assert summary["rows"] == ran.manifest["rows"] == 30162
+    assert summary["risk_after"]["mean"] < summary["risk_before"]["mean"] / 1000
+    released = pq.read_table(ran.data).to_pandas()
+    assert released["salary-class"].value_counts().to_dict() == oracle.table["salary-class"].value_counts().to_dict()
+
+
+def dp(privrisk: Privrisk, root: Path, *more: str, key: bool = True) -> Ran:
+    root.mkdir(exist_ok=True)
+    given = ["--set=guarantee.key=env:RELEASE_KEY"] if key else []
+    ledger = f"--set=ledger.url=sqlite:///{root}/ledger.db"
+    return privrisk("conf/adult-dp.yaml", "--run-id", "r1", ledger, *given, *more, root=root)
+
+
+def content(ran: Ran) -> list[str]:
+    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(ran.data.iterdir())]
+
+
+def test_a_private_release(
+    privrisk: Privrisk, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No tuple below k; same bytes under the same key and another partitioning; others under another key."""
+    first = dp(privrisk, tmp_path / "first")
+    assert first.code == 0, first.err
+    manifest = first.manifest
+    crowd = manifest["guarantee"]["parameters"]["k"]
+    release = pq.read_table(first.data).to_pandas()
+    sizes = release.value_counts(dropna=False)
+    assert sizes.min() >= crowd == 32
+    assert manifest["rows"] == len(release)
+    assert manifest["tuples"] == len(sizes)
+    # 25.17 % are kept, less what the crowd threshold drops.
+    assert 0.15 * 30162 < len(release) < 0.2517 * 30162 * 1.1
+    assert len(set(map(tuple, (release == "*").to_numpy()))) > 3, "several schemes are used"
+    assert manifest["guarantee"]["statement"].startswith(
+        "(1.0, 1E-9)-differential privacy for adding or removing one row"
+    )
+
+    usual = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "7")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "200000")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "777")
+    try:
+        again = dp(privrisk, tmp_path / "again")
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", usual)
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert content(again) == content(first)
+    monkeypatch.setenv("RELEASE_KEY", OTHER_KEY)
+    other = dp(privrisk, tmp_path / "other")
+    assert content(other) != content(first)
+    assert other.manifest["rows"] != first.manifest["rows"]
+
+
+WHITELIST = {
+    "sequence", "run_id", "name", "date", "version", "policy_digest", "guarantee", "columns", "rows", "tuples", "data",
+    "checks", "admitted_cells",
+}  # fmt: skip
+
+
+def test_budget_key_and_manifest(privrisk: Privrisk, tmp_path: Path) -> None:
+    root = tmp_path / "r"
+    cap = "--set=ledger.cap={epsilon: 1.5, delta: 1e-7}"
+    ran = dp(privrisk, root, cap, key=False)
+    assert ran.code == 0, ran.err
+    assert set(ran.manifest) == WHITELIST
+    text = (root / "out" / "manifest.json").read_text() + (ran.data.parent / "report.html").read_text()
+    assert "30162" not in text
+    assert "30,162" not in text
+    assert "seconds" not in text
+    assert all(check["contract"] == "release" for check in ran.manifest["checks"])
+    with sqlite3.connect(root / "ledger.db") as ledger:
+        states = ledger.execute("select run_id, state, epsilon from events order by sequence").fetchall()
+    ledger.close()
+    assert states == [("r1", "reserved", "1.0"), ("r1", "committed", "1.0")]
+    assert not list((root / "vault" / "keys").glob("*.key")), "the key is destroyed"
+    # The same run id costs nothing; another one does not fit under the cap, and nothing of it is left.
+    assert dp(privrisk, root, cap, key=False).code == 0
+    refused = privrisk(
+        "conf/adult-dp.yaml", "--run-id", "r2", f"--set=ledger.url=sqlite:///{root}/ledger.db", cap, root=root
+    )
+    assert refused.code == 1
+    assert "1.5" in refused.err
+    assert refused.status["code"] == 1
+    assert not (root / "out" / "releases" / "r2").exists()
+    assert not list((root / "vault").glob("keys/*"))
+    # A committed run whose release was deleted cannot be drawn again.
+    import shutil
+
+    shutil.rmtree(root / "out")
+    lost = dp(privrisk, root, cap, key=False)
+    assert lost.code == 1
+    assert "Use a new run id" in lost.err
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("guarantee.crowd=31", "guarantee.crowd: must be at least 32"),
+        ("guarantee.crowd=9", "guarantee.crowd: must be at least 10"),
+        ("guarantee.frequent=338", "guarantee.frequent: must be at least T = 339"),
+        ("guarantee.objective.phi_min=0", "guarantee.objective.phi_min: must be greater than 0"),
+        ("guarantee.delta=1e-6", "guarantee.delta: must be at most"),
+        ("guarantee.keep_fraction=1.1", "guarantee.keep_fraction: must be at most 1"),
+        ("columns.salary-class={role: sensitive}", "columns.salary-class: would be released untouched"),
+        (
+            "columns.age.hierarchy={intervals: {widths: [5, 10]}}",
+            "columns.age.hierarchy: takes its leaves from the data",
+        ),
+        ("columns.age.unknown=error", "columns.age.unknown: 'error' is refused under dp"),
+        ("guarantee.schemes=[[0, 9, 0, 0, 0, 0, 0, 0, 0]]", "level 9 of 'age' exceeds the height 4"),
+        ("checks.max_mean_risk=0.5", "checks.max_mean_risk: reads exact data"),
+        ("guarantee.mode=global", "'global' is not available in this version"),
+    ],
+)
+def test_what_the_proof_does_not_cover_is_refused(
+    privrisk: Privrisk, tmp_path: Path, option: str, message: str
+) -> None:
+    ran = dp(privrisk, tmp_path / "r", f"--set={option}")
+    assert ran.code == 2, ran.err
+    assert message in ran.err
+    assert not (tmp_path / "r" / "ledger.db").exists(), "refused before the ledger is touched"
+
+
+def test_an_admitted_draw_against_a_public_dictionary(privrisk: Privrisk, adult: Path, tmp_path: Path) -> None:
+    """Mode public-dictionary: admission costs nothing; here half of the table plays the public table."""
+    half = pd.read_csv(adult / "adult.csv", sep=";", dtype=str).iloc[::2]
+    half.to_parquet(tmp_path / "public.parquet")
+    columns = json.dumps({name: name for name in half.columns})
+    ran = dp(
+        privrisk,
+        tmp_path / "r",
+        "--set=guarantee.mode=public-dictionary",
+        "--set=guarantee.epsilon.admit=0",
+        "--set=guarantee.frequent=100",
+        f"--set=dictionary={{kind: table, path: {tmp_path}/public.parquet, public: true, columns: {columns}}}",
+    )
+    assert ran.code == 0, ran.err
+    assert ran.manifest["guarantee"]["parameters"]["epsilon_admit"] == "0"
+    assert ran.manifest["dictionary_rows"] == len(half)
+    release = pq.read_table(ran.data).to_pandas()
+    assert release.value_counts().min() >= ran.manifest["guarantee"]["parameters"]["k"]
+    # Every released tuple is t-frequent in the public table, or the root.
+    decisions = pd.read_parquet(tmp_path / "r" / "vault" / "decisions")
+    rooted = (decisions["utility"] == 0).to_numpy()
+    assert (decisions.loc[~rooted, "consistent"] >= 100).all()
+    assert rooted.mean() < 0.2

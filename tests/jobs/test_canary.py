@@ -1,0 +1,162 @@
+"""Nothing a run leaves outside the vault's data holds a record value, a key or a seed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrameWriter
+from pyspark.sql.classic.dataframe import DataFrame
+
+from .conftest import Privrisk
+
+CANARIES = ["zQxCanaryCity", "zQxCanaryIllness", "zQxCanaryPerson", "4242424241"]
+KEY = "e7" * 16 + "19" * 16
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Extended plans of every frame that is written, collected or measured."""
+    seen: list[str] = []
+
+    def remember(frame: DataFrame) -> None:
+        seen.append(str(frame._jdf.queryExecution().toString()))
+
+    for owner, name in ((DataFrame, "toArrow"), (DataFrame, "first"), (DataFrame, "count")):
+        original = getattr(owner, name)
+
+        def acting(self: DataFrame, *args: object, _original: object = original, **kwargs: object) -> object:
+            remember(self)
+            return _original(self, *args, **kwargs)  # type: ignore[operator]
+
+        monkeypatch.setattr(owner, name, acting)
+    for name in ("parquet", "csv"):
+        original = getattr(DataFrameWriter, name)
+
+        def writing(self: DataFrameWriter, *args: object, _original: object = original, **kwargs: object) -> object:
+            remember(self._df)
+            return _original(self, *args, **kwargs)  # type: ignore[operator]
+
+        monkeypatch.setattr(DataFrameWriter, name, writing)
+    yield seen
+
+
+def everything(root: Path, *, but: tuple[str, ...]) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and not any(str(path.relative_to(root)).startswith(prefix) for prefix in but)
+    }
+
+
+def plant(tmp_path: Path) -> Path:
+    rows = ["id;age;city;income;illness"]
+    for i in range(400):
+        rows.append(f"p{i};{20 + i % 40};{['Ulm', 'Bonn'][i % 2]};{1000 + i % 7};flu")
+    rows += ["zQxCanaryPerson;33;zQxCanaryCity;4242424241;zQxCanaryIllness"] * 1
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(rows) + "\n")
+    return table
+
+
+RISK = """
+version: 1
+run: {{name: canary}}
+table: {{path: {table}, format: csv, options: {{sep: ";", header: true}}, record_id: id}}
+columns:
+  id: {{role: identifier}}
+  age: {{role: quasi-identifier, hierarchy: {{intervals: {{widths: [5, 20], domain: [0, 99]}}}}}}
+  city: {{role: quasi-identifier, hierarchy: {{flat: true}}}}
+  income: {{role: quasi-identifier, hierarchy: {{intervals: {{widths: [1000]}}}}}}
+  illness: {{role: sensitive, action: drop}}
+decision: {{problem: min-risk, utility_at_least: 1}}
+output: {{path: {root}/out, vault: {root}/vault}}
+"""
+
+PRIVATE = """
+version: 1
+run: {{name: canary}}
+table: {{path: {table}, format: csv, options: {{sep: ";", header: true}}}}
+columns:
+  id: {{role: identifier}}
+  age: {{role: quasi-identifier, hierarchy: {{intervals: {{widths: [5, 20], domain: [0, 99]}}}}}}
+  city: {{role: quasi-identifier, hierarchy: {{flat: {{values: [Ulm, Bonn, zQxCanaryCity]}}}}}}
+  income: {{role: quasi-identifier, hierarchy: {{intervals: {{widths: [1000], domain: [0, 9999]}}}}}}
+  illness: {{role: identifier}}
+risk: {{model: II}}
+guarantee:
+  kind: dp
+  epsilon: {{admit: 1, keep: 1}}
+  delta: 1e-6
+  public_rows: 400
+  schemes: [[3, 0, 2], [2, 1, 2], [3, 0, 1]]
+  objective: {{lambda: 0.001, tau: 2, phi_min: 1}}
+  key: env:CANARY_KEY
+output: {{path: {root}/out, vault: {root}/vault}}
+ledger: {{url: "sqlite:///{root}/ledger.db", lineage: canary, cap: {{epsilon: 4, delta: 1e-5}}}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["risk", "private"])
+def test_nothing_leaks(
+    privrisk: Privrisk,
+    tmp_path: Path,
+    plans: list[str],
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CANARY_KEY", KEY)
+    root = tmp_path / "run"
+    root.mkdir()
+    policy = tmp_path / "policy.yaml"
+    policy.write_text((RISK if kind == "risk" else PRIVATE).format(table=plant(tmp_path), root=root))
+    ran = privrisk(str(policy), "--explain", "--log-format", "json", root=root)
+    assert ran.code == 0, ran.err
+    captured = capfd.readouterr()
+    spoken = ran.out + ran.err + captured.out + captured.err
+    assert "stage" in spoken
+    assert len(plans) >= 10
+    # The decisions are the record's own line in the vault; the release itself holds what the policy discloses.
+    files = everything(root, but=("vault/decisions", "out/releases/" + ran.manifest["run_id"] + "/data"))
+    assert any(name.endswith("report.html") for name in files)
+    assert any("data_docs" in name for name in files)
+    secrets = [*CANARIES, KEY, bytes.fromhex(KEY).hex().upper()]
+    for secret in secrets:
+        assert secret not in spoken
+        assert not [i for i, plan in enumerate(plans) if secret in plan]
+        holders = [name for name, content in files.items() if secret.encode() in content]
+        assert not holders
+    assert not [name for name, content in files.items() if bytes.fromhex(KEY) in content]
+    if kind == "private":
+        # A single person in a city of their own is never released.
+        assert b"zQxCanary" not in b"".join(path.read_bytes() for path in ran.data.iterdir())
+    assert not [name for name in os.listdir(root / "vault") if name.startswith(".scratch")]
+
+
+def test_an_error_names_no_value(privrisk: Privrisk, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "run"
+    root.mkdir()
+    policy = tmp_path / "policy.yaml"
+    table = plant(tmp_path)
+    text = RISK.format(table=table, root=root)
+    wrong = {
+        "a value outside a hierarchy": text.replace("{flat: true}", "{flat: {values: [Ulm, Bonn]}}"),
+        "a text where a number is meant": text.replace("income: {role: quasi-identifier, hierarchy: {intervals: {widths: [1000]}}}",
+                                                       "income: {role: quasi-identifier, hierarchy: {dates: [day, month]}}"),
+        "a weight that is no number": text.replace("illness: {role: sensitive, action: drop}", "illness: {role: weight}")
+        + "risk: {sensitivity: {form: record, record: illness}}\n",
+    }  # fmt: skip
+    for name, document in wrong.items():
+        assert document != text, name
+        policy.write_text(document)
+        ran = privrisk(str(policy), root=root)
+        assert ran.code == 2, (name, ran.err)
+        captured = capfd.readouterr()
+        for secret in CANARIES:
+            assert (
+                secret
+                not in ran.out + ran.err + captured.out + captured.err + (root / "vault" / "status.json").read_text()
+            )

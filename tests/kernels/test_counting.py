@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import several_hierarchies
+
+from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.kernels import counting
+from privrisk_spark.kernels.counting import Axis, CellIndex, DenseCounts, SortedCounts, consistent_at, distinct_rows
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[list[Hierarchy], list[Axis], np.ndarray, np.ndarray, list[int]]:
+    hierarchies = draw(several_hierarchies())
+    meaning = draw(st.sampled_from(["subsumes", "compatible"]))
+    lacking = [i for i in range(len(hierarchies)) if draw(st.integers(0, 4)) == 0]
+    axes = [
+        Axis(h.at_depth, h.ancestor, meaning, known=i not in lacking, wildcard=draw(st.booleans()))
+        for i, h in enumerate(hierarchies)
+    ]
+    n = draw(st.integers(1, 12))
+    rows = np.array([[draw(st.integers(0, h.n_nodes)) for h in hierarchies] for _ in range(n)], dtype=np.int32)
+    codes = np.array([[draw(st.integers(0, h.n_leaves)) for h in hierarchies] for _ in range(4)], dtype=np.int32)
+    return hierarchies, axes, rows, codes, lacking
+
+
+def expected(
+    hierarchies: list[Hierarchy], axes: list[Axis], rows: np.ndarray, lacking: list[int], nodes: list[int]
+) -> int:
+    parents = [h.parent.tolist() for h in hierarchies]
+    known = [[None if v == h.n_nodes else int(v) for v, h in zip(row, hierarchies, strict=True)] for row in rows]
+    return naive.count(
+        parents, nodes, known, axes[0].consistency, wildcards=[a.wildcard for a in axes], lacking=lacking
+    )
+
+
+@given(cases())
+def test_both_plans_are_the_naive_count(
+    case: tuple[list[Hierarchy], list[Axis], np.ndarray, np.ndarray, list[int]],
+) -> None:
+    hierarchies, axes, rows, codes, lacking = case
+    vectors, multiplicity = np.unique(rows, axis=0, return_counts=True)
+    plans = [
+        DenseCounts.roll_up(axes, vectors.astype(np.int32), multiplicity),
+        SortedCounts.group(axes, vectors.astype(np.int32), multiplicity),
+    ]
+    for record in codes:
+        depths = [int(axis.code_depth[code]) for axis, code in zip(axes, record, strict=True)]
+        for levels in naive.lattice(depths):
+            nodes = [int(h.ancestor[code, x]) for h, code, x in zip(hierarchies, record, levels, strict=True)]
+            want = expected(hierarchies, axes, rows, lacking, nodes)
+            for plan in plans:
+                got = plan.consistent([np.array([code], dtype=np.int32) for code in record], levels, depths)
+                assert got.tolist() == [want], (type(plan).__name__, levels)
+    assert plans[0].dictionary_rows == plans[1].dictionary_rows == len(rows)
+
+
+@given(cases())
+def test_keys_past_63_bits_count_the_same(
+    case: tuple[list[Hierarchy], list[Axis], np.ndarray, np.ndarray, list[int]],
+) -> None:
+    """A tiny key limit forces the replacement of keys by ranks at every attribute."""
+    hierarchies, axes, rows, codes, _ = case
+    vectors, multiplicity = np.unique(rows, axis=0, return_counts=True)
+    depth_of = [axis.code_depth for axis in axes]
+    levels = [1] * len(axes)
+    usual = consistent_at(SortedCounts.group(axes, vectors.astype(np.int32), multiplicity), depth_of, codes, levels)
+    limit = counting._KEY_LIMIT
+    counting._KEY_LIMIT = 40
+    try:
+        ranked = SortedCounts.group(axes, vectors.astype(np.int32), multiplicity)
+        assert consistent_at(ranked, depth_of, codes, levels).tolist() == usual.tolist()
+    finally:
+        counting._KEY_LIMIT = limit
+
+
+def test_sixty_wide_columns_do_not_overflow() -> None:
+    rng = np.random.default_rng(5)
+    columns = [rng.integers(0, 50, 200).astype(np.int32) for _ in range(60)]
+    index, member = CellIndex.build(columns, [50] * 60, 200)
+    position, found = index.find(columns, 200)
+    assert found.all()
+    assert (position == member).all()
+    other = [column.copy() for column in columns]
+    other[0] = (other[0] + 1) % 50
+    assert not index.find(other, 200)[1].any()
+    first, of = distinct_rows(columns)
+    rows = np.column_stack(columns)
+    assert (rows[first][of] == rows).all()
+    assert len(first) == len(np.unique(rows, axis=0))
+
+
+@given(cases())
+def test_metamorphic_relations(case: tuple[list[Hierarchy], list[Axis], np.ndarray, np.ndarray, list[int]]) -> None:
+    """The root counts all; a wider level never counts less; doubling the dictionary doubles; order does not matter."""
+    _, axes, rows, codes, _ = case
+    vectors, multiplicity = np.unique(rows, axis=0, return_counts=True)
+    once = SortedCounts.group(axes, vectors.astype(np.int32), multiplicity)
+    twice = DenseCounts.roll_up(axes, vectors[::-1].astype(np.int32), 2 * multiplicity[::-1])
+    depth_of = [axis.code_depth for axis in axes]
+    heights = [int(depth.max()) for depth in depth_of]
+    everything = consistent_at(once, depth_of, codes, heights)
+    assert everything.tolist() == [len(rows)] * len(codes)
+    before = np.zeros(len(codes), dtype=np.int64)
+    for level in range(max(heights) + 1):
+        now = consistent_at(once, depth_of, codes, [level] * len(axes))
+        assert (now >= before).all()
+        assert (consistent_at(twice, depth_of, codes, [level] * len(axes)) == 2 * now).all()
+        before = now
+
+
+def test_an_empty_histogram_counts_nothing() -> None:
+    hierarchy = Hierarchy.from_paths("a", [("x", "u"), ("y", "u"), ("z",)])
+    axes = [Axis(hierarchy.at_depth, hierarchy.ancestor)]
+    none = (np.empty((0, 1), dtype=np.int32), np.empty(0, dtype=np.int64))
+    codes = np.array([[0], [2], [3]], dtype=np.int32)
+    for plan in (DenseCounts.roll_up(axes, *none), SortedCounts.group(axes, *none)):
+        assert consistent_at(plan, [axes[0].code_depth], codes, [2]).tolist() == [0, 0, 0]
+
+
+def test_nodes_that_a_coarser_dictionary_cannot_tell_apart_share_a_cell() -> None:
+    """A dictionary of years: a day, its month and its year are consistent with the same rows."""
+    days = [(f"{y}-{m:02d}-{d:02d}", f"{y}-{m:02d}", f"{y}") for y in (1990, 1991) for m in (1, 2) for d in (1, 2, 3)]
+    hierarchy = Hierarchy.from_paths("birthdate", days)
+    years = np.array([hierarchy.find("1990"), hierarchy.find("1991")], dtype=np.int32)
+    axis = Axis(hierarchy.at_depth, hierarchy.ancestor, "compatible")
+    classes, matrix = counting.incidence(axis, np.sort(years))
+    assert matrix.shape == (3, 2)
+    assert classes[hierarchy.find("1990-01-02")] == classes[hierarchy.find("1990-02")] == classes[years[0]]
+
+
+@pytest.mark.parametrize("plan", ["dense", "sorted"])
+def test_a_null_is_counted_by_its_policy(plan: str) -> None:
+    """Rows a, b, null: the value a is known to 1 row, or to 2 if a missing value may be anything."""
+    hierarchy = Hierarchy.from_paths("a", [("a",), ("b",)])
+    rows = np.array([[0], [1], [hierarchy.root]], dtype=np.int32)
+    ones = np.ones(3, dtype=np.int64)
+    make = DenseCounts.roll_up if plan == "dense" else SortedCounts.group
+    counts = {
+        wildcard: make([Axis(hierarchy.at_depth, hierarchy.ancestor, wildcard=wildcard)], rows, ones)
+        for wildcard in (False, True)
+    }
+    code = [np.array([0], dtype=np.int32)]
+    assert counts[False].consistent(code, [0], [1]).tolist() == [1]
+    assert counts[True].consistent(code, [0], [1]).tolist() == [2]
+    null = [np.array([2], dtype=np.int32)]
+    assert counts[False].consistent(null, [0], [0]).tolist() == [3]
