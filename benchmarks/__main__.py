@@ -17,9 +17,7 @@ BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {"case-study": c
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one benchmark, print its table and write its JSON; return the exit code (2 for a wrong command)."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Ratios to the floor, in one run."
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios to the floor, in one run.")
     parser.add_argument("name", metavar="NAME", help="one of: " + listing(list(BENCHMARKS)))
     parser.add_argument("--rows", type=int, help="rows of the table; the register grows in proportion")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
@@ -27,9 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.name not in BENCHMARKS:
         names = list(BENCHMARKS)
-        parser.error(
-            f"no benchmark is named '{given.name}'{nearest(given.name, names)}; there are: {listing(names)}"
-        )
+        parser.error(f"no benchmark is named '{given.name}'{nearest(given.name, names)}; there are: {listing(names)}")
     if given.rows is not None and given.rows < 1:
         parser.error(f"--rows must be at least 1, got {given.rows}")
     try:
@@ -40,9 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(_table(results))
     if given.json is not None:
         given.json.parent.mkdir(parents=True, exist_ok=True)
-        given.json.write_text(
-            json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8"
-        )
+        given.json.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8")
     return 0
 
 

@@ -173,9 +173,7 @@ def _run_product(data: Path, out: Path) -> Measured:
 
 def _checked(program: str, measured: Measured) -> Measured:
     if measured.exit_code:
-        raise BenchmarkError(
-            f"The {program} ended with exit code {measured.exit_code}: {measured.errors.strip()}"
-        )
+        raise BenchmarkError(f"The {program} ended with exit code {measured.exit_code}: {measured.errors.strip()}")
     return measured
 
 

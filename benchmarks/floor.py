@@ -196,9 +196,7 @@ def _calendar(leaf_weight: float) -> _Tree:
     year = month[-1] + 1 + (years - years[0]).astype(np.int32)
     root = np.full(len(days), year[-1] + 1, dtype=np.int32)
     labels = [*days.astype(str), *np.unique(months).astype(str), *np.unique(years).astype(str), "*"]
-    return _tree(
-        np.stack([np.arange(len(days), dtype=np.int32), month, year, root], axis=1), labels, leaf_weight
-    )
+    return _tree(np.stack([np.arange(len(days), dtype=np.int32), month, year, root], axis=1), labels, leaf_weight)
 
 
 def _tree(ancestor: npt.NDArray[np.int32], labels: list[str], leaf_weight: float) -> _Tree:
@@ -355,9 +353,7 @@ def _decide(
     leap = np.bincount(keys.year_of_day) == 366
     jobs = []
     for kind in (False, True):
-        inner = [
-            _inner(keys, levels, feasible, cuboids, *leaves) for leaves in keys.representatives(leap == kind)
-        ]
+        inner = [_inner(keys, levels, feasible, cuboids, *leaves) for leaves in keys.representatives(leap == kind)]
         mine = cells[leap[cells % _YEARS] == kind]
         jobs += [(inner, mine[start : start + _BLOCK]) for start in range(0, len(mine), _BLOCK)]
     for _ in run(lambda job: _decide_block(keys, cube, cuboids, decisions, *job), jobs):
@@ -477,9 +473,7 @@ def _decide_block(
         decisions.consistent[at] = count[choice, column]
 
 
-def _write(
-    keys: _Keys, decisions: _Decisions, out: Path, part: int, records: _Records
-) -> tuple[float, float]:
+def _write(keys: _Keys, decisions: _Decisions, out: Path, part: int, records: _Records) -> tuple[float, float]:
     """Write one part of the release and of the decisions; return the sums of risk and utility."""
     node = decisions.node.take(records.cell)
     columns = {"person_id": records.kept["person_id"]}
@@ -498,9 +492,7 @@ def _write(
     file = f"part-{part:05d}.parquet"
     pq.write_table(pa.table(released), out / "release" / file, store_schema=False, write_statistics=False)
     repeated = [*(f"level_{name}" for name in ATTRIBUTES), "utility"]
-    pq.write_table(
-        pa.table(columns), out / "decisions" / file, use_dictionary=repeated, write_statistics=False
-    )
+    pq.write_table(pa.table(columns), out / "decisions" / file, use_dictionary=repeated, write_statistics=False)
     return float(risk.sum()), float(utility.sum())
 
 

@@ -16,7 +16,7 @@ from privrisk_spark.counts import StoredCounts
 from privrisk_spark.kernels.counting import distinct_rows
 from privrisk_spark.kernels.decide import Decisions, Problem, decide
 from privrisk_spark.kernels.sensitivity import normalized
-from privrisk_spark.policy import Personal
+from privrisk_spark.policy import Personal, Policy
 
 CHUNK_ROWS = 2**18
 """Rows a task decides at once; distinct records are found within a chunk. Does not change a result."""
@@ -46,24 +46,23 @@ class WeightColumns:
     at_most: float | None = None
 
     @classmethod
-    def of_policy(
-        cls, names: Sequence[str], attributes: Sequence[str], personal: Personal | None, record: str | None
-    ) -> WeightColumns:
+    def of_policy(cls, policy: Policy, attributes: Sequence[str]) -> WeightColumns:
         """Resolve the policy's column names to positions."""
-        given = personal or Personal()
+        names, sensitivity = policy.weight_columns, policy.risk.sensitivity
+        given = sensitivity.personal or Personal()
         return cls(
             n=len(names),
             of_attribute=tuple(
                 names.index(given.columns[name]) if name in given.columns else None for name in attributes
             ),
             factor=names.index(given.factor) if given.factor else None,
-            record=names.index(record) if record else None,
+            record=names.index(sensitivity.record) if sensitivity.record else None,
             sum_to=given.sum_to,
             at_most=given.at_most,
         )
 
     def personal(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
-        """Return ``w_{j,r}`` from the weight columns of each record, shape (n, k), or None when no weight is personal."""
+        """Return ``w_{j,r}`` of each record, shape (n, k), or None when no weight is personal."""
         if self.factor is None and all(position is None for position in self.of_attribute):
             return None
         ones = np.ones(len(weights))

@@ -344,9 +344,7 @@ def _bin_positions(edges: Sequence[float]) -> tuple[list[float], list[tuple[floa
         ticks = [(float(power), short_number(10.0**power)) for power in powers[::every]]
     else:
         every = max(1, math.ceil(len(inner) / 8))
-        ticks = [
-            (place, short_number(edge)) for place, edge in zip(drawn[::every], inner[::every], strict=True)
-        ]
+        ticks = [(place, short_number(edge)) for place, edge in zip(drawn[::every], inner[::every], strict=True)]
     if len(ticks) < 2:
         ticks = [(drawn[0], short_number(inner[0])), (drawn[-1], short_number(inner[-1]))]
     ends = ([(places[0], short_number(edges[0]))] if below else []) + (

@@ -49,7 +49,8 @@ def _top(
 @app.command()
 def release(
     policies: Annotated[
-        list[Path] | None, typer.Argument(metavar="POLICY...", help="YAML files; later ones are merged over earlier ones.")
+        list[Path] | None,
+        typer.Argument(metavar="POLICY...", help="YAML files; later ones are merged over earlier ones."),
     ] = None,
     config: Annotated[
         list[Path] | None, typer.Option("--config", help="A policy file, as for spark-submit; repeatable.")
@@ -59,7 +60,7 @@ def release(
     ] = None,
     date: Annotated[str | None, typer.Option(help="Business date YYYY-MM-DD, for {ds}; default today (UTC).")] = None,
     run_id: Annotated[str | None, typer.Option(help="Run id; default from name, date and policy.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, print the plan, write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all, print the plan, write nothing.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Print the plan before running it.")] = False,
     log_format: Annotated[LogFormat, typer.Option(help="Form of log lines.")] = LogFormat.text,
 ) -> None:
@@ -126,9 +127,7 @@ def _run(policy: object, run_id: str, day: dt.date, *, dry_run: bool, explain: b
 def _end(error: PrivriskError, vault: Path | None, run_id: str, write_status: Callable[..., None]) -> None:
     typer.echo(f"privrisk: {error}", err=True)
     if vault is not None:
-        write_status(
-            vault, run_id, phase="failed", code=error.exit_code, message=str(error), remedy=error.remedy
-        )
+        write_status(vault, run_id, phase="failed", code=error.exit_code, message=str(error), remedy=error.remedy)
     if isinstance(error, InternalError) and error.__cause__ is not None:
         trace = error.__cause__.__traceback__
         while trace is not None:

@@ -203,7 +203,7 @@ def _load_yaml(text: str) -> Any:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise _UnreadableError(f"there is no policy file '{file}'; the path is taken from {Path.cwd()}") from None
     except UnicodeDecodeError:

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from privrisk_spark.errors import CheckError
+from privrisk_spark.measure import DecisionFacts, InputFacts, ReleaseFacts
+from privrisk_spark.policy import Policy
 from privrisk_spark.release import write_json
 from privrisk_spark.results import Check
 
@@ -177,6 +180,89 @@ def _run(
     return outcomes
 
 
-def failed(checks: Sequence[Check], *, fail_on: Level) -> list[Check]:
-    """Return the checks that forbid publication."""
-    return [check for check in checks if not check.passed and (check.level == "error" or fail_on == "warning")]
+def input_rules(policy: Policy, facts: InputFacts) -> tuple[list[Rule], dict[str, float | int]]:
+    """Rules of the input contract and the facts they read.
+
+    Under differential privacy only what the unit of the guarantee rests on: whether a run goes on must not tell about
+    the values in the table.
+    """
+    rules = [
+        Rule("null record ids", "every record has an id", at_most=0),
+        Rule("duplicate record ids", "no two records share an id", at_most=0),
+    ]
+    values: dict[str, float | int] = {
+        "null record ids": facts.null_ids,
+        "duplicate record ids": facts.duplicate_ids,
+    }
+    if policy.guarantee.kind == "dp":
+        return rules, values
+    allowed = policy.checks.row_count
+    rules.append(Rule("rows", "the number of rows is in the expected range", allowed.at_least, allowed.at_most))
+    values["rows"] = facts.rows
+    for name, rows in facts.unknown.items():
+        fact = f"suppressed unknown values of {name}"
+        rules.append(Rule(fact, "at most half of the rows are outside the hierarchy", None, facts.rows / 2, "warning"))
+        values[fact] = rows
+    return rules, values
+
+
+def release_rules(policy: Policy, released: ReleaseFacts) -> tuple[list[Rule], dict[str, float | int]]:
+    """Rules on the staged files alone, and the facts they read."""
+    rules = []
+    values: dict[str, float | int] = {}
+    for name, rows in released.off_hierarchy.items():
+        fact = f"texts of {name} outside its hierarchy"
+        rules.append(Rule(fact, "every released text is a node of its hierarchy", at_most=0))
+        values[fact] = rows
+    size = policy.checks.min_class_size
+    if size is not None:
+        rules.append(Rule("smallest class", f"every released class has at least {size} rows", at_least=size))
+        values["smallest class"] = released.min_class_size if released.rows else size
+    return rules, values
+
+
+def decision_rules(
+    policy: Policy, facts: InputFacts, measured: DecisionFacts, released: ReleaseFacts
+) -> tuple[list[Rule], dict[str, float | int]]:
+    """Rules on exact measures of the decisions, and the facts they read; never under differential privacy."""
+    assert policy.decision is not None
+    checks, floor = policy.checks, policy.decision.utility_at_least
+    rules = [Rule("released rows", "every record read is released", facts.rows, facts.rows)]
+    values: dict[str, float | int] = {"released rows": released.rows}
+    if not measured.infeasible:
+        # The slack is that of the search, for sums of weights that differ in their last bits.
+        slack = 1e-9 * max(1.0, abs(floor))
+        rules.append(Rule("least utility", f"every record's utility is at least {floor:g}", at_least=floor - slack))
+        values["least utility"] = measured.utility.min
+    if checks.max_mean_risk is not None:
+        limit = checks.max_mean_risk
+        rules.append(Rule("mean risk", f"the mean risk is at most {limit:g}", at_most=limit))
+        values["mean risk"] = measured.risk_after.mean
+    if checks.max_risk is not None:
+        limit = checks.max_risk
+        rules.append(Rule("largest risk", f"no record's risk exceeds {limit:g}", at_most=limit))
+        values["largest risk"] = measured.risk_after.max
+    if checks.forbid_verbatim:
+        rules.append(Rule("verbatim records", "no record is released with all its original values", at_most=0))
+        values["verbatim records"] = measured.verbatim
+    return rules, values
+
+
+def refuse_failures(checks: Sequence[Check], *, fail_on: Level) -> None:
+    """Forbid publication when a check failed that the policy counts as an error.
+
+    Raises
+    ------
+    CheckError
+        Naming every such check and the count or measure it saw.
+    """
+    wrong = [check for check in checks if not check.passed and (check.level == "error" or fail_on == "warning")]
+    if not wrong:
+        return
+    parts = [
+        f"{check.contract} contract: {check.rule} ({check.name}"
+        + ("" if check.observed is None else f": {check.observed:g}")
+        + ")"
+        for check in wrong
+    ]
+    raise CheckError("Not published. " + " | ".join(parts) + ".")

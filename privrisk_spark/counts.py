@@ -104,9 +104,7 @@ def axes(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> tuple[Axis, ..
     )
 
 
-def choose_plan(
-    policy: Policy, hierarchies: Mapping[str, Hierarchy], axes_of_policy: Sequence[Axis]
-) -> PlanChoice:
+def choose_plan(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes_of_policy: Sequence[Axis]) -> PlanChoice:
     """Choose the plan from the hierarchies alone: dense whenever its cells fit the budget.
 
     Raises
@@ -197,9 +195,7 @@ def collect_vectors(
     return matrix, table.column(schemas.N_ROWS).to_numpy()[order].astype(np.int64)
 
 
-def to_dictionary_codes(
-    vectors: npt.NDArray[np.int32], hierarchies: Mapping[str, Hierarchy]
-) -> npt.NDArray[np.int32]:
+def to_dictionary_codes(vectors: npt.NDArray[np.int32], hierarchies: Mapping[str, Hierarchy]) -> npt.NDArray[np.int32]:
     """Leaf codes of the table as dictionary codes, for a table that is its own dictionary: ⊥ becomes the root."""
     result = vectors.copy()
     for i, hierarchy in enumerate(hierarchies.values()):

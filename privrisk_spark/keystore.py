@@ -166,8 +166,7 @@ def _read_key(path: Path, run_id: str) -> bytes:
         key = file.read(KEY_BYTES + 1)
     if len(key) != KEY_BYTES:
         raise EngineError(
-            f"the key file of run {run_id} is damaged; void the run in the ledger and start one with a new "
-            "run id."
+            f"the key file of run {run_id} is damaged; void the run in the ledger and start one with a new run id."
         )
     return key
 

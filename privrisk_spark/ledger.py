@@ -184,8 +184,7 @@ class Ledger:
                 raise BudgetError(f"run id {run_id} was voided and cannot be committed; use a new run id.")
             if run.state == "committed" and run.snapshot != snapshot:
                 raise BudgetError(
-                    f"run id {run_id} was committed on another snapshot; a release of this one needs a new "
-                    "run id."
+                    f"run id {run_id} was committed on another snapshot; a release of this one needs a new run id."
                 )
             if run.state == "reserved":
                 _close(connection, account, run, "committed", snapshot=snapshot)
@@ -352,17 +351,9 @@ def _totals(account: Account, epsilon: Fraction, delta: Fraction) -> dict[str, s
 def _path_of(url: str) -> Path:
     if not url.startswith(_URL_SCHEME):
         # The URL is not repeated: that of a server may hold a password.
-        raise InputError(
-            "ledger.url must start with sqlite:///; other databases are not available in this version"
-        )
+        raise InputError("ledger.url must start with sqlite:///; other databases are not available in this version")
     name = url.removeprefix(_URL_SCHEME)
-    if (
-        not name
-        or name.endswith("/")
-        or name.startswith((":memory:", "file:"))
-        or "?" in name
-        or "\0" in name
-    ):
+    if not name or name.endswith("/") or name.startswith((":memory:", "file:")) or "?" in name or "\0" in name:
         raise InputError(
             "ledger.url must name a file, as sqlite:///relative/path or sqlite:////absolute/path, without "
             "options; a ledger in memory would forget what was spent."

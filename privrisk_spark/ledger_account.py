@@ -290,13 +290,9 @@ def decide(account: Account, request: Request) -> Reservation:
             request.delta,
         )
         if not same:
-            raise BudgetError(
-                f"run id {request.run_id} was reserved with other parameters; use a new run id."
-            )
+            raise BudgetError(f"run id {request.run_id} was reserved with other parameters; use a new run id.")
         if run.state == "void":
-            raise BudgetError(
-                f"run id {request.run_id} was voided and cannot be reserved again; use a new run id."
-            )
+            raise BudgetError(f"run id {request.run_id} was voided and cannot be reserved again; use a new run id.")
         return on_record(account, run, state=run.state, snapshot=run.snapshot)
     for name, cap, recorded in (
         ("epsilon", request.cap_epsilon, account.cap_epsilon),
@@ -318,9 +314,7 @@ def decide(account: Account, request: Request) -> Reservation:
                 ("delta", request.delta, account.delta, request.cap_delta),
             )
         )
-        raise BudgetError(
-            f"the budget of ledger.lineage {account.lineage} does not allow the run: {amounts}."
-        )
+        raise BudgetError(f"the budget of ledger.lineage {account.lineage} does not allow the run: {amounts}.")
     return Reservation(
         lineage=account.lineage,
         run_id=request.run_id,
@@ -424,8 +418,7 @@ def check_request(
         text = json.dumps(dict(mechanism), sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(
-            "mechanism must be a mapping of JSON values: text, finite numbers, true, false, null, lists and "
-            "mappings."
+            "mechanism must be a mapping of JSON values: text, finite numbers, true, false, null, lists and mappings."
         ) from error
     return Request(
         lineage=check_name("lineage", lineage),
@@ -451,9 +444,7 @@ def _amount(name: str, value: str | Decimal, *, below_one: bool = False) -> Frac
             f"{name} must be a finite non-negative decimal, given as text or Decimal, such as '0.3' or "
             f"'1e-9'. Got {reprlib.repr(value)}."
         )
-    if len(number.as_tuple().digits) > _AMOUNT_DIGITS or (
-        number and abs(number.adjusted()) > _AMOUNT_EXPONENT
-    ):
+    if len(number.as_tuple().digits) > _AMOUNT_DIGITS or (number and abs(number.adjusted()) > _AMOUNT_EXPONENT):
         raise InputError(
             f"{name} must have at most {_AMOUNT_DIGITS} digits and lie between 1e-{_AMOUNT_EXPONENT} and "
             f"1e{_AMOUNT_EXPONENT}. Got {reprlib.repr(value)}."
@@ -505,12 +496,7 @@ def check_name(key: str, value: str) -> str:
     InputError
         If it is not.
     """
-    if (
-        not isinstance(value, str)
-        or not value.strip()
-        or len(value) > _NAME_LONGEST
-        or not value.isprintable()
-    ):
+    if not isinstance(value, str) or not value.strip() or len(value) > _NAME_LONGEST or not value.isprintable():
         raise InputError(f"{key} must be printable text of 1 to {_NAME_LONGEST} characters.")
     return value
 
@@ -528,6 +514,5 @@ def _digest(mechanism: str) -> str:
 
 def _inconsistent(sequence: int) -> EngineError:
     return EngineError(
-        f"event {sequence} of the ledger does not follow from the events before it; restore the ledger "
-        "from its backup."
+        f"event {sequence} of the ledger does not follow from the events before it; restore the ledger from its backup."
     )

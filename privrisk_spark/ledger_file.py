@@ -46,9 +46,7 @@ events = sa.Table(
     sa.Column("mechanism", sa.Text, nullable=False),
     sa.Column("mechanism_digest", sa.Text, nullable=False),
     sa.Column("snapshot", sa.Text),
-    sa.Column(
-        "nothing_left_the_zone", sa.Boolean(create_constraint=True, name="nothing_left"), nullable=False
-    ),
+    sa.Column("nothing_left_the_zone", sa.Boolean(create_constraint=True, name="nothing_left"), nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("created_at", sa.Text, nullable=False),
     sa.CheckConstraint("state IN ('reserved', 'committed', 'void')", name="state"),
@@ -194,14 +192,11 @@ def _create_schema(connection: sa.Connection) -> None:
 def _check_schema(connection: sa.Connection) -> None:
     if connection.exec_driver_sql("PRAGMA application_id").scalar_one() != _APPLICATION_ID:
         raise InputError(
-            "ledger.url names a file that is not a privacy-budget ledger; if it was one, restore it from its "
-            "backup."
+            "ledger.url names a file that is not a privacy-budget ledger; if it was one, restore it from its backup."
         )
     version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
     if version != _SCHEMA_VERSION:
-        raise InputError(
-            f"ledger.url names a ledger of schema {version}; this version reads schema {_SCHEMA_VERSION}."
-        )
+        raise InputError(f"ledger.url names a ledger of schema {version}; this version reads schema {_SCHEMA_VERSION}.")
     found = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
     if {row.name: row.sql for row in found} != _TRIGGERS:
         raise EngineError(

@@ -16,7 +16,9 @@ from privrisk_spark import schemas
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.results import AttributeLevels, Histogram, Summary
 
-_EXACT_LIMIT = 1e15
+# Values up to each limit are summed as decimals with so many places: no sum of 10^14 records overflows, and a value
+# above 10^-18 keeps 12 digits or more. What exceeds them all is summed as it is.
+_EXACT = ((1e-6, 30), (1e6, 18), (1e15, 9), (1e24, 0))
 _LOWEST, _HIGHEST, _PER_DECADE = -9, 3, 2
 
 
@@ -169,22 +171,23 @@ def level_names(height: int) -> tuple[str, ...]:
 
 
 def _moments(name: str) -> list[Column]:
+    """Sums by size of the value, and extremes."""
     value = F.col(name)
-    exact = F.when(value <= _EXACT_LIMIT, value.cast("decimal(38,18)"))
-    return [
-        F.sum(exact).alias(f"{name}_exact"),
-        F.sum(F.when(value > _EXACT_LIMIT, value)).alias(f"{name}_large"),
-        F.min(name).alias(f"{name}_min"),
-        F.max(name).alias(f"{name}_max"),
-    ]
+    sums = []
+    above = F.lit(True)
+    for i, (limit, places) in enumerate(_EXACT):
+        here = above & (value <= limit)
+        sums.append(F.sum(F.when(here, value.cast(f"decimal(38,{places})"))).alias(f"{name}_sum{i}"))
+        above = value > limit
+    sums.append(F.sum(F.when(above, value)).alias(f"{name}_sum{len(_EXACT)}"))
+    return [*sums, F.min(name).alias(f"{name}_min"), F.max(name).alias(f"{name}_max")]
 
 
 def _summary(row: Row, name: str) -> Summary:
     rows = row["rows"]
     if rows == 0:
         return Summary(0.0, 0.0, 0.0)
-    exact, large = row[f"{name}_exact"], row[f"{name}_large"]
-    total = float(exact or 0) + float(large or 0)
+    total = sum(float(row[f"{name}_sum{i}"] or 0) for i in range(len(_EXACT) + 1))
     return Summary(total / rows, float(row[f"{name}_max"]), float(row[f"{name}_min"]))
 
 
@@ -234,9 +237,7 @@ class ReleaseFacts:
     off_hierarchy: dict[str, int]
 
 
-def release_facts(
-    release: DataFrame, labels: Mapping[str, DataFrame], columns: Mapping[str, Column]
-) -> ReleaseFacts:
+def release_facts(release: DataFrame, labels: Mapping[str, DataFrame], columns: Mapping[str, Column]) -> ReleaseFacts:
     """Measure a staged release from its files alone.
 
     Parameters

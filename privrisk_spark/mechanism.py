@@ -1,7 +1,7 @@
 """Mechanism R: the public parameters of a differentially private release, fixed before the table is read.
 
-The release is admission of t-frequent cells under discrete Gaussian noise, an exponential draw per record among admitted
-generalizations (F12 eq 5.4), a keyed Bernoulli sample, and a crowd threshold on whole released tuples.
+The release is admission of t-frequent cells under discrete Gaussian noise, an exponential draw per record among
+admitted generalizations (F12 eq 5.4), a keyed Bernoulli sample, and a crowd threshold on whole released tuples.
 
 Status: *proved*, for add/remove of one row and one row per person, assuming the keyed function is pseudo-random: the
 admission is (ε₁, δ_gauss + δ_select)-DP, the rest is (ε₂, δ*)-DP for every admitted set
@@ -114,7 +114,8 @@ class Mechanism:
         """SHA-256 over the parameters and the parts of the policy that shape the released tuples, hex."""
         document = {
             "mechanism": self.parameters(),
-            "columns": {name: c.model_dump(mode="json", by_alias=True) for name, c in policy.columns.items()},
+            # Pairs, in the policy's order: the schemes' levels go by it.
+            "columns": [[name, c.model_dump(mode="json", by_alias=True)] for name, c in policy.columns.items()],
             "risk": policy.risk.model_dump(mode="json"),
             "utility": policy.utility.model_dump(mode="json"),
         }
@@ -163,7 +164,9 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
         frequent = dp.frequent or admission.threshold
         if frequent < admission.threshold:
             faults.append(
-                Fault("guarantee.frequent", f"must be at least T = {admission.threshold} for this delta. Got {frequent}")
+                Fault(
+                    "guarantee.frequent", f"must be at least T = {admission.threshold} for this delta. Got {frequent}"
+                )
             )
     if faults:
         raise ConfigError(faults)

@@ -32,9 +32,7 @@ def sensitivity(policy: SensitivityPolicy, hierarchies: Mapping[str, Hierarchy])
     """
     weights = []
     for name, hierarchy in hierarchies.items():
-        given = {
-            hierarchy.find(label): weight for label, weight in policy.node_weights.get(name, {}).items()
-        }
+        given = {hierarchy.find(label): weight for label, weight in policy.node_weights.get(name, {}).items()}
         leaves = np.ones(hierarchy.n_leaves)
         for node, weight in given.items():
             if node < hierarchy.n_leaves:
@@ -89,8 +87,8 @@ def problem(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: tuple[Ax
     greatest = greatest_utility(policy, hierarchies)
     if not reaches(np.array([greatest]), decision.utility_at_least)[0]:
         raise InfeasibleError(
-            f"decision.utility_at_least: must be at most {greatest:g}, the {policy.utility.measure} utility of a record "
-            f"released as it is. Got {decision.utility_at_least:g}."
+            f"decision.utility_at_least: must be at most {greatest:g}, the {policy.utility.measure} utility of a "
+            f"record released as it is. Got {decision.utility_at_least:g}."
         )
     size = lattice_size(hierarchies)
     if size > EXACT_LIMIT:

@@ -97,9 +97,7 @@ class Progress:
         return {record.name: record.seconds for record in self.records}
 
 
-def write_status(
-    vault: Path, run_id: str, *, phase: str, code: int | None, message: str, remedy: str = ""
-) -> None:
+def write_status(vault: Path, run_id: str, *, phase: str, code: int | None, message: str, remedy: str = "") -> None:
     """Write ``status.json``: phase, exit code (null while running), message, what to do."""
     if not vault.is_dir():
         return

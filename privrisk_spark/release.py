@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark import schemas
 from privrisk_spark.errors import EngineError
@@ -62,7 +63,10 @@ def labelled(frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarc
         lookup = lookup.select(F.col("node").alias(f"node{i}"), F.col("label").alias(f"label{i}"))
         named = named.join(F.broadcast(lookup), F.col(f"n{i}") == F.col(f"node{i}"), "left")
     # The sort comes after the joins: the optimizer drops a sort below a join.
-    ordered = named.repartition(files, *content).sortWithinPartitions(*content)
+    # To the sort 0.0 and -0.0 are one value; their texts are two.
+    inexact = T.FloatType | T.DoubleType | T.ArrayType | T.StructType
+    texts = [F.col(field.name).cast("string") for field in named.schema.fields if isinstance(field.dataType, inexact)]
+    ordered = named.repartition(files, *content).sortWithinPartitions(*content, *texts)
     return ordered.select(*[F.col(names[name]).alias(name) for name in policy.columns if name in names])
 
 
@@ -88,7 +92,9 @@ def write_data(release: DataFrame, output: Output, directory: Path) -> list[dict
     """
     writer = release.write.mode("errorifexists")
     if output.format == "csv":
-        writer.option("header", True).option("escape", '"').csv(str(directory))
+        # By default Spark trims texts when it writes them.
+        untrimmed = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
+        writer.options(header=True, escape='"', **untrimmed).csv(str(directory))
     else:
         writer.parquet(str(directory))
     entries = []
@@ -106,7 +112,7 @@ def write_data(release: DataFrame, output: Output, directory: Path) -> list[dict
 def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame:
     """Open staged data as a consumer would."""
     if output.format == "csv":
-        return spark.read.option("header", True).option("escape", '"').csv(str(directory))
+        return spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
     return spark.read.parquet(str(directory))
 
 
@@ -201,8 +207,12 @@ class Workplace:
         with lock_path.open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # A run that ended meanwhile has unlinked the file; a lock on what is gone keeps nobody out.
+                mine = os.path.samestat(os.fstat(lock.fileno()), lock_path.stat())
             except OSError:
-                raise EngineError(f"Another process is at work on the run id '{self.run_id}'; wait for it.") from None
+                mine = False
+            if not mine:
+                raise EngineError(f"Another process is at work on the run id '{self.run_id}'; wait for it.")
             self._sweep()
             self.scratch.mkdir(mode=0o700)
             self.staging.mkdir(mode=0o700)
@@ -235,6 +245,7 @@ class Workplace:
     def swap_into_vault(self, source: Path, name: str) -> None:
         """Put a directory in the vault in place of the one of an earlier run."""
         target, old = self.vault / name, self.scratch / f"old-{name}"
+        shutil.rmtree(old, ignore_errors=True)
         if target.exists():
             target.rename(old)
         source.rename(target)
@@ -264,23 +275,3 @@ def write_decisions(
         schemas.CONSISTENT,
         F.lit(method).alias("method"),
     ).write.mode("errorifexists").parquet(str(directory))
-
-
-def data_dictionary(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
-    """Describe the released columns for a consumer."""
-    columns = []
-    for name in policy.columns:
-        if name in hierarchies:
-            hierarchy = hierarchies[name]
-            columns.append(
-                {
-                    "name": name,
-                    "role": "quasi-identifier",
-                    "levels": hierarchy.height,
-                    "suppressed": hierarchy.labels[hierarchy.root],
-                    "nulls": policy.quasi_identifiers[name].nulls,
-                }
-            )
-        elif name in policy.kept_columns:
-            columns.append({"name": name, "role": policy.columns[name].role, "released": "as it is"})
-    return {"columns": columns}

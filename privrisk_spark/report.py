@@ -71,9 +71,7 @@ def render(report: Report) -> str:
             warnings=_warnings(report.guarantee.parameters),
             risk_rows=risk_rows,
             risk_sentence=_risk_sentence(report),
-            infinite_risk=any(
-                math.isinf(number) for _, item in risk_rows for number in (item.mean, item.max)
-            ),
+            infinite_risk=any(math.isinf(number) for _, item in risk_rows for number in (item.mean, item.max)),
             risk_svg=Markup(risk_chart(before, after)) if histograms else None,
             bin_names=[name for name, _ in histograms],
             bins=_bins([item.edges for _, item in histograms], [item.counts for _, item in histograms]),
@@ -129,8 +127,7 @@ def _warnings(parameters: Mapping[str, object]) -> list[str]:
     return [
         f"At most 1 − e^(−ε₂) of the rows can be published{share}, whatever the other settings: what is "
         "published is a random sample.",
-        f"Rare combinations of values are never published: one appears only if {crowd} of the sample "
-        "share it.",
+        f"Rare combinations of values are never published: one appears only if {crowd} of the sample share it.",
         "The exponential draw that picks how far a row is generalized is a utility feature. The privacy "
         "comes from the noise, the sampling and the crowd threshold.",
     ]
@@ -162,9 +159,7 @@ def _bins(
 ) -> list[tuple[float, float, tuple[int, ...]]]:
     if not edges:
         return []
-    return [
-        (edges[0][i], edges[0][i + 1], tuple(column[i] for column in counts)) for i in range(len(counts[0]))
-    ]
+    return [(edges[0][i], edges[0][i + 1], tuple(column[i] for column in counts)) for i in range(len(counts[0]))]
 
 
 def _utility_percent(report: Report) -> float | None:

@@ -194,9 +194,7 @@ class PublicCounts:
     def counts(self, recoding: Recoding, codes: IntArray) -> tuple[LongArray, npt.NDArray[np.bool_]]:
         """``ρ`` of each record's cell under each scheme, and whether it is t-frequent; shape (n, w)."""
         loaded = self.stored.load()
-        columns = [
-            consistent_at(loaded, recoding.code_depth, codes, scheme) for scheme in recoding.mechanism.schemes
-        ]
+        columns = [consistent_at(loaded, recoding.code_depth, codes, scheme) for scheme in recoding.mechanism.schemes]
         counts = np.column_stack(columns)
         return counts, counts >= recoding.mechanism.frequent
 

@@ -53,8 +53,7 @@ _STEMS = (
     "North Oak Pine Quill Raven Stone Thorn Under Vale Wolf Yarrow Zeal"
 )
 _CITY_ENDINGS = (
-    "bury bridge brook burgh cliff combe dale field ford gate "
-    "ham haven hurst leigh mere mouth port stead ton wick"
+    "bury bridge brook burgh cliff combe dale field ford gate ham haven hurst leigh mere mouth port stead ton wick"
 )
 _COUNTY_ENDINGS = "land marsh moor ridge shire wold"
 _FIRST_NAMES = (
@@ -337,9 +336,7 @@ def _table_rows(
 ) -> pa.Table:
     """Return the table's rows about the chosen people of a chunk; all draws are made whatever the options."""
     size, age = len(number), person["age"].astype(np.int64)
-    years = (
-        np.arange(FIRST_BIRTH_YEAR, REFERENCE_YEAR + 2).astype(str).astype("datetime64[D]").astype(np.int64)
-    )
+    years = np.arange(FIRST_BIRTH_YEAR, REFERENCE_YEAR + 2).astype(str).astype("datetime64[D]").astype(np.int64)
     year = REFERENCE_YEAR - age - FIRST_BIRTH_YEAR
     day = years[year] + rng.integers(0, np.diff(years)[year], size=size)
     income = _draw_income(rng, age)
@@ -372,9 +369,7 @@ def _draw_income(rng: np.random.Generator, age: _Ints) -> npt.NDArray[np.int32]:
 
 def _text(codes: _Ints, labels: list[str], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
     """Return labels by code as a dictionary array (in the Parquet file: an ordinary string column)."""
-    return pa.DictionaryArray.from_arrays(
-        pa.array(codes.astype(np.int16), mask=missing), pa.array(labels, pa.string())
-    )
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int16), mask=missing), pa.array(labels, pa.string()))
 
 
 def _person_ids(number: _Ints) -> pa.Array:
@@ -482,9 +477,7 @@ def _write_hierarchies(root: Path, country: _Country) -> None:
         (root / f"{name}.csv").write_text(text, encoding="utf-8", newline="\n")
 
 
-def _describe(
-    root: Path, *, people: int, rows: int, seed: int, files: int, nulls: bool, sensitive: bool
-) -> None:
+def _describe(root: Path, *, people: int, rows: int, seed: int, files: int, nulls: bool, sensitive: bool) -> None:
     """Write the manifest that says what the directory holds."""
     missing = "about 5 % of income and 0.5 % of race" if nulls else "none"
     diagnosis = ", diagnosis (sensitive)" if sensitive else ""

@@ -101,7 +101,9 @@ def check_columns(frame: DataFrame, policy: Policy) -> None:
     there = frame.columns
     for name in policy.columns:
         if name not in there:
-            faults.append(f"columns.{name}: the table has no such column{nearest(name, there)}; it has {listing(there)}.")
+            faults.append(
+                f"columns.{name}: the table has no such column{nearest(name, there)}; it has {listing(there)}."
+            )
     for name in there:
         if name not in policy.columns:
             faults.append(
@@ -202,8 +204,8 @@ def distinct_values(frames: Sequence[tuple[DataFrame, Mapping[str, str]]]) -> di
     for name, values_of in found.items():
         if len(values_of) > MAX_LEAVES:
             raise HierarchyError(
-                f"columns.{name}.hierarchy: its leaves come from the data, which holds more than {MAX_LEAVES:,} distinct "
-                "values; give a domain, or round the column first."
+                f"columns.{name}.hierarchy: its leaves come from the data, which holds more than {MAX_LEAVES:,} "
+                "distinct values; give a domain, or round the column first."
             )
     return {name: sorted(values_of) for name, values_of in found.items()}
 
@@ -257,7 +259,9 @@ def map_dictionary(
     result: dict[str, DictionaryMapping | None] = {}
     for name, hierarchy in hierarchies.items():
         entry = _entry(dictionary.columns.get(name))
-        result[name] = None if entry is None else DictionaryMapping(entry.column, _node_of_value(name, hierarchy, entry))
+        result[name] = (
+            None if entry is None else DictionaryMapping(entry.column, _node_of_value(name, hierarchy, entry))
+        )
     return result
 
 
@@ -265,7 +269,9 @@ def _node_of_value(name: str, hierarchy: Hierarchy, entry: DictionaryColumn) -> 
     key = f"dictionary.columns.{name}"
     level = entry.level or 0
     if level > hierarchy.height:
-        raise HierarchyError(f"{key}.level: must be at most {hierarchy.height}, the height of the hierarchy. Got {level}.")
+        raise HierarchyError(
+            f"{key}.level: must be at most {hierarchy.height}, the height of the hierarchy. Got {level}."
+        )
     if entry.mapping is not None:
         return {value: hierarchy.find(label, level=entry.level) for value, label in _read_mapping(key, entry.mapping)}
     at_level = [int(node) for node in hierarchy.nodes_at_level(level) if hierarchy.labels[int(node)] is not None]
@@ -275,7 +281,8 @@ def _node_of_value(name: str, hierarchy: Hierarchy, entry: DictionaryColumn) -> 
         label = str(hierarchy.labels[node])
         if label in by_label:
             raise HierarchyError(
-                f"{key}.level: the label '{label}' names several nodes at level {level}; use a mapping or another level."
+                f"{key}.level: the label '{label}' names several nodes at level {level}; use a mapping or another "
+                "level."
             )
         by_label[label] = node
     if entry.age_in is None:
@@ -389,10 +396,8 @@ def _content(table: DataFrame) -> Column:
     return F.substring(F.sha2(F.concat(*fields), 256), 1, 32)
 
 
-def encode_dictionary(
-    dictionary: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy]
-) -> tuple[DataFrame, list[str]]:
-    """Return the dictionary as node codes, with NULL and UNKNOWN, and the attributes it has.
+def encode_dictionary(dictionary: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
+    """Return the dictionary as node codes, with NULL and UNKNOWN; an attribute it lacks has no column.
 
     Raises
     ------
@@ -410,7 +415,7 @@ def encode_dictionary(
         )
     aliases = dict(zip(hierarchies, schemas.dictionary_codes(len(hierarchies)), strict=True))
     coded = [(text(dictionary, m.column), aliases[name], m.nodes) for name, m in mappings.items() if m is not None]
-    return _with_codes(dictionary, coded, keep=[]), [name for name, m in mappings.items() if m is not None]
+    return _with_codes(dictionary, coded, keep=[])
 
 
 def resolve(

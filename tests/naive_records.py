@@ -88,9 +88,7 @@ def consistent(t: Node | None, x: Node, consistency: str, nulls: str) -> bool:
     return under(t, x) or (nulls == "wildcard" and t == ROOT)
 
 
-def count(
-    x: Sequence[Node], theta: Sequence[Sequence[Node | None]], consistency: str, nulls: Sequence[str]
-) -> int:
+def count(x: Sequence[Node], theta: Sequence[Sequence[Node | None]], consistency: str, nulls: Sequence[str]) -> int:
     """``|ρ(x, θ)|`` row by row."""
     return sum(
         all(consistent(t, node, consistency, of) for t, node, of in zip(row, x, nulls, strict=True)) for row in theta

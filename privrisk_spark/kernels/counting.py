@@ -420,9 +420,7 @@ def _used(compared: Sequence[int]) -> list[int]:
     return [i for i, depth in enumerate(compared) if depth > 0]
 
 
-def consistent_at(
-    counts: Counts, code_depth: Sequence[IntArray], codes: IntArray, levels: Sequence[int]
-) -> LongArray:
+def consistent_at(counts: Counts, code_depth: Sequence[IntArray], codes: IntArray, levels: Sequence[int]) -> LongArray:
     """``ρ`` of records of any depths disclosed at one level vector, cut at each value's depth.
 
     Parameters

@@ -261,9 +261,7 @@ def survival_rows(k: int, keep_numerator: int, probability: float) -> int:
     while not survives(high):
         low, high = high, 2 * high
         if high > _ROWS_MAX:
-            raise InputError(
-                f"More than 2^40 rows are needed to publish a tuple with probability {probability}."
-            )
+            raise InputError(f"More than 2^40 rows are needed to publish a tuple with probability {probability}.")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if survives(middle) else (middle, high)

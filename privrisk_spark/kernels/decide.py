@@ -147,9 +147,7 @@ class Problem:
         """Utility of each level of one record, per attribute; the last level is ⊥."""
         return [
             utility[ancestor[code, : depth[code] + 1]]
-            for code, ancestor, depth, utility in zip(
-                codes, self.ancestor, self.code_depth, self.utility, strict=True
-            )
+            for code, ancestor, depth, utility in zip(codes, self.ancestor, self.code_depth, self.utility, strict=True)
         ]
 
     def greatest_utility(self, codes: IntArray) -> FloatArray:
@@ -306,9 +304,7 @@ class _Evaluation:
                     "III", phi[same], consistent[same], dictionary_rows=int(rows_of_dictionary)
                 )
         else:
-            risk = identification_risk(
-                self.problem.model, phi, consistent, dictionary_rows=self.counts.dictionary_rows
-            )
+            risk = identification_risk(self.problem.model, phi, consistent, dictionary_rows=self.counts.dictionary_rows)
         return risk, utility, consistent, nodes
 
     def of_nodes(self, chosen: LongArray) -> tuple[FloatArray, FloatArray, LongArray, IntArray]:
@@ -348,9 +344,7 @@ class _Evaluation:
             else:
                 yield span, maximal_nodes(lattice, feasible_nodes(lattice, chains, floor))
 
-    def _offer(
-        self, best: _Best, candidates: Iterator[tuple[LongArray, LongArray]], only: BoolArray | None
-    ) -> None:
+    def _offer(self, best: _Best, candidates: Iterator[tuple[LongArray, LongArray]], only: BoolArray | None) -> None:
         """Evaluate candidate nodes in ascending order, each for all records that have it as a candidate."""
         spans: dict[int, list[LongArray]] = {}
         everyone = len(self.absent)

@@ -297,9 +297,7 @@ def _least_threshold(sigma_squared: int, w: int, delta: float) -> int:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (
-            (low, middle) if _delta_of_selection(sigma_squared, w, middle) <= delta else (middle, high)
-        )
+        low, high = (low, middle) if _delta_of_selection(sigma_squared, w, middle) <= delta else (middle, high)
     return high
 
 
@@ -374,9 +372,7 @@ def _bernoulli_exp(
     return alive
 
 
-def _successes(
-    streams: Streams, index: NDArray[np.intp], at_most: NDArray[np.int64] | None
-) -> NDArray[np.int64]:
+def _successes(streams: Streams, index: NDArray[np.intp], at_most: NDArray[np.int64] | None) -> NDArray[np.int64]:
     """Count Bernoulli(1/e) successes per element before the first failure, stopping at ``at_most``."""
     count = np.zeros(index.size, dtype=np.int64)
     pending = np.arange(index.size, dtype=np.intp)

@@ -103,9 +103,7 @@ def objective(
         return _clipped(safety + _clipped(useful**kappa))
 
 
-def probabilities(
-    scores: NDArray[np.float64], admitted: NDArray[np.bool_], tau: float
-) -> NDArray[np.float64]:
+def probabilities(scores: NDArray[np.float64], admitted: NDArray[np.bool_], tau: float) -> NDArray[np.float64]:
     """Return the probability of each column: proportional to ``exp(tau score)`` over the admitted ones.
 
     Parameters
@@ -131,13 +129,9 @@ def probabilities(
     if not tau >= 0.0:
         raise InputError(f"tau must be at least 0, or infinite. Got {tau!r}.")
     if scores.ndim != 2 or scores.shape != admitted.shape:
-        raise InputError(
-            f"Scores and admitted must have one shape (n, c). Got {scores.shape} and {admitted.shape}."
-        )
+        raise InputError(f"Scores and admitted must have one shape (n, c). Got {scores.shape} and {admitted.shape}.")
     if not admitted.any(axis=1).all():
-        raise InputError(
-            "Some row has no admitted generalization; the root must be admitted for every record."
-        )
+        raise InputError("Some row has no admitted generalization; the root must be admitted for every record.")
     shown = np.where(admitted, np.ascontiguousarray(scores, dtype=np.float64), -np.inf)
     if not np.isfinite(shown[admitted]).all():
         raise InputError("A score of an admitted generalization is not finite.")
@@ -190,9 +184,7 @@ def draw(
     if rows is None:
         rows = np.arange(len(probabilities), dtype=np.intp)
     if rows.shape != uniforms.shape:
-        raise InputError(
-            f"There must be one row of probabilities per uniform. Got {rows.shape} and {uniforms.shape}."
-        )
+        raise InputError(f"There must be one row of probabilities per uniform. Got {rows.shape} and {uniforms.shape}.")
     if not uniforms.size:
         return np.zeros(0, dtype=np.int32)
     if rows.min() < 0 or rows.max() >= len(probabilities):

@@ -248,9 +248,7 @@ def record_messages(blocks: NDArray[np.uint8]) -> NDArray[np.uint32]:
         If the shape or dtype differs.
     """
     if blocks.dtype != np.uint8 or blocks.ndim != 2 or blocks.shape[1] != BLOCK_BYTES:
-        raise InputError(
-            f"Record identities must be uint8 of shape (n, {BLOCK_BYTES}). Got {_described(blocks)}."
-        )
+        raise InputError(f"Record identities must be uint8 of shape (n, {BLOCK_BYTES}). Got {_described(blocks)}.")
     return np.ascontiguousarray(blocks).view(_LITTLE32).astype(np.uint32, copy=False)
 
 

@@ -32,9 +32,7 @@ IntArray = npt.NDArray[np.int32]
 SensitivityForm = Literal["constant", "linear", "record", "multiplicative"]
 
 
-def harmonic_weights(
-    parent: IntArray, depth: IntArray, n_leaves: int, leaf_weights: FloatArray
-) -> FloatArray:
+def harmonic_weights(parent: IntArray, depth: IntArray, n_leaves: int, leaf_weights: FloatArray) -> FloatArray:
     """Weights of inner nodes as modified harmonic means of their children (F12 §3.2).
 
     ``w_p = 1 / Σ_children 1/w_c``, and 0 at the root. The factor "number of children" of an ordinary harmonic mean is

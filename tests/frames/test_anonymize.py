@@ -129,7 +129,12 @@ def policy_for(given: tuple[dict[str, Any], dict[str, Any], float, str, str, str
     columns["note"] = {"role": "sensitive"}
     dictionary: dict[str, Any] = {"kind": "self", "consistency": consistency}
     if kind == "table":
-        dictionary = {"kind": "table", "path": "in/o", "consistency": consistency, "columns": {"place": "p", "chain": "c"}}
+        dictionary = {
+            "kind": "table",
+            "path": "in/o",
+            "consistency": consistency,
+            "columns": {"place": "p", "chain": "c"},
+        }
     return policy_of(
         columns,
         table={"path": "in/table", "record_id": "id"},
@@ -184,7 +189,8 @@ def phi(sensitivity: dict[str, Any], row: tuple[Any, ...], disclosed: list[Node]
     if personal:
         factor = weights[personal["factor"]] if "factor" in personal else 1.0
         of_attribute = {
-            name: factor * (weights[personal["columns"][name]] if name in personal["columns"] else 1.0) for name in TREES
+            name: factor * (weights[personal["columns"][name]] if name in personal["columns"] else 1.0)
+            for name in TREES
         }
         total = sum(of_attribute.values())
         wanted = personal.get("sum_to") or personal.get("at_most")
@@ -280,7 +286,9 @@ def test_decisions_do_not_depend_on_the_layout_nor_on_joining_back(spark, tmp_pa
     frames = layouts(spark, [*ROWS, *[(f"again-{row[0]}", *row[1:]) for row in ROWS[:9]]], SCHEMA)
     hierarchies = build_hierarchies(policy, frames[0], None)
     encoded = [
-        resolve(encode(frame, policy, hierarchies, blocks=True), hierarchies, policy.quasi_identifiers, dictionary=False)
+        resolve(
+            encode(frame, policy, hierarchies, blocks=True), hierarchies, policy.quasi_identifiers, dictionary=False
+        )
         for frame in frames
     ]
     counts = store(spark, policy, hierarchies, encoded[0], "sorted", tmp_path / "counts")
@@ -301,7 +309,9 @@ def test_decisions_do_not_depend_on_the_layout_nor_on_joining_back(spark, tmp_pa
     for other in others:
         assert other == wanted
     for row in ROWS[:9]:
-        same = [{k: v for k, v in wanted[i].items() if k not in ("record_id", "block")} for i in (row[0], f"again-{row[0]}")]
+        same = [
+            {k: v for k, v in wanted[i].items() if k not in ("record_id", "block")} for i in (row[0], f"again-{row[0]}")
+        ]
         assert same[0] == same[1]
 
 

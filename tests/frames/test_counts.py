@@ -148,7 +148,9 @@ def codes_of(spark: Any, case: Case) -> tuple[Any, Any, Any, Any]:
 
 
 CASES = [(0, "self", "subsumes"), (1, "self", "compatible")]
-CASES += [(seed, "table", "subsumes") for seed in (22, 26, 34)] + [(seed, "table", "compatible") for seed in (13, 25, 38)]
+CASES += [(seed, "table", "subsumes") for seed in (22, 26, 34)] + [
+    (seed, "table", "compatible") for seed in (13, 25, 38)
+]
 
 
 @pytest.mark.parametrize(("seed", "kind", "consistency"), CASES)
@@ -164,9 +166,7 @@ def test_both_plans_are_the_double_loop(spark, tmp_path, seed, kind, consistency
         vectors, rows = collect_vectors(vectors_of_dictionary(coded), schemas.dictionary_codes(3), most=1000)
     assert rows.sum() == len(case.theta)
     of_policy = axes(policy, hierarchies)
-    stored = {
-        plan: count_and_store(plan, of_policy, vectors, rows, tmp_path / plan) for plan in ("dense", "sorted")
-    }
+    stored = {plan: count_and_store(plan, of_policy, vectors, rows, tmp_path / plan) for plan in ("dense", "sorted")}
     assert stored["dense"].load().cube.size <= choose_plan(policy, hierarchies, of_policy).cells
     nodes = [list(h.labels) for h in hierarchies.values()]
     assert all(len(labels) == h.n_nodes for labels, h in zip(nodes, hierarchies.values(), strict=True))
@@ -174,7 +174,8 @@ def test_both_plans_are_the_double_loop(spark, tmp_path, seed, kind, consistency
     checked = 0
     for codes in own[:: max(1, len(own) // 7)]:
         record = tuple(
-            ROOT if code == h.n_leaves else path(h, int(code)) for code, h in zip(codes, hierarchies.values(), strict=True)
+            ROOT if code == h.n_leaves else path(h, int(code))
+            for code, h in zip(codes, hierarchies.values(), strict=True)
         )
         assert record in case.records
         depths = [int(d[code]) for d, code in zip(depth, codes, strict=True)]

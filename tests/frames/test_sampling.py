@@ -320,9 +320,7 @@ def test_identical_rows_draw_apart_and_levels_fit_nodes(recoded):
         assert 0 < kept[same].sum() < same.sum()
         if len({cell for cell, _ in literal_law(kind, tau=1.0)}) > 1:
             assert len(np.unique(nodes[same], axis=0)) > 1
-    for (q0, q1), (n0, n1), (l0, l1) in set(
-        zip(map(tuple, codes), map(tuple, nodes), map(tuple, levels), strict=True)
-    ):
+    for (q0, q1), (n0, n1), (l0, l1) in set(zip(map(tuple, codes), map(tuple, nodes), map(tuple, levels), strict=True)):
         for h, q, n, level in ((PLACES, q0, n0, l0), (SEXES, q1, n1, l1)):
             leaf = node_of_code(h, int(q))
             assert path(h, int(n)) == generalized(leaf, int(level))
@@ -334,15 +332,13 @@ def test_identical_rows_draw_apart_and_levels_fit_nodes(recoded):
 
 def test_the_histogram_has_no_tuple_below_the_crowd(spark, recoded):
     _, (table, *_) = recoded
-    tuples = Counter(
-        zip(*[table.filter(table["kept"])[name].to_pylist() for name in ("n0", "n1")], strict=True)
-    )
+    tuples = Counter(zip(*[table.filter(table["kept"])[name].to_pylist() for name in ("n0", "n1")], strict=True))
     frames = []
-    for crowd, partitions in ((12, 1), (12, 4), (12, 11), (max(tuples.values()) + 1, 4)):
+    for crowd, partitions in ((60, 1), (60, 4), (60, 11), (max(tuples.values()) + 1, 4)):
         frame = spark.createDataFrame(table.select(["n0", "n1", "kept"])).repartition(partitions)
         frames.append(crowd_histogram(frame, k=2, crowd=crowd))
     assert frames[0].columns == ["n0", "n1", "n_rows"]
-    wanted = {cell: n for cell, n in tuples.items() if n >= 12}
+    wanted = {cell: n for cell, n in tuples.items() if n >= 60}
     assert 0 < len(wanted) < len(tuples)
     exactly = sorted(tuples.values())[-2]
     frames.append(crowd_histogram(spark.createDataFrame(table.select(["n0", "n1", "kept"])), k=2, crowd=exactly))

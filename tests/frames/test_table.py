@@ -69,6 +69,7 @@ def test_every_type_becomes_codes_with_the_declared_schema(spark):
             *[T.StructField(f"q{i}", T.IntegerType(), False) for i in range(6)],
         ]
     )
+
     # Leaves in canonical order: dates and interval values ascending, flat ones by text ("-1.00" < "0.00" < "2.50",
     # "-0.25" < "1.0E300" < "1.5" < "2.0", "" < "a" < "b" < "ü ", "false" < "true").
     def block(identity: str) -> bytearray:
@@ -131,9 +132,7 @@ def test_odd_column_names(spark):
 def test_columns_may_have_the_names_the_stages_use(spark):
     names = ["content", "ordinal", "record_id", "block", "value", "code", "q0", "v0", "value0", "code0", "w0", "r0"]
     quasi_names, kept = names[:9], names[9:]
-    policy = policy_of(
-        {name: quasi(FLAT) for name in quasi_names} | {name: {"role": "sensitive"} for name in kept}
-    )
+    policy = policy_of({name: quasi(FLAT) for name in quasi_names} | {name: {"role": "sensitive"} for name in kept})
     rows = [tuple(f"{name}-{i}" for name in names) for i in (0, 1, 1)]
     frame = spark.createDataFrame(rows, ", ".join(f"{name} string" for name in names))
     hierarchies = build_hierarchies(policy, frame, None)
@@ -149,7 +148,13 @@ def test_columns_may_have_the_names_the_stages_use(spark):
 
 def test_missing_and_unknown_values_under_every_null_policy(spark):
     names = ["own-value", "wildcard", "forbid", "suppress"]
-    rows = [("a", "a", "a", "a"), (None, None, None, None), ("?", "?", "?", "?"), (None, "c", None, "f"), ("f", None, "?", None)]
+    rows = [
+        ("a", "a", "a", "a"),
+        (None, None, None, None),
+        ("?", "?", "?", "?"),
+        (None, "c", None, "f"),
+        ("f", None, "?", None),
+    ]
     frame = spark.createDataFrame(rows, "p string, q string, r string, s string")
     raw, resolved, policies = [], [], []
     for turn in range(4):
@@ -212,7 +217,14 @@ def test_leaves_come_from_table_and_dictionary_of_leaf_level_only(spark):
 def test_derived_ids_are_unique_and_do_not_depend_on_the_layout(spark):
     policy = policy_of({"x": quasi(FLAT), "y": {"role": "sensitive"}, "z": {"role": "sensitive"}})
     rows = [("a", "b", ["p, q"]), ("a", "b", ["p, q"]), ("a", "b", ["p, q"]), ("a", "b", ["p", "q"]), ("ab", "", None)]
-    rows += [("a", None, None), ("a", "", None), (None, "a", None), (None, "a", None), ("a1:-", "-", []), ("a", "1:-", [])]
+    rows += [
+        ("a", None, None),
+        ("a", "", None),
+        (None, "a", None),
+        (None, "a", None),
+        ("a1:-", "-", []),
+        ("a", "1:-", []),
+    ]
     frames = layouts(spark, rows, "x string, y string, z array<string>")
     hierarchies = build_hierarchies(policy, frames[0], None)
     variants = together([encode(frame, policy, hierarchies, blocks=True) for frame in frames])
@@ -230,9 +242,7 @@ def test_derived_ids_are_unique_and_do_not_depend_on_the_layout(spark):
 
 
 def test_blocks_are_a_function_of_the_given_id_alone(spark):
-    policy = policy_of(
-        {"id": {"role": "identifier"}, "x": quasi(FLAT)}, table={"path": "in/table", "record_id": "id"}
-    )
+    policy = policy_of({"id": {"role": "identifier"}, "x": quasi(FLAT)}, table={"path": "in/table", "record_id": "id"})
     one = spark.createDataFrame([("i-1", "a"), ("i-2", "b"), ("ñ", None)], "id string, x string")
     other = spark.createDataFrame([("i-2", None), ("ñ", "a"), ("i-1", "b")], "id string, x string").repartition(4)
     hierarchies = build_hierarchies(policy, one, None)
@@ -387,9 +397,7 @@ def test_nulls_of_a_dictionary_under_every_null_policy(spark, tmp_path, nulls):
     coded, _ = encode_dictionary(dictionary, policy, hierarchies)
     found = together([coded, resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True)])
     assert sum(r[f"t{i}"] == schemas.NULL for r in found[0] for i in range(3)) == 4
-    shown = sorted(
-        tuple(str(labels_of(h, r[f"t{i}"])) for i, h in enumerate(hierarchies.values())) for r in found[1]
-    )
+    shown = sorted(tuple(str(labels_of(h, r[f"t{i}"])) for i, h in enumerate(hierarchies.values())) for r in found[1])
     missing = "None" if nulls == "own-value" else "*"
     # '*' is how a suppressed value is written; 'north' is a node, but not at the level the dictionary was said to hold.
     assert shown == sorted(
@@ -413,9 +421,21 @@ def test_what_is_wrong_with_a_dictionary_is_named(spark, tmp_path):
         ({"place": "Area"}, SchemaError, r"no column 'Area' \(did you mean 'area'\?\); it has age, area"),
         ({"place": {"column": "area", "level": 9}}, HierarchyError, r"place\.level: must be at most 3.* Got 9"),
         ({"place": {"column": "area", "level": 1, "age_in": 2000}}, HierarchyError, r"age_in: .* must be years"),
-        ({"place": {"column": "area", "mapping": str(tmp_path / "none")}}, HierarchyError, r"mapping: .* cannot be read"),
-        ({"place": {"column": "area", "mapping": str(tmp_path / "latin")}}, HierarchyError, r"cannot be read as a UTF-8"),
-        ({"place": {"column": "area", "mapping": str(tmp_path / "twice")}}, HierarchyError, r"maps a dictionary value twice"),
+        (
+            {"place": {"column": "area", "mapping": str(tmp_path / "none")}},
+            HierarchyError,
+            r"mapping: .* cannot be read",
+        ),
+        (
+            {"place": {"column": "area", "mapping": str(tmp_path / "latin")}},
+            HierarchyError,
+            r"cannot be read as a UTF-8",
+        ),
+        (
+            {"place": {"column": "area", "mapping": str(tmp_path / "twice")}},
+            HierarchyError,
+            r"maps a dictionary value twice",
+        ),
         ({"place": {"column": "area", "mapping": str(tmp_path / "ragged")}}, HierarchyError, r"line 2 must be"),
         ({"place": {"column": "area", "mapping": str(tmp_path / "unknown")}}, HierarchyError, r"did you mean 'north'"),
     ]

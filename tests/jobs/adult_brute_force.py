@@ -43,7 +43,7 @@ class AdultBruteForce:
 
     def _harmonic(self, name: str, leaf: float) -> dict[Node, float]:
         """1 over the sum over children of 1 over their weight; 0 at the root."""
-        weight = {path: leaf for path in self.path[name].values()}
+        weight = dict.fromkeys(self.path[name].values(), leaf)
         children: dict[Node, set[Node]] = {}
         for path in self.path[name].values():
             for i in range(1, len(path)):

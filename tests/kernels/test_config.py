@@ -71,9 +71,11 @@ def test_a_part_of_another_kind_replaces_the_one_below(tmp_path: Path) -> None:
     assert policy.dictionary.consistency == "subsumes"
     assert policy.columns["ssn"].model_dump() == {"role": "sensitive", "action": "keep"}
     # Only there: a column or option that happens to be called kind is merged like any other.
-    odd = changed(base, ("columns.kind", {"role": "sensitive"}), ("table.options.kind", "x"))
-    policy = loaded(write(tmp_path, odd, {"table": {"options": {"kind": "y"}}}))
-    assert policy.table.options == {"sep": ";", "header": True, "kind": "y"}
+    odd = changed(
+        base, ("columns.kind", {"role": "sensitive"}), ("table.options", {"kind": "x", "role": "x", "sep": ";"})
+    )
+    policy = loaded(write(tmp_path, odd, {"table": {"options": {"kind": "y", "role": "y"}}}))
+    assert policy.table.options == {"kind": "y", "role": "y", "sep": ";"}
 
 
 def test_environment_finds_keys_whatever_their_case(tmp_path: Path) -> None:
@@ -181,6 +183,7 @@ def test_unset_references_are_reported_with_everything_else(tmp_path: Path) -> N
         ("a: 1\na: 2", "line 2, column 1: the key 'a' is given twice"),
         ("b: {x: 1, 'x': 2}", "line 1, column 11: the key 'x' is given twice"),
         ("1: a\n'1': b", "the key '1' is given twice"),
+        ("'1': a\n1: b", "the key '1' is given twice"),
         ("columns: {no: {role: sensitive}}", "the key 'no' is not read as text; write it in quotes"),
         ("{a: 1}: 2", "a key must be a text"),
         ("a: [1", "line 1, column 6: expected ',' or ']'"),

@@ -63,7 +63,7 @@ def test_keys_past_63_bits_count_the_same(
     case: tuple[list[Hierarchy], list[Axis], np.ndarray, np.ndarray, list[int]],
 ) -> None:
     """A tiny key limit forces the replacement of keys by ranks at every attribute."""
-    hierarchies, axes, rows, codes, _ = case
+    _, axes, rows, codes, _ = case
     vectors, multiplicity = np.unique(rows, axis=0, return_counts=True)
     depth_of = [axis.code_depth for axis in axes]
     levels = [1] * len(axes)

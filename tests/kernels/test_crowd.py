@@ -62,16 +62,12 @@ def release_law(kernels: list[Kernel], k: int, beta: Fraction) -> dict[tuple, Fr
     law: dict[tuple, Fraction] = defaultdict(Fraction)
     for images in itertools.product(*(kernel.items() for kernel in kernels)):
         for kept in itertools.product((True, False), repeat=len(images)):
-            mass = math.prod(
-                (p * (beta if keep else 1 - beta) for (_, p), keep in zip(images, kept, strict=True))
-            )
+            mass = math.prod((p * (beta if keep else 1 - beta) for (_, p), keep in zip(images, kept, strict=True)))
             counts: dict[int, int] = defaultdict(int)
             for (cell, _), keep in zip(images, kept, strict=True):
                 if keep and cell is not None:
                     counts[cell] += 1
-            law[tuple(sorted((cell, count) for cell, count in counts.items() if count >= k))] += Fraction(
-                mass
-            )
+            law[tuple(sorted((cell, count) for cell, count in counts.items() if count >= k))] += Fraction(mass)
     return law
 
 
@@ -256,9 +252,7 @@ def test_least_crowd_golden(epsilon, fraction, delta, k, n50, n99):
     numerator = keep_numerator(epsilon, fraction)
     assert least_crowd(delta, numerator, epsilon) == k
     assert (
-        certificate(k, numerator, epsilon).delta
-        <= Fraction(str(delta))
-        < certificate(k - 1, numerator, epsilon).delta
+        certificate(k, numerator, epsilon).delta <= Fraction(str(delta)) < certificate(k - 1, numerator, epsilon).delta
     )
     if n50 is not None:
         assert (survival_rows(k, numerator, 0.5), survival_rows(k, numerator, 0.99)) == (n50, n99)
@@ -272,9 +266,7 @@ def test_least_crowd_has_a_floor():
     assert least_crowd("1e-3", numerator, "1", floor=25) == 25
 
 
-@given(
-    st.integers(1, 20), st.sampled_from([2**32, 2714937127, 2**30, 2**28]), st.sampled_from([0.01, 0.5, 0.99])
-)
+@given(st.integers(1, 20), st.sampled_from([2**32, 2714937127, 2**30, 2**28]), st.sampled_from([0.01, 0.5, 0.99]))
 @settings(deadline=None)
 def test_survival_rows_are_exact(k, numerator, probability):
     beta = Fraction(numerator, KEEP_UNIT)

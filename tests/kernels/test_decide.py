@@ -142,15 +142,14 @@ def test_every_search_is_the_literal_search(
 
 
 def golden() -> tuple[list[Hierarchy], DenseCounts, Problem]:
-    """A lattice of heights (2,2,1) with ρ given by g-vectors: 000x1 010x2 100x1 110x3 121x4 201x2 210x5 220x6 221x10."""
+    """A lattice of heights (2,2,1) with ρ given by g-vectors:
+    000x1 010x2 100x1 110x3 121x4 201x2 210x5 220x6 221x10."""
 
     def chain(name: str, height: int) -> Hierarchy:
         # Leaf 0 is the record's value; leaf g branches off its path at level g.
-        paths = [tuple(["v0", *[f"up{j}" for j in range(1, height)]])]
+        paths = [("v0", *[f"up{j}" for j in range(1, height)])]
         for g in range(1, height + 1):
-            paths.append(
-                tuple([f"v{g}", *[f"side{g}.{j}" for j in range(1, g)], *[f"up{j}" for j in range(g, height)]])
-            )
+            paths.append((f"v{g}", *[f"side{g}.{j}" for j in range(1, g)], *[f"up{j}" for j in range(g, height)]))
         return Hierarchy.from_paths(name, paths)
 
     hierarchies = [chain("a", 2), chain("b", 2), chain("c", 1)]

@@ -94,8 +94,7 @@ def test_sample_is_the_literal_algorithm_word_for_word(sigma_squared):
     n = 60
     twin = Streams(KEY, messages(n))
     expected = [
-        NaiveSampler(lambda i=i: int(twin.draw(np.array([i]))[0])).discrete_gaussian(sigma_squared)
-        for i in range(n)
+        NaiveSampler(lambda i=i: int(twin.draw(np.array([i]))[0])).discrete_gaussian(sigma_squared) for i in range(n)
     ]
     fast = Streams(KEY, messages(n))
     values = sample(fast, n, sigma_squared=sigma_squared)
@@ -118,9 +117,7 @@ def p_value(values: np.ndarray, sigma_squared: float, mean: int = 0) -> float:
     group = np.minimum(np.cumsum(expected) // 200, len(values) // 200 - 1)
     _, group = np.unique(group, return_inverse=True)
     fitted = np.bincount(group, weights=expected)
-    return float(
-        chisquare(np.bincount(group, weights=observed), fitted * observed.sum() / fitted.sum()).pvalue
-    )
+    return float(chisquare(np.bincount(group, weights=observed), fitted * observed.sum() / fitted.sum()).pvalue)
 
 
 @pytest.mark.parametrize("sigma_squared", [1, 7, 333, 2658])
@@ -198,9 +195,7 @@ def test_log_pmf_is_the_normalised_law():
     for sigma_squared in (1, 3, 400):
         support = np.arange(-300, 301)
         expected = np.exp(-(support**2) / (2 * sigma_squared))
-        np.testing.assert_allclose(
-            np.exp(log_pmf(support, sigma_squared)), expected / math.fsum(expected), rtol=1e-12
-        )
+        np.testing.assert_allclose(np.exp(log_pmf(support, sigma_squared)), expected / math.fsum(expected), rtol=1e-12)
 
 
 def test_tail_never_underflows_to_zero():
@@ -315,8 +310,7 @@ def test_calibration_golden(w, delta, sigma, threshold, continuous):
     law = np.exp(-(y**2) / (2 * found.sigma_squared))
     law /= math.fsum(law)
     selected = {
-        t: -math.expm1(w * math.log1p(-math.fsum(law[y >= t - 1])))
-        for t in {threshold, threshold - 1, continuous}
+        t: -math.expm1(w * math.log1p(-math.fsum(law[y >= t - 1]))) for t in {threshold, threshold - 1, continuous}
     }
     assert selected[threshold] <= delta < selected[threshold - 1]
     assert (selected[continuous] <= delta) == (continuous == threshold)

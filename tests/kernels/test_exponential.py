@@ -130,9 +130,7 @@ ADMITTED = arrays(bool, SHAPE).map(lambda mask: mask | (np.arange(SHAPE[1]) == S
 def test_probabilities_are_the_literal_softmax(scores, admitted, tau):
     law = probabilities(scores, admitted, tau)
     for row, s, a in zip(law, scores, admitted, strict=True):
-        np.testing.assert_allclose(
-            row, naive_probabilities(s.tolist(), a.tolist(), tau), rtol=1e-12, atol=1e-300
-        )
+        np.testing.assert_allclose(row, naive_probabilities(s.tolist(), a.tolist(), tau), rtol=1e-12, atol=1e-300)
     assert (law[~admitted] == 0).all()
 
 
@@ -141,9 +139,7 @@ def test_tau_zero_is_uniform_and_infinity_the_first_best():
     admitted = np.array([[True, True, False, True, True]])
     assert probabilities(scores, admitted, 0.0).tolist() == [[0.25, 0.25, 0.0, 0.25, 0.25]]
     assert probabilities(scores, admitted, math.inf).tolist() == [[0.0, 1.0, 0.0, 0.0, 0.0]]
-    np.testing.assert_allclose(
-        probabilities(scores, admitted, 1e-9), [[0.25, 0.25, 0, 0.25, 0.25]], atol=1e-8
-    )
+    np.testing.assert_allclose(probabilities(scores, admitted, 1e-9), [[0.25, 0.25, 0, 0.25, 0.25]], atol=1e-8)
     np.testing.assert_allclose(
         probabilities(scores, admitted, 1e9), [[0, 1 / 3, 0, 1 / 3, 1 / 3]], rtol=1e-15, atol=1e-300
     )
@@ -212,9 +208,7 @@ def test_draw_never_takes_a_column_of_probability_zero(law, asked):
     for row, x, column in zip(rows, u, columns, strict=True):
         target = x * sums[row, -1]
         reached = [j for j in range(6) if sums[row, j] > target]
-        assert column == (
-            reached[0] if reached else next(j for j in range(6) if sums[row, j] == sums[row, -1])
-        )
+        assert column == (reached[0] if reached else next(j for j in range(6) if sums[row, j] == sums[row, -1]))
     # Sharing rows is the same as copying them.
     assert np.array_equal(columns, draw(law[rows], u))
 
@@ -242,9 +236,7 @@ def test_law_of_the_draw_has_power(tau):
     observed = np.bincount(columns, minlength=6)[OPEN[0]]
 
     def p_value(other):
-        return chisquare(
-            observed, n * np.array(naive_probabilities(SCORED[0], OPEN[0], other))[OPEN[0]]
-        ).pvalue
+        return chisquare(observed, n * np.array(naive_probabilities(SCORED[0], OPEN[0], other))[OPEN[0]]).pvalue
 
     assert p_value(tau) > 1e-3
     assert p_value(0.7 * tau) < 1e-12

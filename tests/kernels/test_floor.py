@@ -284,9 +284,7 @@ def test_compare_needs_all_rows_and_the_same_records(data, tmp_path):
     ours = tmp_path / "floor" / "decisions"
     with pytest.raises(case_study.BenchmarkError, match="300 rows instead of 301"):
         case_study.compare(ours, ours, rows=301)
-    other = altered(
-        ours, tmp_path / "other", person_id=lambda column: pc.utf8_replace_slice(column, 1, 2, "9")
-    )
+    other = altered(ours, tmp_path / "other", person_id=lambda column: pc.utf8_replace_slice(column, 1, 2, "9"))
     with pytest.raises(case_study.BenchmarkError, match="same records"):
         case_study.compare(ours, other, rows=300)
 

@@ -36,9 +36,7 @@ def test_each_run_has_its_own_key(tmp_path: Path):
 def test_the_key_is_on_disk_before_it_is_returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     synced = []
     real = os.fsync
-    monkeypatch.setattr(
-        keystore.os, "fsync", lambda handle: (synced.append(os.fstat(handle).st_mode), real(handle))
-    )
+    monkeypatch.setattr(keystore.os, "fsync", lambda handle: (synced.append(os.fstat(handle).st_mode), real(handle)))
     release_key(tmp_path, "r")
     assert [stat.S_ISDIR(mode) for mode in synced] == [False, True]
 
@@ -69,9 +67,7 @@ def test_a_key_by_reference_is_that_key_and_leaves_no_file(tmp_path: Path, monke
     assert not vault.exists()
 
 
-@pytest.mark.parametrize(
-    "reference", ["", SECRET, "env:", "file:", f"key:{SECRET}", f"hex:{SECRET}", "ENV:X"]
-)
+@pytest.mark.parametrize("reference", ["", SECRET, "env:", "file:", f"key:{SECRET}", f"hex:{SECRET}", "ENV:X"])
 def test_another_form_of_reference_is_refused_without_echo(tmp_path: Path, reference: str):
     with pytest.raises(InputError, match=r"guarantee\.key must be env:NAME or file:PATH") as caught:
         release_key(tmp_path, "r", reference=reference)
@@ -79,9 +75,7 @@ def test_another_form_of_reference_is_refused_without_echo(tmp_path: Path, refer
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "text", [SECRET[:-1], SECRET + "0", "canary-" * 9 + "x", "", SECRET[:-1] + "g", "é" * 64]
-)
+@pytest.mark.parametrize("text", [SECRET[:-1], SECRET + "0", "canary-" * 9 + "x", "", SECRET[:-1] + "g", "é" * 64])
 def test_a_bad_secret_is_refused_without_echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str):
     monkeypatch.setenv("RELEASE_KEY", text)
     (tmp_path / "secret").write_text(text, encoding="utf-8")
@@ -93,9 +87,7 @@ def test_a_bad_secret_is_refused_without_echo(tmp_path: Path, monkeypatch: pytes
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
-@pytest.mark.parametrize(
-    "reference", [f"env:{SECRET}", f"file:{SECRET}", f"file:/{SECRET}", f"env:A{SECRET}"]
-)
+@pytest.mark.parametrize("reference", [f"env:{SECRET}", f"file:{SECRET}", f"file:/{SECRET}", f"env:A{SECRET}"])
 def test_a_key_pasted_where_its_name_belongs_is_not_shown(tmp_path: Path, reference: str):
     with pytest.raises(InputError) as caught:
         release_key(tmp_path, "r", reference=reference)

@@ -38,9 +38,7 @@ def ledger(path: Path) -> Ledger:
     return Ledger(f"sqlite:///{path}")
 
 
-def reserve(
-    ledger: Ledger, run_id: str = "r1", epsilon: str = "1", delta: str = "1e-9", **other
-) -> Reservation:
+def reserve(ledger: Ledger, run_id: str = "r1", epsilon: str = "1", delta: str = "1e-9", **other) -> Reservation:
     arguments = {"lineage": "adult", "cap_epsilon": "4", "cap_delta": "1e-7", "mechanism": MECHANISM} | other
     return ledger.reserve(run_id=run_id, epsilon=epsilon, delta=delta, **arguments)
 
@@ -336,8 +334,7 @@ def test_eight_concurrent_writers_never_overspend(ledger: Ledger, path: Path):
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(8), context.Queue()
     workers = [
-        context.Process(target=_compete, args=(f"sqlite:///{path}", worker, barrier, results))
-        for worker in range(8)
+        context.Process(target=_compete, args=(f"sqlite:///{path}", worker, barrier, results)) for worker in range(8)
     ]
     for worker in workers:
         worker.start()

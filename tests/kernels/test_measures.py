@@ -26,7 +26,7 @@ def node_weights(hierarchy: Hierarchy, leaf_weight: float) -> np.ndarray:
 
 
 def worked_example() -> tuple[dict[str, Hierarchy], list[np.ndarray], list[np.ndarray]]:
-    """F12 §3.2: city h = 4, race h = 2, birthdate h = 3 with 31-day months, income h = 4 with 80 values in a bracket."""
+    """F12 §3.2: city h = 4, race h = 2, birthdate h = 3 with 31-day months, income h = 4 with 80 in a bracket."""
     made = {
         "city": Hierarchy.from_paths(
             "city", [("c0", "k0", "s0", "r0"), ("c1", "k0", "s0", "r0"), ("c2", "k1", "s0", "r0")]
@@ -93,7 +93,7 @@ def test_a_given_weight_may_not_increase_upwards() -> None:
     assert changed[hierarchy.find("young")] == 0.1
     with pytest.raises(InputError, match=r"node_weights.age: weights must not increase upwards.*'young' weighs 2"):
         override_weights("age", weights, {hierarchy.find("young"): 2.0}, **given_)
-    with pytest.raises(InputError, match="the root must weigh 0. Got 1"):
+    with pytest.raises(InputError, match=r"the root must weigh 0\. Got 1"):
         override_weights("age", weights, {hierarchy.root: 1.0}, **given_)
 
 

@@ -81,9 +81,7 @@ def test_distinct_contexts_have_distinct_keys():
     assert len(keys) == len(contexts) + 1
 
 
-@pytest.mark.parametrize(
-    "key", [b"", bytes(16), b"secret-secret-secret-secret-secre", "s" * 32, bytearray(32)]
-)
+@pytest.mark.parametrize("key", [b"", bytes(16), b"secret-secret-secret-secret-secre", "s" * 32, bytearray(32)])
 def test_other_keys_are_refused_without_showing_them(key):
     for use in (
         lambda: derive_key(key, "keep"),

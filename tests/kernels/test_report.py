@@ -46,9 +46,7 @@ VAULT = Report(
         "risk", "No class has fewer than 7 records.", "tested", {"model": "I", "weights": {"age": 0.5}}
     ),
     stages=(
-        StageRecord(
-            "Count", "Every class was counted once.", {"plan": "cube", "nodes": 12960}, "proved", 14.802
-        ),
+        StageRecord("Count", "Every class was counted once.", {"plan": "cube", "nodes": 12960}, "proved", 14.802),
         StageRecord("Group", "Small classes were merged.", {}, "heuristic", None),
     ),
     checks=(
@@ -85,9 +83,7 @@ DP = Report(
         "proved",
         {"epsilon": "1", "epsilon_keep": "0.7", "delta": "1e-9", "k": 31},
     ),
-    stages=(
-        StageRecord("Keep", "Each row was kept with probability 0.2517.", {"B": 1081074828}, "proved", None),
-    ),
+    stages=(StageRecord("Keep", "Each row was kept with probability 0.2517.", {"B": 1081074828}, "proved", None),),
     checks=(Check("release", "no direct identifier", "error", True, "no identifier column", None),),
     facts={"released rows": 6934},
     risk_before=None,
@@ -159,9 +155,7 @@ def test_every_page_is_whole_and_loads_nothing(report: Report):
         "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
     ) in html
     assert re.findall(r"https?://[^\"' <]*", html.replace('xmlns="http://www.w3.org/2000/svg"', "")) == []
-    assert not {"script", "link", "iframe", "object", "form", "base", "image", "foreignobject"} & set(
-        page.tags
-    )
+    assert not {"script", "link", "iframe", "object", "form", "base", "image", "foreignobject"} & set(page.tags)
     assert not [name for name, _ in page.attributes if name.startswith("on") or name == "src"]
     assert "@import" not in html
     # Only the page's own style sheet: one inside an SVG would reach the whole page.
@@ -188,9 +182,7 @@ def test_the_axis_label_of_a_hostile_column_is_its_own_text():
 
 
 def test_the_same_report_gives_the_same_bytes(vault: str):
-    with mpl.rc_context(
-        {"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "red", "svg.hashsalt": None}
-    ):
+    with mpl.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "red", "svg.hashsalt": None}):
         assert render(VAULT) == vault
         assert mpl.rcParams["font.size"] == 30
 
@@ -466,9 +458,7 @@ def test_log_bins_of_one_ratio_have_one_width():
 
 def test_text_on_every_level_has_contrast():
     def luminance(colour) -> float:
-        parts = [
-            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in mpl.colors.to_rgb(colour)
-        ]
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in mpl.colors.to_rgb(colour)]
         return float(np.dot([0.2126, 0.7152, 0.0722], parts))
 
     for tallest in (1, 2, 5, 12):

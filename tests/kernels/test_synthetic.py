@@ -24,9 +24,7 @@ def directory(tmp_path_factory):
 
 
 def read(path: Path, name: str) -> pa.Table:
-    return pa.concat_tables(
-        [pq.ParquetFile(part).read() for part in sorted((path / name).glob("part-*.parquet"))]
-    )
+    return pa.concat_tables([pq.ParquetFile(part).read() for part in sorted((path / name).glob("part-*.parquet"))])
 
 
 def hierarchy(path: Path, name: str) -> dict[str, list[str]]:
@@ -116,9 +114,7 @@ def test_person_ids_are_unique_and_in_no_order(directory):
     assert abs(np.corrcoef(numbers, np.arange(ROWS))[0, 1]) < 0.05
 
 
-@pytest.mark.parametrize(
-    ("name", "height", "leaves"), [("city", 4, 400), ("race", 2, 13), ("income", 4, 300)]
-)
+@pytest.mark.parametrize(("name", "height", "leaves"), [("city", 4, 400), ("race", 2, 13), ("income", 4, 300)])
 def test_hierarchies(directory, name, height, leaves):
     rows = hierarchy(directory, name)
     assert len(rows) == leaves

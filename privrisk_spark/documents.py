@@ -1,0 +1,290 @@
+"""What a run says about itself: guarantee, plan, reports, summary and manifest.
+
+Two editions are kept apart here. The vault's holds exact figures; the public one, the manifest included, holds under
+differential privacy only public parameters and what can be computed from the release: no row count of the table, no
+exact risk, no run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark import __version__
+from privrisk_spark.counts import PlanChoice
+from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.kernels.utility import UNITS
+from privrisk_spark.measure import DecisionFacts, ReleaseFacts, level_names
+from privrisk_spark.mechanism import KEEP_DENOMINATOR, Mechanism
+from privrisk_spark.policy import Policy
+from privrisk_spark.problem import greatest_utility, lattice_size
+from privrisk_spark.results import AttributeLevels, Check, Guarantee, Report, StageRecord
+
+
+@dataclass(frozen=True)
+class Run:
+    """What both editions of a report share.
+
+    Attributes
+    ----------
+    policy : Policy
+    hierarchies : mapping of attribute to Hierarchy
+    run_id, date : str
+        ``date`` is the business date.
+    guarantee : Guarantee
+    stages : sequence of StageRecord
+    checks : sequence of Check
+    """
+
+    policy: Policy
+    hierarchies: Mapping[str, Hierarchy]
+    run_id: str
+    date: str
+    guarantee: Guarantee
+    stages: Sequence[StageRecord]
+    checks: Sequence[Check]
+
+
+def risk_guarantee(policy: Policy, *, suppressed: int) -> Guarantee:
+    """Guarantee of a release decided by risk.
+
+    Parameters
+    ----------
+    policy : Policy
+        With a decision.
+    suppressed : int
+        Records that could not reach the floor.
+    """
+    assert policy.decision is not None
+    against = "the table itself" if policy.dictionary.kind == "self" else "the given dictionary"
+    form = policy.risk.sensitivity.form
+    statement = (
+        f"Each record is disclosed at the level vector of least model-{policy.risk.model} risk ({form} sensitivity) "
+        f"against {against} among those with {policy.utility.measure} utility at least "
+        f"{policy.decision.utility_at_least:g}. The risk is that of a uniform attacker who knows that dictionary; it "
+        "is no promise against one who knows more."
+    )
+    if suppressed:
+        statement += " Records that could not reach the floor are fully suppressed."
+    parameters: dict[str, object] = {
+        "risk_model": policy.risk.model,
+        "sensitivity": form,
+        "dictionary": policy.dictionary.kind,
+        "consistency": policy.dictionary.consistency,
+        "utility": policy.utility.measure,
+        "utility_unit": UNITS[policy.utility.measure],
+        "utility_at_least": policy.decision.utility_at_least,
+    }
+    return Guarantee("risk", statement, "proved", parameters)
+
+
+def explanation(
+    policy: Policy, hierarchies: Mapping[str, Hierarchy], choice: PlanChoice | None, plan: Mechanism | None
+) -> str:
+    """What a run will do and what it holds in memory, as text."""
+    lines = [f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels" for name, h in hierarchies.items()]
+    lines.append(f"lattice: up to {lattice_size(hierarchies):,} nodes a record")
+    if choice is not None:
+        size = f"{choice.cells * 8 / 2**20:,.1f} MiB" if choice.plan == "dense" else "the distinct dictionary vectors"
+        lines.append(f"counting plan: {choice.plan} ({choice.reason}); memory: {size}")
+    if policy.decision is not None:
+        best = greatest_utility(policy, hierarchies)
+        lines.append(f"floor: utility at least {policy.decision.utility_at_least:g} of at most {best:g}")
+    if plan is not None:
+        lines.append(plan.statement)
+        lines += [f"{name}: {value}" for name, value in plan.parameters().items()]
+        half, almost = plan.survival
+        lines.append(f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %")
+    return "\n".join(lines)
+
+
+def risk_reports(
+    run: Run, measured: DecisionFacts, released: ReleaseFacts, *, dictionary_rows: int
+) -> tuple[Report, Report]:
+    """Vault and public report of a release decided by risk."""
+    vault = _report(
+        run,
+        "vault",
+        {
+            "records": measured.rows,
+            "released classes": released.classes,
+            "smallest released class": released.min_class_size,
+            "dictionary rows": dictionary_rows,
+            "records suppressed as infeasible": measured.infeasible,
+        },
+        measured,
+    )
+    public = _report(
+        run,
+        "public",
+        {"released rows": released.rows, "released classes": released.classes},
+        measured,
+    )
+    return vault, replace(public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None)
+
+
+def dp_reports(
+    run: Run,
+    plan: Mechanism,
+    exact: DecisionFacts,
+    released: ReleaseFacts,
+    *,
+    sampled: int,
+    levels: tuple[AttributeLevels, ...],
+) -> tuple[Report, Report]:
+    """Vault and public report of a differentially private release.
+
+    Parameters
+    ----------
+    run : Run
+    plan : Mechanism
+    exact : DecisionFacts
+        For the vault only.
+    released : ReleaseFacts
+    sampled : int
+        Records drawn into the sample; for the vault only.
+    levels : tuple of AttributeLevels
+        Of the released rows.
+    """
+    half, almost = plan.survival
+    needed: dict[str, str | int | float] = {
+        "rows a cell needs to be released with probability 50 %": half,
+        "rows a cell needs to be released with probability 99 %": almost,
+    }
+    shared: dict[str, str | int | float] = {"released rows": released.rows, "released tuples": released.classes}
+    vault = _report(run, "vault", {"records": exact.rows, "sampled records": sampled, **shared, **needed}, exact)
+    weight = f"{KEEP_DENOMINATOR / plan.keep_numerator:.6g}"
+    public = _report(run, "public", {**shared, "weight of a released row": weight, **needed}, None)
+    return vault, replace(public, levels=levels)
+
+
+def _report(run: Run, edition: str, facts: Mapping[str, str | int | float], measured: DecisionFacts | None) -> Report:
+    public = edition == "public"
+    stages = [stage for stage in run.stages if not (public and stage.name == "vault")]
+    if public and run.guarantee.kind == "dp":
+        # How long a stage took depends on the table.
+        stages = [replace(stage, seconds=None) for stage in stages]
+    return Report(
+        edition="public" if public else "vault",
+        title=run.policy.run.name,
+        run_id=run.run_id,
+        created=run.date,
+        version=__version__,
+        guarantee=run.guarantee,
+        stages=tuple(stages),
+        checks=tuple(check for check in run.checks if check.contract == "release" or not public),
+        facts=facts,
+        risk_before=measured.risk_before if measured else None,
+        risk_after=measured.risk_after if measured else None,
+        risk_histogram_before=measured.before if measured else None,
+        risk_histogram_after=measured.after if measured else None,
+        utility=measured.utility if measured else None,
+        utility_max=greatest_utility(run.policy, run.hierarchies) if measured else None,
+        levels=measured.levels if measured else (),
+    )
+
+
+def tuple_levels(
+    hierarchies: Mapping[str, Hierarchy], nodes: Sequence[npt.NDArray[np.int32]], rows: npt.NDArray[np.int64]
+) -> tuple[AttributeLevels, ...]:
+    """Generalization of released tuples, from the tuples alone: steps above the deepest leaf.
+
+    Parameters
+    ----------
+    hierarchies : mapping of attribute to Hierarchy
+    nodes : sequence of k ndarrays of int32, shape (n_tuples,)
+    rows : ndarray of int64, shape (n_tuples,)
+    """
+    result = []
+    for (attribute, hierarchy), node in zip(hierarchies.items(), nodes, strict=True):
+        counts = np.zeros(hierarchy.height + 1, dtype=np.int64)
+        np.add.at(counts, hierarchy.height - hierarchy.depth[node], rows)
+        names = level_names(hierarchy.height)
+        result.append(AttributeLevels(attribute, hierarchy.height, names, tuple(counts.tolist())))
+    return tuple(result)
+
+
+def summary(
+    policy: Policy, report: Report, *, plan: str, snapshot: str, seconds: Mapping[str, float | None]
+) -> dict[str, Any]:
+    """The vault's ``summary.json``: every number of the report, for a program."""
+    return {
+        "run_id": report.run_id,
+        "rows": report.facts["records"],
+        "risk_before": report.risk_before.to_dict() if report.risk_before else None,
+        "risk_after": report.risk_after.to_dict() if report.risk_after else None,
+        "risk_model": policy.risk.model,
+        "risk_basis": "dictionary counts"
+        if report.guarantee.kind == "risk"
+        else "admitted (noisy or public) counts; before: an upper bound, as if one row were consistent",
+        "utility": report.utility.to_dict() if report.utility else None,
+        "utility_unit": UNITS[policy.utility.measure],
+        "plan": plan,
+        "seconds": dict(seconds),
+        "guarantee": report.guarantee.to_dict(),
+        "facts": dict(report.facts),
+        "levels": [level.to_dict() for level in report.levels],
+        "snapshot": snapshot,
+        "policy_digest": policy.digest(),
+        "version": __version__,
+    }
+
+
+def manifest(
+    run: Run, report: Report, released: ReleaseFacts, *, files: Sequence[Mapping[str, Any]], more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The release's ``manifest.json``; under differential privacy a whitelist.
+
+    Parameters
+    ----------
+    run : Run
+    report : Report
+        The public edition.
+    released : ReleaseFacts
+    files : sequence of mapping
+        ``name``, ``bytes`` and ``sha256`` of each data file.
+    more : mapping
+        What the guarantee allows to state besides.
+    """
+    return {
+        "run_id": run.run_id,
+        "name": run.policy.run.name,
+        "date": run.date,
+        "version": __version__,
+        "policy_digest": run.policy.digest(),
+        "guarantee": run.guarantee.to_dict(),
+        "columns": data_dictionary(run.policy, run.hierarchies),
+        "rows": released.rows,
+        "tuples": released.classes,
+        "data": {
+            "path": f"releases/{run.run_id}/data",
+            "format": run.policy.output.format,
+            "files": [dict(entry) for entry in files],
+        },
+        "checks": [check.to_dict() for check in report.checks],
+        **more,
+    }
+
+
+def data_dictionary(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> list[dict[str, Any]]:
+    """Describe the released columns for a consumer."""
+    columns: list[dict[str, Any]] = []
+    for name in policy.columns:
+        if name in hierarchies:
+            hierarchy = hierarchies[name]
+            columns.append(
+                {
+                    "name": name,
+                    "role": "quasi-identifier",
+                    "levels": hierarchy.height,
+                    "suppressed": hierarchy.labels[hierarchy.root],
+                    "nulls": policy.quasi_identifiers[name].nulls,
+                }
+            )
+        elif name in policy.kept_columns:
+            columns.append({"name": name, "role": policy.columns[name].role, "released": "as it is"})
+    return columns

@@ -1,0 +1,397 @@
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import math
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naive_records import layouts, policy_of, quasi
+from pyspark.sql import types as T
+
+from privrisk_spark import release, schemas
+from privrisk_spark.errors import EngineError
+from privrisk_spark.policy import Output
+from privrisk_spark.release import (
+    ROWS_PER_FILE,
+    Workplace,
+    files_for,
+    labelled,
+    read_back,
+    write_data,
+    write_decisions,
+    write_json,
+)
+from privrisk_spark.table import build_hierarchies
+
+PLACE = {"*": ["z", {"north": ["a b", 'q"q', {"far, away": ["c"]}]}, {"south": [{"north": ["d"]}, " f "]}]}
+SEX = {"*": ["u", "v"]}
+TEXTS = [
+    "plain",
+    " led",
+    "trailed ",
+    'a "quoted" one',
+    "back\\slash",
+    "a,b;c",
+    "ü€😀",
+    "#hash",
+    "two\nlines",
+    "tab\t",
+    "NULL",
+    "'",
+]
+
+
+def policy_for(tmp_path: Path, file_format: str, **output: Any) -> Any:
+    columns: dict[str, Any] = {
+        "kept.1": {"role": "sensitive"},
+        "pl`ace": quasi({"tree": PLACE}, nulls="own-value"),
+        "dropped": {"role": "sensitive", "action": "drop"},
+        "ssn": {"role": "identifier"},
+        "sex": quasi({"tree": SEX}),
+        "amount": {"role": "insensitive"},
+        "when": {"role": "sensitive"},
+        "cost": {"role": "sensitive"},
+    }
+    paths = {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault"), "format": file_format}
+    return policy_of(columns, output=paths | output)
+
+
+FRAME = "record_id string, q0 int, q1 int, n0 int, n1 int, r0 string, r1 double, r2 timestamp, r3 decimal(10,2), risk double"
+
+
+def decided_rows(hierarchies: Any, n: int = 120) -> list[tuple[Any, ...]]:
+    pick = random.Random(4)
+    place, sex = hierarchies.values()
+    rows = []
+    for i in range(n):
+        nodes = (pick.randrange(place.n_nodes), pick.randrange(sex.n_nodes))
+        when = dt.datetime(1999, 1, 1) + dt.timedelta(
+            seconds=pick.randrange(10**9), microseconds=pick.choice([0, 123456])
+        )
+        amount = pick.choice([0.0, -0.0, 1.5, -2.25, 1e300, 1 / 3, None, math.inf, math.nan])
+        cost = pick.choice([Decimal("1.10"), Decimal("-0.01"), None])
+        rows.append((f"secret-{i}", 1, 1, *nodes, pick.choice(TEXTS), amount, when if i % 5 else None, cost, 0.5))
+    zeros = [(f"secret-z{i}", 1, 1, 0, 0, "plain", zero, None, None, 0.5) for i, zero in enumerate([0.0, -0.0] * 6)]
+    return rows + rows[:20] + zeros
+
+
+def test_labels_stand_in_the_order_of_the_policy_and_nothing_else(spark, tmp_path):
+    policy = policy_for(tmp_path, "parquet")
+    hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
+    place, sex = hierarchies.values()
+    rows = [
+        ("i", 0, 0, p, s, f"{p}/{s}", 1.0, None, None, 0.1) for p in range(place.n_nodes) for s in range(sex.n_nodes)
+    ]
+    found = labelled(spark.createDataFrame(rows, FRAME), policy, hierarchies, files=2)
+    assert found.columns == ["kept.1", "pl`ace", "sex", "amount", "when", "cost"]
+    assert [field.dataType.simpleString() for field in found.schema] == [
+        "string", "string", "string", "double", "timestamp", "decimal(10,2)"
+    ]  # fmt: skip
+    by_kept = {tuple(map(int, r["kept.1"].split("/"))): (r["pl`ace"], r["sex"]) for r in found.toArrow().to_pylist()}
+    assert by_kept == {
+        (p, s): (place.labels[p], sex.labels[s]) for p in range(place.n_nodes) for s in range(sex.n_nodes)
+    }
+    assert [p for p, _ in by_kept.values()].count(None) == sex.n_nodes  # the leaf that stands for null
+    assert [p for p, _ in by_kept.values()].count("north") == 2 * sex.n_nodes  # one label, two nodes
+
+
+@pytest.mark.parametrize(("file_format", "files"), [("parquet", 1), ("parquet", 4), ("csv", 3)])
+def test_the_same_release_has_the_same_bytes(spark, tmp_path, file_format, files):
+    policy = policy_for(tmp_path, file_format, files=files)
+    hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type]
+    rows = decided_rows(hierarchies)
+    written = []
+    for i, frame in enumerate(layouts(spark, rows, FRAME)):
+        directory = tmp_path / str(i)
+        entries = write_data(labelled(frame, policy, hierarchies, files=files), policy.output, directory)
+        assert [entry["name"] for entry in entries] == [f"part-{n:05d}.{file_format}" for n in range(files)]
+        assert sorted(path.name for path in directory.iterdir()) == [entry["name"] for entry in entries]
+        for entry in entries:
+            data = (directory / entry["name"]).read_bytes()
+            assert (entry["bytes"], entry["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+            assert b"secret-" not in data
+        written.append(entries)
+    assert written[0] == written[1] == written[2]
+    # Read back as a consumer would: every row, every text as it was.
+    place, sex = hierarchies.values()
+    found = read_back(spark, policy.output, tmp_path / "0").toArrow().to_pylist()
+    assert list(found[0]) == ["kept.1", "pl`ace", "sex", "amount", "when", "cost"]
+
+    def amount(value: Any) -> str:
+        return "missing" if value is None else repr(float(value))
+
+    texts = sorted((r["kept.1"], str(r["pl`ace"]), r["sex"], amount(r["amount"]), str(r["cost"])) for r in found)
+    wanted = sorted((r[5], str(place.labels[r[3]]), sex.labels[r[4]], amount(r[6]), str(r[8])) for r in rows)
+    assert texts == wanted
+
+
+def test_an_empty_text_is_not_a_missing_one_in_a_csv_release(spark, tmp_path):
+    policy = policy_of(
+        {"x": quasi({"flat": {"values": ["a"]}}, nulls="own-value"), "y": {"role": "sensitive"}},
+        output={"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault"), "format": "csv"},
+    )
+    hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type]
+    rows = [(0, ""), (1, None), (2, "z")]
+    frame = labelled(spark.createDataFrame(rows, "n0 int, r0 string"), policy, hierarchies, files=1)
+    write_data(frame, policy.output, tmp_path / "data")
+    text = (tmp_path / "data" / "part-00000.csv").read_text()
+    assert sorted(text.splitlines()) == sorted(["x,y", 'a,""', ",", "*,z"])
+    found = read_back(spark, policy.output, tmp_path / "data").toArrow().to_pylist()
+    assert {(r["x"], r["y"] or None) for r in found} == {("a", None), (None, None), ("*", "z")}
+
+
+def test_the_files_are_those_asked_for_even_when_there_are_no_rows(spark, tmp_path):
+    for file_format in ("parquet", "csv"):
+        policy = policy_for(tmp_path, file_format)
+        hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type]
+        frame = labelled(spark.createDataFrame([], FRAME), policy, hierarchies, files=1)
+        entries = write_data(frame, policy.output, tmp_path / file_format)
+        assert [entry["name"] for entry in entries] == [f"part-00000.{file_format}"]
+        found = read_back(spark, policy.output, tmp_path / file_format)
+        assert found.columns == ["kept.1", "pl`ace", "sex", "amount", "when", "cost"]
+        assert found.count() == 0
+    output = policy_for(tmp_path, "csv").output
+    assert [files_for(output, rows) for rows in (0, 1, ROWS_PER_FILE, ROWS_PER_FILE + 1)] == [1, 1, 1, 2]
+    assert files_for(Output(path="o", vault="v", files=7), 5) == 7
+
+
+def test_vault_decisions_have_their_fixed_columns(spark, tmp_path):
+    schema = schemas.decided(T.StructType([T.StructField("record_id", T.StringType())]), 2)
+    rows = [("a", 1, 0, 3, 4, 0.25, 1.0, 2.0, 4, True, True), ("b", 0, 2, 1, 5, math.inf, 1.0, 0.0, 0, True, False)]
+    write_decisions(spark.createDataFrame(rows, schema), ["pl`ace", "s.x"], "the id", "exact", tmp_path / "d")
+    frame = spark.read.parquet(str(tmp_path / "d"))
+    assert [(f.name, f.dataType.simpleString()) for f in frame.schema] == [
+        ("the id", "string"),
+        ("level_pl`ace", "tinyint"),
+        ("level_s.x", "tinyint"),
+        ("risk", "double"),
+        ("utility", "double"),
+        ("consistent", "bigint"),
+        ("method", "string"),
+    ]
+    assert sorted(tuple(r.values()) for r in frame.toArrow().to_pylist()) == [
+        ("a", 1, 0, 0.25, 2.0, 4, "exact"),
+        ("b", 0, 2, math.inf, 0.0, 0, "exact"),
+    ]
+
+
+# ------------------------------------------------------------------------------------------ the place of a run
+
+
+class Killed(BaseException):
+    """Stands for a process that ends between two steps."""
+
+
+def place_of(tmp_path: Path, run_id: str) -> Workplace:
+    return Workplace(tmp_path / "out", tmp_path / "vault", run_id)
+
+
+def publish(place: Workplace, content: str) -> dict[str, Any]:
+    with place.held():
+        (place.staging / "data").write_text(content)
+        return place.commit({"run_id": place.run_id, "content": content})
+
+
+def current(tmp_path: Path) -> Any:
+    path = tmp_path / "out" / "manifest.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def leftovers(tmp_path: Path) -> list[str]:
+    return sorted(p.name for p in [*(tmp_path / "out").iterdir(), *(tmp_path / "vault").iterdir()] if p.name[0] == ".")
+
+
+@contextmanager
+def killed_at_write(monkeypatch: pytest.MonkeyPatch, number: int) -> Iterator[None]:
+    """Die at the n-th JSON file (1: the release's manifest, 2: the root's), after the half of it is on disk."""
+    calls = 0
+
+    def write(path: Path, document: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            path.with_name(f".{path.name}.0").write_text('{"half":')
+            raise Killed
+        write_json(path, document)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "write_json", write)
+        with pytest.raises(Killed):
+            yield
+
+
+def test_a_release_is_published_once(tmp_path):
+    place = place_of(tmp_path, "run-1")
+    assert place.published() is None
+    manifest = publish(place, "first")
+    assert manifest == {"sequence": 1, "run_id": "run-1", "content": "first"}
+    assert current(tmp_path) == manifest
+    assert (place.target / "data").read_text() == "first"
+    assert leftovers(tmp_path) == []
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*")}
+    assert place.published() == manifest == place.published() == place_of(tmp_path, "run-1").published()
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*")} == before
+    assert stat.S_IMODE(place.target.stat().st_mode) == 0o755
+    assert stat.S_IMODE(place.vault.stat().st_mode) == 0o700
+    second = publish(place_of(tmp_path, "run-2"), "second")
+    assert second["sequence"] == 2
+    assert current(tmp_path) == second
+    # An older release is still there, and asking for it does not make it the current one.
+    assert place.published() == manifest
+    assert current(tmp_path) == second
+
+
+def test_killed_between_rename_and_manifest_nothing_is_released(tmp_path, monkeypatch):
+    old = publish(place_of(tmp_path, "old"), "old")
+    place = place_of(tmp_path, "new")
+    with killed_at_write(monkeypatch, 1):
+        publish(place, "half")
+    assert (place.target / "data").read_text() == "half"
+    assert place.published() is None
+    assert current(tmp_path) == old
+    again = publish(place_of(tmp_path, "new"), "whole")
+    assert (place.target / "data").read_text() == "whole"
+    assert sorted(p.name for p in place.target.iterdir()) == ["data", "manifest.json"]
+    assert place.published() == again == current(tmp_path)
+    assert again["sequence"] == 2
+
+
+def test_killed_before_the_root_manifest_the_next_look_mends_it(tmp_path, monkeypatch):
+    old = publish(place_of(tmp_path, "old"), "old")
+    place = place_of(tmp_path, "new")
+    with killed_at_write(monkeypatch, 2):
+        publish(place, "whole")
+    assert current(tmp_path) == old
+    manifest = place.published()
+    assert manifest is not None
+    assert manifest["content"] == "whole"
+    assert current(tmp_path) == manifest
+    assert place.published() == manifest
+
+
+def test_staging_is_private_and_gone_after_an_error(tmp_path):
+    place = place_of(tmp_path, "run")
+    with pytest.raises(ZeroDivisionError), place.held():
+        for path in (place.staging, place.scratch):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o700
+            (path / "deep").mkdir()
+            (path / "deep" / "file").write_text("x")
+        raise ZeroDivisionError
+    assert leftovers(tmp_path) == []
+    assert place.published() is None
+    with place.held():  # the same object may be used again
+        assert place.staging.exists()
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from privrisk_spark.release import Workplace
+place = Workplace(Path(sys.argv[1]) / "out", Path(sys.argv[1]) / "vault", sys.argv[2])
+with place.held():
+    (place.staging / "data").write_text("at work")
+    print(place.staging, place.scratch, flush=True)
+    time.sleep(600)
+"""
+
+
+@contextmanager
+def process_at_work(tmp_path: Path, run_id: str) -> Iterator[tuple[subprocess.Popen[str], list[Path]]]:
+    """Another process that holds a run's directories until it is killed."""
+    command = [sys.executable, "-c", HOLD, str(tmp_path), run_id]
+    root = Path(release.__file__).resolve().parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            yield process, [Path(part) for part in process.stdout.readline().split()]
+        finally:
+            process.send_signal(signal.SIGKILL)
+
+
+def test_a_live_run_is_left_alone_and_a_dead_one_is_swept(tmp_path):
+    place = place_of(tmp_path, "other")
+    with process_at_work(tmp_path, "live") as (process, directories):
+        assert all(path.exists() for path in directories)
+        with place.held():
+            assert (directories[0] / "data").read_text() == "at work"
+            assert directories[1].exists()
+        with pytest.raises(EngineError, match=r"at work on the run id 'live'"), place_of(tmp_path, "live").held():
+            pass
+        assert (directories[0] / "data").read_text() == "at work"
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=30)
+        assert all(path.exists() for path in directories)
+        with place.held():
+            assert not any(path.exists() for path in directories)
+    publish(place_of(tmp_path, "live"), "after all")
+    assert [name for name in leftovers(tmp_path) if not name.startswith(".lock-")] == []
+
+
+def test_a_lock_file_that_is_gone_lets_nobody_in(tmp_path, monkeypatch):
+    """A run opens the lock file, the one before it ends and unlinks it, a third makes a new one: only the third may work."""
+    lock = release.fcntl.flock
+    with ExitStack() as stack:
+
+        def meanwhile(file: Any, operation: int) -> None:
+            monkeypatch.setattr(release.fcntl, "flock", lock)
+            (tmp_path / "vault" / ".lock-run").unlink()
+            stack.enter_context(place_of(tmp_path, "run").held())
+            lock(file, operation)
+
+        monkeypatch.setattr(release.fcntl, "flock", meanwhile)
+        with pytest.raises(EngineError, match="at work on the run id 'run'"), place_of(tmp_path, "run").held():
+            pass
+        assert (tmp_path / "vault" / ".lock-run").exists()
+
+
+def test_a_directory_of_the_vault_is_replaced_whole(tmp_path):
+    for number, content in enumerate(["first", "second", "third"]):
+        place = place_of(tmp_path, f"run-{number}")
+        with place.held():
+            source = place.scratch / "decisions"
+            source.mkdir()
+            (source / f"part-{number}").write_text(content)
+            place.swap_into_vault(source, "decisions")
+            assert not source.exists()
+            # Twice in a run, as when a stage sets two columns' values aside.
+            if number == 2:
+                source.mkdir()
+                (source / "part-2").write_text("again")
+                place.swap_into_vault(source, "decisions")
+                content = "again"
+        vault = place.vault / "decisions"
+        assert [(p.name, p.read_text()) for p in vault.iterdir()] == [(f"part-{number}", content)]
+    assert leftovers(tmp_path) == []
+
+
+def test_the_snapshot_is_that_of_the_run_or_unrecorded(tmp_path):
+    place = place_of(tmp_path, "run")
+    assert place.recorded_snapshot() == "unrecorded"
+    place.vault.mkdir()
+    write_json(place.vault / "summary.json", {"run_id": "run", "snapshot": "5-abc"})
+    assert place.recorded_snapshot() == "5-abc"
+    write_json(place.vault / "summary.json", {"run_id": "later", "snapshot": "6-def"})
+    assert place.recorded_snapshot() == "unrecorded"
+
+
+def test_json_is_replaced_whole_and_takes_no_nan(tmp_path):
+    path = tmp_path / "x.json"
+    write_json(path, {"a": "é", "b": [1, 0.1]})
+    assert json.loads(path.read_text(encoding="utf-8")) == {"a": "é", "b": [1, 0.1]}
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(path, {"a": math.inf})
+    assert json.loads(path.read_text(encoding="utf-8")) == {"a": "é", "b": [1, 0.1]}
+    assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
