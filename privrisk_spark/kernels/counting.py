@@ -342,6 +342,7 @@ class SortedCounts:
     chains: tuple[IntArray, ...]
     cache_bytes: int = 2**28
     _cache: dict[tuple[int, tuple[int, ...]], tuple[CellIndex, LongArray]] = field(default_factory=dict)
+    _held: list[int] = field(default_factory=lambda: [0])
 
     @classmethod
     def group(cls, axes: Sequence[Axis], vectors: IntArray, counts: LongArray) -> SortedCounts:
@@ -409,9 +410,10 @@ class SortedCounts:
         index, member = CellIndex.build(columns, radices, len(group.vectors))
         sums = np.zeros(len(index.ranks[-1]), dtype=np.int64)
         np.add.at(sums, member, group.counts)
-        held = sum(kept.nbytes * (1 + len(cells.ranks)) for cells, kept in self._cache.values())
-        if held + sums.nbytes * (1 + len(index.ranks)) <= self.cache_bytes:
+        size = sums.nbytes + sum(rank.nbytes for rank in index.ranks)
+        if self._held[0] + size <= self.cache_bytes:
             self._cache[g, compared] = (index, sums)
+            self._held[0] += size
         return index, sums
 
 

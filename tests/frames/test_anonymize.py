@@ -91,7 +91,7 @@ def theta_of(kind: str) -> list[tuple[Node | None, ...]]:
     return found
 
 
-# Problems: (policy's risk, utility, floor, method, dictionary kind, consistency). Every form, model, measure and search.
+# Risk, utility, floor, method, dictionary kind, consistency: every form, model, measure, search and consistency.
 LINEAR = {"form": "linear", "weights": {"place": 2, "chain": 0, "sex": 1}}
 INFINITE = {"form": "linear", "weights": {"place": 1, "chain": math.inf, "sex": 0}}
 PERSONAL = {"form": "linear", "personal": {"columns": {"place": "w_place", "sex": "w_sex"}, "factor": "w_all"}}
@@ -151,15 +151,14 @@ def store(spark: Any, policy: Any, hierarchies: Any, encoded: Any, plan: Any, di
         vectors = to_dictionary_codes(vectors, hierarchies)
     else:
         rows_of = [row for row, times in OTHER for _ in range(times)]
-        coded, _ = encode_dictionary(spark.createDataFrame(rows_of, "p string, c string"), policy, hierarchies)
+        coded = encode_dictionary(spark.createDataFrame(rows_of, "p string, c string"), policy, hierarchies)
         resolved = resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True)
         vectors, rows = collect_vectors(vectors_of_dictionary(resolved), schemas.dictionary_codes(3), most=1000)
     return count_and_store(plan, axes(policy, hierarchies), vectors, rows, directory)
 
 
 def columns_of(policy: Any) -> WeightColumns:
-    given = policy.risk.sensitivity
-    return WeightColumns.of_policy(policy.weight_columns, list(policy.quasi_identifiers), given.personal, given.record)
+    return WeightColumns.of_policy(policy, list(policy.quasi_identifiers))
 
 
 # -------------------------------------------------------------------------------------------- the literal search
@@ -184,7 +183,7 @@ def phi(sensitivity: dict[str, Any], row: tuple[Any, ...], disclosed: list[Node]
     shown = [(name, node) for name, node in zip(TREES, disclosed, strict=True) if node != ROOT]
     if form == "record":
         return float(weights["w_record"]) * len(shown)
-    of_attribute = {name: 1.0 for name in TREES}
+    of_attribute = dict.fromkeys(TREES, 1.0)
     personal = sensitivity.get("personal")
     if personal:
         factor = weights[personal["factor"]] if "factor" in personal else 1.0
@@ -339,8 +338,8 @@ def test_neighbours_in_a_batch_decide_apart(spark, tmp_path):
 
     choices = set()
     for i, code in enumerate(codes):
-        options = [(lv, 1 / rho(code, lv), 3.0 - sum(lv)) for lv in itertools.product(range(3), range(2)) if sum(lv) <= 1
-                   if rho(code, lv)]  # fmt: skip
+        vectors = [v for v in itertools.product(range(3), range(2)) if sum(v) <= 1 and rho(code, v)]
+        options = [(v, 1 / rho(code, v), 3.0 - sum(v)) for v in vectors]
         got = found[str(i)]
         if rho(code, (0, 0)):
             assert (got["l0"], got["l1"]) == best(options)
@@ -355,7 +354,8 @@ def test_other_columns_pass_through_as_they_are(spark, tmp_path):
         "sorted", axes(policy, hierarchies), np.array([[0]], dtype=np.int32), np.array([4]), tmp_path / "c"
     )
     frame = spark.sql(
-        "select cast(id as string) as record_id, cast(id % 3 as int) as q0, if(id = 2, null, id * 10000000000000000 + 1) as r0, "
+        "select cast(id as string) as record_id, cast(id % 3 as int) as q0, "
+        "if(id = 2, null, id * 10000000000000000 + 1) as r0, "
         "if(id = 1, double('nan'), if(id = 3, null, -0.0D)) as r1, cast(id / 3 as decimal(30,10)) as r2, "
         "array(cast(null as string), 'é') as r3, named_struct('a', id, 'b', date'0001-01-01') as r4, "
         "if(id = 0, null, cast('x' as binary)) as r5, timestamp'1900-01-01 00:00:00.123456' as r6, "
@@ -390,5 +390,5 @@ def test_weight_columns_resolve_names_and_normalize():
     assert scaled is not None
     assert np.allclose(scaled, [[4 / 3, 1 / 3, 1 / 3], [0, 0.5, 0.5], [0, 0, 0]], rtol=1e-15)
     assert given.of_record(weights) is None
-    plain = WeightColumns.of_policy([], ["a"], None, None)
+    plain = columns_of(policy_for(PROBLEMS[0]))
     assert plain.personal(np.empty((2, 0))) is None

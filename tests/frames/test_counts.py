@@ -143,7 +143,7 @@ def codes_of(spark: Any, case: Case) -> tuple[Any, Any, Any, Any]:
     if case.kind == "self":
         return policy, hierarchies, encoded, None
     other = spark.createDataFrame(case.other_rows, case.other_schema).repartition(2)
-    coded, _ = encode_dictionary(other, policy, hierarchies)
+    coded = encode_dictionary(other, policy, hierarchies)
     return policy, hierarchies, encoded, resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True)
 
 
@@ -232,7 +232,7 @@ def test_vectors_do_not_depend_on_the_layout(spark):
         return vectors_of_table(resolve(encoded, hierarchies, policy.quasi_identifiers, dictionary=False), 3, 0)
 
     def dictionary_of(frame: Any) -> Any:
-        coded, _ = encode_dictionary(frame, policy, hierarchies)
+        coded = encode_dictionary(frame, policy, hierarchies)
         return vectors_of_dictionary(resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True))
 
     for names, parts in (

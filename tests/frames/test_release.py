@@ -68,7 +68,10 @@ def policy_for(tmp_path: Path, file_format: str, **output: Any) -> Any:
     return policy_of(columns, output=paths | output)
 
 
-FRAME = "record_id string, q0 int, q1 int, n0 int, n1 int, r0 string, r1 double, r2 timestamp, r3 decimal(10,2), risk double"
+FRAME = (
+    "record_id string, q0 int, q1 int, n0 int, n1 int, "
+    "r0 string, r1 double, r2 timestamp, r3 decimal(10,2), risk double"
+)
 
 
 def decided_rows(hierarchies: Any, n: int = 120) -> list[tuple[Any, ...]]:
@@ -283,12 +286,17 @@ def test_killed_before_the_root_manifest_the_next_look_mends_it(tmp_path, monkey
 
 def test_staging_is_private_and_gone_after_an_error(tmp_path):
     place = place_of(tmp_path, "run")
-    with pytest.raises(ZeroDivisionError), place.held():
-        for path in (place.staging, place.scratch):
-            assert stat.S_IMODE(path.stat().st_mode) == 0o700
-            (path / "deep").mkdir()
-            (path / "deep" / "file").write_text("x")
-        raise ZeroDivisionError
+
+    def work() -> None:
+        with place.held():
+            for path in (place.staging, place.scratch):
+                assert stat.S_IMODE(path.stat().st_mode) == 0o700
+                (path / "deep").mkdir()
+                (path / "deep" / "file").write_text("x")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
     assert leftovers(tmp_path) == []
     assert place.published() is None
     with place.held():  # the same object may be used again
@@ -341,7 +349,7 @@ def test_a_live_run_is_left_alone_and_a_dead_one_is_swept(tmp_path):
 
 
 def test_a_lock_file_that_is_gone_lets_nobody_in(tmp_path, monkeypatch):
-    """A run opens the lock file, the one before it ends and unlinks it, a third makes a new one: only the third may work."""
+    """A run opens the lock file, the one before it ends and unlinks it, a third makes a new one: only that may work."""
     lock = release.fcntl.flock
     with ExitStack() as stack:
 
@@ -358,12 +366,12 @@ def test_a_lock_file_that_is_gone_lets_nobody_in(tmp_path, monkeypatch):
 
 
 def test_a_directory_of_the_vault_is_replaced_whole(tmp_path):
-    for number, content in enumerate(["first", "second", "third"]):
+    for number in range(3):
         place = place_of(tmp_path, f"run-{number}")
         with place.held():
             source = place.scratch / "decisions"
             source.mkdir()
-            (source / f"part-{number}").write_text(content)
+            (source / f"part-{number}").write_text("once")
             place.swap_into_vault(source, "decisions")
             assert not source.exists()
             # Twice in a run, as when a stage sets two columns' values aside.
@@ -371,9 +379,10 @@ def test_a_directory_of_the_vault_is_replaced_whole(tmp_path):
                 source.mkdir()
                 (source / "part-2").write_text("again")
                 place.swap_into_vault(source, "decisions")
-                content = "again"
         vault = place.vault / "decisions"
-        assert [(p.name, p.read_text()) for p in vault.iterdir()] == [(f"part-{number}", content)]
+        assert [(p.name, p.read_text()) for p in vault.iterdir()] == [
+            (f"part-{number}", "again" if number == 2 else "once")
+        ]
     assert leftovers(tmp_path) == []
 
 

@@ -234,7 +234,7 @@ N = 12_000
 
 @pytest.fixture(scope="module")
 def recoded(spark):
-    """12,000 records of 27 kinds, recoded at three layouts and under another key: (drawn nodes, noisy, kept) by record."""
+    """12,000 records of 24 kinds, recoded at three layouts and under another key; rows in the order of the records."""
     generator = np.random.default_rng(11)
     codes = np.array(TYPES, dtype=np.int32)[generator.integers(len(TYPES), size=N)]
     theta = admitted_set(spark)
@@ -279,7 +279,7 @@ def test_the_kept_share_is_that_of_the_certificate(recoded):
 
 def chi_square(recoded: Any, which: int, tau: float) -> float:
     """Upper tail probability of the drawn outcomes under the law at tau; every outcome must be possible."""
-    codes, tables = recoded
+    _, tables = recoded
     table = tables[which]
     numbers = [table[name].to_numpy() for name in ("q0", "q1", "n0", "n1", "consistent")]
     found: dict[tuple[int, int], Counter[Any]] = {kind: Counter() for kind in TYPES}
