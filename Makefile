@@ -13,7 +13,7 @@ demo: $(VENV)/ready
 	@echo "The data are SYNTHETIC. Look at:"
 	@echo "  $(DEMO)/vault/report.html      the officer's report: risk before and after, what was done, checks"
 	@echo "  $(DEMO)/release/manifest.json  what a consumer gets: guarantee, columns, files"
-	@echo "  conf/demo.yaml                 the policy; copy it, or run it with --set decision.utility_at_least=9"
+	@echo "  conf/demo.yaml                 the policy; copy it, or run it with --set decision.utility_at_least=4"
 
 # Everything CI runs: lint, types, all tests.
 test: lint

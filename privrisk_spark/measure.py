@@ -1,12 +1,13 @@
 """What a run reports about its decisions and its release, each from one pass over a frame.
 
-Sums are taken over exact decimals, so that a mean does not depend on the order in which the engine adds.
+Sums are taken over integers, so that a mean does not depend on the order in which the engine adds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row
@@ -16,9 +17,10 @@ from privrisk_spark import schemas
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.results import AttributeLevels, Histogram, Summary
 
-# Values up to each limit are summed as decimals with so many places: no sum of 10^14 records overflows, and a value
-# above 10^-18 keeps 12 digits or more. What exceeds them all is summed as it is.
-_EXACT = ((1e-6, 30), (1e6, 18), (1e15, 9), (1e24, 0))
+# A value up to _FINE is cut into integers of so many bits after the point, which add up exactly in any order; what is
+# left beyond 2^-100 is dropped. Up to _COARSE decimals do the same, slowly; what exceeds that is summed as it is.
+_LIMBS = (10, 30, 30, 30)
+_FINE, _COARSE = 2.0**30, 1e24
 _LOWEST, _HIGHEST, _PER_DECADE = -9, 3, 2
 
 
@@ -44,8 +46,8 @@ class InputFacts:
     snapshot: str
 
 
-def input_facts(encoded: DataFrame, attributes: Sequence[str], weight_columns: Sequence[str]) -> InputFacts:
-    """Measure ENCODED, before missing and unknown values are resolved, in one pass."""
+def measure_input(encoded: DataFrame, attributes: Sequence[str], weight_columns: Sequence[str]) -> InputFacts:
+    """Measure ENCODED, before missing and unknown values are resolved: sums in one pass, distinct ids in another."""
     codes = schemas.codes(len(attributes))
     weights = schemas.weights(len(weight_columns))
     identity = F.col(schemas.RECORD_ID)
@@ -53,7 +55,6 @@ def input_facts(encoded: DataFrame, attributes: Sequence[str], weight_columns: S
     row = encoded.agg(
         F.count("*").alias("rows"),
         _count(identity.isNull()).alias("null_ids"),
-        F.count_distinct(F.when(identity.isNotNull(), F.xxhash64(identity))).alias("ids"),
         F.bit_xor(F.xxhash64(*content)).alias("xor0"),
         F.bit_xor(F.xxhash64(F.lit(1), *content)).alias("xor1"),
         *[_count(F.col(name) == schemas.NULL).alias(f"null_{name}") for name in codes],
@@ -64,10 +65,12 @@ def input_facts(encoded: DataFrame, attributes: Sequence[str], weight_columns: S
         ],
     ).first()
     assert row is not None
-    distinct = row["ids"]
-    if row["rows"] and distinct < row["rows"] - row["null_ids"]:
+    # Apart from the sums above: beside them every distinct id would carry all their buffers through the shuffle.
+    ids = encoded.where(identity.isNotNull()).select(F.xxhash64(identity).alias("id"))
+    distinct = ids.distinct().count()
+    if distinct < row["rows"] - row["null_ids"]:
         # Equal 64-bit hashes are almost surely equal ids; make sure before saying so.
-        distinct = encoded.select(identity).distinct().where(identity.isNotNull()).count()
+        distinct = encoded.where(identity.isNotNull()).select(identity).distinct().count()
     return InputFacts(
         rows=row["rows"],
         null_ids=row["null_ids"],
@@ -108,7 +111,7 @@ class DecisionFacts:
     after: Histogram
 
 
-def decision_facts(decided: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> DecisionFacts:
+def measure_decisions(decided: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> DecisionFacts:
     """Measure DECIDED in two passes: sums and level counts, then the histograms."""
     k = len(hierarchies)
     level_counts = [
@@ -149,7 +152,7 @@ def decision_facts(decided: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> 
         levels.append(
             AttributeLevels(attribute, hierarchy.height, level_names(hierarchy.height), (*counts, row[f"{node}_root"]))
         )
-    before, after = _histograms(decided)
+    before, after = _measure_histograms(decided)
     return DecisionFacts(
         rows=row["rows"],
         infeasible=row["infeasible"],
@@ -171,15 +174,18 @@ def level_names(height: int) -> tuple[str, ...]:
 
 
 def _moments(name: str) -> list[Column]:
-    """Sums by size of the value, and extremes."""
+    """Sum, exact for finite values, and extremes of a non-negative column."""
     value = F.col(name)
+    rest = F.when(value <= _FINE, value)
     sums = []
-    above = F.lit(True)
-    for i, (limit, places) in enumerate(_EXACT):
-        here = above & (value <= limit)
-        sums.append(F.sum(F.when(here, value.cast(f"decimal(38,{places})"))).alias(f"{name}_sum{i}"))
-        above = value > limit
-    sums.append(F.sum(F.when(above, value)).alias(f"{name}_sum{len(_EXACT)}"))
+    for i, bits in enumerate(_LIMBS):
+        scaled = rest * F.lit(2.0**bits)
+        limb = F.floor(scaled)
+        sums.append(F.sum(limb).alias(f"{name}_sum{i}"))
+        rest = scaled - limb
+    coarse = (value > _FINE) & (value <= _COARSE)
+    sums.append(F.sum(F.when(coarse, value.cast("decimal(38,9)"))).alias(f"{name}_coarse"))
+    sums.append(F.sum(F.when(value > _COARSE, value)).alias(f"{name}_large"))
     return [*sums, F.min(name).alias(f"{name}_min"), F.max(name).alias(f"{name}_max")]
 
 
@@ -187,11 +193,16 @@ def _summary(row: Row, name: str) -> Summary:
     rows = row["rows"]
     if rows == 0:
         return Summary(0.0, 0.0, 0.0)
-    total = sum(float(row[f"{name}_sum{i}"] or 0) for i in range(len(_EXACT) + 1))
-    return Summary(total / rows, float(row[f"{name}_max"]), float(row[f"{name}_min"]))
+    total = Fraction(row[f"{name}_coarse"] or 0)
+    place = 0
+    for i, bits in enumerate(_LIMBS):
+        place += bits
+        total += Fraction(row[f"{name}_sum{i}"] or 0, 2**place)
+    mean = float(total / rows) + float(row[f"{name}_large"] or 0) / rows
+    return Summary(mean, float(row[f"{name}_max"]), float(row[f"{name}_min"]))
 
 
-def _histograms(decided: DataFrame) -> tuple[Histogram, Histogram]:
+def _measure_histograms(decided: DataFrame) -> tuple[Histogram, Histogram]:
     """Records by risk before and after on the same logarithmic bins; the first bin holds everything below."""
     lowest, highest = _LOWEST * _PER_DECADE, _HIGHEST * _PER_DECADE
 
@@ -237,7 +248,7 @@ class ReleaseFacts:
     off_hierarchy: dict[str, int]
 
 
-def release_facts(release: DataFrame, labels: Mapping[str, DataFrame], columns: Mapping[str, Column]) -> ReleaseFacts:
+def measure_release(release: DataFrame, labels: Mapping[str, DataFrame], columns: Mapping[str, Column]) -> ReleaseFacts:
     """Measure a staged release from its files alone.
 
     Parameters

@@ -52,7 +52,14 @@ from privrisk_spark.kernels.decide import Problem
 from privrisk_spark.kernels.sensitivity import Sensitivity
 from privrisk_spark.keystore import destroy_key, release_key
 from privrisk_spark.ledger import Ledger
-from privrisk_spark.measure import DecisionFacts, InputFacts, ReleaseFacts, decision_facts, input_facts, release_facts
+from privrisk_spark.measure import (
+    DecisionFacts,
+    InputFacts,
+    ReleaseFacts,
+    measure_decisions,
+    measure_input,
+    measure_release,
+)
 from privrisk_spark.mechanism import Mechanism, mechanism
 from privrisk_spark.policy import DpGuarantee, Policy, TableDictionary
 from privrisk_spark.problem import lattice_size, node_utilities, problem, sensitivity
@@ -81,8 +88,8 @@ from privrisk_spark.sampling import (
     scheme_cells,
 )
 from privrisk_spark.table import (
-    build_hierarchies,
     check_columns,
+    collect_hierarchies,
     column,
     encode,
     encode_dictionary,
@@ -198,7 +205,7 @@ class _Job:
             stage.status = "tested"
         with progress.stage("decide") as stage:
             decided = self._decide(encoded, task, counts)
-            measured = decision_facts(decided, self.hierarchies)
+            measured = measure_decisions(decided, self.hierarchies)
             if measured.infeasible and decision.infeasible == "error":
                 raise self._infeasible(decided, task, measured)
             stage.sentence = (
@@ -284,7 +291,7 @@ class _Job:
                 assert plan.admission is not None
                 cells = scheme_cells(vectors_of_table(encoded, self.k, 0), recoding)
                 admitted = self._materialize(admitted_cells(cells, recoding, keys), "admitted")
-                admissible = AdmittedSet.collect(admitted, recoding)
+                admissible = AdmittedSet.collect_cells(admitted, recoding)
                 theta = {"admitted_cells": admissible.sizes}
                 stage.sentence = (
                     f"Admitted the cells of {len(plan.schemes)} public schemes whose count plus discrete Gaussian "
@@ -317,7 +324,7 @@ class _Job:
             checks += self._validate(rules, values)
             stage.sentence = "Checked the release contract on the staged files; it reads nothing but the release."
         with progress.stage("vault") as stage:
-            exact = decision_facts(decided, self.hierarchies)
+            exact = measure_decisions(decided, self.hierarchies)
             sampled = decided.where(F.col(schemas.KEPT)).count()
             self._write_decisions(decided, dp.mode)
             stage.sentence = "Wrote the drawn generalizations to the vault."
@@ -357,7 +364,7 @@ class _Job:
             self.dictionary = read(self.spark, policy.dictionary, key="dictionary")
         if policy.guarantee.kind == "risk" and self.table.isEmpty():
             raise SchemaError("table: it has no rows.")
-        self.hierarchies = build_hierarchies(policy, self.table, self.dictionary)
+        self.hierarchies = collect_hierarchies(policy, self.table, self.dictionary)
         self.axes = axes(policy, self.hierarchies)
 
     def _materialize(self, frame: DataFrame, name: str) -> DataFrame:
@@ -370,7 +377,7 @@ class _Job:
         """Pin the table as codes, measure it, and hold it against the input contract."""
         policy = self.policy
         pinned = self._materialize(encode(self.table, policy, self.hierarchies, blocks=blocks), "encoded")
-        facts = input_facts(pinned, list(self.hierarchies), policy.weight_columns)
+        facts = measure_input(pinned, list(self.hierarchies), policy.weight_columns)
         if policy.guarantee.kind == "risk":
             self._refuse_values(facts)
         rules, values = input_rules(policy, facts)
@@ -460,7 +467,7 @@ class _Job:
         files = write_data(labelled(frame, self.policy, self.hierarchies, files=files_for(output, rows)), output, data)
         labels = {name: node_labels(self.spark, h).select("label").distinct() for name, h in self.hierarchies.items()}
         staged = read_back(self.spark, output, data)
-        return files, release_facts(staged, labels, {name: column(name) for name in self.hierarchies})
+        return files, measure_release(staged, labels, {name: column(name) for name in self.hierarchies})
 
     def _validate(self, rules: list[Rule], values: Mapping[str, float | int]) -> list[Check]:
         policy = self.policy

@@ -151,7 +151,7 @@ class AdmittedSet:
     noisy: tuple[LongArray, ...]
 
     @classmethod
-    def collect(cls, admitted: DataFrame, recoding: Recoding) -> AdmittedSet:
+    def collect_cells(cls, admitted: DataFrame, recoding: Recoding) -> AdmittedSet:
         """Collect the admitted cells; at most about (rows / t) per scheme."""
         k = len(recoding.ancestor)
         table = admitted.toArrow()

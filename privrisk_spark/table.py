@@ -166,7 +166,7 @@ class DictionaryMapping:
     nodes: dict[str, int]
 
 
-def distinct_values(frames: Sequence[tuple[DataFrame, Mapping[str, str]]]) -> dict[str, list[str]]:
+def collect_distinct_values(frames: Sequence[tuple[DataFrame, Mapping[str, str]]]) -> dict[str, list[str]]:
     """Collect the distinct values of columns whose hierarchies take their leaves from the data; one scan a frame.
 
     Parameters
@@ -220,7 +220,7 @@ def hierarchies_from_policy(policy: Policy) -> dict[str, Hierarchy | None]:
     }
 
 
-def build_hierarchies(policy: Policy, table: DataFrame, dictionary: DataFrame | None) -> dict[str, Hierarchy]:
+def collect_hierarchies(policy: Policy, table: DataFrame, dictionary: DataFrame | None) -> dict[str, Hierarchy]:
     """Build the hierarchy of every quasi-identifier, reading distinct values where the policy declares no domain."""
     ready = hierarchies_from_policy(policy)
     open_names = [name for name, hierarchy in ready.items() if hierarchy is None]
@@ -232,7 +232,7 @@ def build_hierarchies(policy: Policy, table: DataFrame, dictionary: DataFrame | 
             if entry is not None and entry.level in (None, 0) and entry.age_in is None and entry.mapping is None:
                 leaf_columns[name] = entry.column
         sources.append((dictionary, leaf_columns))
-    values = distinct_values(sources) if open_names else {}
+    values = collect_distinct_values(sources) if open_names else {}
     built = {}
     for name, spec in policy.quasi_identifiers.items():
         hierarchy = ready[name]

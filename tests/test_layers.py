@@ -17,7 +17,7 @@ KERNELS_MAY = {"numpy", "scipy", "cryptography"}
 # Modules that may know the engine, and what of it.
 ENGINE_MODULES = {
     "schemas": {"pyspark"},
-    "table": {"pyspark", "pyarrow"},
+    "table": {"pyspark", "pyarrow", "py4j"},
     "counts": {"pyspark"},
     "anonymize": {"pyspark", "pyarrow"},
     "sampling": {"pyspark", "pyarrow"},
@@ -119,7 +119,7 @@ def test_spark_acts_only_where_it_can_be_seen(path: Path) -> None:
         own = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
         for call in own:
             if acts(call):
-                # Reading an accumulated grouped count (`groupBy().count()`) is lazy: it has arguments or a chain after it.
+                # A grouped count (`groupBy().count()`) is lazy.
                 lazy = (
                     isinstance(call.func, ast.Attribute)
                     and call.func.attr == "count"

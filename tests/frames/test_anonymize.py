@@ -42,7 +42,7 @@ from privrisk_spark.counts import (
     vectors_of_table,
 )
 from privrisk_spark.problem import problem
-from privrisk_spark.table import build_hierarchies, encode, encode_dictionary, resolve
+from privrisk_spark.table import collect_hierarchies, encode, encode_dictionary, resolve
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}
 CHAIN = {"*": {"only": {"chain": ["p", "q"]}}}
@@ -245,7 +245,7 @@ def test_each_decision_is_the_literal_search_of_its_record(spark, tmp_path):
     for number, given in enumerate(PROBLEMS):
         policy = policy_for(given)
         frame = layouts(spark, ROWS, SCHEMA)[number % 3]
-        hierarchies = build_hierarchies(policy, frame, None)
+        hierarchies = collect_hierarchies(policy, frame, None)
         encoded = encode(frame, policy, hierarchies, blocks=False)
         encoded = resolve(encoded, hierarchies, policy.quasi_identifiers, dictionary=False)
         plan = "sorted" if number % 2 else "dense"
@@ -283,7 +283,7 @@ def test_decisions_do_not_depend_on_the_layout_nor_on_joining_back(spark, tmp_pa
     given = PROBLEMS[6]
     policy = policy_for(given)
     frames = layouts(spark, [*ROWS, *[(f"again-{row[0]}", *row[1:]) for row in ROWS[:9]]], SCHEMA)
-    hierarchies = build_hierarchies(policy, frames[0], None)
+    hierarchies = collect_hierarchies(policy, frames[0], None)
     encoded = [
         resolve(
             encode(frame, policy, hierarchies, blocks=True), hierarchies, policy.quasi_identifiers, dictionary=False
@@ -318,7 +318,7 @@ def test_neighbours_in_a_batch_decide_apart(spark, tmp_path):
     """Alternating records whose optima disagree, in one partition: what leaks across a batch shows."""
     columns = {"x": quasi({"tree": {"*": {"g": ["a", "b"], "h": ["c"]}}}), "y": quasi({"tree": SEX})}
     policy = policy_of(columns, decision={"utility_at_least": 2}, risk={"model": "II"})
-    hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
     # a and b have a crowd under g when y is hidden; c has one under y alone.
     codes = [(0, 0), (2, 1), (1, 0), (2, 1), (0, 1), (2, 0), (0, 0), (2, 1)]
     theta = np.array([(0, 0), (1, 0), (1, 1), (2, 1), (2, 0)], dtype=np.int32)
@@ -347,9 +347,26 @@ def test_neighbours_in_a_batch_decide_apart(spark, tmp_path):
     assert choices == {(1, 0), (0, 1)}
 
 
+@pytest.mark.parametrize("method", ["exact", "aruba"])
+def test_a_tie_is_settled_over_all_feasible_nodes(spark, tmp_path, method):
+    """The best maximal node (0, 1) has a rival (2, 0) of equal risk, and below the rival lies a more useful equal."""
+    columns = {"x": quasi({"tree": {"*": {"g": ["a", "b"], "h": ["c"]}}}), "y": quasi({"tree": SEX})}
+    decision = {"utility_at_least": 1.5, "method": method}
+    policy = policy_of(columns, decision=decision, risk={"model": "II"}, utility={"weights": {"y": 1.5}})
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
+    # ρ(a, u) = 2; ρ(a, ⊥) = ρ(g, u) = ρ(⊥, u) = 5, with utilities 2, 2.5 and 1.5; all others are below the floor.
+    theta = np.array([(0, 0), (0, 1), (1, 0)], dtype=np.int32)
+    counts = count_and_store("dense", axes(policy, hierarchies), theta, np.array([2, 3, 3]), tmp_path / "c")
+    frame = spark.createDataFrame([("i", 0, 0), ("j", 0, 1), ("k", 0, 0)], "record_id string, q0 int, q1 int")
+    task = problem(policy, hierarchies, axes(policy, hierarchies))
+    found = by("record_id", decide_records(frame, task, counts, k=2, weights=WeightColumns()).toArrow().to_pylist())
+    assert [(found[i]["l0"], found[i]["l1"]) for i in "ik"] == [(1, 0)] * 2
+    assert (found["i"]["utility"], found["i"]["consistent"]) == (2.5, 5)
+
+
 def test_other_columns_pass_through_as_they_are(spark, tmp_path):
     policy = policy_of({"x": quasi({"flat": {"values": ["a", "b"]}})}, decision={"utility_at_least": 1})
-    hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type]
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
     counts = count_and_store(
         "sorted", axes(policy, hierarchies), np.array([[0]], dtype=np.int32), np.array([4]), tmp_path / "c"
     )

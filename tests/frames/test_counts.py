@@ -38,7 +38,7 @@ from privrisk_spark.counts import (
 )
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.counting import consistent_at
-from privrisk_spark.table import build_hierarchies, encode, encode_dictionary, resolve
+from privrisk_spark.table import collect_hierarchies, encode, encode_dictionary, resolve
 
 TREES: list[Any] = [
     {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]},
@@ -136,7 +136,7 @@ def codes_of(spark: Any, case: Case) -> tuple[Any, Any, Any, Any]:
     """Policy, hierarchies, resolved table and resolved dictionary (or None)."""
     policy = case.policy
     frame = spark.createDataFrame(case.rows, "x string, y string, z string").repartition(3)
-    hierarchies = build_hierarchies(policy, frame, None)
+    hierarchies = collect_hierarchies(policy, frame, None)
     encoded = resolve(
         encode(frame, policy, hierarchies, blocks=False), hierarchies, policy.quasi_identifiers, dictionary=False
     )
@@ -225,7 +225,7 @@ def test_vectors_do_not_depend_on_the_layout(spark):
     case = Case(3, kind="table", consistency="compatible")
     policy = case.policy
     frames = layouts(spark, case.rows, "x string, y string, z string")
-    hierarchies = build_hierarchies(policy, frames[0], None)
+    hierarchies = collect_hierarchies(policy, frames[0], None)
 
     def table_of(frame: Any) -> Any:
         encoded = encode(frame, policy, hierarchies, blocks=False)
@@ -276,7 +276,7 @@ def test_the_plan_is_chosen_by_its_cells_and_a_forced_one_must_fit():
     def choose(**counting: Any) -> Any:
         columns = {"x": quasi({"flat": {"values": ["a", "b"]}}), "y": quasi({"flat": {"values": ["c", "d", "e"]}})}
         policy = policy_of(columns, counting=counting)
-        hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
+        hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
         return choose_plan(policy, hierarchies, axes(policy, hierarchies))
 
     # Two flat attributes of 2 and 3 leaves have 3 · 4 cells, of the table's own nodes.
@@ -293,7 +293,7 @@ def test_the_plan_is_chosen_by_its_cells_and_a_forced_one_must_fit():
 def test_a_count_in_the_place_of_an_older_one_is_not_mixed_up_with_it(tmp_path: Path, plan):
     columns = {"x": quasi({"flat": {"values": ["a", "b"]}})}
     policy = policy_of(columns)
-    hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type]
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
     of_policy = axes(policy, hierarchies)
     vectors = np.array([[0], [1]], dtype=np.int32)
     asked = ([np.array([0, 1], dtype=np.int32)], [0], [1])

@@ -12,14 +12,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from privrisk_spark import schemas
-from privrisk_spark.measure import DecisionFacts, decision_facts, input_facts, level_names, release_facts
+from privrisk_spark.measure import DecisionFacts, level_names, measure_decisions, measure_input, measure_release
 from privrisk_spark.release import node_labels
-from privrisk_spark.table import build_hierarchies, column
+from privrisk_spark.table import collect_hierarchies, column
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}
 SEX = {"*": ["u", "v"]}
 POLICY = policy_of({"place": quasi({"tree": PLACE}), "sex": quasi({"tree": SEX})})
-HIERARCHIES = build_hierarchies(POLICY, None, None)  # type: ignore[arg-type] - every leaf is declared
+HIERARCHIES = collect_hierarchies(POLICY, None, None)  # type: ignore[arg-type] - every leaf is declared
 DECIDED = schemas.decided(T.StructType([T.StructField("record_id", T.StringType())]), 2)
 
 
@@ -67,7 +67,7 @@ RISKS = [0.0, 1.0, 0.5, 1 / 3, 1 / 7, 0.1, 0.01, 0.001, 1e-4, 1e-6, 1e-9, 3e-10,
 
 def test_decision_facts_are_those_of_a_loop(spark):
     rows = decided_rows(90, 1, RISKS)
-    facts = [decision_facts(frame, HIERARCHIES) for frame in layouts(spark, rows, DECIDED)]
+    facts = [measure_decisions(frame, HIERARCHIES) for frame in layouts(spark, rows, DECIDED)]
     assert facts[0] == facts[1] == facts[2]
     one = facts[0]
     assert one.rows == 90
@@ -91,13 +91,13 @@ def test_the_bins_hold_round_numbers(spark):
     )
     values += [v * (1 - 1e-12) for v in values] + [1 / n for n in range(1, 400)]
     rows = [(f"i{i}", 0, 0, 0, 0, value, value, 1.0, 1, True, True) for i, value in enumerate(values)]
-    facts = decision_facts(spark.createDataFrame(rows, DECIDED), HIERARCHIES)
+    facts = measure_decisions(spark.createDataFrame(rows, DECIDED), HIERARCHIES)
     same_histogram(facts.after, values)
 
 
 def test_infinite_and_extreme_risks_have_a_mean_that_no_order_changes(spark):
     def facts_of(rows: list[tuple[Any, ...]]) -> DecisionFacts:
-        facts = [decision_facts(frame, HIERARCHIES) for frame in layouts(spark, rows, DECIDED)[1:]]
+        facts = [measure_decisions(frame, HIERARCHIES) for frame in layouts(spark, rows, DECIDED)[1:]]
         assert facts[0] == facts[1]
         return facts[0]
 
@@ -124,19 +124,19 @@ def test_many_large_risks_do_not_overflow(spark):
         F.lit(True).alias("feasible"),
         F.lit(True).alias("kept"),
     )
-    facts = decision_facts(frame, HIERARCHIES)
+    facts = measure_decisions(frame, HIERARCHIES)
     assert facts.risk_after.mean == pytest.approx(9e14, rel=1e-12)
     assert facts.risk_before.mean == pytest.approx(1e15, rel=1e-12)
 
 
 def test_an_empty_frame_has_facts(spark):
-    facts = decision_facts(spark.createDataFrame([], DECIDED), HIERARCHIES)
+    facts = measure_decisions(spark.createDataFrame([], DECIDED), HIERARCHIES)
     assert (facts.rows, facts.infeasible, facts.verbatim) == (0, 0, 0)
     assert [sum(levels.rows) for levels in facts.levels] == [0, 0]
     assert sum(facts.before.counts) == sum(facts.after.counts) == 0
     assert facts.risk_after.mean == facts.utility.max == 0
     encoded = spark.createDataFrame([], "record_id string, block binary, w0 double, q0 int")
-    found = input_facts(encoded, ["x"], ["w"])
+    found = measure_input(encoded, ["x"], ["w"])
     assert (found.rows, found.null_ids, found.duplicate_ids) == (0, 0, 0)
     assert (found.nulls, found.unknown, found.bad_weights) == ({"x": 0}, {"x": 0}, {"w": 0})
 
@@ -160,7 +160,7 @@ INPUT: list[tuple[Any, ...]] = [
 
 
 def test_input_facts_are_those_of_a_loop(spark):
-    facts = [input_facts(frame, ["p", "q"], ["u", "v"]) for frame in layouts(spark, INPUT, ENCODED)]
+    facts = [measure_input(frame, ["p", "q"], ["u", "v"]) for frame in layouts(spark, INPUT, ENCODED)]
     assert facts[0] == facts[1] == facts[2]
     one = facts[0]
     assert (one.rows, one.null_ids, one.duplicate_ids) == (5, 0, 0)
@@ -184,13 +184,13 @@ def test_input_facts_are_those_of_a_loop(spark):
 )
 def test_missing_and_repeated_ids_are_counted_apart(spark, ids, null_ids, duplicates):
     frame = spark.createDataFrame([(identity, 0) for identity in ids], "record_id string, q0 int")
-    facts = input_facts(frame, ["x"], [])
+    facts = measure_input(frame, ["x"], [])
     assert (facts.rows, facts.null_ids, facts.duplicate_ids) == (len(ids), null_ids, duplicates)
 
 
 def test_the_snapshot_identifies_the_content(spark):
     def snapshot(rows: list[tuple[Any, ...]]) -> str:
-        return input_facts(spark.createDataFrame(rows, ENCODED).repartition(2), ["p", "q"], ["u", "v"]).snapshot
+        return measure_input(spark.createDataFrame(rows, ENCODED).repartition(2), ["p", "q"], ["u", "v"]).snapshot
 
     base = snapshot(INPUT)
     assert snapshot(shuffled(INPUT, 4)) == base
@@ -215,7 +215,7 @@ def test_release_facts_are_those_of_a_loop(spark):
     wanted = Counter(rows)
     frames = layouts(spark, rows, T.StructType([T.StructField(name, T.StringType()) for name in labels]))
     known = {name: spark.createDataFrame([(label,) for label in of], "label string") for name, of in labels.items()}
-    facts = [release_facts(frame, known, {name: column(name) for name in labels}) for frame in frames]
+    facts = [measure_release(frame, known, {name: column(name) for name in labels}) for frame in frames]
     assert facts[0] == facts[1] == facts[2]
     one = facts[0]
     assert (one.rows, one.classes, one.min_class_size) == (60, len(wanted), min(wanted.values()))
@@ -223,7 +223,7 @@ def test_release_facts_are_those_of_a_loop(spark):
         "a.b": sum(row[0] == "??" for row in rows),
         "c": sum(row[1] in ("1 ", None) for row in rows),
     }
-    empty = release_facts(frames[0].limit(0), known, {name: column(name) for name in labels})
+    empty = measure_release(frames[0].limit(0), known, {name: column(name) for name in labels})
     assert (empty.rows, empty.classes, empty.min_class_size) == (0, 0, 0)
     assert empty.off_hierarchy == {"a.b": 0, "c": 0}
 

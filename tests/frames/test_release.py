@@ -33,7 +33,7 @@ from privrisk_spark.release import (
     write_decisions,
     write_json,
 )
-from privrisk_spark.table import build_hierarchies
+from privrisk_spark.table import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a b", 'q"q', {"far, away": ["c"]}]}, {"south": [{"north": ["d"]}, " f "]}]}
 SEX = {"*": ["u", "v"]}
@@ -92,7 +92,7 @@ def decided_rows(hierarchies: Any, n: int = 120) -> list[tuple[Any, ...]]:
 
 def test_labels_stand_in_the_order_of_the_policy_and_nothing_else(spark, tmp_path):
     policy = policy_for(tmp_path, "parquet")
-    hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
     place, sex = hierarchies.values()
     rows = [
         ("i", 0, 0, p, s, f"{p}/{s}", 1.0, None, None, 0.1) for p in range(place.n_nodes) for s in range(sex.n_nodes)
@@ -113,7 +113,7 @@ def test_labels_stand_in_the_order_of_the_policy_and_nothing_else(spark, tmp_pat
 @pytest.mark.parametrize(("file_format", "files"), [("parquet", 1), ("parquet", 4), ("csv", 3)])
 def test_the_same_release_has_the_same_bytes(spark, tmp_path, file_format, files):
     policy = policy_for(tmp_path, file_format, files=files)
-    hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type]
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
     rows = decided_rows(hierarchies)
     written = []
     for i, frame in enumerate(layouts(spark, rows, FRAME)):
@@ -145,7 +145,7 @@ def test_an_empty_text_is_not_a_missing_one_in_a_csv_release(spark, tmp_path):
         {"x": quasi({"flat": {"values": ["a"]}}, nulls="own-value"), "y": {"role": "sensitive"}},
         output={"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault"), "format": "csv"},
     )
-    hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type]
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
     rows = [(0, ""), (1, None), (2, "z")]
     frame = labelled(spark.createDataFrame(rows, "n0 int, r0 string"), policy, hierarchies, files=1)
     write_data(frame, policy.output, tmp_path / "data")
@@ -158,7 +158,7 @@ def test_an_empty_text_is_not_a_missing_one_in_a_csv_release(spark, tmp_path):
 def test_the_files_are_those_asked_for_even_when_there_are_no_rows(spark, tmp_path):
     for file_format in ("parquet", "csv"):
         policy = policy_for(tmp_path, file_format)
-        hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type]
+        hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
         frame = labelled(spark.createDataFrame([], FRAME), policy, hierarchies, files=1)
         entries = write_data(frame, policy.output, tmp_path / file_format)
         assert [entry["name"] for entry in entries] == [f"part-00000.{file_format}"]

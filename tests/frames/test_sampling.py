@@ -29,7 +29,7 @@ from privrisk_spark.sampling import (
     recode,
     scheme_cells,
 )
-from privrisk_spark.table import build_hierarchies
+from privrisk_spark.table import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}
 SEX = {"*": ["u", "v"]}
@@ -55,7 +55,7 @@ def recoding_of(**change: Any) -> tuple[Recoding, Any]:
         },
         ledger={"url": "sqlite://", "lineage": "l", "cap": {"epsilon": 9, "delta": "1e-5"}},
     )
-    hierarchies = build_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
     plan: Mechanism = replace(mechanism(policy, hierarchies), **change)
     recoding = Recoding(
         ancestor=tuple(h.ancestor for h in hierarchies.values()),
@@ -196,7 +196,7 @@ def admitted_set(spark: Any) -> AdmittedSet:
     ]
     random.Random(1).shuffle(rows)
     frame = spark.createDataFrame(rows, schemas.cells(2, noisy=True)).repartition(3)
-    return AdmittedSet.collect(frame, RECODING)
+    return AdmittedSet.collect_cells(frame, RECODING)
 
 
 def leaves_under(name: str, node: Node) -> int:
@@ -350,7 +350,7 @@ def test_the_histogram_has_no_tuple_below_the_crowd(spark, recoded):
 
 
 def test_without_admitted_cells_everything_is_suppressed(spark):
-    theta = AdmittedSet.collect(spark.createDataFrame([], schemas.cells(2, noisy=True)), RECODING)
+    theta = AdmittedSet.collect_cells(spark.createDataFrame([], schemas.cells(2, noisy=True)), RECODING)
     assert theta.sizes == [0] * len(SCHEMES)
     codes = np.array(TYPES, dtype=np.int32)
     table = recode(encoded(spark, codes, np.arange(len(TYPES)), 2), RECODING, theta, KEYS).toArrow()

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from privrisk_spark import schemas, table
 from privrisk_spark.errors import HierarchyError, SchemaError
 from privrisk_spark.policy import Table
-from privrisk_spark.table import build_hierarchies, check_columns, encode, encode_dictionary, read, resolve
+from privrisk_spark.table import check_columns, collect_hierarchies, encode, encode_dictionary, read, resolve
 
 FLAT = {"flat": True}
 TREE = {"*": {"north": ["a", "b"], "south": {"deep": ["c"]}, "d": {"e": ["f"]}}}
@@ -57,7 +57,7 @@ def test_every_type_becomes_codes_with_the_declared_schema(spark):
     ]
     frame = spark.createDataFrame(rows, schema)
     check_columns(frame, policy)
-    hierarchies = build_hierarchies(policy, frame, None)
+    hierarchies = collect_hierarchies(policy, frame, None)
     assert list(hierarchies) == ["day", "name", "age", "size", "cost", "left"]
     encoded = encode(frame, policy, hierarchies, blocks=True)
     wanted = T.StructType(
@@ -94,7 +94,7 @@ def test_nan_is_missing_and_is_no_leaf(spark):
     policy = policy_of({"x": quasi(FLAT), "y": quasi(FLAT), "z": {"role": "sensitive"}})
     rows = [(1.0, 1.0, 1.0), (math.nan, None, math.nan), (None, math.nan, None), (math.inf, -0.0, math.nan)]
     frames = layouts(spark, rows, "x double, y float, z double")
-    hierarchies = build_hierarchies(policy, frames[0], None)
+    hierarchies = collect_hierarchies(policy, frames[0], None)
     assert [list(h.code_of) for h in hierarchies.values()] == [["1.0", "Infinity"], ["-0.0", "1.0"]]
     variants = together([encode(frame, policy, hierarchies, blocks=False) for frame in frames])
     found = sorted((r["q0"], r["q1"], repr(r["r0"])) for r in variants[0])
@@ -120,7 +120,7 @@ def test_odd_column_names(spark):
     frame = spark.createDataFrame([(*rows[0], "2", "k"), (*rows[1], "3", "l")], text_schema([*odd, "w.w", "k`?"]))
     dictionary = spark.createDataFrame(rows, text_schema([f"the.{name}" for name in odd]))
     check_columns(frame, policy)
-    hierarchies = build_hierarchies(policy, frame, dictionary)
+    hierarchies = collect_hierarchies(policy, frame, dictionary)
     encoded = rows_of(encode(frame, policy, hierarchies, blocks=False))
     found = sorted((r["w0"], r["r0"], *[r[f"q{i}"] for i in range(len(odd))]) for r in encoded)
     assert found == [(2.0, "k", *[0] * len(odd)), (3.0, "l", *[1] * len(odd))]
@@ -135,7 +135,7 @@ def test_columns_may_have_the_names_the_stages_use(spark):
     policy = policy_of({name: quasi(FLAT) for name in quasi_names} | {name: {"role": "sensitive"} for name in kept})
     rows = [tuple(f"{name}-{i}" for name in names) for i in (0, 1, 1)]
     frame = spark.createDataFrame(rows, ", ".join(f"{name} string" for name in names))
-    hierarchies = build_hierarchies(policy, frame, None)
+    hierarchies = collect_hierarchies(policy, frame, None)
     found = rows_of(encode(frame, policy, hierarchies, blocks=True))
     assert sorted((*[r[f"q{i}"] for i in range(9)], r["r0"], r["r1"], r["r2"]) for r in found) == [
         (*[i] * 9, f"code0-{i}", f"w0-{i}", f"r0-{i}") for i in (0, 1, 1)
@@ -166,7 +166,7 @@ def test_missing_and_unknown_values_under_every_null_policy(spark):
                 for column, nulls in zip("pqrs", of, strict=True)
             }
         )
-        hierarchies = build_hierarchies(policy, frame, None)
+        hierarchies = collect_hierarchies(policy, frame, None)
         encoded = encode(frame, policy, hierarchies, blocks=False)
         raw.append(encoded)
         resolved.append(resolve(encoded, hierarchies, policy.quasi_identifiers, dictionary=False))
@@ -196,7 +196,7 @@ def test_leaves_from_the_data_are_limited_without_naming_a_value(spark, monkeypa
     policy = policy_of({"x": quasi(FLAT), "y": quasi(FLAT)})
     frame = spark.createDataFrame([(f"planted-{i}", "same") for i in range(5)], "x string, y string")
     with pytest.raises(HierarchyError, match=r"^columns\.x\.hierarchy: .* more than 3 distinct") as caught:
-        build_hierarchies(policy, frame, None)
+        collect_hierarchies(policy, frame, None)
     assert "planted" not in str(caught.value)
 
 
@@ -207,7 +207,7 @@ def test_leaves_come_from_table_and_dictionary_of_leaf_level_only(spark):
     )
     frame = spark.createDataFrame([("b", 3), (None, 25)], "x string, y int")
     dictionary = spark.createDataFrame([("a", "0..9"), ("b", "nonsense")], "xx string, yy string")
-    hierarchies = build_hierarchies(policy, frame, dictionary)
+    hierarchies = collect_hierarchies(policy, frame, dictionary)
     assert [list(h.code_of) for h in hierarchies.values()] == [["a", "b"], ["3", "25"]]
 
 
@@ -226,7 +226,7 @@ def test_derived_ids_are_unique_and_do_not_depend_on_the_layout(spark):
         ("a", "1:-", []),
     ]
     frames = layouts(spark, rows, "x string, y string, z array<string>")
-    hierarchies = build_hierarchies(policy, frames[0], None)
+    hierarchies = collect_hierarchies(policy, frames[0], None)
     variants = together([encode(frame, policy, hierarchies, blocks=True) for frame in frames])
 
     def content(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -245,7 +245,7 @@ def test_blocks_are_a_function_of_the_given_id_alone(spark):
     policy = policy_of({"id": {"role": "identifier"}, "x": quasi(FLAT)}, table={"path": "in/table", "record_id": "id"})
     one = spark.createDataFrame([("i-1", "a"), ("i-2", "b"), ("ñ", None)], "id string, x string")
     other = spark.createDataFrame([("i-2", None), ("ñ", "a"), ("i-1", "b")], "id string, x string").repartition(4)
-    hierarchies = build_hierarchies(policy, one, None)
+    hierarchies = collect_hierarchies(policy, one, None)
     found = together([encode(frame, policy, hierarchies, blocks=True) for frame in (one, other)])
     blocks = [{row["record_id"]: row["block"] for row in rows} for rows in found]
     assert blocks[0] == blocks[1] == {i: hashlib.sha256(i.encode()).digest()[:16] for i in ("i-1", "i-2", "ñ")}
@@ -259,7 +259,7 @@ def test_an_empty_table_stays_empty(spark, identity):
         table={"path": "in/table", "record_id": identity},
     )
     frame = spark.createDataFrame([], "id long, x string, y double")
-    hierarchies = build_hierarchies(policy, frame, None)
+    hierarchies = collect_hierarchies(policy, frame, None)
     encoded = encode(frame, policy, hierarchies, blocks=True)
     found = resolve(encoded, hierarchies, policy.quasi_identifiers, dictionary=False).toArrow()
     assert found.num_rows == 0
@@ -368,7 +368,7 @@ def test_a_dictionary_may_be_renamed_coarser_and_mapped(spark, tmp_path):
     frame = spark.createDataFrame(born, "born date, place string, sex string")
     rows = [(26, "N"), (36, "west"), (25, "nowhere"), (None, None), (26, "a"), (36, "far")]
     dictionary = spark.createDataFrame(rows, "age int, area string")
-    hierarchies = build_hierarchies(policy, frame, dictionary)
+    hierarchies = collect_hierarchies(policy, frame, dictionary)
     coded = encode_dictionary(dictionary, policy, hierarchies)
     assert coded.columns == ["t0", "t1"]
     found = rows_of(resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True))
@@ -392,7 +392,7 @@ def test_nulls_of_a_dictionary_under_every_null_policy(spark, tmp_path, nulls):
     frame = spark.createDataFrame([(dt.date(2000, 5, 1), "a", "f")], "born date, place string, sex string")
     rows = [(None, None, None), (2000, "a", "*"), (1999, "north", "f"), (None, "*", "x")]
     dictionary = spark.createDataFrame(rows, "year int, place string, sex string")
-    hierarchies = build_hierarchies(policy, frame, dictionary)
+    hierarchies = collect_hierarchies(policy, frame, dictionary)
     coded = encode_dictionary(dictionary, policy, hierarchies)
     found = together([coded, resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True)])
     assert sum(r[f"t{i}"] == schemas.NULL for r in found[0] for i in range(3)) == 4
@@ -440,6 +440,6 @@ def test_what_is_wrong_with_a_dictionary_is_named(spark, tmp_path):
     ]
     for columns, error, message in cases:
         policy = dictionary_policy(tmp_path, columns)
-        hierarchies = build_hierarchies(policy, frame, None)
+        hierarchies = collect_hierarchies(policy, frame, None)
         with pytest.raises(error, match=message):
             encode_dictionary(dictionary, policy, hierarchies)
