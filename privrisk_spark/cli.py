@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from privrisk_spark import __version__
-from privrisk_spark.errors import ConfigError, EngineError, Fault, InternalError, PrivriskError
+from privrisk_spark.errors import BusyError, ConfigError, EngineError, Fault, InputError, InternalError, PrivriskError
 
 app = typer.Typer(
     add_completion=False,
@@ -95,8 +95,14 @@ def _date(text: str | None) -> dt.date:
 
 def _run(policy: object, run_id: str, day: dt.date, *, dry_run: bool, explain: bool) -> None:
     """Build the session and run; turn what Spark and the file system raise into our errors."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+    try:
+        from pyspark.errors import PySparkException
+    except ImportError:
+        raise InputError("Spark is not installed here: pip install 'privrisk-spark[spark]'.") from None
+    try:
+        from py4j.protocol import Py4JError
+    except ImportError:  # the client of Spark Connect has no py4j, and raises PySparkException only
+        Py4JError = PySparkException  # noqa: N806
 
     from privrisk_spark import pipeline, session
     from privrisk_spark.policy import Policy
@@ -126,7 +132,7 @@ def _run(policy: object, run_id: str, day: dt.date, *, dry_run: bool, explain: b
 
 def _end(error: PrivriskError, vault: Path | None, run_id: str, write_status: Callable[..., None]) -> None:
     typer.echo(f"privrisk: {error}", err=True)
-    if vault is not None:
+    if vault is not None and not isinstance(error, BusyError):
         write_status(vault, run_id, phase="failed", code=error.exit_code, message=str(error), remedy=error.remedy)
     if isinstance(error, InternalError) and error.__cause__ is not None:
         trace = error.__cause__.__traceback__

@@ -101,6 +101,10 @@ class EngineError(PrivriskError):
     """Spark, a file system or a database failed; running again may help."""
 
 
+class BusyError(EngineError):
+    """Another run holds the output or the vault; its status is left alone."""
+
+
 class InternalError(PrivriskError):
     """A bug of this package."""
 

@@ -96,6 +96,7 @@ from privrisk_spark.table import (
     hierarchies_from_policy,
     read,
     resolve,
+    text,
 )
 
 DECISIONS_PER_TASK = 250_000
@@ -414,7 +415,7 @@ class _Job:
         hierarchy = self.hierarchies[name]
         leaves = node_labels(self.spark, hierarchy).where(F.col("node") < hierarchy.n_leaves)
         values = (
-            self.table.select(column(name).cast("string").alias("value"))
+            self.table.select(text(self.table, name).alias("value"))
             .where(F.col("value").isNotNull())
             .groupBy("value")
             .count()

@@ -31,7 +31,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark import schemas
-from privrisk_spark.errors import EngineError
+from privrisk_spark.errors import BusyError
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.policy import Output, Policy
 
@@ -132,7 +132,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Replace a JSON file atomically; infinities are written as the text ``Infinity``."""
+    """Replace a JSON file atomically; the document must be JSON-safe, without NaN and infinities."""
     write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -194,25 +194,18 @@ class Workplace:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the run's directories: sweep those of dead runs, make fresh ones, remove them at the end.
+        """Hold output and vault: sweep what dead runs left, make fresh directories, remove them at the end.
+
+        One run at a time works on an output or a vault, so nothing found there can belong to a live one.
 
         Raises
         ------
-        EngineError
-            If another process is at work on the same run id.
+        BusyError
+            If another process is at work there; running again later helps.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         self.vault.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock_path = self.vault / f".lock-{self.run_id}"
-        with lock_path.open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # A run that ended meanwhile has unlinked the file; a lock on what is gone keeps nobody out.
-                mine = os.path.samestat(os.fstat(lock.fileno()), lock_path.stat())
-            except OSError:
-                mine = False
-            if not mine:
-                raise EngineError(f"Another process is at work on the run id '{self.run_id}'; wait for it.")
+        with _locked(self.root, "output.path"), _locked(self.vault, "output.vault"):
             self._sweep()
             self.scratch.mkdir(mode=0o700)
             self.staging.mkdir(mode=0o700)
@@ -221,14 +214,12 @@ class Workplace:
             finally:
                 shutil.rmtree(self.scratch, ignore_errors=True)
                 shutil.rmtree(self.staging, ignore_errors=True)
-                lock_path.unlink(missing_ok=True)
 
     def _sweep(self) -> None:
-        """Remove what dead runs left; a live run holds its lock."""
         for path in [*self.root.glob(".staging-*"), *self.vault.glob(".scratch-*")]:
-            run_id = path.name.split("-", 1)[1].split("~", 1)[0]
-            if run_id == self.run_id or not _is_locked(self.vault / f".lock-{run_id}"):
-                shutil.rmtree(path, ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
+        for path in [*self.root.glob(".*.json.*"), *self.vault.glob(".*.json.*"), *self.vault.glob(".report.html.*")]:
+            path.unlink(missing_ok=True)
 
     def commit(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Make the staged directory the release: rename, then its manifest, then the root's."""
@@ -251,15 +242,23 @@ class Workplace:
         source.rename(target)
 
 
-def _is_locked(path: Path) -> bool:
-    if not path.exists():
-        return False
-    with path.open("r+") as lock:
+@contextmanager
+def _locked(directory: Path, key: str) -> Iterator[None]:
+    """Hold a directory's lock file; a dead process holds none."""
+    path = directory / ".lock"
+    with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A run that ended meanwhile has unlinked the file; a lock on what is gone keeps nobody out.
+            mine = os.path.samestat(os.fstat(lock.fileno()), path.stat())
         except OSError:
-            return True
-    return False
+            mine = False
+        if not mine:
+            raise BusyError(f"{key}: another run is at work on '{directory}'; wait for it, or use another directory.")
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def write_decisions(

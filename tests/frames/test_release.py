@@ -21,7 +21,7 @@ from naive_records import layouts, policy_of, quasi
 from pyspark.sql import types as T
 
 from privrisk_spark import release, schemas
-from privrisk_spark.errors import EngineError
+from privrisk_spark.errors import BusyError
 from privrisk_spark.policy import Output
 from privrisk_spark.release import (
     ROWS_PER_FILE,
@@ -333,10 +333,14 @@ def test_a_live_run_is_left_alone_and_a_dead_one_is_swept(tmp_path):
     place = place_of(tmp_path, "other")
     with process_at_work(tmp_path, "live") as (process, directories):
         assert all(path.exists() for path in directories)
-        with place.held():
-            assert (directories[0] / "data").read_text() == "at work"
-            assert directories[1].exists()
-        with pytest.raises(EngineError, match=r"at work on the run id 'live'"), place_of(tmp_path, "live").held():
+        for run_id in ("other", "live"):
+            with (
+                pytest.raises(BusyError, match=r"output.path: another run is at work"),
+                place_of(tmp_path, run_id).held(),
+            ):
+                pass
+        elsewhere = Workplace(tmp_path / "out2", tmp_path / "vault", "other")
+        with pytest.raises(BusyError, match=r"output.vault: another run is at work"), elsewhere.held():
             pass
         assert (directories[0] / "data").read_text() == "at work"
         process.send_signal(signal.SIGKILL)
@@ -345,7 +349,7 @@ def test_a_live_run_is_left_alone_and_a_dead_one_is_swept(tmp_path):
         with place.held():
             assert not any(path.exists() for path in directories)
     publish(place_of(tmp_path, "live"), "after all")
-    assert [name for name in leftovers(tmp_path) if not name.startswith(".lock-")] == []
+    assert leftovers(tmp_path) == []
 
 
 def test_a_lock_file_that_is_gone_lets_nobody_in(tmp_path, monkeypatch):
@@ -355,14 +359,14 @@ def test_a_lock_file_that_is_gone_lets_nobody_in(tmp_path, monkeypatch):
 
         def meanwhile(file: Any, operation: int) -> None:
             monkeypatch.setattr(release.fcntl, "flock", lock)
-            (tmp_path / "vault" / ".lock-run").unlink()
+            (tmp_path / "out" / ".lock").unlink()
             stack.enter_context(place_of(tmp_path, "run").held())
             lock(file, operation)
 
         monkeypatch.setattr(release.fcntl, "flock", meanwhile)
-        with pytest.raises(EngineError, match="at work on the run id 'run'"), place_of(tmp_path, "run").held():
+        with pytest.raises(BusyError, match="another run is at work"), place_of(tmp_path, "run").held():
             pass
-        assert (tmp_path / "vault" / ".lock-run").exists()
+        assert (tmp_path / "out" / ".lock").exists()
 
 
 def test_a_directory_of_the_vault_is_replaced_whole(tmp_path):
