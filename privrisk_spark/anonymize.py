@@ -31,7 +31,9 @@ class WeightColumns:
     n : int
         Number of weight columns.
     of_attribute : tuple of k int or None
-        Column of ``w_{j,r}``; None leaves the attribute's own weight.
+        Column of ``w'_{j,r}``, which multiplies the attribute's weight; None leaves that.
+    attribute : tuple of k float
+        ``w_j``, for the normalization.
     factor, record : int or None
         Columns of ``w'_r`` and of ``w_r``.
     sum_to, at_most : float or None
@@ -40,6 +42,7 @@ class WeightColumns:
 
     n: int = 0
     of_attribute: tuple[int | None, ...] = ()
+    attribute: tuple[float, ...] = ()
     factor: int | None = None
     record: int | None = None
     sum_to: float | None = None
@@ -55,6 +58,7 @@ class WeightColumns:
             of_attribute=tuple(
                 names.index(given.columns[name]) if name in given.columns else None for name in attributes
             ),
+            attribute=tuple(sensitivity.weights.get(name, 1.0) for name in attributes),
             factor=names.index(given.factor) if given.factor else None,
             record=names.index(sensitivity.record) if sensitivity.record else None,
             sum_to=given.sum_to,
@@ -62,7 +66,7 @@ class WeightColumns:
         )
 
     def personal(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
-        """Return ``w_{j,r}`` of each record, shape (n, k), or None when no weight is personal."""
+        """Return ``w'_{j,r}`` of each record, shape (n, k), or None when no weight is personal."""
         if self.factor is None and all(position is None for position in self.of_attribute):
             return None
         ones = np.ones(len(weights))
@@ -70,7 +74,9 @@ class WeightColumns:
         if self.factor is not None:
             result = result * weights[:, [self.factor]]
         total = self.sum_to or self.at_most
-        return result if total is None else normalized(result, total=total, at_most=self.sum_to is None)
+        if total is None:
+            return result
+        return normalized(result, total=total, at_most=self.sum_to is None, attribute=self.attribute)
 
     def of_record(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
         """Return ``w_r`` of each record, or None."""

@@ -78,7 +78,7 @@ def release(
             raise ConfigError([Fault("", "name a policy file, such as conf/demo.yaml")])
         policy = policies_module.load(files, overrides=overrides or [], date=day)
         identity = policies_module.check_run_id(run_id or policy.run_id(day))
-        vault = Path(policy.output.vault)
+        vault = None if dry_run else Path(policy.output.vault)
         _run(policy, identity, policy.run.date or day, dry_run=dry_run, explain=explain)
     except PrivriskError as error:
         _end(error, vault, identity, write_status)

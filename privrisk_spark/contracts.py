@@ -145,7 +145,8 @@ def _run(
         )
     )
     spark_batch = (
-        context.data_sources.add_spark("frame")
+        # By default it would persist the frame: raw rows in Spark's storage, and in place of the files for later runs.
+        context.data_sources.add_spark("frame", persist=False)
         .add_dataframe_asset(contract)
         .add_batch_definition_whole_dataframe("whole")
     )

@@ -61,9 +61,10 @@ def risk_guarantee(policy: Policy, *, suppressed: int) -> Guarantee:
     """
     assert policy.decision is not None
     against = "the table itself" if policy.dictionary.kind == "self" else "the given dictionary"
-    form = policy.risk.sensitivity.form
+    form = "not used" if policy.risk.model == "II" else policy.risk.sensitivity.form
+    sensitivity = "" if policy.risk.model == "II" else f" ({form} sensitivity)"
     statement = (
-        f"Each record is disclosed at the level vector of least model-{policy.risk.model} risk ({form} sensitivity) "
+        f"Each record is disclosed at the level vector of least model-{policy.risk.model} risk{sensitivity} "
         f"against {against} among those with {policy.utility.measure} utility at least "
         f"{policy.decision.utility_at_least:g}. The risk is that of a uniform attacker who knows that dictionary; it "
         "is no promise against one who knows more."
@@ -168,6 +169,9 @@ def _report(run: Run, edition: str, facts: Mapping[str, str | int | float], meas
     if public and run.guarantee.kind == "dp":
         # How long a stage took depends on the table.
         stages = [replace(stage, seconds=None) for stage in stages]
+    elif public:
+        # Exact counts of the table stay in the vault.
+        stages = [replace(stage, parameters={}) for stage in stages]
     return Report(
         edition="public" if public else "vault",
         title=run.policy.run.name,

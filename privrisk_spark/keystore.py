@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from privrisk_spark.errors import EngineError, InputError
+from privrisk_spark.errors import BudgetError, EngineError, InputError
 
 __all__ = ["KEY_BYTES", "destroy_key", "release_key"]
 
@@ -83,6 +83,46 @@ def release_key(vault_dir: str | Path, run_id: str, *, reference: str | None = N
             return _read_key(path, run_id)
 
 
+def pin_snapshot(vault_dir: str | Path, run_id: str, snapshot: str) -> None:
+    """Bind a run to the content it first read; a run on other content is another release.
+
+    Parameters
+    ----------
+    vault_dir : str or pathlib.Path
+        The vault.
+    run_id : str
+        The run.
+    snapshot : str
+        Identity of the content.
+
+    Raises
+    ------
+    BudgetError
+        If the run was bound to other content: its budget paid for one draw on that.
+    EngineError
+        If the key directory cannot be read or written.
+    """
+    path = _key_path(vault_dir, run_id).with_suffix(".snapshot")
+    with _failures(run_id):
+        _make_key_directory(path.parent)
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        except FileExistsError:
+            pinned = path.read_text(encoding="utf-8")
+        else:
+            try:
+                _write_all(handle, snapshot.encode())
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            pinned = snapshot
+    if pinned != snapshot:
+        raise BudgetError(
+            f"The table changed since the run id '{run_id}' was reserved; its budget covers one release of what it was "
+            "then. Use a new run id."
+        )
+
+
 def destroy_key(vault_dir: str | Path, run_id: str) -> bool:
     """Overwrite and remove the drawn key of a run, once its release is committed.
 
@@ -124,6 +164,7 @@ def destroy_key(vault_dir: str | Path, run_id: str) -> bool:
         finally:
             os.close(handle)
         path.unlink(missing_ok=True)
+        path.with_suffix(".snapshot").unlink(missing_ok=True)
         _sync_directory(path.parent)
     return True
 

@@ -18,9 +18,10 @@ from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.results import AttributeLevels, Histogram, Summary
 
 # A value up to _FINE is cut into integers of so many bits after the point, which add up exactly in any order; what is
-# left beyond 2^-100 is dropped. Up to _COARSE decimals do the same, slowly; what exceeds that is summed as it is.
+# left beyond 2^-100 is dropped. Up to the limits of _COARSE decimals do the same, slowly; what exceeds them is
+# summed as it is. No sum over 2^33 rows overflows.
 _LIMBS = (10, 30, 30, 30)
-_FINE, _COARSE = 2.0**30, 1e24
+_FINE, _COARSE = 2.0**20, ((1e15, 9), (1e24, 0))
 _LOWEST, _HIGHEST, _PER_DECADE = -9, 3, 2
 
 
@@ -183,9 +184,12 @@ def _moments(name: str) -> list[Column]:
         limb = F.floor(scaled)
         sums.append(F.sum(limb).alias(f"{name}_sum{i}"))
         rest = scaled - limb
-    coarse = (value > _FINE) & (value <= _COARSE)
-    sums.append(F.sum(F.when(coarse, value.cast("decimal(38,9)"))).alias(f"{name}_coarse"))
-    sums.append(F.sum(F.when(value > _COARSE, value)).alias(f"{name}_large"))
+    above = _FINE
+    for i, (limit, places) in enumerate(_COARSE):
+        coarse = (value > above) & (value <= limit)
+        sums.append(F.sum(F.when(coarse, value.cast(f"decimal(38,{places})"))).alias(f"{name}_coarse{i}"))
+        above = limit
+    sums.append(F.sum(F.when(value > above, value)).alias(f"{name}_large"))
     return [*sums, F.min(name).alias(f"{name}_min"), F.max(name).alias(f"{name}_max")]
 
 
@@ -193,7 +197,7 @@ def _summary(row: Row, name: str) -> Summary:
     rows = row["rows"]
     if rows == 0:
         return Summary(0.0, 0.0, 0.0)
-    total = Fraction(row[f"{name}_coarse"] or 0)
+    total = sum((Fraction(row[f"{name}_coarse{i}"] or 0) for i in range(len(_COARSE))), Fraction(0))
     place = 0
     for i, bits in enumerate(_LIMBS):
         place += bits

@@ -110,14 +110,19 @@ class Mechanism:
             }
         return result
 
-    def digest(self, policy: Policy) -> str:
-        """SHA-256 over the parameters and the parts of the policy that shape the released tuples, hex."""
+    def digest(self, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str:
+        """SHA-256 over everything but the table that the released tuples depend on, hex.
+
+        Hierarchies count by their content, a public dictionary by where it lies.
+        """
         document = {
             "mechanism": self.parameters(),
             # Pairs, in the policy's order: the schemes' levels go by it.
             "columns": [[name, c.model_dump(mode="json", by_alias=True)] for name, c in policy.columns.items()],
             "risk": policy.risk.model_dump(mode="json"),
             "utility": policy.utility.model_dump(mode="json"),
+            "dictionary": policy.dictionary.model_dump(mode="json"),
+            "hierarchies": [[hierarchy.labels, hierarchy.parent.tolist()] for hierarchy in hierarchies.values()],
         }
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 

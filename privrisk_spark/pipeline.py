@@ -50,7 +50,7 @@ from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting import Axis
 from privrisk_spark.kernels.decide import Problem
 from privrisk_spark.kernels.sensitivity import Sensitivity
-from privrisk_spark.keystore import destroy_key, release_key
+from privrisk_spark.keystore import destroy_key, pin_snapshot, release_key
 from privrisk_spark.ledger import Ledger
 from privrisk_spark.measure import (
     DecisionFacts,
@@ -89,6 +89,7 @@ from privrisk_spark.sampling import (
 )
 from privrisk_spark.table import (
     check_columns,
+    check_dictionary,
     collect_hierarchies,
     column,
     encode,
@@ -148,14 +149,15 @@ def release(
         Exit code 3: running again may help.
     """
     place = Workplace(Path(policy.output.path).resolve(), Path(policy.output.vault).resolve(), run_id)
-    done = place.published()
-    if done is not None:
-        _settle(policy, place)
-        return Outcome(done, False, place)
     with place.held():
+        done = place.published()
+        if done is not None:
+            _settle(policy, place)
+            write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
+            return Outcome(done, False, place)
         job = _Job(spark, policy, place, date, announce or (lambda _: None))
         published = job.release_by_risk() if policy.guarantee.kind == "risk" else job.release_privately()
-    write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
+        write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
     return Outcome(published, True, place)
 
 
@@ -264,7 +266,7 @@ class _Job:
             self.announce(explanation(policy, self.hierarchies, choice, plan))
             stage.sentence = f"Opened the table with {self.k} quasi-identifiers, all of which form the released tuple."
         with progress.stage("reserve") as stage:
-            digest = plan.digest(policy)
+            digest = plan.digest(policy, self.hierarchies)
             cost = _cost(policy, plan, self.place.run_id, digest)
             if Ledger(ledger.url).reserve(**cost).state == "committed":
                 raise BudgetError(
@@ -275,6 +277,7 @@ class _Job:
             stage.sentence = f"Reserved epsilon {plan.epsilon} and delta {dp.delta} in the ledger before making a key."
         with progress.stage("encode") as stage:
             encoded, facts, checks = self._encode(blocks=True)
+            pin_snapshot(self.place.vault, self.place.run_id, facts.snapshot)
             keys = ReleaseKeys.derive(key, run_id=self.place.run_id, snapshot=facts.snapshot, mechanism=digest)
             stage.sentence = "Encoded every value as an integer code; values outside a hierarchy are suppressed."
         recoding = self._recoding(plan)
@@ -363,6 +366,7 @@ class _Job:
         check_columns(self.table, policy)
         if isinstance(policy.dictionary, TableDictionary):
             self.dictionary = read(self.spark, policy.dictionary, key="dictionary")
+            check_dictionary(self.dictionary, policy.dictionary)
         if policy.guarantee.kind == "risk" and self.table.isEmpty():
             raise SchemaError("table: it has no rows.")
         self.hierarchies = collect_hierarchies(policy, self.table, self.dictionary)
@@ -436,21 +440,38 @@ class _Job:
         else:
             coded = encode_dictionary(self.dictionary, policy, self.hierarchies)
             grouped = self._materialize(vectors_of_dictionary(coded), "dictionary")
-            self._refuse_dictionary_nulls(grouped)
+            self._refuse_dictionary_values(grouped)
             resolved = resolve(grouped, self.hierarchies, policy.quasi_identifiers, dictionary=True)
             vectors, rows = collect_vectors(resolved, schemas.dictionary_codes(self.k), most=most)
             if not len(rows):
                 raise SchemaError("dictionary: it has no rows.")
         return count_and_store(choice.plan, self.axes, vectors, rows, self.place.scratch / "counts")
 
-    def _refuse_dictionary_nulls(self, grouped: DataFrame) -> None:
-        for name, alias in zip(self.hierarchies, schemas.dictionary_codes(self.k), strict=True):
-            if self.policy.quasi_identifiers[name].nulls == "forbid" and alias in grouped.columns:
-                row = grouped.where(F.col(alias) == schemas.NULL).agg(F.sum(schemas.N_ROWS)).first()
-                if row is not None and row[0]:
-                    raise SchemaError(
-                        f"columns.{name}.nulls: missing values are forbidden and {row[0]:,} dictionary rows have one."
-                    )
+    def _refuse_dictionary_values(self, grouped: DataFrame) -> None:
+        """Refuse missing values where they are forbidden, and a column none of whose values is in its hierarchy."""
+        there = [
+            (name, alias)
+            for name, alias in zip(self.hierarchies, schemas.dictionary_codes(self.k), strict=True)
+            if alias in grouped.columns
+        ]
+        rows = F.col(schemas.N_ROWS)
+        row = grouped.agg(
+            F.sum(rows).alias("rows"),
+            *[F.sum(F.when(F.col(alias) == schemas.NULL, rows)).alias(f"null_{alias}") for _, alias in there],
+            *[F.sum(F.when(F.col(alias) == schemas.UNKNOWN, rows)).alias(f"unknown_{alias}") for _, alias in there],
+        ).first()
+        assert row is not None
+        for name, alias in there:
+            nulls, unknown = row[f"null_{alias}"] or 0, row[f"unknown_{alias}"] or 0
+            if nulls and self.policy.quasi_identifiers[name].nulls == "forbid":
+                raise SchemaError(
+                    f"columns.{name}.nulls: missing values are forbidden and {nulls:,} dictionary rows have one."
+                )
+            if unknown and unknown + nulls == row["rows"]:
+                raise HierarchyError(
+                    f"dictionary.columns.{name}: none of the dictionary's values is in the hierarchy; map them with "
+                    "level, age_in or mapping."
+                )
 
     def _infeasible(self, decided: DataFrame, task: Problem, measured: DecisionFacts) -> InfeasibleError:
         codes = schemas.codes(self.k)
@@ -458,8 +479,8 @@ class _Job:
         least = float(task.greatest_utility(np.column_stack([worst.column(name).to_numpy() for name in codes])).min())
         return InfeasibleError(
             f"decision.utility_at_least: {measured.infeasible:,} of {measured.rows:,} records cannot reach "
-            f"{task.floor:g} even unchanged (missing values, or short branches of a hierarchy); all can reach "
-            f"{least:g}. Lower it, or set decision.infeasible: suppress."
+            f"{task.floor:g} even unchanged (missing values, or short branches of a hierarchy); of those looked at "
+            f"all can reach {least:g}. Lower it, or set decision.infeasible: suppress."
         )
 
     def _write(self, frame: DataFrame, *, rows: int) -> tuple[list[dict[str, Any]], ReleaseFacts]:
@@ -520,9 +541,10 @@ def _settle(policy: Policy, place: Workplace) -> None:
     """After publication: commit the ledger, then destroy the key; safe to repeat."""
     if policy.ledger is None:
         return
-    Ledger(policy.ledger.url).commit(
-        lineage=policy.ledger.lineage, run_id=place.run_id, snapshot=place.recorded_snapshot()
-    )
+    ledger = Ledger(policy.ledger.url)
+    states = {run.run_id: run.state for run in ledger.balance(policy.ledger.lineage).runs}
+    if states.get(place.run_id) == "reserved":
+        ledger.commit(lineage=policy.ledger.lineage, run_id=place.run_id, snapshot=place.recorded_snapshot())
     destroy_key(place.vault, place.run_id)
 
 
@@ -548,14 +570,14 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str) -> str:
     check_columns(table, policy)
     dictionary = policy.dictionary
     if isinstance(dictionary, TableDictionary):
-        read(spark, dictionary, key="dictionary")
+        check_dictionary(read(spark, dictionary, key="dictionary"), dictionary)
     found = hierarchies_from_policy(policy)
     complete = {name: hierarchy for name, hierarchy in found.items() if hierarchy is not None}
     plan = None
     if isinstance(policy.guarantee, DpGuarantee):
         assert policy.ledger is not None
-        plan = mechanism(policy, complete if len(complete) == len(found) else None)
-        Ledger(policy.ledger.url).would_cost(**_cost(policy, plan, run_id, plan.digest(policy)))
+        plan = mechanism(policy, complete)
+        Ledger(policy.ledger.url).would_cost(**_cost(policy, plan, run_id, plan.digest(policy, complete)))
     if len(complete) < len(found):
         open_names = ", ".join(name for name in found if name not in complete)
         return f"The leaves of {open_names} come from the data; lattice and plan are known once it is read."

@@ -206,8 +206,12 @@ class Personal(_Part):
         default_factory=dict, description="Quasi-identifier: column of w_{j,r}."
     )
     factor: Text | None = Field(None, description="Column of w'_r, multiplies every weight of the record.")
-    sum_to: Positive | None = Field(None, description="Scale each record's weights to this sum.")
-    at_most: Positive | None = Field(None, description="Scale down records whose weights sum to more.")
+    sum_to: Positive | None = Field(
+        None, description="Scale each record's weights, its own times the attribute's, to this sum."
+    )
+    at_most: Positive | None = Field(
+        None, description="Scale down records whose weights, own times attribute, sum to more."
+    )
 
 
 class SensitivityPolicy(_Part):

@@ -62,6 +62,8 @@ def _impossible_columns(policy: Policy) -> Iterable[Fault]:
                 f"columns.{record_id}.role", f"must be 'identifier', as it is table.record_id. Got '{column.role}'"
             )
     sensitivity = policy.risk.sensitivity
+    if policy.risk.model == "II" and sensitivity != SensitivityPolicy():
+        yield Fault("risk.sensitivity", "is not used by model 'II', which is the identification probability alone")
     mentions: list[tuple[str, Iterable[str]]] = [
         ("risk.sensitivity.weights", sensitivity.weights),
         ("risk.sensitivity.node_weights", sensitivity.node_weights),
@@ -108,6 +110,8 @@ def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
                 f"{at}.{key}", f"is only used by the form {_or(forms)}, and {at}.form is '{form}'; leave it out"
             )
     if sensitivity.personal is not None:
+        if (personal.sum_to or personal.at_most) and any(w == float("inf") for w in sensitivity.weights.values()):
+            yield Fault("risk.sensitivity.weights", "must be finite where personal weights are normalized")
         if personal.sum_to is not None and personal.at_most is not None:
             yield Fault(f"{at}.personal", "takes sum_to or at_most, not both")
         if not personal.columns and personal.factor is None:
@@ -199,6 +203,7 @@ def _impossible_dp(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
                 f"columns.{name}.unknown",
                 "'error' is refused under dp, as failing on a rare value tells about it; choose 'suppress'",
             )
+    yield from _inferred_schemas(policy)
     if policy.weight_columns:
         yield Fault("risk.sensitivity", "personal and record weights are not available under dp in this version")
     if policy.risk.model == "III":
@@ -220,6 +225,8 @@ def _impossible_dp(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
             )
         elif not policy.dictionary.public:
             yield Fault("dictionary.public", "must be true in mode 'public-dictionary': state that the table is public")
+        elif _source(policy.dictionary) == _source(policy.table):
+            yield Fault("dictionary.path", "must be another table than the one released, which is not public")
         if dp.epsilon.admit != 0:
             yield Fault(
                 "guarantee.epsilon.admit",
@@ -232,3 +239,23 @@ def _impossible_dp(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
             yield Fault("dictionary", "must be left out in mode 'local': counts come from the noisy admission")
         if dp.epsilon.admit == 0:
             yield Fault("guarantee.epsilon.admit", "must be greater than 0 in mode 'local'. Got 0")
+
+
+def _inferred_schemas(policy: Policy) -> Iterable[Fault]:
+    """A type inferred from all rows changes the text of every row with one of them."""
+    table = policy.table
+    if table.catalog is None and table.format == "json":
+        yield Fault(
+            "table.format", "'json' is refused under dp, as its schema comes from the rows; convert it to parquet"
+        )
+    for name, value in table.options.items():
+        if name.lower() == "inferschema" and str(value).lower() == "true":
+            yield Fault(
+                f"table.options.{name}", "must be false under dp, as a type inferred from all rows tells about one"
+            )
+
+
+def _source(table: Table) -> str:
+    if table.catalog is not None:
+        return f"catalog {table.catalog}"
+    return str(Path(table.path or "").resolve()) if "://" not in (table.path or "") else str(table.path)

@@ -37,8 +37,10 @@ def sensitivity(policy: SensitivityPolicy, hierarchies: Mapping[str, Hierarchy])
         for node, weight in given.items():
             if node < hierarchy.n_leaves:
                 leaves[node] = weight
-        relative = harmonic_weights(hierarchy.parent, hierarchy.depth, hierarchy.n_leaves, leaves)
-        relative = override_weights(name, relative, given, parent=hierarchy.parent, labels=hierarchy.labels)
+        relative = harmonic_weights(hierarchy.parent, hierarchy.depth, hierarchy.n_leaves, leaves, given)
+        # A label that comes from records is not named.
+        labels = hierarchy.labels if hierarchy.public else ("…",) * hierarchy.n_nodes
+        relative = override_weights(name, relative, given, parent=hierarchy.parent, labels=labels)
         weights.append(_times(policy.weights.get(name, 1.0), relative))
     return Sensitivity(policy.form, tuple(weights), policy.constant)
 

@@ -62,8 +62,6 @@ class Progress:
     run_id : str
     total : int
         Number of stages, for "stage x of y".
-    public : bool
-        Whether the exact seconds and facts of a stage may be published; never under differential privacy.
     """
 
     def __init__(self, vault: Path, run_id: str, total: int) -> None:

@@ -281,8 +281,8 @@ def _node_of_value(name: str, hierarchy: Hierarchy, entry: DictionaryColumn) -> 
         label = str(hierarchy.labels[node])
         if label in by_label:
             raise HierarchyError(
-                f"{key}.level: the label '{label}' names several nodes at level {level}; use a mapping or another "
-                "level."
+                f"{key}.level: {_shown(hierarchy, label)} names several nodes at level {level}; use a mapping or "
+                "another level."
             )
         by_label[label] = node
     if entry.age_in is None:
@@ -293,10 +293,17 @@ def _node_of_value(name: str, hierarchy: Hierarchy, entry: DictionaryColumn) -> 
             ages[label] = node
             continue
         if not label.isdecimal():
-            raise HierarchyError(f"{key}.age_in: the labels at level {level} must be years. Got '{label}'.")
+            raise HierarchyError(
+                f"{key}.age_in: the labels at level {level} must be years, and {_shown(hierarchy, label)} is none."
+            )
         if int(label) <= entry.age_in:
             ages[str(entry.age_in - int(label))] = node
     return ages
+
+
+def _shown(hierarchy: Hierarchy, label: str) -> str:
+    """Name a label only where it comes from the policy, not from records."""
+    return f"the label '{label}'" if hierarchy.public else "a label"
 
 
 def _read_mapping(key: str, path: str) -> list[tuple[str, str]]:
@@ -396,23 +403,33 @@ def _content(table: DataFrame) -> Column:
     return F.substring(F.sha2(F.concat(*fields), 256), 1, 32)
 
 
-def encode_dictionary(dictionary: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
-    """Return the dictionary as node codes, with NULL and UNKNOWN; an attribute it lacks has no column.
+def check_dictionary(frame: DataFrame, dictionary: TableDictionary) -> None:
+    """Refuse a dictionary that lacks a mapped column.
 
     Raises
     ------
     SchemaError
-        If a mapped column is not there, or none is mapped.
+        Naming every such column.
+    """
+    there = frame.columns
+    faults = []
+    for name, given in dictionary.columns.items():
+        entry = _entry(given)
+        if entry is not None and entry.column not in there:
+            hint = nearest(entry.column, there)
+            rule = f"the dictionary has no column '{entry.column}'{hint}; it has {listing(there)}."
+            faults.append(f"dictionary.columns.{name}: {rule}")
+    if faults:
+        raise SchemaError(" | ".join(faults))
+
+
+def encode_dictionary(dictionary: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
+    """Return the dictionary as node codes, with NULL and UNKNOWN; an attribute it lacks has no column.
+
+    The mapped columns must be there (:func:`check_dictionary`).
     """
     assert isinstance(policy.dictionary, TableDictionary)
     mappings = map_dictionary(policy.dictionary, hierarchies)
-    there = dictionary.columns
-    missing = [m.column for m in mappings.values() if m is not None and m.column not in there]
-    if missing:
-        raise SchemaError(
-            f"dictionary.columns: the dictionary has no column '{missing[0]}'{nearest(missing[0], there)}; "
-            f"it has {listing(there)}."
-        )
     aliases = dict(zip(hierarchies, schemas.dictionary_codes(len(hierarchies)), strict=True))
     coded = [(text(dictionary, m.column), aliases[name], m.nodes) for name, m in mappings.items() if m is not None]
     return _with_codes(dictionary, coded, keep=[])

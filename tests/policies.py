@@ -42,10 +42,10 @@ dictionary:
   columns: {age: AGE, born: {column: years, level: 1, age_in: 2006}, City: {column: town, level: 0, mapping: m.csv}}
   public: false
 risk:
-  model: II
+  model: III
   sensitivity:
     form: multiplicative
-    weights: {age: 0.5, zip: .inf}
+    weights: {age: 0.5, zip: 4.5}
     node_weights: {sex: {f: 0.25}}
     personal: {columns: {age: w}, factor: w, sum_to: 2}
 utility: {measure: leaves, weights: {age: 2, zip: 1}}

@@ -32,7 +32,13 @@ IntArray = npt.NDArray[np.int32]
 SensitivityForm = Literal["constant", "linear", "record", "multiplicative"]
 
 
-def harmonic_weights(parent: IntArray, depth: IntArray, n_leaves: int, leaf_weights: FloatArray) -> FloatArray:
+def harmonic_weights(
+    parent: IntArray,
+    depth: IntArray,
+    n_leaves: int,
+    leaf_weights: FloatArray,
+    given: Mapping[int, float] | None = None,
+) -> FloatArray:
     """Weights of inner nodes as modified harmonic means of their children (F12 §3.2).
 
     ``w_p = 1 / Σ_children 1/w_c``, and 0 at the root. The factor "number of children" of an ordinary harmonic mean is
@@ -47,6 +53,8 @@ def harmonic_weights(parent: IntArray, depth: IntArray, n_leaves: int, leaf_weig
     n_leaves : int
     leaf_weights : ndarray of float64, shape (n_leaves,)
         Non-negative; infinity allowed. A leaf of weight 0 makes all its ancestors 0.
+    given : mapping of node to weight, optional
+        Weights of single nodes in place of their mean; the nodes above are means of these.
 
     Returns
     -------
@@ -56,8 +64,12 @@ def harmonic_weights(parent: IntArray, depth: IntArray, n_leaves: int, leaf_weig
     resistance = np.zeros(n_nodes)
     with np.errstate(divide="ignore"):
         resistance[:n_leaves] = 1.0 / leaf_weights
+    fixed = given or {}
     for d in range(int(depth.max()), 0, -1):
         nodes = np.flatnonzero(depth == d)
+        for node in fixed:
+            if depth[node] == d:
+                resistance[node] = np.inf if fixed[node] == 0 else 1.0 / fixed[node]
         np.add.at(resistance, parent[nodes], resistance[nodes])
     with np.errstate(divide="ignore"):
         weights = 1.0 / resistance
@@ -177,8 +189,10 @@ class Sensitivity:
         return total
 
 
-def normalized(personal: FloatArray, *, total: float, at_most: bool) -> FloatArray:
-    """Scale each record's personal weights to sum to ``total``, or only those that exceed it (F12 §2.2).
+def normalized(
+    personal: FloatArray, *, total: float, at_most: bool, attribute: Sequence[float] | None = None
+) -> FloatArray:
+    """Scale each record's weights ``w_j · w'_{j,r}`` to sum to ``total``, or only those that exceed it (F12 §2.2).
 
     Parameters
     ----------
@@ -188,6 +202,8 @@ def normalized(personal: FloatArray, *, total: float, at_most: bool) -> FloatArr
         ``c > 0``.
     at_most : bool
         Scale down only the records whose sum exceeds ``total``.
+    attribute : sequence of k float, optional
+        ``w_j``, finite; 1 by default.
 
     Returns
     -------
@@ -196,7 +212,7 @@ def normalized(personal: FloatArray, *, total: float, at_most: bool) -> FloatArr
     """
     sums = np.zeros(len(personal))
     for j in range(personal.shape[1]):
-        sums += personal[:, j]
+        sums += personal[:, j] * (1.0 if attribute is None else attribute[j])
     factor = np.divide(total, sums, out=np.ones_like(sums), where=sums > 0)
     if at_most:
         factor = np.minimum(factor, 1.0)

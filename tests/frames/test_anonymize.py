@@ -191,7 +191,7 @@ def phi(sensitivity: dict[str, Any], row: tuple[Any, ...], disclosed: list[Node]
             name: factor * (weights[personal["columns"][name]] if name in personal["columns"] else 1.0)
             for name in TREES
         }
-        total = sum(of_attribute.values())
+        total = sum(w * sensitivity.get("weights", {}).get(name, 1.0) for name, w in of_attribute.items())
         wanted = personal.get("sum_to") or personal.get("at_most")
         if wanted and total > 0 and ("sum_to" in personal or total > wanted):
             of_attribute = {name: w * wanted / total for name, w in of_attribute.items()}
@@ -405,7 +405,8 @@ def test_weight_columns_resolve_names_and_normalize():
     weights = np.array([[4.0, 1.0], [0.0, 0.5], [1.0, 0.0]])
     scaled = given.personal(weights)
     assert scaled is not None
-    assert np.allclose(scaled, [[4 / 3, 1 / 3, 1 / 3], [0, 0.5, 0.5], [0, 0, 0]], rtol=1e-15)
+    # Weights 4, 1/4 and 1 sum to 5.25 and are scaled to 2; 0, 1/8 and 1/2 do not exceed it.
+    assert np.allclose(scaled, np.array([[8, 2, 2], [0, 0.5 * 5.25, 0.5 * 5.25], [0, 0, 0]]) / 5.25, rtol=1e-15)
     assert given.of_record(weights) is None
     plain = columns_of(policy_for(PROBLEMS[0]))
     assert plain.personal(np.empty((2, 0))) is None

@@ -14,7 +14,15 @@ from pyspark.sql import types as T
 from privrisk_spark import schemas, table
 from privrisk_spark.errors import HierarchyError, SchemaError
 from privrisk_spark.policy import Table
-from privrisk_spark.table import check_columns, collect_hierarchies, encode, encode_dictionary, read, resolve
+from privrisk_spark.table import (
+    check_columns,
+    check_dictionary,
+    collect_hierarchies,
+    encode,
+    encode_dictionary,
+    read,
+    resolve,
+)
 
 FLAT = {"flat": True}
 TREE = {"*": {"north": ["a", "b"], "south": {"deep": ["c"]}, "d": {"e": ["f"]}}}
@@ -441,5 +449,10 @@ def test_what_is_wrong_with_a_dictionary_is_named(spark, tmp_path):
     for columns, error, message in cases:
         policy = dictionary_policy(tmp_path, columns)
         hierarchies = collect_hierarchies(policy, frame, None)
-        with pytest.raises(error, match=message):
+
+        def use(policy: Any = policy, hierarchies: Any = hierarchies) -> None:
+            check_dictionary(dictionary, policy.dictionary)
             encode_dictionary(dictionary, policy, hierarchies)
+
+        with pytest.raises(error, match=message):
+            use()

@@ -13,6 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from privrisk_spark import pipeline
+from privrisk_spark.errors import EngineError
+
 from .adult_brute_force import AdultBruteForce, differing
 from .conftest import ROOT, Privrisk, Ran
 
@@ -123,6 +126,10 @@ def test_budget_key_and_manifest(privrisk: Privrisk, tmp_path: Path) -> None:
     assert refused.status["code"] == 1
     assert not (root / "out" / "releases" / "r2").exists()
     assert not list((root / "vault").glob("keys/*"))
+    # A refused run has replaced the vault's summary: the committed run id still returns its release.
+    again = dp(privrisk, root, cap, key=False)
+    assert again.code == 0, again.err
+    assert again.status["code"] == 0
     # A committed run whose release was deleted cannot be drawn again.
     import shutil
 
@@ -130,6 +137,30 @@ def test_budget_key_and_manifest(privrisk: Privrisk, tmp_path: Path) -> None:
     lost = dp(privrisk, root, cap, key=False)
     assert lost.code == 1
     assert "Use a new run id" in lost.err
+
+
+def test_a_run_id_covers_one_snapshot(
+    privrisk: Privrisk, adult: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that failed after reading may be repeated on the same content only: other content is another release."""
+    root = tmp_path / "r"
+    lines = (adult / "adult.csv").read_text().splitlines()
+    table = tmp_path / "table.csv"
+    source = f"--set=table.path={table}"
+    table.write_text("\n".join(lines) + "\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "scheme_cells", lambda *_: (_ for _ in ()).throw(EngineError("planted")))
+        assert dp(privrisk, root, source, key=False).code == 3
+    (key,) = (root / "vault" / "keys").glob("*.key")
+    secret = key.read_bytes()
+    table.write_text("\n".join(lines[:-1]) + "\n")
+    refused = dp(privrisk, root, source, key=False)
+    assert refused.code == 1
+    assert "The table changed since the run id 'r1' was reserved" in refused.err
+    table.write_text("\n".join([lines[0], *lines[:0:-1]]) + "\n")
+    assert key.read_bytes() == secret
+    assert dp(privrisk, root, source, key=False).code == 0, "the same rows in another order are the same content"
+    assert not list((root / "vault" / "keys").iterdir())
 
 
 @pytest.mark.parametrize(
@@ -143,12 +174,14 @@ def test_budget_key_and_manifest(privrisk: Privrisk, tmp_path: Path) -> None:
         ("guarantee.keep_fraction=1.1", "guarantee.keep_fraction: must be at most 1"),
         ("columns.salary-class={role: sensitive}", "columns.salary-class: would be released untouched"),
         (
-            "columns.age.hierarchy={intervals: {widths: [5, 10]}}",
+            "columns.age.hierarchy={file: null, intervals: {widths: [5, 10]}}",
             "columns.age.hierarchy: takes its leaves from the data",
         ),
         ("columns.age.unknown=error", "columns.age.unknown: 'error' is refused under dp"),
         ("guarantee.schemes=[[0, 9, 0, 0, 0, 0, 0, 0, 0]]", "level 9 of 'age' exceeds the height 4"),
         ("checks.max_mean_risk=0.5", "checks.max_mean_risk: would read exact data"),
+        ("table.options.inferSchema=true", "table.options.inferSchema: must be false under dp"),
+        ("table.format=json", "table.format: 'json' is refused under dp"),
         ("guarantee.mode=global", "'global' is not available in this version"),
     ],
 )

@@ -159,6 +159,10 @@ def test_dry_run_touches_nothing(privrisk: Privrisk, small: Path) -> None:
     assert "lattice: up to 30 nodes" in ran.out
     assert "counting plan: dense" in ran.out
     assert sorted(small.parent.iterdir()) == before
+    run = privrisk(str(small))
+    status = run.status
+    assert privrisk(str(small), "--dry-run", "--set=decision.utility_at_least=8").code == 2
+    assert run.status == status, "the status of the last run is left alone"
     # It finds what a run would refuse.
     assert privrisk(str(small), "--dry-run", "--set=decision.utility_at_least=8").code == 2
 
@@ -282,6 +286,21 @@ def test_nulls_and_an_infeasible_record(privrisk: Privrisk, small: Path, tmp_pat
     own = [f"--set=columns.{name}.nulls=own-value" for name in ("age", "sex", "city")]
     ran = privrisk(str(small), *own, "--run-id", "own", "--set=decision.utility_at_least=2")
     assert ran.code == 0, ran.err
+
+
+def test_a_dictionary_that_is_not_mapped_is_an_error(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    (tmp_path / "register.csv").write_text("years,town\n21,Ulm\n22,Bonn\n")
+    given = f"kind: table, path: {tmp_path}/register.csv, format: csv, options: {{header: true}}"
+    missing = privrisk(str(small), f"--set=dictionary={{{given}, columns: {{age: year}}}}", "--dry-run")
+    assert missing.code == 2
+    assert "dictionary.columns.age: the dictionary has no column 'year' (did you mean 'years'?)" in missing.err
+    unmapped = privrisk(str(small), f"--set=dictionary={{{given}, columns: {{city: years}}}}")
+    assert unmapped.code == 2
+    assert "dictionary.columns.city: none of the dictionary's values is in the hierarchy" in unmapped.err
+    mapped = privrisk(str(small), f"--set=dictionary={{{given}, columns: {{age: years, city: town}}}}")
+    assert mapped.code == 0, mapped.err
+    report = (mapped.data.parent / "report.html").read_text()
+    assert "dictionary_rows" not in report, "exact counts stay in the vault"
 
 
 def test_csv_output_and_json_log(privrisk: Privrisk, small: Path) -> None:

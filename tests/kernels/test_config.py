@@ -330,7 +330,8 @@ def test_the_digest_changes_with_what_is_nested_and_ordered() -> None:
         )
     ]
     assert len(set(digests)) == len(digests)
-    infinite = [parse(changed(RISK, ("risk.sensitivity.weights.zip", w))).digest() for w in (float("inf"), 1e308)]
+    plain = changed(RISK, ("risk.sensitivity.personal.sum_to", None))
+    infinite = [parse(changed(plain, ("risk.sensitivity.weights.zip", w))).digest() for w in (float("inf"), 1e308)]
     assert infinite[0] != infinite[1]
 
 

@@ -85,6 +85,17 @@ def test_equal_leaf_weights_telescope(hierarchy: Hierarchy, weight: float) -> No
     assert weights[inner] == pytest.approx(weight / hierarchy.n_under[inner])
 
 
+def test_nodes_above_a_given_weight_are_means_of_it() -> None:
+    """(a, b → P → G; c, d → Q → G) with P given .1: Q is 1/2, so G is 1/(1/.1 + 1/.5) = 1/12."""
+    hierarchy = Hierarchy.from_paths("x", [("a", "P", "G"), ("b", "P", "G"), ("c", "Q", "G"), ("d", "Q", "G"), ("e",)])
+    leaves = np.ones(hierarchy.n_leaves)
+    found = harmonic_weights(hierarchy.parent, hierarchy.depth, hierarchy.n_leaves, leaves, {hierarchy.find("P"): 0.1})
+    assert found[hierarchy.find("Q")] == pytest.approx(0.5)
+    assert found[hierarchy.find("G")] == pytest.approx(1 / 12)
+    none = harmonic_weights(hierarchy.parent, hierarchy.depth, hierarchy.n_leaves, leaves, {hierarchy.find("P"): 0.0})
+    assert none[hierarchy.find("G")] == 0
+
+
 def test_a_given_weight_may_not_increase_upwards() -> None:
     hierarchy = Hierarchy.from_paths("age", [("1", "young"), ("2", "young"), ("70", "old")])
     weights = node_weights(hierarchy, 1.0)
@@ -162,4 +173,6 @@ def test_utilities_are_their_definitions(hierarchy: Hierarchy) -> None:
 def test_personal_weights_are_normalized_per_record() -> None:
     weights = np.array([[1.0, 3.0], [0.1, 0.1], [0.0, 0.0]])
     assert normalized(weights, total=2.0, at_most=False).tolist() == [[0.5, 1.5], [1.0, 1.0], [0.0, 0.0]]
+    scaled = normalized(weights, total=2.0, at_most=False, attribute=[2.0, 0.5])
+    assert (scaled * [2.0, 0.5]).sum(axis=1) == pytest.approx([2, 2, 0])
     assert normalized(weights, total=2.0, at_most=True).tolist() == [[0.5, 1.5], [0.1, 0.1], [0.0, 0.0]]
