@@ -239,6 +239,8 @@ def _impossible_dp(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
             yield Fault("dictionary", "must be left out in mode 'local': counts come from the noisy admission")
         if dp.epsilon.admit == 0:
             yield Fault("guarantee.epsilon.admit", "must be greater than 0 in mode 'local'. Got 0")
+        if policy.counting.plan != "auto":
+            yield Fault("counting.plan", "is not used in mode 'local', which counts cells of schemes; leave it out")
 
 
 def _inferred_schemas(policy: Policy) -> Iterable[Fault]:
