@@ -60,10 +60,7 @@ def measure_input(encoded: DataFrame, attributes: Sequence[str], weight_columns:
         F.bit_xor(F.xxhash64(F.lit(1), *content)).alias("xor1"),
         *[_count(F.col(name) == schemas.NULL).alias(f"null_{name}") for name in codes],
         *[_count(F.col(name) == schemas.UNKNOWN).alias(f"unknown_{name}") for name in codes],
-        *[
-            _count(F.col(name).isNull() | F.isnan(name) | (F.col(name) < 0) | (F.col(name) == float("inf"))).alias(name)
-            for name in weights
-        ],
+        *[_count(F.col(name).isNull() | F.isnan(name) | (F.col(name) < 0)).alias(name) for name in weights],
     ).first()
     assert row is not None
     # Apart from the sums above: beside them every distinct id would carry all their buffers through the shuffle.

@@ -403,7 +403,7 @@ class _Job:
         for name, rows in facts.bad_weights.items():
             if rows:
                 raise SchemaError(
-                    f"columns.{name}: a weight must be a finite non-negative number, and {rows:,} rows have none such."
+                    f"columns.{name}: a weight must be a non-negative number, and {rows:,} rows have none such."
                 )
         for name, spec in specs.items():
             if facts.unknown[name] and spec.unknown != "suppress":

@@ -197,7 +197,7 @@ def normalized(
     Parameters
     ----------
     personal : ndarray of float64, shape (n, k)
-        Finite and non-negative.
+        Non-negative; infinity allowed.
     total : float
         ``c > 0``.
     at_most : bool
@@ -208,12 +208,13 @@ def normalized(
     Returns
     -------
     ndarray of float64, shape (n, k)
-        A record whose weights are all 0 keeps them.
+        A record whose weights are all 0, or one of them infinite, keeps them.
     """
     sums = np.zeros(len(personal))
     for j in range(personal.shape[1]):
         sums += personal[:, j] * (1.0 if attribute is None else attribute[j])
     factor = np.divide(total, sums, out=np.ones_like(sums), where=sums > 0)
+    factor[np.isposinf(sums)] = 1.0
     if at_most:
         factor = np.minimum(factor, 1.0)
     return personal * factor[:, None]
