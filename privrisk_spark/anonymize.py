@@ -15,7 +15,7 @@ from privrisk_spark import schemas
 from privrisk_spark.counts import StoredCounts
 from privrisk_spark.kernels.counting import distinct_rows
 from privrisk_spark.kernels.decide import Decisions, Problem, decide
-from privrisk_spark.kernels.sensitivity import normalized
+from privrisk_spark.kernels.sensitivity import normalized, scaled
 from privrisk_spark.policy import Personal, Policy
 
 CHUNK_ROWS = 2**18
@@ -72,7 +72,7 @@ class WeightColumns:
         ones = np.ones(len(weights))
         result = np.column_stack([ones if p is None else weights[:, p] for p in self.of_attribute])
         if self.factor is not None:
-            result = result * weights[:, [self.factor]]
+            result = scaled(result, weights[:, [self.factor]])
         total = self.sum_to or self.at_most
         if total is None:
             return result

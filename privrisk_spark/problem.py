@@ -12,7 +12,7 @@ from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting import Axis
 from privrisk_spark.kernels.decide import Problem, Search
 from privrisk_spark.kernels.lattice import reaches
-from privrisk_spark.kernels.sensitivity import FloatArray, Sensitivity, harmonic_weights, override_weights
+from privrisk_spark.kernels.sensitivity import FloatArray, Sensitivity, harmonic_weights, override_weights, scaled
 from privrisk_spark.kernels.utility import node_utility
 from privrisk_spark.policy import Policy, SensitivityPolicy
 
@@ -41,14 +41,8 @@ def sensitivity(policy: SensitivityPolicy, hierarchies: Mapping[str, Hierarchy])
         # A label that comes from records is not named.
         labels = hierarchy.labels if hierarchy.public else ("…",) * hierarchy.n_nodes
         relative = override_weights(name, relative, given, parent=hierarchy.parent, labels=labels)
-        weights.append(_times(policy.weights.get(name, 1.0), relative))
+        weights.append(scaled(relative, np.float64(policy.weights.get(name, 1.0))))
     return Sensitivity(policy.form, tuple(weights), policy.constant)
-
-
-def _times(factor: float, weights: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore"):
-        product = factor * weights
-    return np.where((weights == 0) | (factor == 0), 0.0, product)
 
 
 def node_utilities(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> tuple[FloatArray, ...]:

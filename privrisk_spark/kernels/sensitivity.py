@@ -176,13 +176,11 @@ class Sensitivity:
             term = weight[node]
             if personal is not None:
                 scale = personal[:, j]
-                with np.errstate(invalid="ignore"):
-                    term = np.where((term == 0) | (scale == 0), 0.0, term * scale)
+                term = scaled(term, scale)
             total += term
         if self.form == "record":
             weight_of_record = np.ones(n) if record_weight is None else record_weight
-            with np.errstate(invalid="ignore"):
-                return np.where((total == 0) | (weight_of_record == 0), 0.0, total * weight_of_record)
+            return scaled(total, weight_of_record)
         if self.form == "multiplicative":
             with np.errstate(over="ignore"):
                 return np.exp(total)
@@ -212,9 +210,16 @@ def normalized(
     """
     sums = np.zeros(len(personal))
     for j in range(personal.shape[1]):
-        sums += personal[:, j] * (1.0 if attribute is None else attribute[j])
+        sums += scaled(personal[:, j], np.float64(1.0 if attribute is None else attribute[j]))
     factor = np.divide(total, sums, out=np.ones_like(sums), where=sums > 0)
     factor[np.isposinf(sums)] = 1.0
     if at_most:
         factor = np.minimum(factor, 1.0)
-    return personal * factor[:, None]
+    return scaled(personal, factor[:, None])
+
+
+def scaled(weights: FloatArray, factor: FloatArray | np.float64) -> FloatArray:
+    """Product of weights and factors, any shapes that broadcast, where ``0 · inf`` is 0."""
+    with np.errstate(invalid="ignore"):
+        product = weights * factor
+    return np.where((weights == 0) | (factor == 0), 0.0, product)

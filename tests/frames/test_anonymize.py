@@ -408,5 +408,10 @@ def test_weight_columns_resolve_names_and_normalize():
     # Weights 4, 1/4 and 1 sum to 5.25 and are scaled to 2; 0, 1/8 and 1/2 do not exceed it.
     assert np.allclose(scaled, np.array([[8, 2, 2], [0, 0.5 * 5.25, 0.5 * 5.25], [0, 0, 0]]) / 5.25, rtol=1e-15)
     assert given.of_record(weights) is None
+    nothing = WeightColumns(n=2, of_attribute=(0, None), attribute=(1.0, 1.0), factor=1).personal(
+        np.array([[np.inf, 0.0], [np.inf, 2.0]])
+    )
+    assert nothing is not None
+    assert nothing.tolist() == [[0, 0], [np.inf, 2]], "0 · inf is 0"
     plain = columns_of(policy_for(PROBLEMS[0]))
     assert plain.personal(np.empty((2, 0))) is None

@@ -175,6 +175,8 @@ def test_personal_weights_are_normalized_per_record() -> None:
     assert normalized(weights, total=2.0, at_most=False).tolist() == [[0.5, 1.5], [1.0, 1.0], [0.0, 0.0]]
     scaled = normalized(weights, total=2.0, at_most=False, attribute=[2.0, 0.5])
     assert (scaled * [2.0, 0.5]).sum(axis=1) == pytest.approx([2, 2, 0])
+    unused = normalized(np.array([[np.inf, 4.0]]), total=2.0, at_most=False, attribute=[0.0, 1.0])
+    assert unused.tolist() == [[np.inf, 2.0]], "0 · inf is 0: an attribute of weight 0 adds nothing"
     infinite = np.array([[np.inf, 1.0]])
     assert normalized(infinite, total=2.0, at_most=False).tolist() == [[np.inf, 1.0]]
     assert normalized(weights, total=2.0, at_most=True).tolist() == [[0.5, 1.5], [0.1, 0.1], [0.0, 0.0]]
