@@ -35,6 +35,51 @@ def consistent(parent: Parents, disclosed: int, known: int | None, meaning: str,
     return below or (above if meaning == "compatible" else wildcard and known == root)
 
 
+def jaro(a: str, b: str) -> float:
+    """Jaro similarity: characters of ``a``, from the left, take the first free equal one of ``b`` in the window."""
+    if not a and not b:
+        return 1.0
+    window = max(max(len(a), len(b)) // 2 - 1, 0)
+    taken: dict[int, str] = {}
+    of_a = []
+    for i, character in enumerate(a):
+        for j, other in enumerate(b):
+            if other == character and abs(i - j) <= window and j not in taken:
+                taken[j] = other
+                of_a.append(character)
+                break
+    if not taken:
+        return 0.0
+    of_b = [taken[j] for j in sorted(taken)]
+    m = len(of_a)
+    transposed = sum(x != y for x, y in zip(of_a, of_b, strict=True)) // 2
+    return (m / len(a) + m / len(b) + (m - transposed) / m) / 3
+
+
+def resembles(labels: Sequence[str | None], disclosed: int, known: int | None, threshold: float) -> bool:
+    """Whether a dictionary value is consistent with a node by label; the last node is ⊥, None a value outside."""
+    root = len(labels) - 1
+    if disclosed == root:
+        return True
+    if known is None or known == root:
+        return known == root
+    x, t = labels[disclosed], labels[known]
+    if x is None or t is None:
+        return x is t
+    return jaro(x, t) >= threshold - 1e-12
+
+
+def count_any(
+    consistent_on: Sequence[Callable[[int, int | None], bool]],
+    disclosed: Sequence[int],
+    dictionary: Sequence[Sequence[int | None]],
+) -> int:
+    """Rows of the dictionary consistent with a disclosed record, by one relation per attribute."""
+    return sum(
+        all(relation(x, t) for relation, x, t in zip(consistent_on, disclosed, row, strict=True)) for row in dictionary
+    )
+
+
 def count(
     parents: Sequence[Parents],
     disclosed: Sequence[int],
@@ -95,6 +140,13 @@ def risk(model: str, sensitivity: float, rho: int, rows: int) -> float:
         return 1 / rho
     factor = 1 / rho if model == "I" else math.log(rows / rho)
     return 0.0 if factor == 0 or sensitivity == 0 else sensitivity * factor
+
+
+def risk_of_attacker(rule: str, prior: Sequence[float], risks: Sequence[float]) -> float:
+    """Expected or largest risk over dictionaries; one of probability 0 adds nothing."""
+    if rule == "minimax":
+        return max(risks)
+    return sum(q * r for q, r in zip(prior, risks, strict=True) if q > 0)
 
 
 def better(risk_a: float, utility_a: float, risk_b: float, utility_b: float, tolerance: float = 1e-12) -> bool:

@@ -11,7 +11,9 @@ consistent with the disclosed node ``x_i``. The sum is taken one attribute at a 
 Consistency of one attribute (F12 §5.2.1; LSFB06 Theorem 1):
 
 * ``subsumes``: ``t`` is in the subtree of ``x``;
-* ``compatible``: or ``x`` is in the subtree of ``t``.
+* ``compatible``: or ``x`` is in the subtree of ``t``;
+* ``similar``: the labels of ``t`` and ``x`` resemble each other (:mod:`privrisk_spark.kernels.similarity`), or one of
+  them is ⊥. This is no tree relation: ``ρ`` may fall when a value is generalized, and only the dense plan counts it.
 
 Codes of dictionary values are nodes ``0..n_nodes-1`` (a coarser dictionary has inner nodes; a suppressed value is the
 root) or ``n_nodes``, a value outside the hierarchy: it is consistent with ⊥ alone.
@@ -21,19 +23,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from privrisk_spark.errors import InputError
+
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-Consistency = Literal["subsumes", "compatible"]
+Consistency = Literal["subsumes", "compatible", "similar"]
 
 _KEY_LIMIT = 2**63 - 1
+
+_SPREAD = 32
+"""Keys of ``n`` rows are told apart by a table while they are below ``32 n``; above, sorting is faster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +54,20 @@ class Axis:
         Ancestor-or-self of each node at each depth from the root, -1 below it; the root is the last node.
     ancestor : ndarray of int32, shape (n_leaves + 1, height + 1)
         Node of each leaf code at each level, padded with the root; the last code is ⊥ at every level.
-    consistency : {"subsumes", "compatible"}
+    consistency : {"subsumes", "compatible", "similar"}
     known : bool
         False when the dictionary lacks the attribute: every row is consistent with every value.
     wildcard : bool
-        A suppressed dictionary value is consistent with every disclosed value. Always so under ``compatible``.
+        A suppressed dictionary value is consistent with every disclosed value. Always so under ``compatible`` and
+        ``similar``.
+    similarity : csr_array of int64, shape (n_nodes, n_nodes + 1), or None
+        ``C_i`` of ``similar``, 1 where a dictionary code is consistent with a node; see
+        :func:`privrisk_spark.kernels.similarity.node_similarity`.
+
+    Raises
+    ------
+    InputError
+        If ``similar`` comes without a similarity of that shape.
     """
 
     at_depth: IntArray
@@ -58,6 +75,19 @@ class Axis:
     consistency: Consistency = "subsumes"
     known: bool = True
     wildcard: bool = False
+    similarity: sparse.csr_array | None = None
+
+    def __post_init__(self) -> None:
+        if self.consistency == "similar" and self.known:
+            shape = (len(self.at_depth), len(self.at_depth) + 1)
+            if self.similarity is None or self.similarity.shape != shape:
+                got = "none" if self.similarity is None else f"one of shape {self.similarity.shape}"
+                raise InputError(f"consistency: 'similar' needs a similarity matrix of shape {shape}. Got {got}.")
+
+    @property
+    def monotone(self) -> bool:
+        """Whether a value consistent with a node is consistent with the node's parent too, whatever the labels."""
+        return not self.known or self.consistency != "similar"
 
     @property
     def root(self) -> int:
@@ -91,6 +121,14 @@ class Counts(Protocol):
     @property
     def dictionary_rows(self) -> int:
         """``N``, rows of the dictionary."""
+
+    @property
+    def monotone(self) -> bool:
+        """Whether ``ρ`` never falls when a value is generalized: true unless an attribute is ``similar``."""
+
+    @property
+    def alike(self) -> tuple[IntArray, ...]:
+        """int32 (n_leaves_i + 1,) per attribute: codes of one depth and one number are counted alike at every level."""
 
     def consistent(self, codes: Sequence[IntArray], levels: Sequence[int], depths: Sequence[int]) -> LongArray:
         """``ρ`` of records disclosed at one level vector.
@@ -128,6 +166,26 @@ def incidence(axis: Axis, present: IntArray) -> tuple[IntArray, sparse.csr_array
     n_nodes, n_present = len(axis.at_depth), len(present)
     if not axis.known:
         return np.zeros(n_nodes, dtype=np.int32), sparse.csr_array(np.ones((1, n_present), dtype=np.int64))
+    if axis.consistency == "similar":
+        full = sparse.csr_array(axis.similarity[:, present])  # type: ignore[index]
+    else:
+        full = _tree_incidence(axis, present)
+    full.sum_duplicates()
+    seen: dict[bytes, int] = {}
+    classes = np.empty(n_nodes, dtype=np.int32)
+    first: list[int] = []
+    for node in range(n_nodes):
+        pattern = full.indices[full.indptr[node] : full.indptr[node + 1]].tobytes()
+        if pattern not in seen:
+            seen[pattern] = len(first)
+            first.append(node)
+        classes[node] = seen[pattern]
+    return classes, sparse.csr_array(full[first])
+
+
+def _tree_incidence(axis: Axis, present: IntArray) -> sparse.csr_array:
+    """``C_i`` of all nodes under ``subsumes`` or ``compatible``."""
+    n_nodes, n_present = len(axis.at_depth), len(present)
     chain = axis.dictionary_chain()
     column_of = np.full(n_nodes + 1, -1, dtype=np.int64)
     column_of[present] = np.arange(n_present)
@@ -150,18 +208,7 @@ def incidence(axis: Axis, present: IntArray) -> tuple[IntArray, sparse.csr_array
         rows.append(below)
         columns.append(np.full(len(below), column_of[axis.root]))
     row, column = np.concatenate(rows), np.concatenate(columns)
-    full = sparse.csr_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=(n_nodes, n_present))
-    full.sum_duplicates()
-    seen: dict[bytes, int] = {}
-    classes = np.empty(n_nodes, dtype=np.int32)
-    first: list[int] = []
-    for node in range(n_nodes):
-        pattern = full.indices[full.indptr[node] : full.indptr[node + 1]].tobytes()
-        if pattern not in seen:
-            seen[pattern] = len(first)
-            first.append(node)
-        classes[node] = seen[pattern]
-    return classes, sparse.csr_array(full[first])
+    return sparse.csr_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=(n_nodes, n_present))
 
 
 def dense_cells(axes: Sequence[Axis], present: Sequence[IntArray]) -> int:
@@ -188,11 +235,14 @@ class DenseCounts:
         What each code at each level adds to a cell's address.
     dictionary_rows : int
         ``N``.
+    monotone : bool
+        Whether ``ρ`` never falls when a value is generalized; False when an axis is ``similar``.
     """
 
     cube: LongArray
     offsets: tuple[LongArray, ...]
     dictionary_rows: int
+    monotone: bool = True
 
     @classmethod
     def roll_up(cls, axes: Sequence[Axis], vectors: IntArray, counts: LongArray) -> DenseCounts:
@@ -206,7 +256,6 @@ class DenseCounts:
         counts : ndarray of int64, shape (m,)
             Dictionary rows per vector.
         """
-        cube = np.zeros(1, dtype=np.int64)
         present: list[IntArray] = []
         address = np.zeros(len(vectors), dtype=np.int64)
         for i, axis in enumerate(axes):
@@ -233,14 +282,26 @@ class DenseCounts:
         for i in range(len(axes) - 1, -1, -1):
             offsets.append(classes[i][axes[i].ancestor].astype(np.int64) * stride)
             stride *= shape[i]
-        return cls(cube=cube, offsets=tuple(reversed(offsets)), dictionary_rows=int(counts.sum()))
+        monotone = all(axis.monotone for axis in axes)
+        return cls(cube, tuple(reversed(offsets)), int(counts.sum()), monotone)
+
+    @cached_property
+    def _by_level(self) -> tuple[LongArray, ...]:
+        """int64 (height_i + 1, n_leaves_i + 1): :attr:`offsets`, contiguous per level."""
+        return tuple(np.ascontiguousarray(offset.T) for offset in self.offsets)
+
+    @cached_property
+    def alike(self) -> tuple[IntArray, ...]:
+        """Codes with equal offsets at every level; see :attr:`Counts.alike`."""
+        return tuple(distinct_rows(list(by_level))[1].astype(np.int32) for by_level in self._by_level)
 
     def consistent(self, codes: Sequence[IntArray], levels: Sequence[int], depths: Sequence[int]) -> LongArray:  # noqa: ARG002
         """``ρ`` by direct addressing; see :meth:`Counts.consistent`."""
         address = np.zeros(len(codes[0]), dtype=np.int64)
-        for code, level, offset in zip(codes, levels, self.offsets, strict=True):
-            address += np.ascontiguousarray(offset[:, level])[code]
-        return self.cube[address]
+        for code, level, by_level in zip(codes, levels, self._by_level, strict=True):
+            address += by_level[level].take(code)
+        result: LongArray = np.asarray(self.cube).take(address)
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,7 +415,14 @@ class SortedCounts:
         vectors : ndarray of int32, shape (m, k)
             Distinct dictionary codes; the column of an attribute the dictionary lacks is ignored.
         counts : ndarray of int64, shape (m,)
+
+        Raises
+        ------
+        InputError
+            If an axis is ``similar``: values are compared at a common depth, which labels do not have.
         """
+        if not all(axis.monotone for axis in axes):
+            raise InputError("counting.plan: 'sorted' cannot count attributes that are 'similar'; use 'dense'.")
         chains = tuple(axis.dictionary_chain() for axis in axes)
         depths = np.zeros((len(vectors), len(axes)), dtype=np.int32)
         for i, axis in enumerate(axes):
@@ -366,6 +434,20 @@ class SortedCounts:
             rows = member.ravel() == g
             groups.append(_Group(tuple(int(d) for d in signature), vectors[rows], counts[rows]))
         return cls(tuple(axes), tuple(groups), int(counts.sum()), chains)
+
+    @property
+    def monotone(self) -> bool:
+        """True: other axes are refused."""
+        return True
+
+    @cached_property
+    def alike(self) -> tuple[IntArray, ...]:
+        """Codes with the same ancestor where the deepest dictionary value is, no deeper being ever compared."""
+        result = []
+        for i, axis in enumerate(self.axes):
+            deepest = max((group.depths[i] for group in self.groups), default=0) if axis.known else 0
+            result.append(self.chains[i][axis.ancestor[:, 0], np.minimum(axis.code_depth, deepest)])
+        return tuple(result)
 
     def consistent(self, codes: Sequence[IntArray], levels: Sequence[int], depths: Sequence[int]) -> LongArray:
         """``ρ`` by grouping and binary search; see :meth:`Counts.consistent`."""
@@ -437,8 +519,6 @@ def consistent_at(counts: Counts, code_depth: Sequence[IntArray], codes: IntArra
     ndarray of int64, shape (n,)
     """
     result = np.zeros(len(codes), dtype=np.int64)
-    if not len(codes):
-        return result
     depths = np.column_stack([depth[codes[:, i]] for i, depth in enumerate(code_depth)])
     first, member = distinct_rows(list(depths.T))
     for signature, row in enumerate(first):
@@ -467,11 +547,51 @@ def distinct_rows(columns: Sequence[npt.NDArray[np.generic]]) -> tuple[LongArray
     key = np.zeros(len(columns[0]), dtype=np.int64)
     bound = 1
     for column in columns:
-        values, rank = np.unique(column, return_inverse=True)
-        if bound > _KEY_LIMIT // max(len(values), 1):
+        rank, radix = _ranked(column)
+        if bound > _KEY_LIMIT // radix:
             distinct, key = np.unique(key, return_inverse=True)
             bound = max(len(distinct), 1)
-        key = key * len(values) + rank
-        bound *= max(len(values), 1)
-    _, first, member = np.unique(key, return_index=True, return_inverse=True)
+        key = key * radix + rank
+        bound *= radix
+    return distinct_keys(key, bound)
+
+
+def _ranked(column: npt.NDArray[np.generic]) -> tuple[LongArray, int]:
+    """Numbers below a bound, in the order of the values and equal where they are."""
+    if len(column) and column.dtype.kind in "iu" and column.dtype != np.uint64:
+        low, high = int(column.min()), int(column.max())
+        if high - low < 2**31:
+            return column.astype(np.int64) - low, high - low + 1
+    values, rank = np.unique(column, return_inverse=True)
+    return rank, max(len(values), 1)
+
+
+def distinct_keys(key: LongArray, bound: int) -> tuple[LongArray, LongArray]:
+    """Distinct values of one column.
+
+    Parameters
+    ----------
+    key : ndarray of int64, shape (n,)
+        Non-negative.
+    bound : int
+        Larger than every key.
+
+    Returns
+    -------
+    first, member : ndarrays of int64
+        As :func:`distinct_rows`; ``first`` is the first row of each key.
+    """
+    n = len(key)
+    if bound <= min(max(_SPREAD * n, 2**16), 2**31):
+        there = np.zeros(bound, dtype=np.bool_)
+        there[key] = True
+        found = np.flatnonzero(there)
+        position = np.empty(bound, dtype=np.int32)
+        position[found] = np.arange(len(found), dtype=np.int32)
+        member = position[key].astype(np.int64)
+    else:
+        found, member = np.unique(key, return_inverse=True)
+    first = np.empty(len(found), dtype=np.int64)
+    # Backwards: of the rows of one key the first is written last.
+    first[member[::-1]] = np.arange(n - 1, -1, -1)
     return first, member

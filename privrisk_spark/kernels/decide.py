@@ -1,26 +1,38 @@
 """Deciding each record's disclosure: minimise the risk over its lattice subject to ``u(x) >= c`` (F12 eq 4.2).
 
-Two searches share one evaluation:
+Three searches share one evaluation:
 
 * ``exact``: risk at the maximal feasible nodes, which hold an optimum because risk is non-increasing in every level;
-* ``aruba``: risk at the frontier nodes, visited by moves from one of them (F12 Algorithm 3).
+* ``aruba``: risk at the frontier nodes, visited by moves from one of them (F12 Algorithm 3);
+* ``exhaustive``: risk at all feasible nodes; asks nothing of the risk.
 
-Status: *proved*. Both return the optimum of the problem as stated, for every risk model of
+Status: *proved*. All return the optimum of the problem as stated, for every risk model of
 :mod:`privrisk_spark.kernels.risk` and every modular utility; the proof of connectivity is in
-:func:`privrisk_spark.kernels.lattice.walk_frontier`.
+:func:`privrisk_spark.kernels.lattice.walk_frontier`. Against several dictionaries the risk is the prior-weighted sum or
+the maximum of one risk per dictionary; sums with non-negative weights and maxima of functions non-increasing in every
+level are non-increasing in every level, so ``exact`` and ``aruba`` stay exact. They are refused when a dictionary's
+``ρ`` is not monotone (labels that resemble each other), as then neither need meet an optimum.
+
+Minimax is taken record by record, ``min_x max_θ r_θ(x)``. The mean of these over the table is an upper bound of the
+table's minimax risk ``max_θ R(δ, θ)``, since a mean of maxima is at least every mean, hence at least their maximum.
 
 Ties: lower risk, then higher utility, then the lexicographically smallest level vector, where numbers within
 :data:`privrisk_spark.kernels.lattice.TOLERANCE` of each other count as equal. Risk may be flat along an edge (weight 0,
 a node with a single child), so the best maximal node need not have the highest utility among the optimal ones. A record
 whose best node has a flat edge below it, or a rival of equal risk, is decided again over all its feasible nodes.
 
-Feasible nodes depend on a record only through the utility of its levels, so they are found once per *profile* of equal
-utilities and the loop runs over lattice nodes outside, records inside.
+Work is shared where nothing that decides differs, which cannot change a result:
+
+* values of one depth that have the same utility and weight at every level, and that no dictionary tells apart, are
+  *alike*, and records of values alike have one decision but for the node numbers: with a dictionary of birth years, all
+  days in the months of 31 days of a year are alike. One record of each kind is decided;
+* Φ is found once per combination of weights, feasible nodes once per combination of utilities;
+* the loop runs over lattice nodes outside, records inside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -28,7 +40,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.counting import Counts
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.counting import Counts, distinct_keys, distinct_rows
 from privrisk_spark.kernels.lattice import (
     TOLERANCE,
     Lattice,
@@ -37,7 +50,7 @@ from privrisk_spark.kernels.lattice import (
     maximal_nodes,
     walk_frontier,
 )
-from privrisk_spark.kernels.risk import RiskModel, identification_risk
+from privrisk_spark.kernels.risk import Attacker, RiskModel, identification_risk
 from privrisk_spark.kernels.sensitivity import Sensitivity
 
 FloatArray = npt.NDArray[np.float64]
@@ -45,7 +58,12 @@ IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-Search = Literal["exact", "aruba"]
+Search = Literal["exact", "aruba", "exhaustive"]
+
+_KEY_LIMIT = 2**62
+
+_CANDIDATES_AT_ONCE = 2**24
+"""Pairs of a combination of utilities and a node held at once. Does not change a result."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +80,8 @@ class Decisions:
         Risk at the chosen node and of the original record.
     utility : ndarray of float64, shape (n,)
     consistent : ndarray of int64, shape (n,)
-        ``ρ`` of the chosen cell; a record the dictionary lacks counts itself.
+        ``ρ`` of the chosen cell; a record the dictionary lacks counts itself. Of several dictionaries the worst, the
+        smallest ``ρ_θ``; a dictionary of prior 0 does not count.
     feasible : ndarray of bool, shape (n,)
         False where even the original record has ``u < c``; such a record is suppressed.
     """
@@ -83,25 +102,43 @@ class _Best:
     node: LongArray
     risk: FloatArray
     utility: FloatArray
+    consistent: LongArray
     rivals: IntArray
 
     @classmethod
     def none(cls, n: int) -> _Best:
-        return cls(np.full(n, -1), np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n, dtype=np.int32))
+        # A first node of infinite risk is no rival of the infinity here: one less than none.
+        rivals = np.full(n, -1, dtype=np.int32)
+        return cls(np.full(n, -1), np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n, dtype=np.int64), rivals)
 
-    def offer(self, rows: LongArray | slice, node: int, risk: FloatArray, utility: FloatArray) -> None:
+    def offer(
+        self, rows: LongArray | slice, node: int, risk: FloatArray, utility: FloatArray, consistent: LongArray
+    ) -> None:
         """Take ``node`` for the rows where it is better; nodes must be offered in ascending order."""
-        held_risk, held_utility = self.risk[rows], self.utility[rows]
-        unset = self.node[rows] < 0
-        lower = unset | (risk < held_risk * (1 - TOLERANCE))
-        equal = ~lower & (risk <= held_risk * (1 + TOLERANCE))
+        # Few rows come near the best so far: everything else looks at those alone.
+        near = np.flatnonzero(risk <= self.risk[rows] * (1 + TOLERANCE))
+        if not len(near):
+            return
+        at = near if isinstance(rows, slice) else rows[near]
+        risk, utility, consistent = risk[near], utility[near], consistent[near]
+        lower = risk < self.risk[at] * (1 - TOLERANCE)
         slack = TOLERANCE * np.maximum(1.0, np.abs(utility))
-        better = lower | (equal & (utility > held_utility + slack))
-        rivals = self.rivals[rows]
-        self.rivals[rows] = np.where(lower, 0, rivals + equal)
-        self.node[rows] = np.where(better, node, self.node[rows])
-        self.risk[rows] = np.where(better, risk, held_risk)
-        self.utility[rows] = np.where(better, utility, held_utility)
+        better = lower | (utility > self.utility[at] + slack)
+        self.rivals[at] = np.where(lower, 0, self.rivals[at] + 1)
+        taken = at[better]
+        self.node[taken] = node
+        self.risk[taken], self.utility[taken] = risk[better], utility[better]
+        self.consistent[taken] = consistent[better]
+
+    def replace(self, rows: LongArray, other: _Best) -> None:
+        """Take over what another search found for some rows."""
+        for mine, found in (
+            (self.node, other.node),
+            (self.risk, other.risk),
+            (self.utility, other.utility),
+            (self.consistent, other.consistent),
+        ):
+            mine[rows] = found
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +157,7 @@ class Problem:
     model : {"I", "II", "III"}
     floor : float
         ``c``, in units of the utility.
-    search : {"exact", "aruba"}
+    search : {"exact", "aruba", "exhaustive"}
     neighbourhood : {"swap", "cube"}
         Moves of ``aruba``.
     """
@@ -137,11 +174,24 @@ class Problem:
     @cached_property
     def profiles(self) -> tuple[IntArray, ...]:
         """int32 (n_leaves_i + 1,) per attribute: codes with the same depth and utilities share a number."""
-        result = []
-        for ancestor, depth, utility in zip(self.ancestor, self.code_depth, self.utility, strict=True):
-            chain = np.column_stack([depth.astype(np.float64), utility[ancestor]])
-            result.append(np.unique(chain, axis=0, return_inverse=True)[1].ravel().astype(np.int32))
-        return tuple(result)
+        return tuple(self._kinds(i, [utility]) for i, utility in enumerate(self.utility))
+
+    @cached_property
+    def alike(self) -> tuple[IntArray, ...]:
+        """int32 (n_leaves_i + 1,) per attribute: codes with the same depth, utilities and weights share a number."""
+        pairs = zip(self.utility, self.sensitivity.weights, strict=True)
+        return tuple(self._kinds(i, pair) for i, pair in enumerate(pairs))
+
+    def _kinds(self, i: int, numbers: Sequence[FloatArray]) -> IntArray:
+        """Codes of attribute ``i`` with the same depth, and the same numbers of the node at every level."""
+        of_node = distinct_rows(numbers)[1]
+        chain = [of_node[nodes] for nodes in self.ancestor_by_level[i]]
+        return distinct_rows([self.code_depth[i], *chain])[1].astype(np.int32)
+
+    @cached_property
+    def ancestor_by_level(self) -> tuple[IntArray, ...]:
+        """int32 (height_i + 1, n_leaves_i + 1) per attribute: :attr:`ancestor`, contiguous per level."""
+        return tuple(np.ascontiguousarray(ancestor.T) for ancestor in self.ancestor)
 
     def chains(self, codes: Sequence[int]) -> list[FloatArray]:
         """Utility of each level of one record, per attribute; the last level is ⊥."""
@@ -167,19 +217,9 @@ class Problem:
         return total
 
 
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """Records whose values have the same depths, and so the same lattice."""
-
-    rows: LongArray
-    depths: tuple[int, ...]
-    lattice: Lattice
-    profiles: tuple[tuple[LongArray, list[FloatArray]], ...]
-
-
 def decide(
     problem: Problem,
-    counts: Counts,
+    attacker: Attacker | Counts,
     codes: IntArray,
     *,
     personal: FloatArray | None = None,
@@ -190,9 +230,11 @@ def decide(
     Parameters
     ----------
     problem : Problem
-    counts : Counts
-        Of the attacker's dictionary. A record with no consistent row at level 0 is absent from it and is added:
-        its ``ρ`` is one more at every level, which keeps risk monotone.
+    attacker : Attacker or Counts
+        The dictionaries the attacker may hold, or the one he holds. A record with no consistent row at level 0 is
+        absent from a dictionary and is added to it: ``ρ_θ`` and ``N_θ`` are one more at every level, which keeps risk
+        monotone. Where ``ρ_θ`` is not monotone, a node may still have no consistent row; the record itself is then
+        counted, ``ρ_θ = 1``: a label unlike any other must not make the risk 0.
     codes : ndarray of int32, shape (n, k)
         Leaf codes; best given once per distinct record.
     personal : ndarray of float64, shape (n, k), optional
@@ -204,162 +246,323 @@ def decide(
     -------
     Decisions
         The decision of a record does not depend on which others are given with it.
+
+    Raises
+    ------
+    InputError
+        If the search prunes and some dictionary's ``ρ`` is not monotone.
     """
-    n, k = codes.shape
-    levels = np.zeros((n, k), dtype=np.int8)
-    nodes = np.zeros((n, k), dtype=np.int32)
-    risk, risk_before, utility = np.zeros(n), np.zeros(n), np.zeros(n)
-    consistent = np.zeros(n, dtype=np.int64)
-    feasible = np.ones(n, dtype=np.bool_)
-    for block in _blocks(problem, codes):
-        rows = block.rows
-        evaluate = _Evaluation(problem, counts, block, codes[rows], _pick(personal, rows), _pick(record_weight, rows))
-        best = evaluate.search()
-        feasible[rows] = best.node >= 0
-        chosen = np.where(best.node >= 0, best.node, block.lattice.n_nodes - 1)
-        levels[rows] = block.lattice.levels(chosen)
-        risk_before[rows] = evaluate.at_bottom[0]
-        risk[rows], utility[rows], consistent[rows], nodes[rows] = evaluate.of_nodes(chosen)
-    return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible)
+    if not isinstance(attacker, Attacker):
+        attacker = Attacker.knowing(attacker)
+    if problem.search != "exhaustive" and not attacker.monotone:
+        raise InputError(
+            f"decision.method: '{problem.search}' needs risk that never rises when a value is generalized, and labels "
+            "that are 'similar' do not give it; use 'exhaustive'."
+        )
+    form = problem.sensitivity.form
+    personal = personal if form in ("linear", "multiplicative") else None
+    record_weight = record_weight if form == "record" else None
+    first, member = _alike(problem, attacker, codes, personal, record_weight)
+    decided = _decide_each(problem, attacker, codes[first], _pick(personal, first), _pick(record_weight, first))
+    levels = decided.levels[member]
+    nodes = np.empty(codes.shape, dtype=np.int32)
+    for i, ancestor in enumerate(problem.ancestor):
+        nodes[:, i] = ancestor.ravel().take(codes[:, i] * np.int64(ancestor.shape[1]) + levels[:, i])
+    return Decisions(
+        levels=levels,
+        nodes=nodes,
+        risk=decided.risk[member],
+        risk_before=decided.risk_before[member],
+        utility=decided.utility[member],
+        consistent=decided.consistent[member],
+        feasible=decided.feasible[member],
+    )
 
 
 def _pick(values: FloatArray | None, rows: LongArray) -> FloatArray | None:
     return None if values is None else values[rows]
 
 
-def _blocks(problem: Problem, codes: IntArray) -> Iterator[_Block]:
+def _alike(
+    problem: Problem,
+    attacker: Attacker,
+    codes: IntArray,
+    personal: FloatArray | None,
+    record_weight: FloatArray | None,
+) -> tuple[LongArray, LongArray]:
+    """One row of each kind of records that cannot be decided differently, and the kind of every row."""
+    key, bound = np.zeros(len(codes), dtype=np.int64), 1
+    for i in range(codes.shape[1]):
+        tables = [problem.alike[i], *(counts.alike[i] for counts in attacker.possible)]
+        kind_of_code = distinct_rows(tables)[1]
+        kinds = int(kind_of_code.max()) + 1
+        if bound > _KEY_LIMIT // kinds:
+            first, key = distinct_keys(key, bound)
+            bound = len(first)
+        key = key * kinds + kind_of_code.take(codes[:, i])
+        bound *= kinds
+    weights = [] if personal is None else [np.ascontiguousarray(column) for column in personal.T]
+    if record_weight is not None:
+        weights.append(record_weight)
+    if not weights:
+        return distinct_keys(key, bound)
+    # Sorting a hash once is much faster than every column; where two kinds share a hash, the columns are sorted.
+    columns = [key, *(weight.view(np.int64) for weight in weights)]
+    first, member = distinct_keys(_hashed(columns), 2**63)
+    if all((column[first].take(member) == column).all() for column in columns):
+        return first, member
+    return distinct_rows(columns)
+
+
+def _hashed(columns: Sequence[LongArray]) -> LongArray:
+    """63 bits of a hash of every row; equal rows have equal bits."""
+    mixed = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        mixed = (mixed ^ column.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(31)
+    result: LongArray = (mixed >> np.uint64(1)).view(np.int64)
+    return result
+
+
+def _decide_each(
+    problem: Problem,
+    attacker: Attacker,
+    codes: IntArray,
+    personal: FloatArray | None,
+    record_weight: FloatArray | None,
+) -> Decisions:
+    """Decide every record given, however alike; nodes are left out."""
     n, k = codes.shape
-    signature = np.zeros(n, dtype=np.int64)
-    for i in range(k):
-        signature = signature * (int(problem.profiles[i].max()) + 1) + problem.profiles[i][codes[:, i]]
-        if signature.size and signature.max() > 2**40:
-            signature = np.unique(signature, return_inverse=True)[1].ravel()
-    order = np.argsort(signature, kind="stable")
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(signature[order]) != 0])[:n])
-    members = np.split(order, starts[1:]) if len(starts) else []
-    by_depth: dict[tuple[int, ...], list[LongArray]] = {}
-    for member in members:
-        one = codes[member[0]]
-        depths = tuple(int(problem.code_depth[i][one[i]]) for i in range(k))
-        by_depth.setdefault(depths, []).append(member)
-    for depths, parts in by_depth.items():
-        rows = np.concatenate(parts)
-        profiles = []
-        begin = 0
-        for part in parts:
-            span = np.arange(begin, begin + len(part))
-            profiles.append((span, problem.chains([int(c) for c in codes[part[0]]])))
-            begin += len(part)
-        yield _Block(rows, depths, Lattice(depths), tuple(profiles))
+    levels = np.zeros((n, k), dtype=np.int8)
+    risk, risk_before, utility = np.zeros(n), np.zeros(n), np.zeros(n)
+    consistent = np.zeros(n, dtype=np.int64)
+    feasible = np.ones(n, dtype=np.bool_)
+    for block in _blocks(problem, codes):
+        rows = block.rows
+        records = _Records(problem, attacker, block, codes[rows], _pick(personal, rows), _pick(record_weight, rows))
+        best = records.search()
+        nothing = np.flatnonzero(best.node < 0)
+        if len(nothing):
+            feasible[rows[nothing]] = False
+            best.replace(nothing, records.only(nothing).at_top())
+        levels[rows] = block.lattice.levels(best.node)
+        risk_before[rows] = records.risk(slice(None), 0)[0]
+        risk[rows], utility[rows], consistent[rows] = best.risk, best.utility, best.consistent
+    return Decisions(levels, np.zeros((0, k), dtype=np.int32), risk, risk_before, utility, consistent, feasible)
 
 
-class _Evaluation:
-    """Risk and utility of one block of records at lattice nodes."""
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Records whose values have the same depths, and so the same lattice, in the order of their profiles.
+
+    ``profile`` ascends; ``chains`` holds, per attribute, the utility of each level and profile, (h_i + 1, n_profiles).
+    """
+
+    rows: LongArray
+    lattice: Lattice
+    profile: LongArray
+    chains: tuple[FloatArray, ...]
+
+    @cached_property
+    def starts(self) -> LongArray:
+        """First record of each profile, and the number of records."""
+        return np.searchsorted(self.profile, np.arange(self.chains[0].shape[1] + 1))
+
+    def only(self, rows: LongArray) -> _Block:
+        """Some of the records, ascending."""
+        return _Block(self.rows[rows], self.lattice, self.profile[rows], self.chains)
+
+    def utility(self, levels: Sequence[int], profiles: LongArray | slice) -> FloatArray:
+        """Utility at a level vector; summed as :meth:`Lattice.utility` sums."""
+        total = np.zeros(1)
+        for chain, level in zip(self.chains, levels, strict=True):
+            total = total + chain[level][profiles]
+        return total
+
+    def members(self, profiles: LongArray) -> tuple[LongArray | slice, LongArray]:
+        """Records of some profiles, ascending, and how many each has; a slice if they are all the records."""
+        size = self.starts[profiles + 1] - self.starts[profiles]
+        total = int(size.sum())
+        if total == len(self.rows):
+            return slice(None), size
+        skipped = self.starts[profiles] - (np.cumsum(size) - size)
+        return np.arange(total) + np.repeat(skipped, size), size
+
+
+def _blocks(problem: Problem, codes: IntArray) -> Iterator[_Block]:
+    k = codes.shape[1]
+    of_profile, profile = distinct_rows([problem.profiles[i].take(codes[:, i]) for i in range(k)])
+    one = codes[of_profile]
+    of_shape, shape = distinct_rows([problem.code_depth[i].take(one[:, i]) for i in range(k)])
+    for s, example in enumerate(of_shape.tolist()):
+        lattice = Lattice(tuple(int(problem.code_depth[i][one[example, i]]) for i in range(k)))
+        profiles = np.flatnonzero(shape == s)
+        number = np.full(len(of_profile), len(profiles))
+        number[profiles] = np.arange(len(profiles))
+        local = number[profile]
+        order = np.argsort(local, kind="stable")[: np.count_nonzero(local < len(profiles))]
+        chains = tuple(
+            np.ascontiguousarray(utility[ancestor[one[profiles, i], : height + 1]].T)
+            for i, (utility, ancestor, height) in enumerate(
+                zip(problem.utility, problem.ancestor, lattice.heights, strict=True)
+            )
+        )
+        yield _Block(order, lattice, local[order], chains)
+
+
+class _Records:
+    """Risk of one block of records at lattice nodes, and the search for the best."""
 
     def __init__(
         self,
         problem: Problem,
-        counts: Counts,
+        attacker: Attacker,
         block: _Block,
         codes: IntArray,
         personal: FloatArray | None,
         record_weight: FloatArray | None,
     ) -> None:
-        self.problem, self.counts, self.block = problem, counts, block
-        self.codes = [np.ascontiguousarray(codes[:, i]) for i in range(codes.shape[1])]
+        self.problem, self.attacker, self.block = problem, attacker, block
+        self.codes = codes
+        self.columns = [np.ascontiguousarray(codes[:, i]) for i in range(codes.shape[1])]
         self.personal, self.record_weight = personal, record_weight
-        self.absent = np.zeros(len(codes), dtype=np.int64)
-        everyone = slice(None)
-        at_level_0 = self.count(everyone, np.zeros(codes.shape[1], dtype=np.int64))
-        self.absent = (at_level_0 == 0).astype(np.int64)
-        self.at_bottom = self.at(everyone, 0)
+        self.absent: list[LongArray | None] = [None] * len(attacker.possible)
+        bottom = [0] * codes.shape[1]
+        for d, counts in enumerate(attacker.possible):
+            absent = counts.consistent(self.columns, bottom, block.lattice.heights) == 0
+            self.absent[d] = absent.astype(np.int64) if absent.any() else None
 
-    def count(self, rows: LongArray | slice, levels: LongArray) -> LongArray:
-        columns = [code[rows] for code in self.codes]
-        found = self.counts.consistent(columns, [int(level) for level in levels], self.block.depths)
-        return found + self.absent[rows]
+    @cached_property
+    def weighing(self) -> tuple[list[IntArray], LongArray] | None:
+        """Columns of one record per combination of weights, and the combination of every record.
 
-    def at(self, rows: LongArray | slice, node: int) -> tuple[FloatArray, FloatArray, LongArray, list[IntArray]]:
-        """Risk, utility, ``ρ`` and disclosed nodes of some records at one lattice node."""
-        levels = self.block.lattice.levels(np.array([node]))[0]
+        None where a record has weights of its own, or nearly all combinations differ.
+        """
+        if self.personal is not None or self.record_weight is not None:
+            return None
+        alike = [kind.take(column) for kind, column in zip(self.problem.alike, self.columns, strict=True)]
+        first, member = distinct_rows(alike)
+        if 2 * len(first) > len(member):
+            return None
+        return [column[first] for column in self.columns], member
+
+    def only(self, rows: LongArray) -> _Records:
+        """Some of the records, ascending."""
+        return _Records(
+            self.problem,
+            self.attacker,
+            self.block.only(rows),
+            self.codes[rows],
+            _pick(self.personal, rows),
+            _pick(self.record_weight, rows),
+        )
+
+    def levels(self, node: int) -> list[int]:
+        levels: list[int] = self.block.lattice.levels(np.array([node]))[0].tolist()
+        return levels
+
+    def sensitivity(self, rows: LongArray | slice, columns: Sequence[IntArray], levels: Sequence[int]) -> FloatArray:
+        """Φ of some records, whose columns are given."""
+        member = None
+        if self.weighing is not None:
+            examples, kind = self.weighing
+            if len(examples[0]) <= len(columns[0]):
+                columns, member = examples, kind[rows]
         nodes = [
-            np.ascontiguousarray(ancestor[:, level])[code[rows]]
-            for ancestor, level, code in zip(self.problem.ancestor, levels, self.codes, strict=True)
+            by_level[level].take(column)
+            for by_level, level, column in zip(self.problem.ancestor_by_level, levels, columns, strict=True)
         ]
-        utility = np.zeros(len(nodes[0]))
-        for table, of_attribute in zip(self.problem.utility, nodes, strict=True):
-            utility += table[of_attribute]
-        consistent = self.count(rows, levels)
         phi = self.problem.sensitivity.phi(
             nodes,
             personal=None if self.personal is None else self.personal[rows],
             record_weight=None if self.record_weight is None else self.record_weight[rows],
         )
-        n = self.counts.dictionary_rows + self.absent[rows]
-        if self.problem.model == "III" and self.absent.any():
-            risk = np.empty(len(phi))
-            for rows_of_dictionary in np.unique(n):
-                same = n == rows_of_dictionary
-                risk[same] = identification_risk(
-                    "III", phi[same], consistent[same], dictionary_rows=int(rows_of_dictionary)
-                )
-        else:
-            risk = identification_risk(self.problem.model, phi, consistent, dictionary_rows=self.counts.dictionary_rows)
-        return risk, utility, consistent, nodes
+        return phi if member is None else phi.take(member)
 
-    def of_nodes(self, chosen: LongArray) -> tuple[FloatArray, FloatArray, LongArray, IntArray]:
-        """Risk, utility, ``ρ`` and disclosed nodes of every record at its own lattice node."""
-        n = len(chosen)
-        risk, utility = np.zeros(n), np.zeros(n)
-        consistent = np.zeros(n, dtype=np.int64)
-        nodes = np.zeros((n, len(self.codes)), dtype=np.int32)
-        for node, rows in _grouped(chosen):
-            risk[rows], utility[rows], consistent[rows], disclosed = self.at(rows, node)
-            nodes[rows] = np.column_stack(disclosed)
-        return risk, utility, consistent, nodes
+    def risk(self, rows: LongArray | slice, node: int) -> tuple[FloatArray, LongArray]:
+        """Risk of some records at one lattice node, and the smallest ``ρ_θ``."""
+        levels, heights = self.levels(node), self.block.lattice.heights
+        columns = self.columns if isinstance(rows, slice) else [column.take(rows) for column in self.columns]
+        phi = self.sensitivity(rows, columns, levels)
+        risks: list[FloatArray] = []
+        least: LongArray | None = None
+        for counts, absent in zip(self.attacker.possible, self.absent, strict=True):
+            found = counts.consistent(columns, levels, heights)
+            n: int | LongArray = counts.dictionary_rows
+            if absent is not None:
+                found, n = found + absent[rows], n + absent[rows]
+            if self.problem.search == "exhaustive":
+                # Nothing need be similar to a node; under a monotone ρ this changes nothing.
+                found = np.maximum(found, 1)
+            risks.append(identification_risk(self.problem.model, phi, found, dictionary_rows=n))
+            least = found if least is None else np.minimum(least, found)
+        assert least is not None
+        return self.attacker.risk(risks), least
 
     def search(self) -> _Best:
         """Best node of every record by the problem's search, with ties settled over all feasible nodes."""
-        best = _Best.none(len(self.absent))
-        self._offer(best, self._candidates(self.block.profiles), None)
-        again = self._unsettled(best)
-        if again.any():
-            settled = _Best.none(len(again))
-            everything = ((span, self._feasible(chains)) for span, chains in self.block.profiles)
-            self._offer(settled, everything, again)
-            for name in ("node", "risk", "utility"):
-                getattr(best, name)[again] = getattr(settled, name)[again]
+        if self.problem.search == "exhaustive":
+            return self._best_of(self._feasible())
+        best = self._best_of(self._candidates())
+        again = np.flatnonzero(self._unsettled(best))
+        if len(again):
+            some = self.only(again)
+            best.replace(again, some._best_of(some._feasible()))
         return best
 
-    def _feasible(self, chains: list[FloatArray]) -> LongArray:
-        return np.flatnonzero(feasible_nodes(self.block.lattice, chains, self.problem.floor))
+    def at_top(self) -> _Best:
+        """The top for every record."""
+        best = _Best.none(len(self.columns[0]))
+        top = self.block.lattice.n_nodes - 1
+        profiles = np.unique(self.block.profile)
+        self._offer(best, top, profiles)
+        return best
 
-    def _candidates(
-        self, profiles: Sequence[tuple[LongArray, list[FloatArray]]]
-    ) -> Iterator[tuple[LongArray, LongArray]]:
+    def _profiles(self) -> Iterator[tuple[int, list[FloatArray]]]:
+        """Profiles that records have, with the utility of each level."""
+        for profile in np.unique(self.block.profile).tolist():
+            yield profile, [np.ascontiguousarray(chain[:, profile]) for chain in self.block.chains]
+
+    def _feasible(self) -> Iterator[tuple[int, LongArray]]:
+        for profile, chains in self._profiles():
+            yield profile, np.flatnonzero(feasible_nodes(self.block.lattice, chains, self.problem.floor))
+
+    def _candidates(self) -> Iterator[tuple[int, LongArray]]:
         lattice, floor = self.block.lattice, self.problem.floor
-        for span, chains in profiles:
+        for profile, chains in self._profiles():
             if self.problem.search == "aruba":
-                yield span, walk_frontier(lattice, chains, floor, self.problem.neighbourhood)
+                yield profile, walk_frontier(lattice, chains, floor, self.problem.neighbourhood)
             else:
-                yield span, maximal_nodes(lattice, feasible_nodes(lattice, chains, floor))
+                yield profile, maximal_nodes(lattice, feasible_nodes(lattice, chains, floor))
 
-    def _offer(self, best: _Best, candidates: Iterator[tuple[LongArray, LongArray]], only: BoolArray | None) -> None:
-        """Evaluate candidate nodes in ascending order, each for all records that have it as a candidate."""
-        spans: dict[int, list[LongArray]] = {}
-        everyone = len(self.absent)
-        for span, nodes in candidates:
-            rows = span if only is None else span[only[span]]
-            if len(rows):
-                for node in nodes.tolist():
-                    spans.setdefault(node, []).append(rows)
-        for node in sorted(spans):
-            parts = spans[node]
-            # Spans of a node are disjoint, so as many rows as there are is all of them: no gather then.
-            everybody = sum(len(part) for part in parts) == everyone
-            rows_here: LongArray | slice = slice(None) if everybody else np.concatenate(parts)
-            risk, utility, _, _ = self.at(rows_here, node)
-            best.offer(rows_here, node, risk, utility)
+    def _best_of(self, candidates: Iterable[tuple[int, LongArray]]) -> _Best:
+        """Best of each profile's candidate nodes, offered in ascending order to all records that have them."""
+        best = _Best.none(len(self.columns[0]))
+        profiles: list[LongArray] = []
+        nodes: list[LongArray] = []
+        held = 0
+        for profile, of_profile in candidates:
+            profiles.append(np.full(len(of_profile), profile))
+            nodes.append(of_profile)
+            held += len(of_profile)
+            if held > _CANDIDATES_AT_ONCE:
+                self._offer_each(best, profiles, nodes)
+                profiles, nodes, held = [], [], 0
+        if held:
+            self._offer_each(best, profiles, nodes)
+        return best
+
+    def _offer_each(self, best: _Best, profiles: Sequence[LongArray], nodes: Sequence[LongArray]) -> None:
+        profile = np.concatenate(profiles)
+        for node, having in _grouped(np.concatenate(nodes)):
+            self._offer(best, node, profile[having])
+
+    def _offer(self, best: _Best, node: int, profiles: LongArray) -> None:
+        """Offer a node to all records of some profiles, ascending."""
+        rows, size = self.block.members(profiles)
+        risk, consistent = self.risk(rows, node)
+        utility = np.repeat(self.block.utility(self.levels(node), profiles), size)
+        best.offer(rows, node, risk, utility, consistent)
 
     def _unsettled(self, best: _Best) -> BoolArray:
         """Records with a rival of equal risk, or a flat edge below the best node."""
@@ -369,14 +572,16 @@ class _Evaluation:
         for i in range(len(strides)):
             check = (best.node >= 0) & ~again & (levels[:, i] > 0)
             for node, rows in _grouped(np.where(check, best.node - strides[i], -1)):
-                risk = self.at(rows, node)[0]
-                again[rows] |= risk <= best.risk[rows] * (1 + TOLERANCE)
+                risk = self.risk(rows, node)[0]
+                again[rows] = risk <= best.risk[rows] * (1 + TOLERANCE)
         return again
 
 
 def _grouped(values: LongArray) -> Iterator[tuple[int, LongArray]]:
     """Rows of each distinct non-negative value, ascending."""
-    order = np.argsort(values, kind="stable")
+    # Narrow integers are sorted by radix.
+    narrow = values.astype(np.int16) if len(values) and values.max() < 2**15 else values
+    order = np.argsort(narrow, kind="stable")
     ordered = values[order]
     starts = np.flatnonzero(np.concatenate([[True], np.diff(ordered) != 0])[: len(ordered)])
     for start, rows in zip(starts, np.split(order, starts[1:]) if len(starts) else [], strict=True):

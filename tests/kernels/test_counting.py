@@ -148,3 +148,82 @@ def test_a_null_is_counted_by_its_policy(plan: str) -> None:
     assert counts[True].consistent(code, [0], [1]).tolist() == [2]
     null = [np.array([2], dtype=np.int32)]
     assert counts[False].consistent(null, [0], [0]).tolist() == [3]
+
+
+@given(cases())
+def test_codes_alike_are_counted_alike_at_every_level(
+    case: tuple[list[Hierarchy], list[Axis], np.ndarray, np.ndarray, list[int]],
+) -> None:
+    """Exchanging the codes of one depth and number leaves every count as it is, on both plans."""
+    _, axes, rows, codes, _ = case
+    vectors, multiplicity = np.unique(rows, axis=0, return_counts=True)
+    record = codes[0]
+    depths = [int(axis.code_depth[code]) for axis, code in zip(axes, record, strict=True)]
+    for plan in (
+        DenseCounts.roll_up(axes, vectors.astype(np.int32), multiplicity),
+        SortedCounts.group(axes, vectors.astype(np.int32), multiplicity),
+    ):
+        others = [
+            np.flatnonzero((alike == alike[code]) & (axis.code_depth == depth))
+            for alike, axis, code, depth in zip(plan.alike, axes, record, depths, strict=True)
+        ]
+        grid = [part.ravel().astype(np.int32) for part in np.meshgrid(*others)]
+        for levels in naive.lattice(depths):
+            assert len(set(plan.consistent(grid, levels, depths).tolist())) == 1
+
+
+@pytest.mark.parametrize("plan", ["dense", "sorted"])
+def test_days_are_alike_to_a_dictionary_of_years(plan: str) -> None:
+    days = [(f"{y}-{m:02d}-{d:02d}", f"{y}-{m:02d}", f"{y}") for y in (1990, 1991) for m in (1, 2) for d in (1, 2, 3)]
+    hierarchy = Hierarchy.from_paths("birthdate", days)
+    years = np.array([[hierarchy.find("1990")], [hierarchy.find("1991")]], dtype=np.int32)
+    axes = [
+        Axis(hierarchy.at_depth, hierarchy.ancestor, "compatible"),
+        Axis(hierarchy.at_depth, hierarchy.ancestor, known=False),
+    ]
+    make = DenseCounts.roll_up if plan == "dense" else SortedCounts.group
+    known, lacking = make(axes, years[:, [0, 0]], np.array([3, 4])).alike
+    # Two years and ⊥.
+    assert [len(set(part)) for part in (known[:6], known[6:12], known)] == [1, 1, 3]
+    assert len(set(lacking)) == 1
+
+
+COLUMNS = st.lists(
+    st.sampled_from(
+        [
+            st.integers(-2, 2),
+            st.sampled_from([-(2**63), -1, 0, 2**40, 2**63 - 1]),
+            st.sampled_from([0.0, 0.5, -1.5, np.inf]),
+            st.booleans(),
+        ]
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(COLUMNS, st.integers(0, 12), st.sampled_from([0, 32]), st.sampled_from([40, 2**63 - 1]), st.data())
+def test_distinct_rows_are_the_sorted_set(
+    kinds: list[st.SearchStrategy[object]], n: int, spread: int, limit: int, data: st.DataObject
+) -> None:
+    """By table or by sorting, packed or ranked: lexicographic order, the first row of each, every row's number."""
+    table = [[data.draw(kind) for kind in kinds] for _ in range(n)]
+    columns = [np.array([row[i] for row in table]) for i in range(len(kinds))]
+    usual = counting._SPREAD, counting._KEY_LIMIT
+    counting._SPREAD, counting._KEY_LIMIT = spread, limit
+    try:
+        first, member = distinct_rows(columns)
+    finally:
+        counting._SPREAD, counting._KEY_LIMIT = usual
+    rows = [tuple(row) for row in table]
+    want = sorted(set(rows))
+    assert [rows[f] for f in first] == want
+    assert [rows.index(row) for row in want] == first.tolist()
+    assert [want.index(row) for row in rows] == member.tolist()
+
+
+def test_no_records_are_counted_as_none() -> None:
+    hierarchy = Hierarchy.from_paths("a", [("x", "u"), ("y",)])
+    axes = [Axis(hierarchy.at_depth, hierarchy.ancestor)]
+    counts = DenseCounts.roll_up(axes, np.zeros((1, 1), dtype=np.int32), np.ones(1, dtype=np.int64))
+    assert consistent_at(counts, [axes[0].code_depth], np.zeros((0, 1), dtype=np.int32), [0]).tolist() == []

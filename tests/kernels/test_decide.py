@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import naive
 import numpy as np
@@ -11,13 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import several_hierarchies
 
+from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchy import Hierarchy
-from privrisk_spark.kernels.counting import Axis, DenseCounts, SortedCounts
+from privrisk_spark.kernels import decide as kernel
+from privrisk_spark.kernels.counting import Axis, Counts, DenseCounts, SortedCounts
 from privrisk_spark.kernels.decide import Decisions, Problem, decide
+from privrisk_spark.kernels.risk import Attacker
 from privrisk_spark.kernels.sensitivity import Sensitivity, harmonic_weights
+from privrisk_spark.kernels.similarity import node_similarity
 from privrisk_spark.kernels.utility import node_utility
 
-SEARCHES = [("exact", "swap"), ("aruba", "swap"), ("aruba", "cube")]
+SEARCHES = [("exact", "swap"), ("aruba", "swap"), ("aruba", "cube"), ("exhaustive", "swap")]
+FIELDS = ("levels", "nodes", "risk", "risk_before", "utility", "consistent", "feasible")
+Relation = Callable[[int, int | None], bool]
 
 
 def build(
@@ -70,17 +78,36 @@ def cases(draw: st.DrawFn) -> tuple[list[Hierarchy], np.ndarray, np.ndarray, dic
     return hierarchies, codes, others, settings, draw(st.floats(0, 1.1))
 
 
+@dataclass(frozen=True)
+class Known:
+    """A dictionary as literal rows, and what consistent means on each attribute."""
+
+    rows: list[list[int | None]]
+    relations: Sequence[Relation]
+
+
 def naive_decision(
-    problem: Problem, hierarchies: list[Hierarchy], record: np.ndarray, dictionary: np.ndarray, scale: list[float]
-) -> tuple[tuple[int, ...] | None, float, float]:
-    parents = [h.parent.tolist() for h in hierarchies]
-    rows = [[int(v) for v in row] for row in dictionary]
+    problem: Problem,
+    hierarchies: list[Hierarchy],
+    record: np.ndarray,
+    dictionaries: Sequence[Known],
+    scale: list[float],
+    rule: str = "bayes",
+    prior: Sequence[float] = (1.0,),
+) -> tuple[tuple[int, ...] | None, float, float, float, int]:
+    """Levels or None, risk, risk before, utility, and the smallest ρ, from the definitions."""
     depths = [int(problem.code_depth[i][c]) for i, c in enumerate(record)]
+    likely = [d for d in range(len(dictionaries)) if rule == "minimax" or prior[d] > 0]
 
     def nodes(levels: tuple[int, ...]) -> list[int]:
         return [int(h.ancestor[c, x]) for h, c, x in zip(hierarchies, record, levels, strict=True)]
 
-    absent = int(naive.count(parents, nodes((0,) * len(depths)), rows, "subsumes") == 0)
+    original = nodes((0,) * len(depths))
+    absent = [int(naive.count_any(known.relations, original, known.rows) == 0) for known in dictionaries]
+
+    def rho(levels: tuple[int, ...], d: int) -> int:
+        found = naive.count_any(dictionaries[d].relations, nodes(levels), dictionaries[d].rows) + absent[d]
+        return max(found, 1)
 
     def risk(levels: tuple[int, ...]) -> float:
         here = nodes(levels)
@@ -90,15 +117,43 @@ def naive_decision(
         ]
         suppressed = [n == h.root for n, h in zip(here, hierarchies, strict=True)]
         phi = naive.phi(problem.sensitivity.form, weights, suppressed)
-        rho = naive.count(parents, here, rows, "subsumes") + absent
-        return naive.risk(problem.model, phi, rho, len(rows) + absent)
+        risks = [
+            naive.risk(problem.model, phi, rho(levels, d), len(known.rows) + absent[d])
+            for d, known in enumerate(dictionaries)
+        ]
+        return naive.risk_of_attacker(rule, prior, risks)
 
     def utility(levels: tuple[int, ...]) -> float:
         return sum(float(u[n]) for u, n in zip(problem.utility, nodes(levels), strict=True))
 
     best = naive.least_risky(depths, risk, utility, problem.floor)
     answer = best if best is not None else tuple(depths)
-    return best, risk(answer), utility(answer)
+    before = risk((0,) * len(depths))
+    return best, risk(answer), before, utility(answer), min(rho(answer, d) for d in likely)
+
+
+def check(
+    found: Decisions,
+    i: int,
+    want: tuple[tuple[int, ...] | None, float, float, float, int],
+    hierarchies: list[Hierarchy],
+    record: np.ndarray,
+) -> None:
+    levels, risk, before, utility, consistent = want
+    assert found.feasible[i] == (levels is not None)
+    if levels is not None:
+        assert tuple(found.levels[i]) == levels
+    assert found.nodes[i].tolist() == [
+        h.ancestor[c, x] for h, c, x in zip(hierarchies, record, found.levels[i], strict=True)
+    ]
+    assert found.risk[i] == pytest.approx(risk, rel=1e-9)
+    assert found.risk_before[i] == pytest.approx(before, rel=1e-9)
+    assert found.utility[i] == pytest.approx(utility)
+    assert found.consistent[i] == consistent
+
+
+def subsuming(hierarchies: list[Hierarchy]) -> list[Relation]:
+    return [lambda x, t, h=h: naive.consistent(h.parent.tolist(), x, t, "subsumes") for h in hierarchies]
 
 
 def to_dictionary(hierarchies: list[Hierarchy], codes: np.ndarray) -> np.ndarray:
@@ -133,12 +188,261 @@ def test_every_search_is_the_literal_search(
         found = decide(problem, counts, codes, personal=scale if personal else None)
         assert (codes == before).all()
         for i, record in enumerate(codes):
-            levels, risk, utility = naive_decision(problem, hierarchies, record, dictionary, scale[i].tolist())
-            assert found.feasible[i] == (levels is not None)
-            if levels is not None:
-                assert tuple(found.levels[i]) == levels
-            assert found.risk[i] == pytest.approx(risk, rel=1e-9)
-            assert found.utility[i] == pytest.approx(utility)
+            known = Known([[int(v) for v in row] for row in dictionary], subsuming(hierarchies))
+            want = naive_decision(problem, hierarchies, record, [known], scale[i].tolist())
+            check(found, i, want, hierarchies, record)
+
+
+def draw_dictionary(
+    data: st.DataObject, hierarchies: list[Hierarchy], codes: np.ndarray, meanings: list[str]
+) -> tuple[Known, DenseCounts]:
+    """A dictionary of any nodes, with some of the records, under meanings drawn per attribute."""
+    relations: list[Relation] = []
+    axes = []
+    for h in hierarchies:
+        meaning = data.draw(st.sampled_from(meanings))
+        if meaning == "similar":
+            axes.append(Axis(h.at_depth, h.ancestor, "similar", similarity=node_similarity(h.labels, 0.85)))
+            relations.append(lambda x, t, h=h: naive.resembles(h.labels, x, t, 0.85))
+        elif meaning == "lacking":
+            axes.append(Axis(h.at_depth, h.ancestor, known=False))
+            relations.append(lambda x, t: True)
+        else:
+            axes.append(Axis(h.at_depth, h.ancestor, meaning))  # type: ignore[arg-type]
+            relations.append(lambda x, t, h=h, m=meaning: naive.consistent(h.parent.tolist(), x, t, m))
+    rows = [[data.draw(st.integers(0, h.n_nodes)) for h in hierarchies] for _ in range(data.draw(st.integers(0, 6)))]
+    rows += to_dictionary(hierarchies, codes[data.draw(st.integers(0, len(codes))) :]).tolist()
+    rows = rows or [[h.root for h in hierarchies]]
+    vectors, multiplicity = np.unique(np.array(rows, dtype=np.int32), axis=0, return_counts=True)
+    literal = [[None if v == h.n_nodes else v for v, h in zip(row, hierarchies, strict=True)] for row in rows]
+    return Known(literal, relations), DenseCounts.roll_up(axes, vectors.astype(np.int32), multiplicity)
+
+
+PRIORS = {1: [(1.0,)], 2: [(1.0, 0.0), (0.5, 0.5), (0.1, 0.9)], 3: [(0.2, 0.3, 0.5), (0.0, 0.6, 0.4)]}
+
+
+@given(case=cases(), rule=st.sampled_from(["bayes", "minimax"]), personal=st.booleans(), data=st.data())
+def test_several_dictionaries_are_decided_by_the_literal_search(
+    case: tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, object], float],
+    rule: str,
+    personal: bool,
+    data: st.DataObject,
+) -> None:
+    """Every search, every model; labels that resemble each other by exhaustion alone."""
+    hierarchies, codes, _, settings, share = case
+    top = sum(float(node_utility(settings["measure"], h.depth, h.n_under).max()) for h in hierarchies)  # type: ignore[arg-type]
+    meanings = data.draw(st.sampled_from([["subsumes", "compatible", "lacking"], ["similar", "compatible"]]))
+    n = data.draw(st.integers(1, 3))
+    made = [draw_dictionary(data, hierarchies, codes, meanings) for _ in range(n)]
+    prior = data.draw(st.sampled_from(PRIORS[n]))
+    attacker = Attacker(tuple(counts for _, counts in made), rule, prior)  # type: ignore[arg-type]
+    scale = np.ones(codes.shape)
+    if personal:
+        scale = np.array([[data.draw(st.sampled_from([0.0, 0.5, 2.0])) for _ in hierarchies] for _ in codes])
+    for search, neighbourhood in SEARCHES:
+        problem = build(hierarchies, floor=share * top, search=search, neighbourhood=neighbourhood, **settings)  # type: ignore[arg-type]
+        if search != "exhaustive" and not attacker.monotone:
+            with pytest.raises(InputError, match=f"decision.method: '{search}' needs risk that never rises"):
+                decide(problem, attacker, codes)
+            continue
+        found = decide(problem, attacker, codes, personal=scale if personal else None)
+        for i, record in enumerate(codes):
+            dictionaries = [known for known, _ in made]
+            want = naive_decision(problem, hierarchies, record, dictionaries, scale[i].tolist(), rule, prior)
+            check(found, i, want, hierarchies, record)
+
+
+@given(case=cases(), data=st.data())
+def test_relations_between_attackers(
+    case: tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, object], float], data: st.DataObject
+) -> None:
+    """A prior of (1, 0) is the first dictionary, to the last bit; the worst dictionary costs at least the expected; a
+    dictionary known twice is known."""
+    hierarchies, codes, _, settings, share = case
+    top = sum(float(node_utility(settings["measure"], h.depth, h.n_under).max()) for h in hierarchies)  # type: ignore[arg-type]
+    problem = build(hierarchies, floor=share * top, **settings)  # type: ignore[arg-type]
+    (_, one), (_, two) = (draw_dictionary(data, hierarchies, codes, ["subsumes", "compatible"]) for _ in range(2))
+    alone = decide(problem, one, codes)
+    for attacker in (
+        Attacker.knowing(one),
+        Attacker((one, two), "bayes", (1.0, 0.0)),
+        Attacker((one, one), "bayes", (0.5, 0.5)),
+        Attacker((one, one), "minimax"),
+    ):
+        same = decide(problem, attacker, codes)
+        assert all(np.array_equal(getattr(alone, name), getattr(same, name)) for name in FIELDS)
+    expected = decide(problem, Attacker((one, two), "bayes", (0.3, 0.7)), codes)
+    worst = decide(problem, Attacker((one, two), "minimax"), codes)
+    assert (worst.risk >= expected.risk * (1 - 1e-12)).all()
+    assert (worst.risk_before >= expected.risk_before * (1 - 1e-12)).all()
+
+
+@dataclass(frozen=True, eq=False)
+class Telling:
+    """A count that tells all codes apart, and notes how many records it is asked for."""
+
+    counts: Counts
+    codes: tuple[int, ...]
+    asked: list[int]
+
+    @property
+    def dictionary_rows(self) -> int:
+        return self.counts.dictionary_rows
+
+    @property
+    def monotone(self) -> bool:
+        return self.counts.monotone
+
+    @property
+    def alike(self) -> tuple[np.ndarray, ...]:
+        return tuple(np.arange(n, dtype=np.int32) for n in self.codes)
+
+    def consistent(self, codes: Sequence[np.ndarray], levels: Sequence[int], depths: Sequence[int]) -> np.ndarray:
+        self.asked.append(len(codes[0]))
+        return self.counts.consistent(codes, levels, depths)
+
+
+def telling(counts: Counts, hierarchies: list[Hierarchy]) -> Telling:
+    return Telling(counts, tuple(h.n_leaves + 1 for h in hierarchies), [])
+
+
+@pytest.mark.parametrize("clash", [False, True])
+@given(case=cases(), search=st.sampled_from(["exact", "exhaustive"]), weights=st.booleans(), data=st.data())
+def test_records_alike_are_decided_as_if_each_alone(
+    clash: bool,
+    case: tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, object], float],
+    search: str,
+    weights: bool,
+    data: st.DataObject,
+) -> None:
+    """To the last bit, also where the hashes of all records clash and keys overflow at every attribute."""
+    hierarchies, _, _, settings, share = case
+    codes = np.array(
+        [[data.draw(st.integers(0, h.n_leaves)) for h in hierarchies] for _ in range(data.draw(st.integers(0, 12)))],
+        dtype=np.int32,
+    ).reshape(-1, len(hierarchies))
+    top = sum(float(node_utility(settings["measure"], h.depth, h.n_under).max()) for h in hierarchies)  # type: ignore[arg-type]
+    problem = build(hierarchies, floor=share * top, search=search, **settings)  # type: ignore[arg-type]
+    meanings = [["compatible", "lacking"], ["similar"]][data.draw(st.integers(0, 1)) if search == "exhaustive" else 0]
+    none = np.zeros((1, len(hierarchies)), dtype=np.int32)
+    counts = [draw_dictionary(data, hierarchies, none, meanings)[1] for _ in range(2)]
+    given_ = {}
+    if weights:
+        given_["personal"] = np.array(
+            [[data.draw(st.sampled_from([0.0, 1.0, math.inf])) for _ in hierarchies] for _ in codes]
+        ).reshape(codes.shape)
+        given_["record_weight"] = np.array([data.draw(st.sampled_from([0.5, 2.0])) for _ in codes])
+    apart = Attacker(tuple(telling(c, hierarchies) for c in counts), "minimax")
+    want = [
+        decide(problem, apart, codes[[i]], **{name: value[[i]] for name, value in given_.items()})
+        for i in range(len(codes))
+    ]
+    usual = kernel._hashed, kernel._KEY_LIMIT
+    if clash:
+        kernel._hashed, kernel._KEY_LIMIT = lambda columns: np.zeros(len(columns[0]), dtype=np.int64), 4
+    try:
+        found = decide(problem, Attacker(tuple(counts), "minimax"), codes, **given_)
+    finally:
+        kernel._hashed, kernel._KEY_LIMIT = usual
+    for i, one in enumerate(want):
+        for name in FIELDS:
+            assert np.array_equal(getattr(found, name)[i], getattr(one, name)[0]), name
+
+
+def test_records_alike_are_decided_once() -> None:
+    """Twelve days of two years, known by year: one decision a year, and each day its own node."""
+    days = [(f"{y}-{m:02d}-{d:02d}", f"{y}-{m:02d}", f"{y}") for y in (1990, 1991) for m in (1, 2) for d in (1, 2, 3)]
+    hierarchy = Hierarchy.from_paths("birthdate", days)
+    axes = [Axis(hierarchy.at_depth, hierarchy.ancestor, "compatible")]
+    years = np.array([[hierarchy.find("1990")], [hierarchy.find("1991")]], dtype=np.int32)
+    counts = DenseCounts.roll_up(axes, years, np.array([3, 4]))
+    problem = build([hierarchy], weights=[1.0], form="linear", model="I", measure="depth", floor=1.0)
+    codes = np.arange(12, dtype=np.int32)[:, None]
+
+    @dataclass(frozen=True, eq=False)
+    class Asked(Telling):
+        @property
+        def alike(self) -> tuple[np.ndarray, ...]:
+            return self.counts.alike
+
+    apart = telling(counts, [hierarchy])
+    together = Asked(counts, apart.codes, [])
+    assert all(
+        np.array_equal(getattr(decide(problem, apart, codes), name), getattr(decide(problem, together, codes), name))
+        for name in FIELDS
+    )
+    assert (max(apart.asked), max(together.asked)) == (12, 2)
+    assert decide(problem, counts, codes).nodes[:, 0].tolist() == [years[0, 0]] * 6 + [years[1, 0]] * 6
+    # A day that weighs more than the others is decided apart.
+    weights = problem.sensitivity.weights[0].copy()
+    weights[4] *= 2
+    together.asked.clear()
+    decide(replace(problem, sensitivity=Sensitivity("linear", (weights,))), together, codes)
+    assert max(together.asked) == 3
+
+
+def test_labels_that_resemble_each_other_need_an_exhaustive_search() -> None:
+    """Two spellings of a name (Jaro 17/18) under a label like no other. The name is known to two rows, its group to
+    none, so the record alone: generalizing doubles the risk. The only maximal node with u >= 1 is the group."""
+    hierarchy = Hierarchy.from_paths("name", [("martha", "west"), ("marhta", "west"), ("jones", "east")])
+    rows = np.array([[0], [1], [2]], dtype=np.int32)
+    codes = np.array([[0]], dtype=np.int32)
+    settings = {"weights": [1.0], "form": "constant", "model": "II", "measure": "depth", "floor": 1.0}
+    matrix = node_similarity(hierarchy.labels)
+    axis = Axis(hierarchy.at_depth, hierarchy.ancestor, "similar", similarity=matrix)
+    counts = DenseCounts.roll_up([axis], rows, np.ones(3, dtype=np.int64))
+    found = decide(build([hierarchy], search="exhaustive", **settings), counts, codes)  # type: ignore[arg-type]
+    assert (found.levels[0, 0], found.risk[0], found.consistent[0]) == (0, 0.5, 2)
+    # What the search that looks at maximal nodes alone would answer, were it not refused.
+    misled = decide(build([hierarchy], **settings), replace(counts, monotone=True), codes)  # type: ignore[arg-type]
+    assert misled.levels[0, 0] == 1
+    at_group = decide(build([hierarchy], search="exhaustive", **settings), counts, np.array([[2]], dtype=np.int32))  # type: ignore[arg-type]
+    # "jones" is known to itself alone, and "east" to nobody: equal risk 1, so the utility decides.
+    assert (at_group.levels[0, 0], at_group.risk[0], at_group.consistent[0]) == (0, 1.0, 1)
+    for search in ("exact", "aruba"):
+        with pytest.raises(ValueError, match="use 'exhaustive'"):
+            decide(build([hierarchy], search=search, **settings), counts, codes)  # type: ignore[arg-type]
+
+
+def test_a_record_is_added_to_the_dictionaries_that_lack_it() -> None:
+    """(a, b under g; c): a is in {a, a, c} but not in {b, c}, where it is the third row. At level 0 model III is
+    ln(3/2) and ln(3/1); at level 1 ln(3/2) and, with b and itself, ln(3/2)."""
+    hierarchy = Hierarchy.from_paths("x", [("a", "g"), ("b", "g"), ("c", "h")])
+    axis = Axis(hierarchy.at_depth, hierarchy.ancestor)
+    has, lacks = (
+        DenseCounts.roll_up([axis], np.array(rows, dtype=np.int32)[:, None], np.array(n))
+        for rows, n in (([0, 2], [2, 1]), ([1, 2], [1, 1]))
+    )
+    problem = build([hierarchy], weights=[1.0], form="constant", model="III", measure="depth", floor=1.0)
+    code = np.array([[0]], dtype=np.int32)
+    expected = decide(problem, Attacker((has, lacks), "bayes", (0.25, 0.75)), code)
+    assert expected.risk_before[0] == pytest.approx(0.25 * math.log(1.5) + 0.75 * math.log(3))
+    assert expected.risk[0] == pytest.approx(math.log(1.5))
+    worst = decide(problem, Attacker((has, lacks), "minimax"), code)
+    assert worst.risk_before[0] == pytest.approx(math.log(3))
+    assert (worst.levels[0, 0], worst.consistent[0]) == (1, 2)
+    assert decide(replace(problem, floor=2.0), Attacker((has, lacks), "minimax"), code).consistent[0] == 1
+
+
+@given(case=cases(), at_once=st.sampled_from([0, 3, 50]))
+def test_holding_fewer_candidates_does_not_change_a_result(
+    case: tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, object], float], at_once: int
+) -> None:
+    hierarchies, codes, others, settings, share = case
+    top = sum(float(node_utility(settings["measure"], h.depth, h.n_under).max()) for h in hierarchies)  # type: ignore[arg-type]
+    problem = build(hierarchies, floor=share * top, **settings)  # type: ignore[arg-type]
+    axes = [Axis(h.at_depth, h.ancestor) for h in hierarchies]
+    rows = to_dictionary(hierarchies, np.concatenate([codes, others]))
+    vectors, multiplicity = np.unique(rows, axis=0, return_counts=True)
+    counts = DenseCounts.roll_up(axes, vectors.astype(np.int32), multiplicity)
+    want = decide(problem, counts, codes)
+    usual = kernel._CANDIDATES_AT_ONCE
+    kernel._CANDIDATES_AT_ONCE = at_once
+    try:
+        found = decide(problem, counts, codes)
+    finally:
+        kernel._CANDIDATES_AT_ONCE = usual
+    assert all(np.array_equal(getattr(want, name), getattr(found, name)) for name in FIELDS)
 
 
 def golden() -> tuple[list[Hierarchy], DenseCounts, Problem]:

@@ -13,7 +13,8 @@ from strategies import hierarchies, several_hierarchies
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchy import Hierarchy
-from privrisk_spark.kernels.risk import identification_risk
+from privrisk_spark.kernels.counting import DenseCounts
+from privrisk_spark.kernels.risk import Attacker, identification_risk
 from privrisk_spark.kernels.sensitivity import Sensitivity, harmonic_weights, normalized, override_weights
 from privrisk_spark.kernels.utility import node_utility
 
@@ -142,12 +143,68 @@ def test_risk_is_its_definition_and_falls_with_company(model: str, phi: float, r
         assert not math.isnan(wider)
 
 
+@given(st.sampled_from(["I", "II", "III"]), st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=6))
+def test_records_may_have_dictionaries_of_different_sizes(model: str, pairs: list[tuple[int, int]]) -> None:
+    """Some absent and added, some not, some with no consistent row: each as if alone."""
+    phi = np.array([0.0, 0.3, 7.0, math.inf, 1.0, 2.0])[: len(pairs)]
+    rho = np.array([a for a, _ in pairs], dtype=np.int64)
+    rows = rho + np.array([max(b, a == 0) for a, b in pairs], dtype=np.int64)
+    found = identification_risk(model, phi, rho, dictionary_rows=rows)  # type: ignore[arg-type]
+    want = [naive.risk(model, float(f), int(a), int(n)) for f, a, n in zip(phi, rho, rows, strict=True)]
+    assert found == pytest.approx(want)
+
+
 def test_k_anonymity_is_a_special_case() -> None:
     """F12 Theorem 2.6.1: with Φ = c and the table as dictionary, loss <= c/k iff at least k records are consistent."""
     rho = np.arange(1, 30)
     loss = identification_risk("I", np.full(29, 3.0), rho, dictionary_rows=100)
     for k in range(1, 30):
         assert ((loss <= 3.0 / k) == (rho >= k)).all()
+
+
+NOTHING = DenseCounts(np.zeros(1, dtype=np.int64), (), 0)
+LABELS = DenseCounts(np.zeros(1, dtype=np.int64), (), 0, monotone=False)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0.0, 0.25, 3.0, math.inf])), min_size=1, max_size=4),
+    st.sampled_from(["bayes", "minimax"]),
+)
+def test_risk_over_dictionaries_is_its_definition(pairs: list[tuple[int, float]], rule: str) -> None:
+    total = sum(q for q, _ in pairs)
+    prior = [q / total for q, _ in pairs] if total else [1.0, *[0.0] * (len(pairs) - 1)]
+    attacker = Attacker((NOTHING,) * len(pairs), rule, tuple(prior))  # type: ignore[arg-type]
+    given_ = [r for q, (_, r) in zip(prior, pairs, strict=True) if rule == "minimax" or q > 0]
+    found = attacker.risk([np.array([r, 1.0]) for r in given_])
+    assert found[0] == pytest.approx(naive.risk_of_attacker(rule, prior, [r for _, r in pairs]))
+    assert found[1] == pytest.approx(1.0), "a prior sums to 1"
+
+
+@pytest.mark.parametrize(
+    ("counts", "rule", "prior", "message"),
+    [
+        ((), "bayes", (), "at least one dictionary"),
+        ((NOTHING,), "bayes", (), "one probability per dictionary, 1 in all. Got 0"),
+        ((NOTHING,) * 2, "minimax", (1.0,), "one probability per dictionary, 2 in all. Got 1"),
+        ((NOTHING,) * 2, "bayes", (0.5, 0.5 + 2e-9), "sum to 1"),
+        ((NOTHING,) * 2, "bayes", (1.5, -0.5), "must not be negative"),
+        ((NOTHING,) * 2, "bayes", (math.nan, 1.0), "sum to 1"),
+    ],
+)
+def test_priors_that_do_not_fit_are_refused(
+    counts: tuple[DenseCounts, ...], rule: str, prior: tuple[float, ...], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        Attacker(counts, rule, prior)  # type: ignore[arg-type]
+
+
+def test_a_dictionary_of_probability_0_does_not_matter() -> None:
+    """Unless there is no prior."""
+    assert Attacker.knowing(NOTHING).possible == (NOTHING,)
+    assert Attacker((NOTHING, LABELS), "bayes", (1.0, 0.0)).monotone
+    assert not Attacker((NOTHING, LABELS), "bayes", (0.5, 0.5 + 9e-10)).monotone
+    assert not Attacker((NOTHING, LABELS), "minimax", (1.0, 0.0)).monotone
+    assert not Attacker((LABELS, NOTHING), "minimax").monotone
 
 
 @given(hierarchies())

@@ -1,0 +1,164 @@
+"""Exact sums of float64 values, so that a mean does not depend on partitioning, and histograms on logarithmic bins.
+
+A float64 is an integer times a power of two; sums of such integers are exact in any order. Every partial sum is one
+integer in units of 2^-1074, the smallest positive float64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+LongArray = npt.NDArray[np.int64]
+
+_UNIT = 1074
+_MANTISSA = 53
+LOWEST, HIGHEST, PER_DECADE = -9, 3, 2
+"""Decades of the risk histogram and bins in each."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sum, extremes and number of values; an empty one is the neutral element of :meth:`plus`.
+
+    Attributes
+    ----------
+    n : int
+        Values.
+    total : int
+        Exact sum of the finite ones, in units of 2^-1074.
+    infinite : int
+        Values that are +inf.
+    least, most : float
+        inf and -inf when there are no values.
+    """
+
+    n: int = 0
+    total: int = 0
+    infinite: int = 0
+    least: float = math.inf
+    most: float = -math.inf
+
+    @classmethod
+    def of(cls, values: FloatArray, times: LongArray) -> Moments:
+        """Measure values of which value i stands ``times[i]`` times.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n,)
+            Non-negative, no NaN; +inf allowed.
+        times : ndarray of int64, shape (n,)
+            At most 2^36 in sum.
+        """
+        present = times > 0
+        values, times = values[present], times[present]
+        if not len(values):
+            return cls()
+        finite = np.isfinite(values)
+        return cls(
+            n=int(times.sum()),
+            total=_exact_sum(values[finite], times[finite]),
+            infinite=int(times[~finite].sum()),
+            least=float(values.min()),
+            most=float(values.max()),
+        )
+
+    def plus(self, other: Moments) -> Moments:
+        """Moments of both together."""
+        return Moments(
+            self.n + other.n,
+            self.total + other.total,
+            self.infinite + other.infinite,
+            min(self.least, other.least),
+            max(self.most, other.most),
+        )
+
+    @property
+    def mean(self) -> float:
+        """Correctly rounded mean; 0 of nothing, inf if any value is."""
+        if self.n == 0:
+            return 0.0
+        return math.inf if self.infinite else float(Fraction(self.total, self.n << _UNIT))
+
+
+def _exact_sum(values: FloatArray, times: LongArray) -> int:
+    """Σ values · times in units of 2^-1074."""
+    mantissa, exponent = np.frexp(values)
+    whole = np.ldexp(mantissa, _MANTISSA).astype(np.int64)
+    # Halves of 27 and 26 bits: times up to 2^36 in sum, no product sum overflows.
+    high, low = whole >> 26, whole & (2**26 - 1)
+    if not len(values):
+        return 0
+    start = int(exponent.min())
+    slot = exponent - start
+    highs, lows = np.zeros((2, int(slot.max()) + 1), dtype=np.int64)
+    np.add.at(highs, slot, high * times)
+    np.add.at(lows, slot, low * times)
+    total = 0
+    for e in range(len(highs)):
+        part = (int(highs[e]) << 26) + int(lows[e])
+        shift = e + start - _MANTISSA + _UNIT
+        # Subnormal values have trailing zeros enough.
+        total += part << shift if shift >= 0 else part >> -shift
+    return total
+
+
+def risk_bins() -> tuple[float, ...]:
+    """Edges of the risk histogram: 0, half decades from 1e-9 to 1e3, inf."""
+    inner = [10.0 ** (b / PER_DECADE) for b in range(LOWEST * PER_DECADE, HIGHEST * PER_DECADE + 1)]
+    return (0.0, *inner, math.inf)
+
+
+def risk_histogram(values: FloatArray, times: LongArray) -> LongArray:
+    """Values per bin of :func:`risk_bins`; a bin holds its lower edge.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n,)
+        Non-negative.
+    times : ndarray of int64, shape (n,)
+
+    Returns
+    -------
+    ndarray of int64, shape (number of bins,)
+    """
+    edges = np.array(risk_bins())
+    position = np.searchsorted(edges, values, side="right") - 1
+    counts = np.zeros(len(edges) - 1, dtype=np.int64)
+    np.add.at(counts, np.clip(position, 0, len(edges) - 2), times)
+    return counts
+
+
+def rows_by_level(
+    levels: npt.NDArray[np.int8], suppressed: npt.NDArray[np.bool_], times: LongArray, height: int
+) -> LongArray:
+    """Rows released at each level of an attribute; suppressed ones count at its height, whatever their level.
+
+    Parameters
+    ----------
+    levels : ndarray of int8, shape (n,)
+    suppressed : ndarray of bool, shape (n,)
+    times : ndarray of int64, shape (n,)
+    height : int
+
+    Returns
+    -------
+    ndarray of int64, shape (height + 1,)
+    """
+    counts = np.zeros(height + 1, dtype=np.int64)
+    np.add.at(counts, np.where(suppressed, height, levels), times)
+    return counts
+
+
+def merged(parts: Sequence[Moments]) -> Moments:
+    """Moments of all parts together."""
+    result = Moments()
+    for part in parts:
+        result = result.plus(part)
+    return result
