@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark import schemas
+from privrisk_spark.batches import PARTS, Batches, decoded, grouped, in_chunks, part_name, report, write_ipc
 from privrisk_spark.counts import StoredCounts
-from privrisk_spark.kernels.counting import distinct_rows
+from privrisk_spark.errors import InfeasibleError
+from privrisk_spark.kernels.counting import Counts
 from privrisk_spark.kernels.decide import Decisions, Problem, decide
+from privrisk_spark.kernels.moments import Moments, risk_histogram, rows_by_level
+from privrisk_spark.kernels.risk import Attacker, DictionaryRule
 from privrisk_spark.kernels.sensitivity import normalized, scaled
 from privrisk_spark.policy import Personal, Policy
-
-CHUNK_ROWS = 2**18
-"""Rows a task decides at once; distinct records are found within a chunk. Does not change a result."""
+from privrisk_spark.source import dictionary_of
 
 
 @dataclass(frozen=True)
@@ -99,70 +105,313 @@ def floats(table: pa.Table, names: Sequence[str]) -> npt.NDArray[np.float64]:
     return result
 
 
-def in_chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Gather the batches of a task into tables of up to :data:`CHUNK_ROWS` rows and a batch."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows >= CHUNK_ROWS:
-            yield pa.Table.from_batches(held)
-            held, rows = [], 0
-    if rows:
-        yield pa.Table.from_batches(held)
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """Rows of a chunk and their decisions.
+
+    Attributes
+    ----------
+    table : pa.Table
+        ENCODED rows.
+    decisions : Decisions
+        Of the distinct records of the chunk, or of more.
+    rows : ndarray of int64, shape (n,)
+        Decision of each row.
+    kept : ndarray of bool, shape (n,)
+        Whether the row is released.
+    """
+
+    table: pa.Table
+    decisions: Decisions
+    rows: npt.NDArray[np.int64]
+    kept: npt.NDArray[np.bool_]
+
+    def with_columns(self) -> pa.Table:
+        """Rows with the DECIDED columns."""
+        table, decisions, rows = self.table, self.decisions, self.rows
+        k = decisions.levels.shape[1]
+        for i, name in enumerate(schemas.levels(k)):
+            table = table.append_column(name, pa.array(decisions.levels[:, i][rows]))
+        for i, name in enumerate(schemas.nodes(k)):
+            table = table.append_column(name, pa.array(decisions.nodes[:, i][rows]))
+        table = table.append_column(schemas.RISK, pa.array(decisions.risk[rows]))
+        table = table.append_column(schemas.RISK_BEFORE, pa.array(decisions.risk_before[rows]))
+        table = table.append_column(schemas.UTILITY, pa.array(decisions.utility[rows]))
+        table = table.append_column(schemas.CONSISTENT, pa.array(decisions.consistent[rows]))
+        table = table.append_column(schemas.FEASIBLE, pa.array(decisions.feasible[rows]))
+        return table.append_column(schemas.KEPT, pa.array(self.kept))
+
+    @classmethod
+    def of_columns(cls, table: pa.Table, *, k: int) -> Decided:
+        """Rows that have the DECIDED columns already, each with a decision of its own."""
+        numbers = {
+            name: table.column(name).to_numpy()
+            for name in (schemas.RISK, schemas.RISK_BEFORE, schemas.UTILITY, schemas.CONSISTENT)
+        }
+        decisions = Decisions(
+            levels=integers(table, schemas.levels(k)).astype(np.int8),
+            nodes=integers(table, schemas.nodes(k)),
+            risk=numbers[schemas.RISK],
+            risk_before=numbers[schemas.RISK_BEFORE],
+            utility=numbers[schemas.UTILITY],
+            consistent=numbers[schemas.CONSISTENT],
+            feasible=table.column(schemas.FEASIBLE).to_numpy(),
+        )
+        return cls(table, decisions, np.arange(table.num_rows), table.column(schemas.KEPT).to_numpy())
 
 
-def with_decisions(
-    table: pa.Table, decisions: Decisions, rows: npt.NDArray[np.int64], kept: npt.NDArray[np.bool_] | None = None
+Decide = Callable[[pa.Table], Decided]
+
+
+@dataclass(frozen=True)
+class StoredAttacker:
+    """The counts of every dictionary the attacker may know, as workers find them.
+
+    Attributes
+    ----------
+    counts : tuple of StoredCounts
+    rule : {"bayes", "minimax"}
+    prior : tuple of float
+    """
+
+    counts: tuple[StoredCounts, ...]
+    rule: DictionaryRule
+    prior: tuple[float, ...]
+
+    @classmethod
+    def of(cls, policy: Policy, counts: Sequence[StoredCounts]) -> StoredAttacker:
+        """Put the counts of a policy's dictionaries together."""
+        if policy.dictionary.kind == "minimax":
+            return cls(tuple(counts), "minimax", ())
+        return cls(tuple(counts), "bayes", tuple(one.prior for one in policy.dictionaries))
+
+    def load(self) -> Attacker:
+        """Map the counts; once per process."""
+        return Attacker(tuple(counts.load() for counts in self.counts), self.rule, self.prior)
+
+
+def decided_table(
+    table: pa.Table, counts: Counts, *, problem: Problem, k: int, weights: WeightColumns, schema: T.StructType
 ) -> pa.Table:
-    """Append the DECIDED columns to a chunk; ``rows[i]`` is the decision of row i."""
-    k = decisions.levels.shape[1]
-    for i, name in enumerate(schemas.levels(k)):
-        table = table.append_column(name, pa.array(decisions.levels[:, i][rows]))
-    for i, name in enumerate(schemas.nodes(k)):
-        table = table.append_column(name, pa.array(decisions.nodes[:, i][rows]))
-    table = table.append_column(schemas.RISK, pa.array(decisions.risk[rows]))
-    table = table.append_column(schemas.RISK_BEFORE, pa.array(decisions.risk_before[rows]))
-    table = table.append_column(schemas.UTILITY, pa.array(decisions.utility[rows]))
-    table = table.append_column(schemas.CONSISTENT, pa.array(decisions.consistent[rows]))
-    table = table.append_column(schemas.FEASIBLE, pa.array(decisions.feasible[rows]))
-    sampled = np.ones(len(rows), dtype=np.bool_) if kept is None else kept
-    return table.append_column(schemas.KEPT, pa.array(sampled))
+    """Decide a table of distinct records against given counts; returns the columns of the schema, that of DECIDED."""
+    codes = integers(table, schemas.codes(k))
+    given = floats(table, schemas.weights(weights.n))
+    decisions = decide(problem, counts, codes, personal=weights.personal(given), record_weight=weights.of_record(given))
+    rows = np.arange(table.num_rows)
+    records = table.select([name for name in table.column_names if name in schema.fieldNames()])
+    return Decided(records, decisions, rows, np.ones(table.num_rows, dtype=np.bool_)).with_columns()
 
 
-def decide_records(
-    frame: DataFrame, problem: Problem, counts: StoredCounts, *, k: int, weights: WeightColumns
-) -> DataFrame:
-    """Return DECIDED: the decision of every row, no shuffle.
+def deciding(problem: Problem, attacker: StoredAttacker, *, k: int, weights: WeightColumns) -> Decide:
+    """Return the function that decides a chunk of ENCODED on its distinct records.
 
     Parameters
     ----------
-    frame : DataFrame
-        Holds ``q<i>`` and ``w<i>``; other columns pass through.
     problem : Problem
-    counts : StoredCounts
+    attacker : StoredAttacker
     k : int
         Number of quasi-identifiers.
     weights : WeightColumns
     """
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        loaded = counts.load()
-        for table in in_chunks(batches):
-            codes = integers(table, schemas.codes(k))
-            given = floats(table, schemas.weights(weights.n))
-            first, member = distinct_rows([*codes.T, *given.T])
-            decisions = decide(
-                problem,
-                loaded,
-                codes[first],
-                personal=weights.personal(given[first]),
-                record_weight=weights.of_record(given[first]),
-            )
-            yield from with_decisions(table, decisions, member).to_batches()
+    def run(table: pa.Table) -> Decided:
+        codes = integers(table, schemas.codes(k))
+        given = floats(table, schemas.weights(weights.n))
+        first, member = grouped([*codes.T, *given.T])
+        decisions = decide(
+            problem,
+            attacker.load(),
+            codes[first],
+            personal=weights.personal(given[first]),
+            record_weight=weights.of_record(given[first]),
+        )
+        return Decided(table, decisions, member, np.ones(table.num_rows, dtype=np.bool_))
 
-    return frame.mapInArrow(run, schemas.decided(frame.schema, k))
+    return run
+
+
+def decided(rows: Batches, decide_chunk: Decide, *, k: int) -> Batches:
+    """Return DECIDED: every row with its decision, no shuffle; other columns pass through."""
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            yield decide_chunk(table).with_columns()
+
+    return rows.then(step, schemas.decided(rows.schema, k))
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """Where the decisions of a chunk go, and under which names.
+
+    Attributes
+    ----------
+    decisions, tuples, members : str
+        Directories of parts: decisions as the vault keeps them, TUPLES and MEMBERS.
+    record_id : str
+        Name of the id column in the vault; :data:`schemas.RECORD_ID` instead if another column there has it.
+    attributes : tuple of k str
+    roots, heights : tuple of k int
+    method : str
+    """
+
+    decisions: str
+    tuples: str
+    members: str
+    record_id: str
+    attributes: tuple[str, ...]
+    roots: tuple[int, ...]
+    heights: tuple[int, ...]
+    method: str
+
+    def write(self, decided: Decided) -> pa.Table:
+        """Write one chunk; return its row of PARTS."""
+        name = self._write_decisions(decided)
+        tuples = released_tuples(decided, k=len(self.attributes))
+        held = write_ipc(tuples, self.tuples) if tuples.num_rows else None
+        members = class_members(decided, k=len(self.attributes))
+        facts = {"tuples": held, "tuple_rows": tuples.num_rows}
+        facts["members"] = write_ipc(members, self.members) if members is not None else None
+        return report(name, {**self._facts(decided), **facts})
+
+    def write_nothing(self) -> None:
+        """Write the decisions of no rows at all: a file with the columns."""
+        k = len(self.attributes)
+        none, no_numbers = np.zeros(0), np.zeros((0, k))
+        table = pa.table({schemas.RECORD_ID: pa.array([], pa.string())})
+        decisions = Decisions(
+            no_numbers.astype(np.int8), no_numbers.astype(np.int32), none, none, none, none.astype(np.int64), none > 0
+        )
+        self._write_decisions(Decided(table, decisions, none.astype(np.int64), none > 0))
+
+    def _write_decisions(self, decided: Decided) -> str:
+        rows, decisions = decided.rows, decided.decisions
+        columns: dict[str, pa.Array] = {}
+        for i, attribute in enumerate(self.attributes):
+            columns[f"level_{attribute}"] = pa.array(decisions.levels[:, i][rows])
+        columns["risk"] = pa.array(decisions.risk[rows])
+        columns["utility"] = pa.array(decisions.utility[rows])
+        columns["consistent"] = pa.array(decisions.consistent[rows])
+        method = np.zeros(len(rows), dtype=np.int8)
+        columns["method"] = pa.DictionaryArray.from_arrays(pa.array(method), pa.array([self.method]))
+        # The table's id may have the name of a column here.
+        identity = schemas.RECORD_ID if self.record_id in columns else self.record_id
+        columns = {identity: decided.table.column(schemas.RECORD_ID), **columns}
+        name = part_name("parquet")
+        # The schema without Arrow's own metadata: a reader sees a plain text column.
+        pq.write_table(pa.table(columns), f"{self.decisions}/{name}", store_schema=False, write_statistics=False)
+        return name
+
+    def _facts(self, decided: Decided) -> dict[str, Any]:
+        decisions = decided.decisions
+        times = np.bincount(decided.rows, minlength=len(decisions.risk))
+        verbatim = (decisions.levels == 0).all(axis=1) & (decisions.nodes != np.array(self.roots)).any(axis=1)
+        return {
+            "rows": len(decided.rows),
+            "sampled": int(np.count_nonzero(decided.kept)),
+            "infeasible": int(times[~decisions.feasible].sum()),
+            "verbatim": int(times[verbatim].sum()),
+            "risk_before": astuple(Moments.of(decisions.risk_before, times)),
+            "risk": astuple(Moments.of(decisions.risk, times)),
+            "utility": astuple(Moments.of(decisions.utility, times)),
+            "before": risk_histogram(decisions.risk_before, times).tolist(),
+            "after": risk_histogram(decisions.risk, times).tolist(),
+            "levels": [
+                rows_by_level(decisions.levels[:, i], decisions.nodes[:, i] == root, times, height).tolist()
+                for i, (root, height) in enumerate(zip(self.roots, self.heights, strict=True))
+            ],
+        }
+
+
+def conclude(rows: Batches, decide_chunk: Decide, conclusion: Conclusion) -> Batches:
+    """Decide every row, write decisions and TUPLES as parts, and return PARTS with the facts of each."""
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            yield conclusion.write(decide_chunk(table))
+
+    return rows.then(step, PARTS)
+
+
+def collect_infeasible(rows: Batches, problem: Problem, *, k: int, infeasible: int, total: int) -> InfeasibleError:
+    """Say which floor every record could reach.
+
+    Parameters
+    ----------
+    rows : Batches
+        ENCODED, resolved.
+    problem : Problem
+    k, infeasible, total : int
+        Quasi-identifiers; records that cannot reach the floor; records.
+    """
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            least = problem.greatest_utility(integers(table, schemas.codes(k))).min()
+            yield pa.table({schemas.UTILITY: pa.array([least], pa.float64())})
+
+    found = rows.then(step, T.StructType([T.StructField(schemas.UTILITY, T.DoubleType())])).frame().toArrow()
+    return InfeasibleError(
+        f"decision.utility_at_least: {infeasible:,} of {total:,} records cannot reach {problem.floor:g} even unchanged "
+        f"(missing values, or short branches of a hierarchy); all can reach {min(found.column(0).to_pylist()):g}. "
+        "Lower it, or set decision.infeasible: suppress."
+    )
+
+
+def released_tuples(decided: Decided, *, k: int) -> pa.Table:
+    """TUPLES of a chunk: what the kept rows release, nodes and released columns, each once with its rows."""
+    decisions = decided.decisions
+    kept = np.flatnonzero(decided.kept)
+    rows = decided.rows[kept]
+    released = [name for name in decided.table.column_names if re.fullmatch(r"r\d+", name)]
+    table = decided.table.select(released).take(pa.array(kept)) if not decided.kept.all() else decided.table
+    keys = [_key(table.column(name)) for name in released]
+    _, vector = grouped(list(decisions.nodes.T))
+    first, member = grouped([vector[rows], *keys])
+    columns = {name: pa.array(decisions.nodes[:, i][rows[first]]) for i, name in enumerate(schemas.nodes(k))}
+    columns |= {name: decoded(table.select([name]).take(pa.array(first))).column(0) for name in released}
+    columns[schemas.N_ROWS] = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))
+    return pa.table(columns)
+
+
+def class_members(decided: Decided, *, k: int) -> pa.Table | None:
+    """MEMBERS of a chunk; None if the policy names neither persons nor sampling weights."""
+    there = decided.table.column_names
+    if schemas.ENTITY not in there and schemas.SAMPLE_WEIGHT not in there:
+        return None
+    decisions, rows = decided.decisions, decided.rows
+    _, vector = grouped(list(decisions.nodes.T))
+    keys = [vector[rows]]
+    if schemas.ENTITY in there:
+        keys.append(_key(decided.table.column(schemas.ENTITY)))
+    first, member = grouped(keys)
+    columns = {name: pa.array(decisions.nodes[:, i][rows[first]]) for i, name in enumerate(schemas.nodes(k))}
+    if schemas.ENTITY in there:
+        columns[schemas.ENTITY] = decoded(decided.table.select([schemas.ENTITY]).take(pa.array(first))).column(0)
+    columns[schemas.N_ROWS] = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))
+    if schemas.SAMPLE_WEIGHT in there:
+        millionths = np.rint(decided.table.column(schemas.SAMPLE_WEIGHT).to_numpy() * 1e6).astype(np.int64)
+        sums = np.zeros(len(first), dtype=np.int64)
+        np.add.at(sums, member, millionths)
+        columns[schemas.MILLIONTHS] = pa.array(sums)
+    return pa.table(columns)
+
+
+def _key(values: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Number of each value of a released column; equal numbers only for the same bits."""
+    kind = values.type
+    if pa.types.is_nested(kind):
+        return np.arange(len(values))
+    if pa.types.is_floating(kind):
+        # 0.0 and -0.0 are equal and are two values.
+        doubles = values.cast(pa.float64()).combine_chunks()
+        bits = np.ascontiguousarray(doubles.fill_null(0.0).to_numpy(zero_copy_only=False)).view(np.int64)
+        missing = doubles.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
+        _, number = grouped([bits, missing])
+        return number
+    _, place = dictionary_of(values)
+    numbers: npt.NDArray[np.int64] = place.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
 
 
 def join_decisions(encoded: DataFrame, decided: DataFrame, *, k: int, n_weights: int) -> DataFrame:

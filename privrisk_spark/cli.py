@@ -1,18 +1,24 @@
-"""Command line: ``privrisk release POLICY``, ``privrisk config schema``, ``privrisk synthesize DIRECTORY``."""
+"""Command line: ``privrisk release``, ``privrisk curves``, ``privrisk config schema``, ``privrisk synthesize``."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privrisk_spark import __version__
 from privrisk_spark.errors import BusyError, ConfigError, EngineError, Fault, InputError, InternalError, PrivriskError
+
+if TYPE_CHECKING:
+    from privrisk_spark.policy import Policy
 
 app = typer.Typer(
     add_completion=False,
@@ -46,42 +52,133 @@ def _top(
     del version
 
 
+Policies = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="POLICY...", help="YAML files; later ones are merged over earlier ones."),
+]
+Configs = Annotated[list[Path] | None, typer.Option("--config", help="A policy file, as for spark-submit; repeatable.")]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key; repeatable.")
+]
+Date = Annotated[str | None, typer.Option(help="Business date YYYY-MM-DD, for {ds}; default today (UTC).")]
+RunId = Annotated[str | None, typer.Option(help="Run id; default from name, date and policy.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check all, print the plan, write nothing.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Print the plan before running it.")]
+Log = Annotated[LogFormat, typer.Option(help="Form of log lines.")]
+
+
 @app.command()
 def release(
-    policies: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="POLICY...", help="YAML files; later ones are merged over earlier ones."),
-    ] = None,
-    config: Annotated[
-        list[Path] | None, typer.Option("--config", help="A policy file, as for spark-submit; repeatable.")
-    ] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key; repeatable.")
-    ] = None,
-    date: Annotated[str | None, typer.Option(help="Business date YYYY-MM-DD, for {ds}; default today (UTC).")] = None,
-    run_id: Annotated[str | None, typer.Option(help="Run id; default from name, date and policy.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all, print the plan, write nothing.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Print the plan before running it.")] = False,
-    log_format: Annotated[LogFormat, typer.Option(help="Form of log lines.")] = LogFormat.text,
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    date: Date = None,
+    run_id: RunId = None,
+    dry_run: DryRun = False,
+    explain: Explain = False,
+    log_format: Log = LogFormat.text,
 ) -> None:
     """Read, encode, count, decide, validate and publish a table as its policy says."""
-    from privrisk_spark import config as policies_module
+    with _attempt(run_id, log_format) as attempt:
+        policy, day = _policy(attempt, [*(policies or []), *(config or [])], overrides, date)
+        attempt.status = None if dry_run else Path(policy.output.vault)
+        with _engine(), ThreadPoolExecutor(1) as thread:
+            from privrisk_spark import session
+
+            # Java starts while the rest is imported.
+            name = f"privrisk release {policy.run.name}"
+            building = thread.submit(session.build, name, encrypt=policy.guarantee.kind == "dp")
+            from privrisk_spark import dry_run as dry
+            from privrisk_spark import pipeline
+
+            spark = building.result()
+            if dry_run:
+                typer.echo(dry.plan_only(spark, policy, run_id=attempt.run_id))
+                return
+            announce = typer.echo if explain else None
+            outcome = pipeline.release(spark, policy, run_id=attempt.run_id, date=day, announce=announce)
+    what = "Released" if outcome.fresh else "Already released, nothing done:"
+    typer.echo(f"{what} {outcome.manifest['rows']:,} rows, run id {attempt.run_id}")
+    typer.echo(f"  manifest  {outcome.place.root / 'manifest.json'}")
+    typer.echo(f"  data      {outcome.place.root / outcome.manifest['data']['path']}")
+    typer.echo(f"  report    {outcome.place.target / 'report.html'}")
+    typer.echo(f"  vault     {outcome.place.vault} (never publish: exact risks, decisions, full report)")
+
+
+@app.command()
+def curves(
+    output: Annotated[str, typer.Option(metavar="DIR", help="Where to write; never publish it.")],
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    shares: Annotated[int, typer.Option(min=2, max=100, help="Nested samples of the dictionary.")] = 10,
+    floors: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help="Least utilities; default 5, evenly spaced.")
+    ] = None,
+    records: Annotated[
+        int, typer.Option(min=1, help="Most distinct records to decide; beyond, a sample of them.")
+    ] = 20_000,
+    date: Date = None,
+    run_id: RunId = None,
+    dry_run: DryRun = False,
+    explain: Explain = False,
+    log_format: Log = LogFormat.text,
+) -> None:
+    """Compute risk over the size of the attacker's dictionary, and true against estimated risk: data and plots."""
+    with _attempt(run_id, log_format) as attempt:
+        policy, day = _policy(attempt, [*(policies or []), *(config or [])], overrides, date)
+        with _engine():
+            from privrisk_spark import curves as job
+            from privrisk_spark import session
+
+            asked = job.Asked(shares, None if floors is None else job.parse_floors(floors), records)
+            place = job.check_request(policy, output)
+            attempt.status = None if dry_run else place
+            spark = session.build(f"privrisk curves {policy.run.name}", encrypt=False)
+            if dry_run:
+                typer.echo(job.plan_only(spark, policy, asked))
+                return
+            announce = typer.echo if explain else None
+            result = job.curves(spark, policy, asked, place=place, run_id=attempt.run_id, date=day, announce=announce)
+    typer.echo(f"Curves of {len(result.shares)} dictionary sizes ({result.status}), run id {attempt.run_id}")
+    for name in ("curves.html", "curves.csv", "curves.json"):
+        typer.echo(f"  {place / name}")
+    typer.echo("  never publish them: exact figures about the table")
+
+
+@dataclass
+class _Attempt:
+    """What is known of a run when it fails: its id, and where its status goes."""
+
+    run_id: str
+    status: Path | None = None
+
+
+@contextmanager
+def _attempt(run_id: str | None, log_format: LogFormat) -> Iterator[_Attempt]:
+    """Run a command: an error becomes a line, a status and an exit code."""
     from privrisk_spark.progress import configure_logging, write_status
 
     configure_logging(log_format.value)
-    vault: Path | None = None
-    identity = run_id or ""
+    attempt = _Attempt(run_id or "")
     try:
-        day = _date(date)
-        files = [*(policies or []), *(config or [])]
-        if not files:
-            raise ConfigError([Fault("", "name a policy file, such as conf/demo.yaml")])
-        policy = policies_module.load(files, overrides=overrides or [], date=day)
-        identity = policies_module.check_run_id(run_id or policy.run_id(day))
-        vault = None if dry_run else Path(policy.output.vault)
-        _run(policy, identity, policy.run.date or day, dry_run=dry_run, explain=explain)
+        yield attempt
     except PrivriskError as error:
-        _end(error, vault, identity, write_status)
+        _end(error, attempt.status, attempt.run_id, write_status)
+
+
+def _policy(
+    attempt: _Attempt, files: Sequence[Path], overrides: Sequence[str] | None, date: str | None
+) -> tuple[Policy, dt.date]:
+    """Read the policy, and settle run id and business date."""
+    from privrisk_spark import config as policies
+
+    day = _date(date)
+    if not files:
+        raise ConfigError([Fault("", "name a policy file, such as conf/demo.yaml")])
+    policy = policies.load(files, overrides=overrides or [], date=day)
+    attempt.run_id = policies.check_run_id(attempt.run_id or policy.run_id(day))
+    return policy, policy.run.date or day
 
 
 def _date(text: str | None) -> dt.date:
@@ -93,8 +190,9 @@ def _date(text: str | None) -> dt.date:
         raise ConfigError([Fault("--date", f"must be a date YYYY-MM-DD. Got {text!r}")]) from None
 
 
-def _run(policy: object, run_id: str, day: dt.date, *, dry_run: bool, explain: bool) -> None:
-    """Build the session and run; turn what Spark and the file system raise into our errors."""
+@contextmanager
+def _engine() -> Iterator[None]:
+    """Turn what Spark and the file system raise into our errors."""
     try:
         from pyspark.errors import PySparkException
     except ImportError:
@@ -104,30 +202,18 @@ def _run(policy: object, run_id: str, day: dt.date, *, dry_run: bool, explain: b
     except ImportError:  # the client of Spark Connect has no py4j, and raises PySparkException only
         Py4JError = PySparkException  # noqa: N806
 
-    from privrisk_spark import pipeline, session
-    from privrisk_spark.policy import Policy
-
-    assert isinstance(policy, Policy)
     try:
-        spark = session.build(f"privrisk release {policy.run.name}", encrypt=policy.guarantee.kind == "dp")
-        if dry_run:
-            typer.echo(pipeline.plan_only(spark, policy, run_id=run_id))
-            return
-        outcome = pipeline.release(spark, policy, run_id=run_id, date=day, announce=typer.echo if explain else None)
+        yield
     except PrivriskError:
         raise
     except (PySparkException, Py4JError) as error:
-        raise pipeline.engine_failure(error) from error
+        from privrisk_spark.dry_run import engine_failure
+
+        raise engine_failure(error) from error
     except OSError as error:
         raise EngineError(f"The file system failed: {error.strerror or type(error).__name__}.") from error
     except Exception as error:
         raise InternalError(f"{type(error).__name__} where none was expected.") from error
-    what = "Released" if outcome.fresh else "Already released, nothing done:"
-    typer.echo(f"{what} {outcome.manifest['rows']:,} rows, run id {run_id}")
-    typer.echo(f"  manifest  {outcome.place.root / 'manifest.json'}")
-    typer.echo(f"  data      {outcome.place.root / outcome.manifest['data']['path']}")
-    typer.echo(f"  report    {outcome.place.target / 'report.html'}")
-    typer.echo(f"  vault     {outcome.place.vault} (never publish: exact risks, decisions, full report)")
 
 
 def _end(error: PrivriskError, vault: Path | None, run_id: str, write_status: Callable[..., None]) -> None:

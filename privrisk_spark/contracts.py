@@ -7,19 +7,20 @@ rows, never rows: Great Expectations' own result formats would print offending v
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
-from privrisk_spark.errors import CheckError
-from privrisk_spark.measure import DecisionFacts, InputFacts, ReleaseFacts
+from privrisk_spark.errors import CheckError, HierarchyError, SchemaError
+from privrisk_spark.measure import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
 from privrisk_spark.policy import Policy
 from privrisk_spark.release import write_json
 from privrisk_spark.results import Check
@@ -53,6 +54,15 @@ class Rule:
     level: Level = "error"
 
 
+def prepare() -> None:
+    """Import Great Expectations, which takes seconds, at a moment of the caller's choice."""
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    with warnings.catch_warnings():
+        # It and its marshmallow warn about their own future on import and on use.
+        warnings.simplefilter("ignore")
+        importlib.import_module("great_expectations")
+
+
 def validate(
     contract: Contract,
     *,
@@ -82,9 +92,8 @@ def validate(
     list of Check
         The column rule first, then one per rule.
     """
-    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    prepare()
     with warnings.catch_warnings():
-        # Great Expectations 1.x and its marshmallow warn about their own future on import and on use.
         warnings.simplefilter("ignore")
         logging.getLogger("great_expectations").setLevel(logging.ERROR)
         results = _run(contract, facts, rules, frame, columns, vault)
@@ -223,7 +232,11 @@ def release_rules(policy: Policy, released: ReleaseFacts) -> tuple[list[Rule], d
 
 
 def decision_rules(
-    policy: Policy, facts: InputFacts, measured: DecisionFacts, released: ReleaseFacts
+    policy: Policy,
+    facts: InputFacts,
+    measured: DecisionFacts,
+    released: ReleaseFacts,
+    classes: ClassFacts | None = None,
 ) -> tuple[list[Rule], dict[str, float | int]]:
     """Rules on exact measures of the decisions, and the facts they read; never under differential privacy."""
     assert policy.decision is not None
@@ -235,6 +248,10 @@ def decision_rules(
         slack = 1e-9 * max(1.0, abs(floor))
         rules.append(Rule("least utility", f"every record's utility is at least {floor:g}", at_least=floor - slack))
         values["least utility"] = measured.utility.min
+    if checks.min_class_size is not None and classes is not None and classes.fewest_persons is not None:
+        size = checks.min_class_size
+        rules.append(Rule("fewest persons", f"every released class has at least {size} persons", at_least=size))
+        values["fewest persons"] = classes.fewest_persons
     if checks.max_mean_risk is not None:
         limit = checks.max_mean_risk
         rules.append(Rule("mean risk", f"the mean risk is at most {limit:g}", at_most=limit))
@@ -267,3 +284,44 @@ def refuse_failures(checks: Sequence[Check], *, fail_on: Level) -> None:
         for check in wrong
     ]
     raise CheckError("Not published. " + " | ".join(parts) + ".")
+
+
+def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], int], *, listed_in: Path) -> None:
+    """Refuse values nobody can decide on: missing where that is forbidden, no weights, outside a hierarchy.
+
+    Parameters
+    ----------
+    policy : Policy
+    facts : InputFacts
+    set_aside : callable
+        Lists an attribute's values outside its hierarchy in the vault and returns how many there are.
+    listed_in : Path
+
+    Raises
+    ------
+    SchemaError, HierarchyError
+        Naming attribute and number of rows, never a value.
+    """
+    specs = policy.quasi_identifiers
+    for name, spec in specs.items():
+        if facts.nulls[name] and spec.nulls == "forbid":
+            raise SchemaError(
+                f"columns.{name}.nulls: missing values are forbidden and {facts.nulls[name]:,} rows have one; "
+                "mend the table or choose 'suppress', 'own-value' or 'wildcard'."
+            )
+    for name, rows in facts.bad_weights.items():
+        if rows:
+            raise SchemaError(
+                f"columns.{name}: a weight must be a non-negative number, and {rows:,} rows have none such."
+            )
+    if facts.null_entities:
+        raise SchemaError(
+            f"table.entity_id: every row must name its person, and {facts.null_entities:,} rows name none."
+        )
+    for name, spec in specs.items():
+        if facts.unknown[name] and spec.unknown != "suppress":
+            values = set_aside(name)
+            raise HierarchyError(
+                f"columns.{name}.hierarchy: {values:,} value(s) in {facts.unknown[name]:,} row(s) are not in the "
+                f"hierarchy; they are listed in {listed_in}. Add them, or set columns.{name}.unknown: suppress."
+            )

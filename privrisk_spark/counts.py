@@ -1,4 +1,4 @@
-"""Counting stage: distinct records and dictionary vectors by groupby, then ``ρ`` by one of two plans.
+"""Counting stage: distinct records and dictionary vectors by groupby, then ``ρ`` by the plans the driver holds.
 
 A count is written once to the run's scratch directory and mapped from there by every worker, so that a cube of any size
 is held once per machine and never travels inside a task.
@@ -6,43 +6,36 @@ is held once per machine and never travels inside a task.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark import schemas
-from privrisk_spark.errors import InputError
+from privrisk_spark.batches import PARTS, Batches, Scratch, grouped, in_chunks, pinned, read_ipc, report, write_ipc
+from privrisk_spark.cells import own_vectors
+from privrisk_spark.dictionaries import NULL, UNKNOWN, Alphabet, alphabets, axes, possible_codes
+from privrisk_spark.encoding import encode_dictionary, resolve, resolved_vectors
+from privrisk_spark.errors import HierarchyError, InputError, SchemaError
 from privrisk_spark.hierarchy import Hierarchy
-from privrisk_spark.kernels.counting import Axis, Counts, DenseCounts, SortedCounts, dense_cells
-from privrisk_spark.policy import Counting, Policy, TableDictionary
-from privrisk_spark.table import map_dictionary
+from privrisk_spark.kernels.counting import Axis, Counts, DenseCounts, SortedCounts
+from privrisk_spark.kernels.histogram import VectorHistogram
+from privrisk_spark.plans import PlanChoice, choose_plan
+from privrisk_spark.policy import Policy
+from privrisk_spark.policy_dictionaries import OneDictionary
 
-Plan = Literal["dense", "sorted"]
-
-
-@dataclass(frozen=True)
-class PlanChoice:
-    """The physical plan of counting and why.
-
-    Attributes
-    ----------
-    plan : {"dense", "sorted"}
-    cells : int
-        Cells the dense plan would hold at once, at most.
-    reason : str
-        One sentence.
-    """
-
-    plan: Plan
-    cells: int
-    reason: str
+Held = Literal["dense", "sorted"]
+"""Plans whose count the driver holds."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,7 @@ class StoredCounts:
         Identity of this count: a later one may lie in the same directory, and workers live on.
     """
 
-    plan: Plan
+    plan: Held
     directory: str
     axes: tuple[Axis, ...]
     dictionary_rows: int
@@ -69,9 +62,11 @@ class StoredCounts:
     def load(self) -> Counts:
         """Map the arrays; once per process."""
         if self.token not in _LOADED:
-            _LOADED.clear()
-            _LOADED[self.token] = self._map()
-        return _LOADED[self.token]
+            # Counts of earlier runs lie in directories that are gone.
+            for token in [token for token, (directory, _) in _LOADED.items() if not os.path.exists(directory)]:
+                del _LOADED[token]
+            _LOADED[self.token] = (self.directory, self._map())
+        return _LOADED[self.token][1]
 
     def _map(self) -> Counts:
         def array(name: str) -> npt.NDArray[np.int64]:
@@ -80,77 +75,102 @@ class StoredCounts:
 
         if self.plan == "dense":
             offsets = tuple(np.ascontiguousarray(array(f"offset{i}")) for i in range(len(self.axes)))
-            return DenseCounts(array("cube"), offsets, self.dictionary_rows)
+            monotone = all(axis.monotone for axis in self.axes)
+            return DenseCounts(array("cube"), offsets, self.dictionary_rows, monotone)
         vectors = np.ascontiguousarray(array("vectors")).astype(np.int32)
         return SortedCounts.group(self.axes, vectors, np.ascontiguousarray(array("counts")))
 
 
-_LOADED: dict[str, Counts] = {}
+_LOADED: dict[str, tuple[str, Counts]] = {}
 
 
-def axes(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> tuple[Axis, ...]:
-    """Return each quasi-identifier as counting sees it, under the policy's dictionary and consistency."""
-    dictionary = policy.dictionary
-    known = dictionary.columns if isinstance(dictionary, TableDictionary) else hierarchies
-    return tuple(
-        Axis(
-            at_depth=hierarchy.at_depth,
-            ancestor=hierarchy.ancestor,
-            consistency=dictionary.consistency,
-            known=name in known,
-            wildcard=policy.quasi_identifiers[name].nulls == "wildcard",
-        )
-        for name, hierarchy in hierarchies.items()
-    )
+def count_vectors(rows: Batches, alphabets: Mapping[str, Alphabet], directory: str) -> Batches:
+    """Count equal rows within each task, write VECTORS as parts, and return PARTS.
 
-
-def choose_plan(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes_of_policy: Sequence[Axis]) -> PlanChoice:
-    """Choose the plan from the hierarchies alone: dense whenever its cells fit the budget.
-
-    Raises
-    ------
-    InputError
-        If the policy forces ``dense`` and the cells do not fit.
+    Parameters
+    ----------
+    rows : Batches
+        Columns of codes; missing and unknown values may be unresolved. A row stands for ``people`` persons if it has
+        the column.
+    alphabets : mapping of column to Alphabet
+    directory : str
     """
-    counting: Counting = policy.counting
-    cells = dense_cells(axes_of_policy, _possible_codes(policy, hierarchies))
-    fits = cells <= counting.dense_cells
-    budget = f"{cells:,} cells against a budget of {counting.dense_cells:,}"
-    if counting.plan == "dense" and not fits:
-        raise InputError(f"counting.plan: 'dense' needs {budget} (counting.dense_cells); use 'sorted' or 'auto'.")
-    if counting.plan != "auto":
-        return PlanChoice(counting.plan, cells, f"forced by counting.plan; dense would hold {budget}")
-    if fits:
-        return PlanChoice("dense", cells, f"the cube fits: {budget}")
-    return PlanChoice("sorted", cells, f"the cube does not fit: {budget}")
+    ranks = {name: alphabet.ranks() for name, alphabet in alphabets.items()}
+    weighted = schemas.PEOPLE in rows.schema.fieldNames()
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        histogram = VectorHistogram([len(alphabet.codes) for alphabet in alphabets.values()])
+        wrong = 0
+        for table in in_chunks(tables):
+            codes = [rank[table.column(name).to_numpy() - NULL] for name, rank in ranks.items()]
+            people = None
+            if weighted:
+                given = table.column(schemas.PEOPLE).to_numpy()
+                whole = (given >= 0) & (given < 2**53) & (given == np.floor(given))
+                wrong += int(np.count_nonzero(~whole))
+                people = np.where(whole, given, 0).astype(np.int64)
+            histogram.add(codes, people)
+            if histogram.full:
+                yield written(histogram, 0)
+        yield written(histogram, wrong)
+
+    def written(histogram: VectorHistogram, wrong: int) -> pa.Table:
+        vectors, counts = histogram.take()
+        columns = {name: pa.array(a.codes[vectors[:, i]]) for i, (name, a) in enumerate(alphabets.items())}
+        table = pa.table({**columns, schemas.N_ROWS: pa.array(counts)})
+        special = {
+            kind: [int(counts[a.codes[vectors[:, i]] == code].sum()) for i, a in enumerate(alphabets.values())]
+            for kind, code in (("nulls", NULL), ("unknown", UNKNOWN))
+        }
+        return report(write_ipc(table, directory), {"rows": int(counts.sum()), "wrong": wrong, **special})
+
+    return rows.then(step, PARTS)
 
 
-def _possible_codes(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> list[npt.NDArray[np.int32]]:
-    mappings = (
-        map_dictionary(policy.dictionary, hierarchies) if isinstance(policy.dictionary, TableDictionary) else None
-    )
-    result = []
-    for name, hierarchy in hierarchies.items():
-        if mappings is None:
-            codes = [*range(hierarchy.n_leaves), hierarchy.root]
-        else:
-            mapping = mappings[name]
-            special = [hierarchy.root, hierarchy.n_nodes]
-            if hierarchy.code_of_null < hierarchy.n_leaves:
-                special.append(hierarchy.code_of_null)
-            codes = [0] if mapping is None else [*mapping.nodes.values(), *special]
-        result.append(np.unique(np.array(codes, dtype=np.int32)))
-    return result
+def vectors_of(spark: SparkSession, directory: str, parts: Sequence[str], names: Sequence[str]) -> DataFrame:
+    """Return VECTORS, each vector once, from the parts of :func:`count_vectors`."""
+    fields = [T.StructField(name, T.IntegerType()) for name in names]
+    schema = T.StructType([*fields, T.StructField(schemas.N_ROWS, T.LongType())])
+    partial = pinned(spark, directory, parts, schema).frame()
+    return partial.groupBy(*names).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
 
 
-def vectors_of_table(encoded: DataFrame, k: int, n_weights: int) -> DataFrame:
-    """Return VECTORS of the table: distinct records with their multiplicity."""
-    return encoded.groupBy(*schemas.codes(k), *schemas.weights(n_weights)).agg(F.count("*").alias(schemas.N_ROWS))
+def sum_vectors(
+    directory: str, parts: Sequence[str], alphabets: Mapping[str, Alphabet]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Put the parts of :func:`count_vectors` together on the driver, as the plan ``dense`` may: they fit its cells.
+
+    Returns
+    -------
+    vectors : ndarray of int32, shape (m, k)
+        In lexicographic order.
+    counts : ndarray of int64, shape (m,)
+    """
+    histogram = VectorHistogram([len(alphabet.codes) for alphabet in alphabets.values()])
+    ranks = {name: alphabet.ranks() for name, alphabet in alphabets.items()}
+    for part in parts:
+        table = read_ipc(directory, part)
+        columns = [rank[table.column(name).to_numpy() - NULL] for name, rank in ranks.items()]
+        histogram.add(columns, table.column(schemas.N_ROWS).to_numpy())
+    vectors, counts = histogram.take()
+    codes = [alphabet.codes[vectors[:, i]] for i, alphabet in enumerate(alphabets.values())]
+    return np.column_stack(codes) if codes else vectors, counts
 
 
-def vectors_of_dictionary(dictionary: DataFrame) -> DataFrame:
-    """Return VECTORS of the dictionary: distinct node vectors with their multiplicity."""
-    return dictionary.groupBy(*dictionary.columns).agg(F.count("*").alias(schemas.N_ROWS))
+def vectors_of_table(encoded: Batches, k: int, n_weights: int) -> DataFrame:
+    """Return VECTORS of the table: distinct records, told apart also by personal weights, with their multiplicity."""
+    names = [*schemas.codes(k), *schemas.weights(n_weights)]
+    kinds = {field.name: field.dataType for field in encoded.schema.fields}
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            first, member = grouped([table.column(name).to_numpy() for name in names])
+            times = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))
+            yield table.select(names).take(pa.array(first)).append_column(schemas.N_ROWS, times)
+
+    fields = [T.StructField(name, kinds[name]) for name in names]
+    partial = encoded.then(step, T.StructType([*fields, T.StructField(schemas.N_ROWS, T.LongType())])).frame()
+    return partial.groupBy(*names).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
 
 
 def collect_vectors(
@@ -204,7 +224,7 @@ def to_dictionary_codes(vectors: npt.NDArray[np.int32], hierarchies: Mapping[str
 
 
 def count_and_store(
-    plan: Plan,
+    plan: Held,
     axes_of_policy: Sequence[Axis],
     vectors: npt.NDArray[np.int32],
     counts: npt.NDArray[np.int64],
@@ -221,3 +241,150 @@ def count_and_store(
         np.save(directory / "vectors.npy", vectors)
         np.save(directory / "counts.npy", counts)
     return StoredCounts(plan, str(directory), tuple(axes_of_policy), int(counts.sum()), uuid4().hex)
+
+
+@dataclass(frozen=True)
+class SpreadVectors:
+    """A dictionary that stays distributed.
+
+    Attributes
+    ----------
+    plan : {"shuffle", "iceberg"}
+    axes : tuple of Axis
+    vectors : DataFrame
+        ``t<i>`` of the attributes it has, ``n_rows``; or ``entity`` instead, once per vector and person.
+    dictionary_rows : int
+        Rows, or persons.
+    entities : bool
+    """
+
+    plan: Literal["shuffle", "iceberg"]
+    axes: tuple[Axis, ...]
+    vectors: DataFrame
+    dictionary_rows: int
+    entities: bool = False
+
+
+def plan_of(
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    one: OneDictionary,
+    *,
+    rows: int | None = None,
+    vectors: int | None = None,
+) -> PlanChoice:
+    """Choose the plan of one of the policy's dictionaries; see :func:`privrisk_spark.plans.choose_plan`."""
+    return choose_plan(
+        policy.counting,
+        axes(policy, hierarchies, one),
+        possible_codes(hierarchies, one),
+        similar=policy.dictionary.consistency == "similar",
+        entities=entity_of(policy, one) is not None,
+        frequent=policy.guarantee.kind == "dp",
+        several=len(policy.dictionaries) > 1,
+        rows=rows,
+        vectors=vectors,
+    )
+
+
+def entity_of(policy: Policy, one: OneDictionary) -> str | None:
+    """Return the column that names the person in a dictionary with several rows a person."""
+    return policy.table.entity_id if one.table is None else one.table.entity_id
+
+
+def collect_counts(
+    scratch: Scratch,
+    encoded: Batches,
+    frame: DataFrame | None,
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    one: OneDictionary,
+    choice: PlanChoice,
+) -> tuple[PlanChoice, StoredCounts | SpreadVectors]:
+    """Count one dictionary by its plan; a plan that was not settled is chosen again once its vectors are counted.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    encoded : Batches
+        The table, resolved.
+    frame : DataFrame or None
+        The dictionary as Spark opened it; None where it is the table itself.
+    policy, hierarchies, one, choice
+        As :func:`plan_of` chose it.
+
+    Raises
+    ------
+    SchemaError, HierarchyError
+        If the dictionary is empty, or its values or weights cannot be used.
+    """
+    of_axes, own = axes(policy, hierarchies, one), one.table is None
+    k, specs = len(hierarchies), policy.quasi_identifiers
+    columns = dict(zip(hierarchies, (schemas.codes if own else schemas.dictionary_codes)(k), strict=True))
+    if one.table is None or frame is None:
+        rows = encoded
+    else:
+        rows = encode_dictionary(frame, one.table, hierarchies, key=one.key)
+    found = {columns[name]: alphabet for name, alphabet in alphabets(hierarchies, one).items()}
+    names = list(found)
+    directory = scratch.directory(f"vectors-{one.name}")
+    parts = scratch.collect_parts(count_vectors(rows, found, directory))
+    held = [part["name"] for part in parts]
+    total = sum(part["rows"] for part in parts)
+    _refuse_values(parts, total, policy, {columns[name]: name for name in hierarchies}, names, one)
+    if entity_of(policy, one) is not None:
+        resolved = rows if own else resolve(rows, hierarchies, specs, dictionary=True)
+        pairs = resolved.frame().select(*names, schemas.ENTITY).distinct()
+        pairs = scratch.write_frame(own_vectors(pairs, of_axes) if own else pairs, f"pairs-{one.name}")
+        persons = pairs.select(schemas.ENTITY).distinct()
+        if persons.where(F.col(schemas.ENTITY).isNull()).count():
+            key = "table.entity_id" if own else f"{one.key}.entity_id"
+            raise SchemaError(f"{key}: every row must name its person, and some are missing.")
+        assert choice.plan in ("shuffle", "iceberg")
+        return choice, SpreadVectors(choice.plan, of_axes, pairs, persons.count(), entities=True)
+    if choice.plan == "dense":
+        vectors, times = sum_vectors(directory, held, found)
+    else:
+        grouped = scratch.write_frame(vectors_of(scratch.spark, directory, held, names), f"grouped-{one.name}")
+        if policy.counting.plan == "auto":
+            choice = plan_of(policy, hierarchies, one, rows=total, vectors=grouped.count())
+        if choice.plan in ("shuffle", "iceberg"):
+            resolved = resolve(Batches.of_frame(grouped), hierarchies, specs, dictionary=True)
+            spread = own_vectors(grouped, of_axes) if own else resolved.frame()
+            return choice, SpreadVectors(choice.plan, of_axes, spread, total)
+        vectors, times = collect_vectors(grouped, names, most=policy.counting.sorted_vectors)
+    resolving = partial(resolved_vectors, names=names, hierarchies=hierarchies, specs=specs)
+    vectors = to_dictionary_codes(vectors, hierarchies) if own else resolving(vectors)
+    assert choice.plan in ("dense", "sorted")
+    return choice, count_and_store(choice.plan, of_axes, vectors, times, scratch.path / f"counts-{one.name}")
+
+
+def _refuse_values(
+    parts: Sequence[Mapping[str, Any]],
+    total: int,
+    policy: Policy,
+    attributes: Mapping[str, str],
+    names: Sequence[str],
+    one: OneDictionary,
+) -> None:
+    """Refuse an empty dictionary, missing values where they are forbidden, and a column outside its hierarchy."""
+    if one.table is None:
+        return
+    wrong = sum(part["wrong"] for part in parts)
+    if wrong:
+        raise SchemaError(f"{one.key}.weight: must be a whole number, not negative, and {wrong:,} rows have none such.")
+    if not total:
+        raise SchemaError(f"{one.key}: it has no rows.")
+    for i, alias in enumerate(names):
+        name = attributes[alias]
+        nulls = sum(part["nulls"][i] for part in parts)
+        unknown = sum(part["unknown"][i] for part in parts)
+        if nulls and policy.quasi_identifiers[name].nulls == "forbid":
+            raise SchemaError(
+                f"columns.{name}.nulls: missing values are forbidden and {nulls:,} dictionary rows have one."
+            )
+        if unknown and unknown + nulls == total:
+            raise HierarchyError(
+                f"{one.key}.columns.{name}: none of the dictionary's values is in the hierarchy; map them with "
+                "level, age_in or mapping."
+            )

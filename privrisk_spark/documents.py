@@ -15,14 +15,24 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark import __version__
-from privrisk_spark.counts import PlanChoice
 from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.kernels.decide import Problem
 from privrisk_spark.kernels.utility import UNITS
-from privrisk_spark.measure import DecisionFacts, ReleaseFacts, level_names
+from privrisk_spark.measure import ClassFacts, DecisionFacts, ReleaseFacts, level_names
 from privrisk_spark.mechanism import KEEP_DENOMINATOR, Mechanism
+from privrisk_spark.plans import PlanChoice, explained
 from privrisk_spark.policy import Policy
 from privrisk_spark.problem import greatest_utility, lattice_size
-from privrisk_spark.results import AttributeLevels, Check, Guarantee, Report, StageRecord
+from privrisk_spark.results import (
+    AttributeLevels,
+    Check,
+    Guarantee,
+    LinkageFacts,
+    Report,
+    Section,
+    StageRecord,
+    json_safe,
+)
 
 
 @dataclass(frozen=True)
@@ -60,14 +70,20 @@ def risk_guarantee(policy: Policy, *, suppressed: int) -> Guarantee:
         Records that could not reach the floor.
     """
     assert policy.decision is not None
-    against = "the table itself" if policy.dictionary.kind == "self" else "the given dictionary"
+    against = {
+        "self": "the table itself",
+        "table": "the given dictionary",
+        "bayes": "the given dictionaries, expected over their prior,",
+        "minimax": "the worst of the given dictionaries",
+        "estimated": "the estimated dictionary",
+    }[policy.dictionary.kind]
     form = "not used" if policy.risk.model == "II" else policy.risk.sensitivity.form
     sensitivity = "" if policy.risk.model == "II" else f" ({form} sensitivity)"
     statement = (
         f"Each record is disclosed at the level vector of least model-{policy.risk.model} risk{sensitivity} "
         f"against {against} among those with {policy.utility.measure} utility at least "
-        f"{policy.decision.utility_at_least:g}. The risk is that of a uniform attacker who knows that dictionary; it "
-        "is no promise against one who knows more."
+        f"{policy.decision.utility_at_least:g}. The risk is that of a uniform attacker who knows no more than that; "
+        "it is no promise against one who knows more."
     )
     if suppressed:
         statement += " Records that could not reach the floor are fully suppressed."
@@ -83,15 +99,40 @@ def risk_guarantee(policy: Policy, *, suppressed: int) -> Guarantee:
     return Guarantee("risk", statement, "proved", parameters)
 
 
+def counting_sentence(policy: Policy, choices: Mapping[str, PlanChoice]) -> str:
+    """What the counting stage did, in words."""
+    plans = "; ".join(
+        (f"{name}: " if len(choices) > 1 else "") + f"by the plan '{choice.plan}' ({choice.reason})"
+        for name, choice in choices.items()
+    )
+    return f"Counted consistent dictionary rows {plans}; consistency '{policy.dictionary.consistency}'."
+
+
+def decision_sentence(policy: Policy, problem: Problem) -> str:
+    """What the deciding stage did, in words."""
+    over = {"bayes": ", expected over the dictionaries", "minimax": " against the worst of the dictionaries"}
+    sentence = (
+        f"Chose each record's disclosure by '{problem.search}': least model-{problem.model} risk"
+        f"{over.get(policy.dictionary.kind, '')} with {policy.utility.measure} utility at least {problem.floor:g}."
+    )
+    if problem.search == "exhaustive":
+        sentence += (
+            " Every feasible node was looked at: counts by likeness of labels are not monotone, and no theorem that "
+            "leaves nodes out holds for them."
+        )
+    if policy.dictionary.kind == "minimax":
+        sentence += " The mean of the records' worst risks is an upper bound of the worst dictionary's mean risk."
+    return sentence
+
+
 def explanation(
-    policy: Policy, hierarchies: Mapping[str, Hierarchy], choice: PlanChoice | None, plan: Mechanism | None
+    policy: Policy, hierarchies: Mapping[str, Hierarchy], choices: Mapping[str, PlanChoice], plan: Mechanism | None
 ) -> str:
     """What a run will do and what it holds in memory, as text."""
     lines = [f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels" for name, h in hierarchies.items()]
     lines.append(f"lattice: up to {lattice_size(hierarchies):,} nodes a record")
-    if choice is not None:
-        size = f"{choice.cells * 8 / 2**20:,.1f} MiB" if choice.plan == "dense" else "the distinct dictionary vectors"
-        lines.append(f"counting plan: {choice.plan} ({choice.reason}); memory: {size}")
+    for name, choice in choices.items():
+        lines += explained(choice, name="the table itself" if policy.dictionary.kind == "self" else name)
     if policy.decision is not None:
         best = greatest_utility(policy, hierarchies)
         lines.append(f"floor: utility at least {policy.decision.utility_at_least:g} of at most {best:g}")
@@ -104,9 +145,16 @@ def explanation(
 
 
 def risk_reports(
-    run: Run, measured: DecisionFacts, released: ReleaseFacts, *, dictionary_rows: int
+    run: Run,
+    measured: DecisionFacts,
+    released: ReleaseFacts,
+    *,
+    dictionary_rows: int | Mapping[str, int],
+    classes: ClassFacts | None = None,
+    linkage: LinkageFacts | None = None,
+    sections: Sequence[Section] = (),
 ) -> tuple[Report, Report]:
-    """Vault and public report of a release decided by risk."""
+    """Vault and public report of a release decided by risk; linkage and further findings are for the vault."""
     vault = _report(
         run,
         "vault",
@@ -114,7 +162,8 @@ def risk_reports(
             "records": measured.rows,
             "released classes": released.classes,
             "smallest released class": released.min_class_size,
-            "dictionary rows": dictionary_rows,
+            **_dictionary_rows(dictionary_rows),
+            **_class_facts(classes),
             "records suppressed as infeasible": measured.infeasible,
         },
         measured,
@@ -125,7 +174,26 @@ def risk_reports(
         {"released rows": released.rows, "released classes": released.classes},
         measured,
     )
+    vault = replace(vault, linkage=linkage, sections=tuple(sections))
     return vault, replace(public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None)
+
+
+def _class_facts(classes: ClassFacts | None) -> dict[str, int | float]:
+    if classes is None:
+        return {}
+    named = {
+        "persons of the released class with the fewest": classes.fewest_persons,
+        "released classes of one person": classes.single_persons,
+        "weighted population of the released class with the least (min F_k)": classes.least_population,
+        "weighted population of all classes": classes.population,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _dictionary_rows(rows: int | Mapping[str, int]) -> dict[str, int]:
+    if isinstance(rows, int):
+        return {"dictionary rows": rows}
+    return {f"dictionary rows of {name}": number for name, number in rows.items()}
 
 
 def dp_reports(
@@ -232,6 +300,8 @@ def summary(
         "guarantee": report.guarantee.to_dict(),
         "facts": dict(report.facts),
         "levels": [level.to_dict() for level in report.levels],
+        "linkage": report.linkage.to_dict() if report.linkage else None,
+        **{section.name: json_safe(section.figures) for section in report.sections},
         "snapshot": snapshot,
         "policy_digest": policy.digest(),
         "version": __version__,

@@ -1,28 +1,25 @@
-"""What a run reports about its decisions and its release, each from one pass over a frame.
-
-Sums are taken over integers, so that a mean does not depend on the order in which the engine adds.
-"""
+"""What a run reports about its input, its decisions and its release; the parts of a stage bring their own facts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import reduce
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark import schemas
+from privrisk_spark.batches import Batches, grouped, in_chunks
 from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.kernels.moments import Moments, merged, risk_bins
 from privrisk_spark.results import AttributeLevels, Histogram, Summary
-
-# A value up to _FINE is cut into integers of so many bits after the point, which add up exactly in any order; what is
-# left beyond 2^-100 is dropped. Up to the limits of _COARSE decimals do the same, slowly; what exceeds them is
-# summed as it is. No sum over 2^33 rows overflows.
-_LIMBS = (10, 30, 30, 30)
-_FINE, _COARSE = 2.0**20, ((1e15, 9), (1e24, 0))
-_LOWEST, _HIGHEST, _PER_DECADE = -9, 3, 2
+from privrisk_spark.source import as_texts, dictionary_of
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class InputFacts:
 
     Attributes
     ----------
-    rows, null_ids, duplicate_ids : int
+    rows, null_ids, duplicate_ids, null_entities : int
     nulls, unknown : dict of attribute to rows
     bad_weights : dict of weight column to rows that are missing, NaN or negative
     snapshot : str
@@ -41,47 +38,42 @@ class InputFacts:
     rows: int
     null_ids: int
     duplicate_ids: int
+    null_entities: int
     nulls: dict[str, int]
     unknown: dict[str, int]
     bad_weights: dict[str, int]
     snapshot: str
 
 
-def measure_input(encoded: DataFrame, attributes: Sequence[str], weight_columns: Sequence[str]) -> InputFacts:
-    """Measure ENCODED, before missing and unknown values are resolved: sums in one pass, distinct ids in another."""
-    codes = schemas.codes(len(attributes))
-    weights = schemas.weights(len(weight_columns))
-    identity = F.col(schemas.RECORD_ID)
-    content = [F.col(name) for name in encoded.columns if name != schemas.BLOCK]
-    row = encoded.agg(
-        F.count("*").alias("rows"),
-        _count(identity.isNull()).alias("null_ids"),
-        F.bit_xor(F.xxhash64(*content)).alias("xor0"),
-        F.bit_xor(F.xxhash64(F.lit(1), *content)).alias("xor1"),
-        *[_count(F.col(name) == schemas.NULL).alias(f"null_{name}") for name in codes],
-        *[_count(F.col(name) == schemas.UNKNOWN).alias(f"unknown_{name}") for name in codes],
-        *[_count(F.col(name).isNull() | F.isnan(name) | (F.col(name) < 0)).alias(name) for name in weights],
-    ).first()
-    assert row is not None
-    # Apart from the sums above: beside them every distinct id would carry all their buffers through the shuffle.
-    ids = encoded.where(identity.isNotNull()).select(F.xxhash64(identity).alias("id"))
-    distinct = ids.distinct().count()
-    if distinct < row["rows"] - row["null_ids"]:
-        # Equal 64-bit hashes are almost surely equal ids; make sure before saying so.
-        distinct = encoded.where(identity.isNotNull()).select(identity).distinct().count()
+def input_facts(
+    parts: Sequence[Mapping[str, Any]], duplicate_ids: int, attributes: Sequence[str], weight_columns: Sequence[str]
+) -> InputFacts:
+    """Put the facts of the parts of ENCODED together.
+
+    Parameters
+    ----------
+    parts : sequence of mapping
+        As :func:`privrisk_spark.encoding.pin` reports them.
+    duplicate_ids : int
+    attributes, weight_columns : sequence of str
+    """
+    rows = sum(part["rows"] for part in parts)
+    total = sum(part["sum"] for part in parts) % 2**64
+    other = reduce(lambda a, b: a ^ b, [part["xor"] for part in parts], 0)
+
+    def by_name(names: Sequence[str], key: str) -> dict[str, int]:
+        return {name: sum(part[key][i] for part in parts) for i, name in enumerate(names)}
+
     return InputFacts(
-        rows=row["rows"],
-        null_ids=row["null_ids"],
-        duplicate_ids=row["rows"] - row["null_ids"] - distinct,
-        nulls={a: row[f"null_{c}"] for a, c in zip(attributes, codes, strict=True)},
-        unknown={a: row[f"unknown_{c}"] for a, c in zip(attributes, codes, strict=True)},
-        bad_weights={a: row[c] for a, c in zip(weight_columns, weights, strict=True)},
-        snapshot=f"{row['rows']}-{(row['xor0'] or 0) % 2**64:016x}{(row['xor1'] or 0) % 2**64:016x}",
+        rows=rows,
+        null_ids=sum(part["null_ids"] for part in parts),
+        duplicate_ids=duplicate_ids,
+        null_entities=sum(part.get("null_entities", 0) for part in parts),
+        nulls=by_name(attributes, "nulls"),
+        unknown=by_name(attributes, "unknown"),
+        bad_weights=by_name(weight_columns, "bad_weights"),
+        snapshot=f"{rows}-{total:016x}{other:016x}",
     )
-
-
-def _count(condition: Column) -> Column:
-    return F.coalesce(F.sum(F.when(condition, 1).otherwise(0)), F.lit(0))
 
 
 @dataclass(frozen=True)
@@ -90,8 +82,9 @@ class DecisionFacts:
 
     Attributes
     ----------
-    rows, infeasible, verbatim : int
-        Records; those that could not reach the floor; those released with every original value.
+    rows, sampled, infeasible, verbatim : int
+        Records; those drawn into the sample (all outside dp); those that could not reach the floor; those released with
+        every original value.
     risk_before, risk_after, utility : Summary
     levels : tuple of AttributeLevels
     before, after : Histogram
@@ -99,6 +92,7 @@ class DecisionFacts:
     """
 
     rows: int
+    sampled: int
     infeasible: int
     verbatim: int
     risk_before: Summary
@@ -109,58 +103,44 @@ class DecisionFacts:
     after: Histogram
 
 
-def measure_decisions(decided: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> DecisionFacts:
-    """Measure DECIDED in two passes: sums and level counts, then the histograms."""
-    k = len(hierarchies)
-    level_counts = [
-        _count(F.col(name) == level).alias(f"{name}_{level}")
-        for name, hierarchy in zip(schemas.levels(k), hierarchies.values(), strict=True)
-        for level in range(hierarchy.height)
-    ]
-    suppressed = [
-        _count(F.col(name) == hierarchy.root).alias(f"{name}_root")
-        for name, hierarchy in zip(schemas.nodes(k), hierarchies.values(), strict=True)
-    ]
-    shallow = [
-        _count((F.col(level) == j) & (F.col(node) == hierarchy.root)).alias(f"{level}_{j}_root")
-        for level, node, hierarchy in zip(schemas.levels(k), schemas.nodes(k), hierarchies.values(), strict=True)
-        for j in range(hierarchy.height)
-    ]
-    total_level = reduce(lambda a, b: a + b, [F.col(name).cast("int") for name in schemas.levels(k)])
-    any_value = reduce(
-        lambda a, b: a | b,
-        [F.col(n) != h.root for n, h in zip(schemas.nodes(k), hierarchies.values(), strict=True)],
-    )
-    row = decided.agg(
-        F.count("*").alias("rows"),
-        _count(~F.col(schemas.FEASIBLE)).alias("infeasible"),
-        _count((total_level == 0) & any_value).alias("verbatim"),
-        *_moments(schemas.RISK_BEFORE),
-        *_moments(schemas.RISK),
-        *_moments(schemas.UTILITY),
-        *level_counts,
-        *suppressed,
-        *shallow,
-    ).first()
-    assert row is not None
-    levels = []
-    for i, (attribute, hierarchy) in enumerate(hierarchies.items()):
-        name, node = schemas.levels(k)[i], schemas.nodes(k)[i]
-        counts = [row[f"{name}_{level}"] - row[f"{name}_{level}_root"] for level in range(hierarchy.height)]
-        levels.append(
-            AttributeLevels(attribute, hierarchy.height, level_names(hierarchy.height), (*counts, row[f"{node}_root"]))
+def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str, Hierarchy]) -> DecisionFacts:
+    """Put the facts of the parts of the decisions together.
+
+    Parameters
+    ----------
+    parts : sequence of mapping
+        As :func:`privrisk_spark.anonymize.conclude` reports them.
+    hierarchies : mapping of attribute to Hierarchy
+    """
+
+    def summary(key: str) -> Summary:
+        all_of = merged([Moments(*part[key]) for part in parts])
+        return Summary(all_of.mean, all_of.most, all_of.least) if all_of.n else Summary(0.0, 0.0, 0.0)
+
+    def histogram(key: str) -> Histogram:
+        edges = risk_bins()
+        return Histogram(edges, tuple(sum(part[key][i] for part in parts) for i in range(len(edges) - 1)))
+
+    levels = tuple(
+        AttributeLevels(
+            attribute,
+            hierarchy.height,
+            level_names(hierarchy.height),
+            tuple(sum(part["levels"][i][level] for part in parts) for level in range(hierarchy.height + 1)),
         )
-    before, after = _measure_histograms(decided)
+        for i, (attribute, hierarchy) in enumerate(hierarchies.items())
+    )
     return DecisionFacts(
-        rows=row["rows"],
-        infeasible=row["infeasible"],
-        verbatim=row["verbatim"],
-        risk_before=_summary(row, schemas.RISK_BEFORE),
-        risk_after=_summary(row, schemas.RISK),
-        utility=_summary(row, schemas.UTILITY),
-        levels=tuple(levels),
-        before=before,
-        after=after,
+        rows=sum(part["rows"] for part in parts),
+        sampled=sum(part["sampled"] for part in parts),
+        infeasible=sum(part["infeasible"] for part in parts),
+        verbatim=sum(part["verbatim"] for part in parts),
+        risk_before=summary("risk_before"),
+        risk_after=summary("risk"),
+        utility=summary("utility"),
+        levels=levels,
+        before=histogram("before"),
+        after=histogram("after"),
     )
 
 
@@ -169,65 +149,6 @@ def level_names(height: int) -> tuple[str, ...]:
     if height == 0:
         return ("suppressed",)
     return ("as it is", *[f"level {level}" for level in range(1, height)], "suppressed")
-
-
-def _moments(name: str) -> list[Column]:
-    """Sum, exact for finite values, and extremes of a non-negative column."""
-    value = F.col(name)
-    rest = F.when(value <= _FINE, value)
-    sums = []
-    for i, bits in enumerate(_LIMBS):
-        scaled = rest * F.lit(2.0**bits)
-        limb = F.floor(scaled)
-        sums.append(F.sum(limb).alias(f"{name}_sum{i}"))
-        rest = scaled - limb
-    above = _FINE
-    for i, (limit, places) in enumerate(_COARSE):
-        coarse = (value > above) & (value <= limit)
-        sums.append(F.sum(F.when(coarse, value.cast(f"decimal(38,{places})"))).alias(f"{name}_coarse{i}"))
-        above = limit
-    sums.append(F.sum(F.when(value > above, value)).alias(f"{name}_large"))
-    return [*sums, F.min(name).alias(f"{name}_min"), F.max(name).alias(f"{name}_max")]
-
-
-def _summary(row: Row, name: str) -> Summary:
-    rows = row["rows"]
-    if rows == 0:
-        return Summary(0.0, 0.0, 0.0)
-    total = sum((Fraction(row[f"{name}_coarse{i}"] or 0) for i in range(len(_COARSE))), Fraction(0))
-    place = 0
-    for i, bits in enumerate(_LIMBS):
-        place += bits
-        total += Fraction(row[f"{name}_sum{i}"] or 0, 2**place)
-    mean = float(total / rows) + float(row[f"{name}_large"] or 0) / rows
-    return Summary(mean, float(row[f"{name}_max"]), float(row[f"{name}_min"]))
-
-
-def _measure_histograms(decided: DataFrame) -> tuple[Histogram, Histogram]:
-    """Records by risk before and after on the same logarithmic bins; the first bin holds everything below."""
-    lowest, highest = _LOWEST * _PER_DECADE, _HIGHEST * _PER_DECADE
-
-    def bin_of(name: str) -> Column:
-        value = F.col(name)
-        position = F.floor(F.log10(F.when(value > 0, value)) * _PER_DECADE)
-        return F.greatest(F.lit(lowest - 1), F.least(F.lit(highest), F.coalesce(position, F.lit(lowest - 1))))
-
-    infinite = F.lit(highest)
-    columns = [
-        F.when(F.col(name) == float("inf"), infinite).otherwise(bin_of(name)).alias(name)
-        for name in (schemas.RISK_BEFORE, schemas.RISK)
-    ]
-    pairs = decided.select(*columns).groupBy(schemas.RISK_BEFORE, schemas.RISK).count().toArrow().to_pylist()
-    bins = range(lowest - 1, highest + 1)
-    edges = (0.0, *[10.0 ** (b / _PER_DECADE) for b in range(lowest, highest + 1)], float("inf"))
-
-    def counts(name: str) -> tuple[int, ...]:
-        found = dict.fromkeys(bins, 0)
-        for pair in pairs:
-            found[int(pair[name])] += pair["count"]
-        return tuple(found.values())
-
-    return Histogram(edges, counts(schemas.RISK_BEFORE)), Histogram(edges, counts(schemas.RISK))
 
 
 @dataclass(frozen=True)
@@ -249,34 +170,141 @@ class ReleaseFacts:
     off_hierarchy: dict[str, int]
 
 
-def measure_release(release: DataFrame, labels: Mapping[str, DataFrame], columns: Mapping[str, Column]) -> ReleaseFacts:
-    """Measure a staged release from its files alone.
+def release_classes(release: Batches, labels: Mapping[str, Sequence[str | None]]) -> DataFrame:
+    """Return the classes of a staged release: ``a<i>`` text of attribute i, ``off<i>`` if it is no label, ``size``.
 
     Parameters
     ----------
-    release : DataFrame
-        As read back.
-    labels : mapping of attribute to DataFrame with one column ``label``, distinct texts of the hierarchy
-    columns : mapping of attribute to Column of the release
+    release : Batches
+        ``a<i>`` texts of the attributes, read from the staged files.
+    labels : mapping of attribute to the labels of its hierarchy
     """
-    aliases = {attribute: f"a{i}" for i, attribute in enumerate(columns)}
-    grouped = release.groupBy(*[c.alias(aliases[a]) for a, c in columns.items()]).agg(F.count("*").alias("size"))
-    for attribute, alias in aliases.items():
-        known = labels[attribute].select(F.col("label").alias(f"{alias}_label"), F.lit(True).alias(f"{alias}_known"))
-        grouped = grouped.join(F.broadcast(known), F.col(alias).eqNullSafe(F.col(f"{alias}_label")), "left")
-    row = grouped.agg(
+    k = len(labels)
+    texts, off = [f"a{i}" for i in range(k)], [f"off{i}" for i in range(k)]
+    known = [pa.array(sorted({label for label in of if label is not None}), pa.string()) for of in labels.values()]
+    null_known = [None in set(of) for of in labels.values()]
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            parts = [dictionary_of(table.column(name)) for name in texts]
+            places = [place.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1 for _, place in parts]
+            first, member = grouped(places)
+            columns = {}
+            for i, ((distinct, _), place) in enumerate(zip(parts, places, strict=True)):
+                found = pc.is_in(as_texts(distinct), value_set=known[i]).to_numpy(zero_copy_only=False)
+                wrong = np.append(not null_known[i], ~found)[place[first]]
+                columns[texts[i]] = as_texts(distinct).take(pa.array(place[first] - 1, mask=place[first] == 0))
+                columns[off[i]] = pa.array(wrong.astype(np.bool_))
+            columns["size"] = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))
+            yield pa.table(columns)
+
+    fields = []
+    for text_name, off_name in zip(texts, off, strict=True):
+        fields += [T.StructField(text_name, T.StringType()), T.StructField(off_name, T.BooleanType())]
+    schema = T.StructType([*fields, T.StructField("size", T.LongType())])
+    return release.then(step, schema).frame().groupBy(*texts, *off).agg(F.sum("size").alias("size"))
+
+
+def measure_release(classes: DataFrame, attributes: Sequence[str]) -> ReleaseFacts:
+    """Measure a staged release from the classes of its files.
+
+    Parameters
+    ----------
+    classes : DataFrame
+        As :func:`release_classes` returns it.
+    attributes : sequence of str
+    """
+    outside = [
+        F.coalesce(F.sum(F.when(F.col(f"off{i}"), F.col("size"))), F.lit(0)).alias(f"off{i}")
+        for i in range(len(attributes))
+    ]
+    row = classes.agg(
         F.coalesce(F.sum("size"), F.lit(0)).alias("rows"),
         F.count("*").alias("classes"),
         F.coalesce(F.min("size"), F.lit(0)).alias("least"),
-        *[
-            F.coalesce(F.sum(F.when(F.col(f"{alias}_known").isNull(), F.col("size"))), F.lit(0)).alias(alias)
-            for alias in aliases.values()
-        ],
+        *outside,
     ).first()
     assert row is not None
     return ReleaseFacts(
         rows=row["rows"],
         classes=row["classes"],
         min_class_size=row["least"],
-        off_hierarchy={attribute: row[alias] for attribute, alias in aliases.items()},
+        off_hierarchy={attribute: row[f"off{i}"] for i, attribute in enumerate(attributes)},
+    )
+
+
+@dataclass(frozen=True)
+class ClassFacts:
+    """Facts of the released classes; exact, for the vault.
+
+    Attributes
+    ----------
+    classes, rows : int
+        Distinct combinations of released quasi-identifiers, and their records.
+    smallest, uniques : int
+        Records of the smallest class, ``min f_k``, and classes with one record.
+    fewest_persons, single_persons : int or None
+        Persons of the class with the fewest, and classes of one person; None without ``entity_id``.
+    least_population, population : float or None
+        Weighted size of the class with the least, ``min F_k``, and of all; None without sampling weights.
+    """
+
+    classes: int
+    rows: int
+    smallest: int
+    uniques: int
+    fewest_persons: int | None
+    single_persons: int | None
+    least_population: float | None
+    population: float | None
+
+    def to_dict(self) -> dict[str, int | float | None]:
+        """JSON-safe form."""
+        return asdict(self)
+
+
+def released_classes(members: DataFrame, *, k: int) -> DataFrame:
+    """Return the released classes: ``n<i>`` nodes, ``rows`` f_k, ``persons``, ``population`` F_k.
+
+    Parameters
+    ----------
+    members : DataFrame
+        As :func:`privrisk_spark.anonymize.conclude` writes them; ``entity`` and ``millionths`` where the policy has
+        them.
+    k : int
+    """
+    there = members.columns
+    measures = [F.sum(schemas.N_ROWS).alias("rows")]
+    if schemas.ENTITY in there:
+        measures.append(F.count_distinct(schemas.ENTITY).alias("persons"))
+    if schemas.MILLIONTHS in there:
+        measures.append((F.sum(schemas.MILLIONTHS) / F.lit(1e6)).alias("population"))
+    return members.groupBy(*schemas.nodes(k)).agg(*measures)
+
+
+def measure_classes(classes: DataFrame) -> ClassFacts:
+    """Measure the released classes."""
+    persons = F.col("persons") if "persons" in classes.columns else F.lit(None)
+    population = F.col("population") if "population" in classes.columns else F.lit(None)
+    row = classes.agg(
+        F.count("*").alias("classes"),
+        F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
+        F.coalesce(F.min("rows"), F.lit(0)).alias("smallest"),
+        F.count_if(F.col("rows") == 1).alias("uniques"),
+        F.min(persons).alias("fewest_persons"),
+        F.count_if(persons == 1).alias("single_persons"),
+        F.min(population).alias("least_population"),
+        F.sum(population.cast("decimal(38,6)")).cast("double").alias("population"),
+    ).first()
+    assert row is not None
+    counted = "persons" in classes.columns
+    return ClassFacts(
+        classes=row["classes"],
+        rows=row["rows"],
+        smallest=row["smallest"],
+        uniques=row["uniques"],
+        fewest_persons=int(row["fewest_persons"]) if counted else None,
+        single_persons=row["single_persons"] if counted else None,
+        least_population=None if row["least_population"] is None else float(row["least_population"]),
+        population=None if row["population"] is None else float(row["population"]),
     )

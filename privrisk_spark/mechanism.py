@@ -16,7 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
+from privrisk_spark import __version__
 from privrisk_spark.builders import is_public
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchy import Hierarchy
@@ -212,3 +214,17 @@ def _levels_outside(dp: DpGuarantee, hierarchies: Mapping[str, Hierarchy]) -> li
                     )
                 )
     return faults
+
+
+def cost_of(policy: Policy, plan: Mechanism, run_id: str, digest: str) -> dict[str, Any]:
+    """What the ledger is asked to reserve."""
+    assert policy.ledger is not None
+    return {
+        "lineage": policy.ledger.lineage,
+        "run_id": run_id,
+        "epsilon": plan.epsilon,
+        "delta": plan.policy.delta,
+        "cap_epsilon": policy.ledger.cap.epsilon,
+        "cap_delta": policy.ledger.cap.delta,
+        "mechanism": {"parameters": plan.parameters(), "digest": digest, "version": __version__},
+    }

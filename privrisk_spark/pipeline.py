@@ -1,6 +1,6 @@
 """The order of stages of a release, and every Spark action of it.
 
-read → (reserve) → encode → count → decide, or admit → recode → threshold → write → validate → vault → publish
+read → (reserve) → encode → count → decide, or admit → recode → threshold → write → contracts.validate → vault → publish
 
 Each stage is a function of frames in another module; what runs when, and what is written where, is only here.
 A function that makes Spark work is named ``collect_``, ``measure_`` or ``write_`` and is called from nowhere else.
@@ -9,96 +9,78 @@ A function that makes Spark work is named ``collect_``, ``measure_`` or ``write_
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
-from privrisk_spark import __version__, schemas
-from privrisk_spark.anonymize import WeightColumns, decide_records, join_decisions
-from privrisk_spark.contracts import Rule, decision_rules, input_rules, refuse_failures, release_rules, validate
+from privrisk_spark import cells, contracts, documents, measure, sampling, schemas
+from privrisk_spark.anonymize import (
+    Conclusion,
+    Decide,
+    Decided,
+    StoredAttacker,
+    WeightColumns,
+    collect_infeasible,
+    conclude,
+    decided,
+    decided_table,
+    deciding,
+    join_decisions,
+)
+from privrisk_spark.batches import Batches, Scratch, pinned
+from privrisk_spark.builders import is_public
 from privrisk_spark.counts import (
-    PlanChoice,
+    SpreadVectors,
     StoredCounts,
-    axes,
-    choose_plan,
+    collect_counts,
     collect_vectors,
-    count_and_store,
-    to_dictionary_codes,
-    vectors_of_dictionary,
+    plan_of,
     vectors_of_table,
 )
-from privrisk_spark.documents import (
-    Run,
-    data_dictionary,
-    dp_reports,
-    explanation,
-    manifest,
-    risk_guarantee,
-    risk_reports,
-    summary,
-    tuple_levels,
-)
-from privrisk_spark.errors import BudgetError, EngineError, HierarchyError, InfeasibleError, SchemaError
+from privrisk_spark.dictionaries import axes, possible_codes
+from privrisk_spark.encoding import duplicates, encode, pin, resolve
+from privrisk_spark.errors import BudgetError, SchemaError
+from privrisk_spark.findings import Further, collect_findings
 from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.kernels.cells import CellSpace
 from privrisk_spark.kernels.counting import Axis
 from privrisk_spark.kernels.decide import Problem
 from privrisk_spark.kernels.sensitivity import Sensitivity
 from privrisk_spark.keystore import destroy_key, pin_snapshot, release_key
 from privrisk_spark.ledger import Ledger
-from privrisk_spark.measure import (
-    DecisionFacts,
-    InputFacts,
-    ReleaseFacts,
-    measure_decisions,
-    measure_input,
-    measure_release,
-)
-from privrisk_spark.mechanism import Mechanism, mechanism
-from privrisk_spark.policy import DpGuarantee, Policy, TableDictionary
+from privrisk_spark.links import collect_links
+from privrisk_spark.mechanism import Mechanism, cost_of, mechanism
+from privrisk_spark.plans import PlanChoice
+from privrisk_spark.policy import DpGuarantee, Policy
+from privrisk_spark.policy_dictionaries import Table
 from privrisk_spark.problem import lattice_size, node_utilities, problem, sensitivity
 from privrisk_spark.progress import Progress, write_status
 from privrisk_spark.release import (
     Workplace,
+    drop_others,
     files_for,
     labelled,
-    node_labels,
+    name_files,
+    ordered,
+    parquet_files,
     read_back,
-    write_data,
-    write_decisions,
+    with_labels,
+    write_csv,
+    write_empty,
     write_json,
     write_text,
+    write_unknown_values,
 )
 from privrisk_spark.report import render
 from privrisk_spark.results import Check, Guarantee, Report
-from privrisk_spark.sampling import (
-    AdmittedSet,
-    PublicCounts,
-    Recoding,
-    ReleaseKeys,
-    admitted_cells,
-    crowd_histogram,
-    recode,
-    scheme_cells,
-)
-from privrisk_spark.table import (
-    check_columns,
-    check_dictionary,
-    collect_hierarchies,
-    column,
-    encode,
-    encode_dictionary,
-    hierarchies_from_policy,
-    read,
-    resolve,
-    text,
-)
+from privrisk_spark.source import Wanted, scan
+from privrisk_spark.table import check_columns, check_dictionary, collect_hierarchies, read
 
 DECISIONS_PER_TASK = 250_000
 
@@ -171,7 +153,12 @@ class _Job:
         self.date, self.announce = date, announce
         self.progress = Progress(place.vault, place.run_id, 7 if policy.guarantee.kind == "risk" else 9)
         self.table: DataFrame
-        self.dictionary: DataFrame | None = None
+        self.staged: DataFrame
+        self.members: DataFrame | None = None
+        self.further: Further
+        self.dictionaries: dict[str, DataFrame] = {}
+        self.scratch = Scratch(spark, place.scratch)
+        self.choices: dict[str, PlanChoice] = {}
         self.hierarchies: dict[str, Hierarchy]
         self.axes: tuple[Axis, ...]
 
@@ -188,67 +175,121 @@ class _Job:
         with progress.stage("read") as stage:
             self._open()
             task = problem(policy, self.hierarchies, self.axes)
-            choice = choose_plan(policy, self.hierarchies, self.axes)
-            self.announce(explanation(policy, self.hierarchies, choice, None))
+            self._choose_plans()
+            self.announce(documents.explanation(policy, self.hierarchies, self.choices, None))
             stage.sentence = (
                 f"Opened the table with {self.k} quasi-identifiers; a record's lattice has up to "
                 f"{lattice_size(self.hierarchies):,} nodes."
             )
         with progress.stage("encode") as stage:
             encoded, facts, checks = self._encode(blocks=False)
+            linked = collect_links(self.scratch, encoded, self.further.links)
             stage.sentence = "Encoded every value as an integer code and checked the input contract."
             stage.parameters = {"rows": facts.rows, "nulls": facts.nulls, "suppressed_unknown_values": facts.unknown}
         with progress.stage("count") as stage:
-            counts = self._count(encoded, choice)
-            stage.sentence = (
-                f"Counted consistent dictionary rows by the plan '{choice.plan}' ({choice.reason}); "
-                f"consistency '{policy.dictionary.consistency}'."
-            )
-            stage.parameters = {"plan": choice.plan, "dictionary_rows": counts.dictionary_rows}
+            counted = self._count(encoded)
+            stage.sentence = documents.counting_sentence(policy, self.choices)
+            stage.parameters = {"plan": self.plan, "dictionary_rows": self._dictionary_rows(counted)}
             stage.status = "tested"
         with progress.stage("decide") as stage:
-            decided = self._decide(encoded, task, counts)
-            measured = measure_decisions(decided, self.hierarchies)
+            tuples, measured = self._decide(encoded, task, counted)
             if measured.infeasible and decision.infeasible == "error":
-                raise self._infeasible(decided, task, measured)
-            stage.sentence = (
-                f"Chose each record's disclosure by '{task.search}': least model-{task.model} risk with "
-                f"{policy.utility.measure} utility at least {task.floor:g}."
-            )
+                raise collect_infeasible(encoded, task, k=self.k, infeasible=measured.infeasible, total=measured.rows)
+            stage.sentence = documents.decision_sentence(policy, task)
             stage.parameters = {"infeasible_records_suppressed": measured.infeasible}
             stage.status = "proved"
+            made = (self.scratch, encoded, task, policy, self.hierarchies)
+            linkage, sections = collect_findings(
+                *made, counted=counted, linked=linked, further=self.further, dictionaries=self.dictionaries
+            )
         with progress.stage("write") as stage:
-            files, released = self._write(decided, rows=measured.rows)
+            files, released = self._write(tuples, rows=measured.rows)
             stage.sentence = "Wrote the release to staging in a canonical order and read it back."
         with progress.stage("validate") as stage:
-            rules, values = release_rules(policy, released)
-            exact_rules, exact_values = decision_rules(policy, facts, measured, released)
+            classes = self._classes()
+            rules, values = contracts.release_rules(policy, released)
+            exact_rules, exact_values = contracts.decision_rules(policy, facts, measured, released, classes)
             checks += self._validate(rules + exact_rules, values | exact_values)
             stage.sentence = "Checked the release contract on the staged files."
         with progress.stage("vault") as stage:
-            self._write_decisions(decided, task.search)
-            stage.sentence = "Wrote decisions and exact measures to the vault."
-        run = self._run(risk_guarantee(policy, suppressed=measured.infeasible), checks)
-        vault, public = risk_reports(run, measured, released, dictionary_rows=counts.dictionary_rows)
-        self._write_vault(vault, plan=choice.plan, snapshot=facts.snapshot)
-        refuse_failures(checks, fail_on=policy.checks.fail_on)
+            self.place.swap_into_vault(self.place.scratch / "decisions", "decisions")
+            if classes is not None:
+                self.place.swap_into_vault(self.place.scratch / "classes", "classes")
+            stage.sentence = "Moved decisions and exact measures to the vault."
+        run = self._run(documents.risk_guarantee(policy, suppressed=measured.infeasible), checks)
+        rows_of = self._dictionary_rows(counted)
+        vault, public = documents.risk_reports(
+            run, measured, released, dictionary_rows=rows_of, classes=classes, linkage=linkage, sections=sections
+        )
+        self._write_vault(vault, plan=self.plan, snapshot=facts.snapshot)
+        contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
         return self._publish(run, public, files, released, {"rows_read": facts.rows})
 
-    def _decide(self, encoded: DataFrame, task: Problem, counts: StoredCounts) -> DataFrame:
+    def _decide(
+        self, encoded: Batches, task: Problem, counted: Sequence[StoredCounts | SpreadVectors]
+    ) -> tuple[DataFrame, measure.DecisionFacts]:
         """Decide every row where it is, or its distinct record first.
 
-        The dense plan only looks up, so rows are decided without a shuffle. The sorted plan groups the dictionary once
-        per task and lattice node: distinct records, in few tasks, joined back.
+        The dense plan only looks up, so rows are decided without a shuffle. The others decide distinct records and join
+        the decisions back: the sorted plan groups the dictionary once per task and lattice node, and needs few tasks.
         """
         weights = WeightColumns.of_policy(self.policy, list(self.hierarchies))
-        if counts.plan == "dense":
-            decided = decide_records(encoded, task, counts, k=self.k, weights=weights)
+        stored = [counts for counts in counted if isinstance(counts, StoredCounts)]
+        attacker = StoredAttacker.of(self.policy, stored)
+        if stored and all(counts.plan == "dense" for counts in stored):
+            return self._conclude(encoded, deciding(task, attacker, k=self.k, weights=weights), task.search)
+        records = self.scratch.write_frame(vectors_of_table(encoded, self.k, weights.n), "records")
+        tasks = max(2, -(-records.count() // DECISIONS_PER_TASK))
+        if stored:
+            decide_chunk = deciding(task, attacker, k=self.k, weights=weights)
+            on_distinct = decided(Batches.of_frame(records.repartition(tasks)), decide_chunk, k=self.k).frame()
         else:
-            records = self._materialize(vectors_of_table(encoded, self.k, weights.n), "records")
-            tasks = max(2, -(-records.count() // DECISIONS_PER_TASK))
-            on_distinct = decide_records(records.repartition(tasks), task, counts, k=self.k, weights=weights)
-            decided = join_decisions(encoded, on_distinct, k=self.k, n_weights=weights.n)
-        return self._materialize(decided, "decided")
+            schema = schemas.decided(records.schema, self.k)
+            (spread,) = [vectors for vectors in counted if isinstance(vectors, SpreadVectors)]
+            on_distinct = cells.shuffle_decisions(
+                records,
+                spread.vectors,
+                task,
+                self._cell_space(spread),
+                partial(decided_table, problem=task, k=self.k, weights=weights, schema=schema),
+                schema,
+                dictionary_rows=spread.dictionary_rows,
+                materialize=self.scratch.write_frame,
+                entities=spread.entities,
+                prune=() if self.policy.dictionaries[0].table is None else None,
+            )
+        joined = join_decisions(encoded.frame(), on_distinct, k=self.k, n_weights=weights.n)
+        return self._conclude(Batches.of_frame(joined), partial(Decided.of_columns, k=self.k), task.search)
+
+    def _cell_space(self, spread: SpreadVectors) -> CellSpace:
+        return CellSpace.of(spread.axes, possible_codes(self.hierarchies, self.policy.dictionaries[0]))
+
+    def _conclude(self, rows: Batches, decide_chunk: Decide, method: str) -> tuple[DataFrame, measure.DecisionFacts]:
+        """Decide rows and write the vault's decisions; return TUPLES and the facts."""
+        scratch, names = self.place.scratch, list(self.hierarchies)
+        conclusion = Conclusion(
+            decisions=str(scratch / "decisions"),
+            tuples=str(scratch / "tuples"),
+            members=str(scratch / "members"),
+            record_id=self.policy.table.record_id or schemas.RECORD_ID,
+            attributes=tuple(names),
+            roots=tuple(hierarchy.root for hierarchy in self.hierarchies.values()),
+            heights=tuple(hierarchy.height for hierarchy in self.hierarchies.values()),
+            method=method,
+        )
+        for directory in ("decisions", "tuples", "members"):
+            (scratch / directory).mkdir()
+        parts = self.scratch.collect_parts(conclude(rows, decide_chunk, conclusion))
+        if not parts:
+            conclusion.write_nothing()
+        else:
+            drop_others(scratch / "decisions", [part["name"] for part in parts])
+        members = [part["members"] for part in parts if part["members"]]
+        if members:
+            self.members = pinned(self.spark, conclusion.members, members, schemas.members(rows.schema, self.k)).frame()
+        kept = [part["tuples"] for part in parts if part["tuples"]]
+        tuples = pinned(self.spark, conclusion.tuples, kept, schemas.tuples(rows.schema, self.k))
+        return tuples.frame(), measure.decision_facts(parts, self.hierarchies)
 
     # ------------------------------------------------- differentially private
 
@@ -262,12 +303,13 @@ class _Job:
             mechanism(policy)
             self._open()
             plan = mechanism(policy, self.hierarchies)
-            choice = choose_plan(policy, self.hierarchies, self.axes) if dp.mode == "public-dictionary" else None
-            self.announce(explanation(policy, self.hierarchies, choice, plan))
+            if dp.mode == "public-dictionary":
+                self._choose_plans()
+            self.announce(documents.explanation(policy, self.hierarchies, self.choices, plan))
             stage.sentence = f"Opened the table with {self.k} quasi-identifiers, all of which form the released tuple."
         with progress.stage("reserve") as stage:
             digest = plan.digest(policy, self.hierarchies)
-            cost = _cost(policy, plan, self.place.run_id, digest)
+            cost = cost_of(policy, plan, self.place.run_id, digest)
             if Ledger(ledger.url).reserve(**cost).state == "committed":
                 raise BudgetError(
                     f"The run id '{self.place.run_id}' is committed in the ledger but its release is not at "
@@ -278,24 +320,28 @@ class _Job:
         with progress.stage("encode") as stage:
             encoded, facts, checks = self._encode(blocks=True)
             pin_snapshot(self.place.vault, self.place.run_id, facts.snapshot)
-            keys = ReleaseKeys.derive(key, run_id=self.place.run_id, snapshot=facts.snapshot, mechanism=digest)
+            keys = sampling.ReleaseKeys.derive(key, run_id=self.place.run_id, snapshot=facts.snapshot, mechanism=digest)
             stage.sentence = "Encoded every value as an integer code; values outside a hierarchy are suppressed."
         recoding = self._recoding(plan)
         with progress.stage("admit") as stage:
-            admissible: AdmittedSet | PublicCounts
+            admissible: sampling.AdmittedSet | sampling.PublicCounts | sampling.FrequentCells
             theta: dict[str, Any]
-            if choice is not None:
-                counts = self._count(encoded, choice)
-                admissible, theta = PublicCounts(counts), {"dictionary_rows": counts.dictionary_rows}
+            if self.choices:
+                (counts,) = self._count(encoded)
+                theta = {"dictionary_rows": counts.dictionary_rows}
+                if isinstance(counts, StoredCounts):
+                    admissible = sampling.PublicCounts(counts)
+                else:
+                    admissible = self._frequent_cells(counts, recoding)
                 stage.sentence = (
                     f"Counted the public dictionary; cells with at least t = {plan.frequent} rows are admissible."
                 )
-                stage.parameters = {"plan": choice.plan, **theta}
+                stage.parameters = {"plan": self.plan, **theta}
             else:
                 assert plan.admission is not None
-                cells = scheme_cells(vectors_of_table(encoded, self.k, 0), recoding)
-                admitted = self._materialize(admitted_cells(cells, recoding, keys), "admitted")
-                admissible = AdmittedSet.collect_cells(admitted, recoding)
+                exact_cells = sampling.scheme_cells(vectors_of_table(encoded, self.k, 0), recoding)
+                admitted = self.scratch.write_frame(sampling.admitted_cells(exact_cells, recoding, keys), "admitted")
+                admissible = sampling.AdmittedSet.collect_cells(admitted, recoding)
                 theta = {"admitted_cells": admissible.sizes}
                 stage.sentence = (
                     f"Admitted the cells of {len(plan.schemes)} public schemes whose count plus discrete Gaussian "
@@ -304,17 +350,18 @@ class _Job:
                 stage.parameters = {**theta}
             stage.status = "proved"
         with progress.stage("recode") as stage:
-            decided = self._materialize(recode(encoded, recoding, admissible, keys), "decided")
+            tuples, exact = self._conclude(encoded, sampling.drawing(recoding, admissible, keys), dp.mode)
             stage.sentence = (
                 "Drew each record's generalization among the admitted ones by the exponential objective, and kept each "
                 f"record with probability {plan.keep_numerator}/2^32, both by keyed functions of the record."
             )
             stage.status = "proved"
         with progress.stage("threshold") as stage:
-            histogram = self._materialize(crowd_histogram(decided, k=self.k, crowd=plan.crowd), "histogram")
-            tuples, sizes = collect_vectors(histogram, schemas.nodes(self.k), most=policy.counting.sorted_vectors)
-            copies = F.explode(F.sequence(F.lit(1), F.col(schemas.N_ROWS).cast("int")))
-            files, released = self._write(histogram.withColumn("copy", copies), rows=int(sizes.sum()))
+            histogram = self.scratch.write_frame(
+                sampling.crowd_histogram(tuples, k=self.k, crowd=plan.crowd), "histogram"
+            )
+            nodes, sizes = collect_vectors(histogram, schemas.nodes(self.k), most=policy.counting.sorted_vectors)
+            files, released = self._write(histogram, rows=int(sizes.sum()))
             stage.sentence = (
                 f"Dropped every released tuple with fewer than k = {plan.crowd} rows and wrote the release from the "
                 "remaining histogram alone."
@@ -322,21 +369,21 @@ class _Job:
             stage.parameters = {"released_rows": released.rows, "released_tuples": released.classes}
             stage.status = "proved"
         with progress.stage("validate") as stage:
-            rules, values = release_rules(policy, released)
-            rules.append(Rule("crowd", f"every released tuple has at least k = {plan.crowd} rows", float(plan.crowd)))
+            rules, values = contracts.release_rules(policy, released)
+            rules.append(
+                contracts.Rule("crowd", f"every released tuple has at least k = {plan.crowd} rows", float(plan.crowd))
+            )
             values["crowd"] = released.min_class_size if released.rows else plan.crowd
             checks += self._validate(rules, values)
             stage.sentence = "Checked the release contract on the staged files; it reads nothing but the release."
         with progress.stage("vault") as stage:
-            exact = measure_decisions(decided, self.hierarchies)
-            sampled = decided.where(F.col(schemas.KEPT)).count()
-            self._write_decisions(decided, dp.mode)
-            stage.sentence = "Wrote the drawn generalizations to the vault."
+            self.place.swap_into_vault(self.place.scratch / "decisions", "decisions")
+            stage.sentence = "Moved the drawn generalizations to the vault."
         run = self._run(Guarantee("dp", plan.statement, "proved", plan.parameters()), checks)
-        levels = tuple_levels(self.hierarchies, list(tuples.T), sizes)
-        vault, public = dp_reports(run, plan, exact, released, sampled=sampled, levels=levels)
-        self._write_vault(vault, plan="admission" if choice is None else choice.plan, snapshot=facts.snapshot)
-        refuse_failures(checks, fail_on=policy.checks.fail_on)
+        levels = documents.tuple_levels(self.hierarchies, list(nodes.T), sizes)
+        vault, public = documents.dp_reports(run, plan, exact, released, sampled=exact.sampled, levels=levels)
+        self._write_vault(vault, plan=self.plan if self.choices else "admission", snapshot=facts.snapshot)
+        contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
         with progress.stage("publish") as stage:
             # Costs nothing for a run that is still reserved, and refuses one that was voided meanwhile.
             Ledger(ledger.url).reserve(**cost)
@@ -345,9 +392,20 @@ class _Job:
             stage.sentence = "Published, committed the ledger and destroyed the key."
         return published
 
-    def _recoding(self, plan: Mechanism) -> Recoding:
+    def _frequent_cells(self, spread: SpreadVectors, recoding: sampling.Recoding) -> sampling.FrequentCells:
+        """Count the cells of the schemes with at least t rows, and collect them."""
+        frequent = recoding.mechanism.frequent
+        space = self._cell_space(spread).within(np.array(recoding.mechanism.schemes))
+        space = cells.collect_frequent(spread.vectors, space, frequent, entities=spread.entities)
+        found = cells.frequent_cells(
+            spread.vectors, space, frequent, entities=spread.entities, materialize=self.scratch.write_frame
+        )
+        most = self.policy.counting.sorted_vectors
+        return sampling.FrequentCells.collect_cells(self.scratch.write_frame(found, "frequent"), space, most=most)
+
+    def _recoding(self, plan: Mechanism) -> sampling.Recoding:
         by_weights = self.policy.risk.model == "I"
-        return Recoding(
+        return sampling.Recoding(
             ancestor=tuple(hierarchy.ancestor for hierarchy in self.hierarchies.values()),
             code_depth=tuple(axis.code_depth for axis in self.axes),
             utility=node_utilities(self.policy, self.hierarchies),
@@ -364,141 +422,136 @@ class _Job:
         policy = self.policy
         self.table = read(self.spark, policy.table, key="table")
         check_columns(self.table, policy)
-        if isinstance(policy.dictionary, TableDictionary):
-            self.dictionary = read(self.spark, policy.dictionary, key="dictionary")
-            check_dictionary(self.dictionary, policy.dictionary)
-        if policy.guarantee.kind == "risk" and self.table.isEmpty():
-            raise SchemaError("table: it has no rows.")
-        self.hierarchies = collect_hierarchies(policy, self.table, self.dictionary)
+        for one in policy.dictionaries:
+            if one.table is not None:
+                self.dictionaries[one.name] = read(self.spark, one.table, key=one.key)
+                check_dictionary(self.dictionaries[one.name], one.table, key=one.key)
+        if not all(is_public(spec.hierarchy) for spec in policy.quasi_identifiers.values()) and self.table.isEmpty():
+            raise SchemaError("table: it has no rows, and hierarchies whose leaves come from the data have none then.")
+        self.further = Further.opened(self.spark, policy, self.dictionaries)
+        known = [(one.table, self.dictionaries[one.name]) for one in policy.dictionaries if one.table is not None]
+        self.hierarchies = collect_hierarchies(policy, self.table, known)
         self.axes = axes(policy, self.hierarchies)
 
-    def _materialize(self, frame: DataFrame, name: str) -> DataFrame:
-        """Write a frame once and go on from the files: what follows cannot evaluate it again."""
-        directory = str(self.place.scratch / name)
-        frame.write.parquet(directory)
-        return self.spark.read.schema(frame.schema).parquet(directory)
-
-    def _encode(self, *, blocks: bool) -> tuple[DataFrame, InputFacts, list[Check]]:
-        """Pin the table as codes, measure it, and hold it against the input contract."""
+    def _choose_plans(self) -> None:
+        """Choose the plan of each dictionary; its rows are counted only where the hierarchies do not decide."""
         policy = self.policy
-        pinned = self._materialize(encode(self.table, policy, self.hierarchies, blocks=blocks), "encoded")
-        facts = measure_input(pinned, list(self.hierarchies), policy.weight_columns)
+        for one in policy.dictionaries:
+            choice = plan_of(policy, self.hierarchies, one)
+            if choice.plan != "dense":
+                frame = self.table if one.table is None else self.dictionaries[one.name]
+                choice = plan_of(policy, self.hierarchies, one, rows=frame.count())
+            self.choices[one.name] = choice
+
+    @property
+    def plan(self) -> str:
+        """Plan of the dictionary, or of each."""
+        plans = {name: choice.plan for name, choice in self.choices.items()}
+        return (
+            ", ".join(f"{name}: {plan}" for name, plan in plans.items())
+            if len(plans) > 1
+            else next(iter(plans.values()))
+        )
+
+    def _count(self, encoded: Batches) -> list[StoredCounts | SpreadVectors]:
+        """Count every dictionary of the attacker by its plan."""
+        counted = []
+        for one in self.policy.dictionaries:
+            self.choices[one.name], counts = collect_counts(
+                self.scratch,
+                encoded,
+                self.dictionaries.get(one.name),
+                self.policy,
+                self.hierarchies,
+                one,
+                self.choices[one.name],
+            )
+            counted.append(counts)
+        return counted
+
+    def _dictionary_rows(self, counted: Sequence[StoredCounts | SpreadVectors]) -> int | dict[str, int]:
+        rows = {one.name: counts.dictionary_rows for one, counts in zip(self.policy.dictionaries, counted, strict=True)}
+        return rows if len(rows) > 1 else next(iter(rows.values()))
+
+    def _encode(self, *, blocks: bool) -> tuple[Batches, measure.InputFacts, list[Check]]:
+        """Pin the table as codes, measure it, and hold it against the input contract."""
+        policy, directory = self.policy, self.place.scratch / "encoded"
+        directory.mkdir()
+        coded = encode(self.table, policy, self.hierarchies, blocks=blocks)
+        n_weights = len(policy.weight_columns)
+        parts = self.scratch.collect_parts(pin(coded, str(directory), k=self.k, n_weights=n_weights))
+        names = [part["name"] for part in parts]
+        encoded = pinned(self.spark, str(directory), names, coded.schema)
+        repeated = self._duplicates(encoded, names, sum(part["rows"] for part in parts))
+        weighed = [*policy.weight_columns, *([policy.table.weight] if policy.table.weight else [])]
+        facts = measure.input_facts(parts, repeated, list(self.hierarchies), weighed)
         if policy.guarantee.kind == "risk":
-            self._refuse_values(facts)
-        rules, values = input_rules(policy, facts)
-        checks = validate(
+            if not facts.rows:
+                raise SchemaError("table: it has no rows.")
+            contracts.refuse_values(policy, facts, self._set_aside, listed_in=self.place.vault / "unknown_values")
+        rules, values = contracts.input_rules(policy, facts)
+        checks = contracts.validate(
             "input", facts=values, rules=rules, frame=self.table, columns=list(policy.columns), vault=self.place.vault
         )
-        refuse_failures(checks, fail_on=policy.checks.fail_on)
-        return resolve(pinned, self.hierarchies, policy.quasi_identifiers, dictionary=False), facts, checks
+        contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
+        return resolve(encoded, self.hierarchies, policy.quasi_identifiers, dictionary=False), facts, checks
 
-    def _refuse_values(self, facts: InputFacts) -> None:
-        specs = self.policy.quasi_identifiers
-        for name, spec in specs.items():
-            if facts.nulls[name] and spec.nulls == "forbid":
-                raise SchemaError(
-                    f"columns.{name}.nulls: missing values are forbidden and {facts.nulls[name]:,} rows have one; "
-                    "mend the table or choose 'suppress', 'own-value' or 'wildcard'."
-                )
-        for name, rows in facts.bad_weights.items():
-            if rows:
-                raise SchemaError(
-                    f"columns.{name}: a weight must be a non-negative number, and {rows:,} rows have none such."
-                )
-        for name, spec in specs.items():
-            if facts.unknown[name] and spec.unknown != "suppress":
-                values = self._set_aside(name)
-                raise HierarchyError(
-                    f"columns.{name}.hierarchy: {values:,} value(s) in {facts.unknown[name]:,} row(s) are not in the "
-                    f"hierarchy; they are listed in {self.place.vault / 'unknown_values'}. Add them, or set "
-                    f"columns.{name}.unknown: suppress."
-                )
+    def _duplicates(self, encoded: Batches, names: list[str], rows: int) -> int:
+        """Count records whose id another record has."""
+        directory = str(self.place.scratch / "encoded")
+        found = duplicates(names, rows, encoded.base, directory).frame().toArrow().column(0).to_pylist()
+        if not sum(found):
+            return 0
+        # Equal 64-bit fingerprints are almost surely equal ids; make sure before saying so.
+        ids = encoded.frame().select(schemas.RECORD_ID).where(F.col(schemas.RECORD_ID).isNotNull())
+        return ids.count() - ids.distinct().count()
 
     def _set_aside(self, name: str) -> int:
-        """List the values outside a hierarchy in the vault, with their row counts; return how many there are."""
-        hierarchy = self.hierarchies[name]
-        leaves = node_labels(self.spark, hierarchy).where(F.col("node") < hierarchy.n_leaves)
-        values = (
-            self.table.select(text(self.table, name).alias("value"))
-            .where(F.col("value").isNotNull())
-            .groupBy("value")
-            .count()
-            .join(F.broadcast(leaves), F.col("value") == F.col("label"), "left_anti")
-        )
-        scratch = self.place.scratch / "unknown_values"
-        values.coalesce(1).write.option("header", True).csv(str(scratch))
-        self.place.swap_into_vault(scratch, "unknown_values")
-        return values.count()
+        """List the values outside a hierarchy in the vault; return how many there are."""
+        directory = self.place.scratch / "unknown_values"
+        values = write_unknown_values(self.table, name, self.hierarchies[name], directory)
+        self.place.swap_into_vault(directory, "unknown_values")
+        return values
 
-    def _count(self, encoded: DataFrame, choice: PlanChoice) -> StoredCounts:
-        """Count the attacker's dictionary by the chosen plan."""
-        policy, most = self.policy, self.policy.counting.sorted_vectors
-        if self.dictionary is None:
-            own = vectors_of_table(encoded, self.k, 0)
-            vectors, rows = collect_vectors(own, schemas.codes(self.k), most=most)
-            vectors = to_dictionary_codes(vectors, self.hierarchies)
-        else:
-            coded = encode_dictionary(self.dictionary, policy, self.hierarchies)
-            grouped = self._materialize(vectors_of_dictionary(coded), "dictionary")
-            self._refuse_dictionary_values(grouped)
-            resolved = resolve(grouped, self.hierarchies, policy.quasi_identifiers, dictionary=True)
-            vectors, rows = collect_vectors(resolved, schemas.dictionary_codes(self.k), most=most)
-            if not len(rows):
-                raise SchemaError("dictionary: it has no rows.")
-        return count_and_store(choice.plan, self.axes, vectors, rows, self.place.scratch / "counts")
+    def _classes(self) -> measure.ClassFacts | None:
+        """Write the released classes with their persons and weighted population for the vault, and measure them."""
+        if self.members is None:
+            return None
+        classes = self.scratch.write_frame(measure.released_classes(self.members, k=self.k), "class_nodes")
+        with_labels(classes, self.hierarchies).write.parquet(str(self.place.scratch / "classes"))
+        return measure.measure_classes(classes)
 
-    def _refuse_dictionary_values(self, grouped: DataFrame) -> None:
-        """Refuse missing values where they are forbidden, and a column none of whose values is in its hierarchy."""
-        there = [
-            (name, alias)
-            for name, alias in zip(self.hierarchies, schemas.dictionary_codes(self.k), strict=True)
-            if alias in grouped.columns
-        ]
-        rows = F.col(schemas.N_ROWS)
-        row = grouped.agg(
-            F.sum(rows).alias("rows"),
-            *[F.sum(F.when(F.col(alias) == schemas.NULL, rows)).alias(f"null_{alias}") for _, alias in there],
-            *[F.sum(F.when(F.col(alias) == schemas.UNKNOWN, rows)).alias(f"unknown_{alias}") for _, alias in there],
-        ).first()
-        assert row is not None
-        for name, alias in there:
-            nulls, unknown = row[f"null_{alias}"] or 0, row[f"unknown_{alias}"] or 0
-            if nulls and self.policy.quasi_identifiers[name].nulls == "forbid":
-                raise SchemaError(
-                    f"columns.{name}.nulls: missing values are forbidden and {nulls:,} dictionary rows have one."
-                )
-            if unknown and unknown + nulls == row["rows"]:
-                raise HierarchyError(
-                    f"dictionary.columns.{name}: none of the dictionary's values is in the hierarchy; map them with "
-                    "level, age_in or mapping."
-                )
-
-    def _infeasible(self, decided: DataFrame, task: Problem, measured: DecisionFacts) -> InfeasibleError:
-        codes = schemas.codes(self.k)
-        worst = decided.where(~F.col(schemas.FEASIBLE)).select(*codes).distinct().limit(100_000).toArrow()
-        least = float(task.greatest_utility(np.column_stack([worst.column(name).to_numpy() for name in codes])).min())
-        return InfeasibleError(
-            f"decision.utility_at_least: {measured.infeasible:,} of {measured.rows:,} records cannot reach "
-            f"{task.floor:g} even unchanged (missing values, or short branches of a hierarchy); of those looked at "
-            f"all can reach {least:g}. Lower it, or set decision.infeasible: suppress."
-        )
-
-    def _write(self, frame: DataFrame, *, rows: int) -> tuple[list[dict[str, Any]], ReleaseFacts]:
+    def _write(self, tuples: DataFrame, *, rows: int) -> tuple[list[dict[str, Any]], measure.ReleaseFacts]:
         """Write the release to staging and measure it from its files."""
         output, data = self.policy.output, self.place.staging / "data"
-        files = write_data(labelled(frame, self.policy, self.hierarchies, files=files_for(output, rows)), output, data)
-        labels = {name: node_labels(self.spark, h).select("label").distinct() for name, h in self.hierarchies.items()}
-        staged = read_back(self.spark, output, data)
-        return files, measure_release(staged, labels, {name: column(name) for name in self.hierarchies})
+        canonical = ordered(tuples, k=self.k, files=files_for(output, rows))
+        release = labelled(canonical, self.policy, self.hierarchies)
+        if output.format == "csv":
+            write_csv(release, data)
+            names = sorted(path.name for path in data.glob("part-*.csv"))
+        else:
+            data.mkdir()
+            parts = self.scratch.collect_parts(parquet_files(release, str(data)))
+            names = [part["name"] for part in sorted(parts, key=lambda part: int(part["file"]))]
+            if not names:
+                write_empty(release, data)
+                names = [path.name for path in data.iterdir()]
+        files = name_files(data, names, output.format)
+        self.staged = read_back(self.spark, output, data)
+        wanted = [Wanted(f"a{i}", name, "text") for i, name in enumerate(self.hierarchies)]
+        opened = scan(Table(path=str(data), format=output.format), self.staged, wanted)
+        labels = {name: hierarchy.labels for name, hierarchy in self.hierarchies.items()}
+        return files, measure.measure_release(measure.release_classes(opened, labels), list(self.hierarchies))
 
-    def _validate(self, rules: list[Rule], values: Mapping[str, float | int]) -> list[Check]:
+    def _validate(self, rules: list[contracts.Rule], values: Mapping[str, float | int]) -> list[Check]:
         policy = self.policy
         names = [name for name in policy.columns if name in self.hierarchies or name in policy.kept_columns]
-        staged = read_back(self.spark, policy.output, self.place.staging / "data")
-        return validate("release", facts=values, rules=rules, frame=staged, columns=names, vault=self.place.vault)
+        return contracts.validate(
+            "release", facts=values, rules=rules, frame=self.staged, columns=names, vault=self.place.vault
+        )
 
-    def _run(self, guarantee: Guarantee, checks: list[Check]) -> Run:
-        return Run(
+    def _run(self, guarantee: Guarantee, checks: list[Check]) -> documents.Run:
+        return documents.Run(
             self.policy,
             self.hierarchies,
             self.place.run_id,
@@ -508,33 +561,28 @@ class _Job:
             tuple(checks),
         )
 
-    def _write_decisions(self, decided: DataFrame, method: str) -> None:
-        record_id = self.policy.table.record_id or schemas.RECORD_ID
-        write_decisions(decided, list(self.hierarchies), record_id, method, self.place.scratch / "decisions")
-        self.place.swap_into_vault(self.place.scratch / "decisions", "decisions")
-
     def _write_vault(self, report: Report, *, plan: str, snapshot: str) -> None:
         vault = self.place.vault
         write_json(vault / "checks.json", [check.to_dict() for check in report.checks])
         write_text(vault / "report.html", render(report))
         write_json(
             vault / "summary.json",
-            summary(self.policy, report, plan=plan, snapshot=snapshot, seconds=self.progress.seconds),
+            documents.summary(self.policy, report, plan=plan, snapshot=snapshot, seconds=self.progress.seconds),
         )
 
     def _publish(
         self,
-        run: Run,
+        run: documents.Run,
         public: Report,
         files: list[dict[str, Any]],
-        released: ReleaseFacts,
+        released: measure.ReleaseFacts,
         more: Mapping[str, Any],
     ) -> dict[str, Any]:
         staging = self.place.staging
         write_json(staging / "checks.json", [check.to_dict() for check in public.checks])
-        write_json(staging / "dictionary.json", {"columns": data_dictionary(self.policy, self.hierarchies)})
+        write_json(staging / "dictionary.json", {"columns": documents.data_dictionary(self.policy, self.hierarchies)})
         write_text(staging / "report.html", render(public))
-        return self.place.commit(manifest(run, public, released, files=files, more=more))
+        return self.place.commit(documents.manifest(run, public, released, files=files, more=more))
 
 
 def _settle(policy: Policy, place: Workplace) -> None:
@@ -546,51 +594,3 @@ def _settle(policy: Policy, place: Workplace) -> None:
     if states.get(place.run_id) == "reserved":
         ledger.commit(lineage=policy.ledger.lineage, run_id=place.run_id, snapshot=place.recorded_snapshot())
     destroy_key(place.vault, place.run_id)
-
-
-def _cost(policy: Policy, plan: Mechanism, run_id: str, digest: str) -> dict[str, Any]:
-    assert policy.ledger is not None
-    return {
-        "lineage": policy.ledger.lineage,
-        "run_id": run_id,
-        "epsilon": plan.epsilon,
-        "delta": plan.policy.delta,
-        "cap_epsilon": policy.ledger.cap.epsilon,
-        "cap_delta": policy.ledger.cap.delta,
-        "mechanism": {"parameters": plan.parameters(), "digest": digest, "version": __version__},
-    }
-
-
-def plan_only(spark: SparkSession, policy: Policy, *, run_id: str) -> str:
-    """Resolve everything a run needs, write nothing, and return the plan as text (``--dry-run``).
-
-    Hierarchies whose leaves come from the data are not built, and the counting plan is then left open.
-    """
-    table = read(spark, policy.table, key="table")
-    check_columns(table, policy)
-    dictionary = policy.dictionary
-    if isinstance(dictionary, TableDictionary):
-        check_dictionary(read(spark, dictionary, key="dictionary"), dictionary)
-    found = hierarchies_from_policy(policy)
-    complete = {name: hierarchy for name, hierarchy in found.items() if hierarchy is not None}
-    plan = None
-    if isinstance(policy.guarantee, DpGuarantee):
-        assert policy.ledger is not None
-        plan = mechanism(policy, complete)
-        Ledger(policy.ledger.url).would_cost(**_cost(policy, plan, run_id, plan.digest(policy, complete)))
-    if len(complete) < len(found):
-        open_names = ", ".join(name for name in found if name not in complete)
-        return f"The leaves of {open_names} come from the data; lattice and plan are known once it is read."
-    of_policy = axes(policy, complete)
-    if plan is None:
-        problem(policy, complete, of_policy)
-    choice = None
-    if plan is None or plan.policy.mode == "public-dictionary":
-        choice = choose_plan(policy, complete, of_policy)
-    return explanation(policy, complete, choice, plan)
-
-
-def engine_failure(error: Exception) -> EngineError:
-    """Say what failed in Spark without its message, which may quote data."""
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
-    return EngineError(f"Spark failed ({condition or type(error).__name__}); its own log has the details.")

@@ -7,18 +7,16 @@ from decimal import Decimal
 from pathlib import Path
 
 from privrisk_spark.errors import Fault, listing, nearest
-from privrisk_spark.policy import (
+from privrisk_spark.policy import DpGuarantee, Identifier, Personal, Policy, RowCount, SensitivityPolicy, WeightColumn
+from privrisk_spark.policy_dictionaries import (
     DictionaryColumn,
-    DpGuarantee,
-    Identifier,
-    Personal,
-    Policy,
-    RowCount,
+    DictionaryTable,
+    EstimatedDictionary,
     SelfDictionary,
-    SensitivityPolicy,
+    SelfEstimate,
+    SeveralDictionaries,
     Table,
     TableDictionary,
-    WeightColumn,
 )
 
 
@@ -26,6 +24,9 @@ def impossible(policy: Policy) -> Iterable[Fault]:
     """Yield the faults that only show when several keys are seen together."""
     yield from _impossible_columns(policy)
     yield from _impossible_sensitivity(policy)
+    yield from _impossible_dictionaries(policy)
+    yield from _impossible_counting(policy)
+    yield from _impossible_linkage(policy)
     yield from _impossible_paths(policy)
     rows = policy.checks.row_count
     if rows.at_most is not None and rows.at_most < rows.at_least:
@@ -69,8 +70,26 @@ def _impossible_columns(policy: Policy) -> Iterable[Fault]:
         ("risk.sensitivity.node_weights", sensitivity.node_weights),
         ("risk.sensitivity.personal.columns", sensitivity.personal.columns if sensitivity.personal else {}),
         ("utility.weights", policy.utility.weights),
-        ("dictionary.columns", policy.dictionary.columns if isinstance(policy.dictionary, TableDictionary) else {}),
+        ("dictionary.similar", policy.dictionary.similar),
+        *[(f"{key}.columns", table.columns) for key, table in _dictionary_tables(policy)],
     ]
+    for key, name in (("table.entity_id", policy.table.entity_id), ("table.weight", policy.table.weight)):
+        if name is not None and name not in policy.columns:
+            role = "identifier" if key == "table.entity_id" else "weight"
+            hint = nearest(name, list(policy.columns))
+            yield Fault(key, f"'{name}' is not among columns{hint}; add {name}: {{role: {role}}}")
+    if policy.table.weight is not None and policy.table.weight in policy.columns:
+        of_weight = policy.columns[policy.table.weight]
+        if not isinstance(of_weight, WeightColumn):
+            at = f"columns.{policy.table.weight}.role"
+            yield Fault(at, f"must be 'weight', as it is table.weight. Got '{of_weight.role}'")
+    if policy.table.entity_id is not None and policy.table.entity_id in policy.columns:
+        of_entity = policy.columns[policy.table.entity_id]
+        if not isinstance(of_entity, Identifier):
+            at = f"columns.{policy.table.entity_id}.role"
+            yield Fault(at, f"must be 'identifier', as it is table.entity_id. Got '{of_entity.role}'")
+        if policy.table.entity_id == policy.table.record_id:
+            yield Fault("table.entity_id", "must be another column than table.record_id: one person, several rows")
     for path, mapping in mentions:
         for name in mapping:
             if name not in quasi:
@@ -89,9 +108,10 @@ def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
             hint = "" if name in policy.columns else nearest(name, list(policy.columns))
             yield Fault(path, f"'{name}' must be mentioned under columns with the role 'weight'{hint}")
     for name, column in policy.columns.items():
-        if isinstance(column, WeightColumn) and name not in policy.weight_columns:
+        if isinstance(column, WeightColumn) and name not in {*policy.weight_columns, policy.table.weight}:
             yield Fault(
-                f"columns.{name}.role", "is 'weight', but risk.sensitivity does not use the column; choose another role"
+                f"columns.{name}.role",
+                "is 'weight', but neither risk.sensitivity nor table.weight uses the column; choose another role",
             )
     form = sensitivity.form
     used_by = {
@@ -122,21 +142,160 @@ def _or(names: Iterable[str]) -> str:
     return " or ".join(f"'{name}'" for name in names)
 
 
+def _dictionary_tables(policy: Policy) -> list[tuple[str, DictionaryTable]]:
+    """Every external dictionary of the policy, with its key."""
+    tables = [(one.key, one.table) for one in policy.dictionaries if one.table is not None]
+    given = policy.dictionary
+    if isinstance(given, EstimatedDictionary) and given.true is not None:
+        tables.append(("dictionary.true", given.true))
+    return tables
+
+
+def _impossible_dictionaries(policy: Policy) -> Iterable[Fault]:
+    given = policy.dictionary
+    similar = given.consistency == "similar"
+    if similar and not given.similar:
+        yield Fault(
+            "dictionary.similar", "must name at least one quasi-identifier and its threshold, such as {name: 0.8}"
+        )
+    if given.similar and not similar:
+        yield Fault("dictionary.similar", f"is only used by the consistency 'similar', and it is '{given.consistency}'")
+    if isinstance(given, SeveralDictionaries):
+        names = [member.name for member in given.members]
+        for i, member in enumerate(given.members):
+            at = f"dictionary.members.{i}"
+            if member.name in names[:i]:
+                yield Fault(f"{at}.name", f"'{member.name}' is the name of another member; give each its own")
+            if given.kind == "bayes" and member.prior is None:
+                yield Fault(f"{at}.prior", "is required by the kind 'bayes': the probability of this dictionary")
+            if given.kind == "minimax" and member.prior is not None:
+                yield Fault(f"{at}.prior", "is only used by the kind 'bayes'; 'minimax' takes the worst; leave it out")
+        priors = [member.prior for member in given.members]
+        total = sum(prior for prior in priors if prior is not None)
+        if given.kind == "bayes" and None not in priors and abs(total - 1) > 1e-9:
+            yield Fault("dictionary.members", f"the priors must sum to 1. They sum to {total:g}")
+        if sum(member.kind == "self" for member in given.members) > 1:
+            yield Fault("dictionary.members", "at most one member may be the table itself")
+    if isinstance(given, EstimatedDictionary):
+        if given.consistency != "compatible":
+            yield Fault(
+                "dictionary.consistency",
+                "must be 'compatible' with the kind 'estimated': the bound of the estimate is proved for it alone. "
+                f"Got '{given.consistency}'",
+            )
+        if given.true is not None and isinstance(given.estimate, SelfEstimate) and policy.table.record_id is None:
+            yield Fault("table.record_id", "is required where dictionary.true is held against the table itself")
+    decision = policy.decision
+    if similar and decision is not None and decision.method in ("exact", "aruba"):
+        yield Fault(
+            "decision.method",
+            "must be 'auto' or 'exhaustive' under the consistency 'similar', whose counts are not monotone: a search "
+            f"that leaves nodes out may miss the least risk. Got '{decision.method}'",
+        )
+
+
+def _impossible_counting(policy: Policy) -> Iterable[Fault]:
+    plan, dp = policy.counting.plan, policy.guarantee
+    similar = policy.dictionary.consistency == "similar"
+    if plan == "iceberg" and not (isinstance(dp, DpGuarantee) and dp.mode == "public-dictionary"):
+        yield Fault(
+            "counting.plan",
+            "'iceberg' counts only cells with at least t rows, which nothing but the guarantee dp in mode "
+            "'public-dictionary' asks for; choose another plan",
+        )
+    if similar and plan in ("sorted", "iceberg"):
+        yield Fault(
+            "counting.plan",
+            f"'{plan}' needs a consistency that follows the hierarchy; 'similar' takes dense or shuffle",
+        )
+    if isinstance(dp, DpGuarantee):
+        if similar:
+            yield Fault("dictionary.consistency", "'similar' is not available under dp")
+        if policy.table.entity_id is not None:
+            yield Fault(
+                "table.entity_id", "is not available under dp in this version: keep one row per person beforehand"
+            )
+        if policy.table.weight is not None:
+            yield Fault("table.weight", "is not available under dp: sampling weights are not part of the guarantee")
+        if plan == "shuffle":
+            yield Fault("counting.plan", "'shuffle' is not available under dp; choose 'iceberg' for large dictionaries")
+    entities = [
+        one.key
+        for one in policy.dictionaries
+        if (policy.table.entity_id if one.table is None else one.table.entity_id) is not None
+    ]
+    if entities and plan == "dense":
+        yield Fault(
+            "counting.plan", "'dense' cannot count distinct persons, which do not add up; choose 'sorted' or 'shuffle'"
+        )
+    for key, table in _dictionary_tables(policy):
+        if table.entity_id is not None and table.weight is not None:
+            yield Fault(f"{key}.weight", "counts people per row and entity_id rows per person; give one of them")
+
+
+def _impossible_linkage(policy: Policy) -> Iterable[Fault]:
+    linkage = policy.linkage
+    if linkage is None:
+        return
+    if isinstance(policy.guarantee, DpGuarantee):
+        yield Fault("linkage", "is not available under dp: its measure would read exact data; leave it out")
+        return
+    if policy.table.record_id is None:
+        yield Fault("table.record_id", "is required with linkage, whose rows name records")
+    refusals = {
+        f"takes one dictionary, and dictionary.kind is '{policy.dictionary.kind}'": len(policy.dictionaries) > 1,
+        "is not available under the consistency 'similar'": policy.dictionary.consistency == "similar",
+        "is not available where a dictionary's entity_id makes counts those of distinct persons": any(
+            (policy.table.entity_id if one.table is None else one.table.entity_id) is not None
+            for one in policy.dictionaries
+        ),
+    }
+    refused = [reason for reason, applies in refusals.items() if applies]
+    if refused:
+        yield Fault("linkage", f"{'; '.join(refused)}; leave it out")
+    if policy.counting.plan == "shuffle":
+        yield Fault(
+            "counting.plan",
+            "must be 'auto', 'dense' or 'sorted' with linkage, which looks records up in held counts. Got 'shuffle'",
+        )
+    sensitivity, own = policy.risk.sensitivity, policy.dictionaries[0].table is None
+    personal = sensitivity.personal
+    if personal is not None and (personal.sum_to or personal.at_most) is not None:
+        yield Fault(
+            "risk.sensitivity.personal",
+            "must not be normalized (sum_to, at_most) with linkage: an added attribute would lower the other weights",
+        )
+    weighed = policy.risk.model != "II" and sensitivity.form in ("linear", "multiplicative")
+    for name, added in linkage.columns.items():
+        if name in policy.columns:
+            yield Fault(f"linkage.columns.{name}", "is a column of the table; linkage adds what the table lacks")
+        if added.dictionary is not None and own:
+            yield Fault(
+                f"linkage.columns.{name}.dictionary", "the dictionary is the table itself, which lacks the attribute"
+            )
+        if added.weight != 1 and not weighed:
+            yield Fault(
+                f"linkage.columns.{name}.weight",
+                "is only used by the models 'I' and 'III' with the form 'linear' or 'multiplicative'; leave it out",
+            )
+
+
 def _impossible_paths(policy: Policy) -> Iterable[Fault]:
     sources: list[tuple[str, Table]] = [("table", policy.table)]
-    if isinstance(policy.dictionary, TableDictionary):
-        sources.append(("dictionary", policy.dictionary))
-        for name, entry in policy.dictionary.columns.items():
+    for key, table in _dictionary_tables(policy):
+        sources.append((key, table))
+        for name, entry in table.columns.items():
             if isinstance(entry, DictionaryColumn) and entry.age_in is not None and entry.level is None:
                 yield Fault(
-                    f"dictionary.columns.{name}.level",
-                    "is required with age_in: the level whose labels are birth years",
+                    f"{key}.columns.{name}.level", "is required with age_in: the level whose labels are birth years"
                 )
-    for key, table in sources:
-        if (table.path is None) == (table.catalog is None):
-            got = "none of them" if table.path is None else "both"
+    if policy.linkage is not None:
+        sources.append(("linkage", policy.linkage))
+    for key, source in sources:
+        if (source.path is None) == (source.catalog is None):
+            got = "none of them" if source.path is None else "both"
             yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
-        if table.catalog is not None and table.options:
+        if source.catalog is not None and source.options:
             yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
     targets: list[tuple[str, Path]] = []
     for key, path in (("output.path", policy.output.path), ("output.vault", policy.output.vault)):
@@ -150,12 +309,12 @@ def _impossible_paths(policy: Policy) -> Iterable[Fault]:
             yield Fault("output.vault", "must not be output.path or inside it: the vault is never published")
         elif vault in release.parents:
             yield Fault("output.path", "must not be inside output.vault: a release is published, the vault never is")
-    for key, table in sources:
-        if table.path is None or "://" in table.path:
+    for key, source in sources:
+        if source.path is None or "://" in source.path:
             continue
-        source = Path(table.path).resolve()
+        place = Path(source.path).resolve()
         for out_key, target in targets:
-            if source == target or source in target.parents or target in source.parents:
+            if place == target or place in target.parents or target in place.parents:
                 yield Fault(
                     out_key,
                     f"must be neither {key}.path nor inside nor around it: a run never writes onto its input",

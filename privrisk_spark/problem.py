@@ -92,7 +92,9 @@ def problem(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: tuple[Ax
             f"decision.method: a record's lattice has up to {size:,} nodes and the methods there are enumerate at most "
             f"{EXACT_LIMIT:,}; use fewer quasi-identifiers or lower hierarchies."
         )
-    search: Search = "aruba" if decision.method == "aruba" else "exact"
+    # Labels that resemble each other have counts that are not monotone: nothing may be pruned.
+    exact: Search = "exhaustive" if policy.dictionary.consistency == "similar" else "exact"
+    search: Search = exact if decision.method == "auto" else decision.method
     return Problem(
         ancestor=tuple(hierarchy.ancestor for hierarchy in hierarchies.values()),
         code_depth=tuple(axis.code_depth for axis in axes),

@@ -18,56 +18,173 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark import schemas
+from privrisk_spark.batches import (
+    CHUNK_ROWS,
+    PARTS,
+    Batches,
+    compact,
+    in_chunks,
+    part_name,
+    report,
+    together,
+)
 from privrisk_spark.errors import BusyError
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.policy import Output, Policy
+from privrisk_spark.source import text
 
 ROWS_PER_FILE = 1_000_000
+FILE = ""
+"""Column with the number of a row's file: the one name no column of a policy has."""
 
 
-def labelled(frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy], *, files: int) -> DataFrame:
-    """Return RELEASE: labels in place of nodes, rows in a canonical order, nothing else.
+def ordered(tuples: DataFrame, *, k: int, files: int) -> DataFrame:
+    """Return TUPLES once each in the canonical order of a release, with ``file``, the number of its file.
 
-    Rows go to files by a hash of their released content and are sorted by it within a file, so that neither the input's
-    order nor its partitioning shows, and the same release has the same bytes.
+    Tuples go to files by a hash of their content and are sorted by it within a file, so that neither the input's order
+    nor its partitioning shows, and the same release has the same bytes. Equal rows travel as one, with their number.
 
     Parameters
     ----------
-    frame : DataFrame
-        Holds ``n<i>`` and ``r<i>``.
-    policy : Policy
-    hierarchies : mapping of attribute to Hierarchy
+    tuples : DataFrame
+        TUPLES; a tuple may stand several times.
+    k : int
+        Number of quasi-identifiers.
     files : int
     """
-    k = len(hierarchies)
-    kept = policy.kept_columns
-    content = [*schemas.nodes(k), *schemas.released(len(kept))]
-    named = frame.select(*content)
-    names = dict(zip(hierarchies, [f"label{i}" for i in range(k)], strict=True))
-    names |= dict(zip(kept, schemas.released(len(kept)), strict=True))
-    for i, hierarchy in enumerate(hierarchies.values()):
-        lookup = node_labels(frame.sparkSession, hierarchy)
-        lookup = lookup.select(F.col("node").alias(f"node{i}"), F.col("label").alias(f"label{i}"))
-        named = named.join(F.broadcast(lookup), F.col(f"n{i}") == F.col(f"node{i}"), "left")
-    # The sort comes after the joins: the optimizer drops a sort below a join.
-    # To the sort 0.0 and -0.0 are one value; their texts are two.
-    inexact = T.FloatType | T.DoubleType | T.ArrayType | T.StructType
-    texts = [F.col(field.name).cast("string") for field in named.schema.fields if isinstance(field.dataType, inexact)]
-    ordered = named.repartition(files, *content).sortWithinPartitions(*content, *texts)
-    return ordered.select(*[F.col(names[name]).alias(name) for name in policy.columns if name in names])
+    types = {field.name: field.dataType for field in tuples.schema.fields}
+    kept = [name for name in types if name not in {*schemas.nodes(k), schemas.N_ROWS}]
+    # To grouping and sorting 0.0 and -0.0 are one value; their texts are two. Their texts are the key then, and among
+    # nested values, whose texts may be alike, both.
+    inexact = [name for name in kept if isinstance(types[name], T.FloatType | T.DoubleType)]
+    nested = [name for name in kept if isinstance(types[name], T.ArrayType | T.StructType)]
+    texts = {f"text_{name}": F.col(name).cast("string") for name in (*inexact, *nested)}
+    order = [*schemas.nodes(k), *[name for name in kept if name not in inexact], *texts]
+    keyed = tuples.select("*", *[value.alias(name) for name, value in texts.items()])
+    same = [F.first(name).alias(f"value_{name}") for name in (*inexact, *nested)]
+    grouped = keyed.repartition(files, *order).groupBy(*order).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS), *same)
+    values = [
+        (F.col(f"value_{name}") if name in inexact or name in nested else F.col(name)).alias(name) for name in kept
+    ]
+    return grouped.sortWithinPartitions(*order).select(
+        *schemas.nodes(k), *values, schemas.N_ROWS, F.spark_partition_id().alias(FILE)
+    )
+
+
+def labelled(canonical: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> Batches:
+    """Return RELEASE: labels in place of nodes, every tuple as often as it stands, and nothing else.
+
+    The first column, the number of the file, is not released.
+
+    Parameters
+    ----------
+    canonical : DataFrame
+        As :func:`ordered` returns it; order is kept.
+    policy : Policy
+    hierarchies : mapping of attribute to Hierarchy
+    """
+    kinds = {field.name: field.dataType for field in canonical.schema.fields}
+    sources = dict(zip(policy.kept_columns, schemas.released(len(policy.kept_columns)), strict=True))
+    nodes = dict(zip(hierarchies, schemas.nodes(len(hierarchies)), strict=True))
+    labels = {name: np.array(hierarchy.labels, dtype=object) for name, hierarchy in hierarchies.items()}
+    names = [name for name in policy.columns if name in nodes or name in sources]
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            ends = np.cumsum(table.column(schemas.N_ROWS).to_numpy())
+            values = {
+                name: _labels(table.column(nodes[name]), labels[name])
+                if name in nodes
+                else _encoded(table.column(sources[name]))
+                for name in names
+            }
+            file = table.column(FILE)
+            # A tuple may stand more often than fits at once.
+            for begin in range(0, int(ends[-1]), CHUNK_ROWS):
+                rows = np.arange(begin, min(begin + CHUNK_ROWS, int(ends[-1])))
+                place = pa.array(np.searchsorted(ends, rows, side="right"))
+                yield pa.table([column.take(place) for column in (file, *values.values())], names=[FILE, *names])
+
+    fields = [T.StructField(FILE, T.IntegerType())]
+    fields += [T.StructField(name, T.StringType() if name in nodes else kinds[sources[name]]) for name in names]
+    return Batches.of_frame(canonical).then(step, T.StructType(fields))
+
+
+def _labels(nodes: pa.ChunkedArray, labels: npt.NDArray[np.object_]) -> pa.Array:
+    """Labels of nodes, null for a node without one; only those that occur, and each once.
+
+    Of a dictionary in which a value stands twice, Parquet writes memory it never filled.
+    """
+    codes = nodes.to_numpy()
+    present = np.zeros(len(labels), dtype=np.bool_)
+    present[codes] = True
+    present &= np.array([label is not None for label in labels])
+    distinct, number = np.unique(labels[present], return_inverse=True)
+    place = np.full(len(labels), -1, dtype=np.int32)
+    place[present] = number
+    place = place[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(place, mask=place < 0), pa.array(distinct, pa.string()))
+
+
+def _encoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts by their distinct values, so that repeating a row repeats a number."""
+    return values.dictionary_encode() if pa.types.is_string(values.type) else values
+
+
+def parquet_files(release: Batches, directory: str) -> Batches:
+    """Write RELEASE as Parquet, one file a task with rows, and return PARTS.
+
+    Row groups hold exactly :data:`CHUNK_ROWS` rows each but the last, however the rows come.
+    """
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        name, number, writer = part_name("parquet"), None, None
+        held: list[pa.Table] = []
+        rows = 0
+
+        def flush(upto: int) -> None:
+            nonlocal held, rows
+            assert writer is not None
+            whole = together(held)
+            # Sliced before its dictionaries are made small: the bytes must not show how rows came.
+            writer.write_table(compact(whole.slice(0, upto)), row_group_size=CHUNK_ROWS)
+            held, rows = [whole.slice(upto)], rows - upto
+
+        try:
+            for table in tables:
+                if writer is None:
+                    number = table.column(FILE)[0].as_py()
+                    # Without Arrow's own metadata a reader sees plain columns.
+                    schema = table.drop_columns([FILE]).schema
+                    writer = pq.ParquetWriter(f"{directory}/{name}", schema, store_schema=False)
+                held.append(table.drop_columns([FILE]))
+                rows += table.num_rows
+                while rows >= CHUNK_ROWS:
+                    flush(CHUNK_ROWS)
+            if writer is not None and rows:
+                flush(rows)
+        finally:
+            if writer is not None:
+                writer.close()
+        if number is not None:
+            yield report(name, {"file": number})
+
+    return release.then(step, PARTS)
 
 
 def node_labels(spark: SparkSession, hierarchy: Hierarchy) -> DataFrame:
@@ -77,34 +194,59 @@ def node_labels(spark: SparkSession, hierarchy: Hierarchy) -> DataFrame:
     return spark.createDataFrame(pa.Table.from_arrays(arrays, names=["node", "label"]), "node int, label string")
 
 
+def with_labels(classes: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
+    """Nodes ``n<i>`` replaced by labels under the attributes' names; other columns follow."""
+    more = [name for name in classes.columns if name not in schemas.nodes(len(hierarchies))]
+    named = classes
+    for i, hierarchy in enumerate(hierarchies.values()):
+        lookup = node_labels(classes.sparkSession, hierarchy)
+        lookup = lookup.select(F.col("node").alias(f"node{i}"), F.col("label").alias(f"label{i}"))
+        named = named.join(F.broadcast(lookup), F.col(f"n{i}") == F.col(f"node{i}"), "left")
+    labels = [F.col(f"label{i}").alias(attribute) for i, attribute in enumerate(hierarchies)]
+    return named.select(*labels, *more)
+
+
 def files_for(output: Output, rows: int) -> int:
     """Return the number of data files: the policy's, or one per million rows."""
     return output.files or max(1, -(-rows // ROWS_PER_FILE))
 
 
-def write_data(release: DataFrame, output: Output, directory: Path) -> list[dict[str, Any]]:
-    """Write RELEASE into a staging directory under fixed file names.
+def write_csv(release: Batches, directory: Path) -> None:
+    """Write RELEASE as CSV, one file a task."""
+    # By default Spark trims texts when it writes them.
+    untrimmed = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
+    writer = release.frame().drop(FILE).write.mode("errorifexists")
+    writer.options(header=True, escape='"', **untrimmed).csv(str(directory))
+
+
+def write_empty(release: Batches, directory: Path) -> None:
+    """Write a Parquet file with the columns of RELEASE and no rows."""
+    fields = [field for field in release.schema.fields if field.name != FILE]
+    empty = release.base.sparkSession.createDataFrame([], T.StructType(fields)).toArrow()
+    pq.write_table(empty, directory / part_name("parquet"), store_schema=False)
+
+
+def name_files(directory: Path, order: Sequence[str], kind: str) -> list[dict[str, Any]]:
+    """Give the files of a staging directory their fixed names and remove all others.
+
+    Parameters
+    ----------
+    directory : Path
+    order : sequence of str
+        Files to keep, in the order of their numbers.
+    kind : str
+        Suffix.
 
     Returns
     -------
     list of dict
         ``name``, ``bytes`` and ``sha256`` of each file.
     """
-    writer = release.write.mode("errorifexists")
-    if output.format == "csv":
-        # By default Spark trims texts when it writes them.
-        untrimmed = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
-        writer.options(header=True, escape='"', **untrimmed).csv(str(directory))
-    else:
-        writer.parquet(str(directory))
+    drop_others(directory, order)
     entries = []
-    parts = sorted(path for path in directory.iterdir() if path.name.startswith("part-"))
-    for path in directory.iterdir():
-        if path not in parts:
-            path.unlink()
-    for number, path in enumerate(parts):
-        target = directory / f"part-{number:05d}.{output.format}"
-        path.rename(target)
+    for number, name in enumerate(order):
+        target = directory / f"part-{number:05d}.{kind}"
+        (directory / name).rename(target)
         entries.append({"name": target.name, "bytes": target.stat().st_size, "sha256": _sha256(target)})
     return entries
 
@@ -261,16 +403,23 @@ def _locked(directory: Path, key: str) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def write_decisions(
-    decided: DataFrame, attributes: Sequence[str], record_id: str, method: str, directory: Path
-) -> None:
-    """Write the vault's ``decisions/``: record id, levels, risk, utility, consistent rows, method."""
-    k = len(attributes)
-    decided.select(
-        F.col(schemas.RECORD_ID).alias(record_id),
-        *[F.col(level).alias(f"level_{name}") for name, level in zip(attributes, schemas.levels(k), strict=True)],
-        schemas.RISK,
-        schemas.UTILITY,
-        schemas.CONSISTENT,
-        F.lit(method).alias("method"),
-    ).write.mode("errorifexists").parquet(str(directory))
+def drop_others(directory: Path, names: Sequence[str]) -> None:
+    """Remove what tasks left there that did not end well: every file not among ``names``."""
+    kept = set(names)
+    for path in directory.iterdir():
+        if path.name not in kept:
+            path.unlink()
+
+
+def write_unknown_values(table: DataFrame, name: str, hierarchy: Hierarchy, directory: Path) -> int:
+    """List the values of a column that are outside its hierarchy, with their row counts; return how many there are."""
+    leaves = node_labels(table.sparkSession, hierarchy).where(F.col("node") < hierarchy.n_leaves)
+    values = (
+        table.select(text(table, name).alias("value"))
+        .where(F.col("value").isNotNull())
+        .groupBy("value")
+        .count()
+        .join(F.broadcast(leaves), F.col("value") == F.col("label"), "left_anti")
+    )
+    values.coalesce(1).write.option("header", True).csv(str(directory))
+    return values.count()

@@ -17,9 +17,12 @@ import jinja2
 from markupsafe import Markup
 
 from privrisk_spark.charts import frontier, levels_chart, map_chart, risk_chart, short_number
-from privrisk_spark.results import Report, Status, json_safe
+from privrisk_spark.curve_charts import bound_chart, dictionary_chart
+from privrisk_spark.curve_results import CurveResult
+from privrisk_spark.errors import listing
+from privrisk_spark.results import LinkageFacts, Report, Status, Summary, json_safe
 
-__all__ = ["render"]
+__all__ = ["render", "render_curves"]
 
 _EDITIONS: Final = {"public": "public edition", "vault": "vault edition"}
 _MEANINGS: Final[Mapping[Status, str]] = {
@@ -62,7 +65,9 @@ def render(report: Report) -> str:
     ]
     shown = {stage.status for stage in report.stages}
     return (
-        _template().render(
+        _templates()
+        .get_template("report.html.j2")
+        .render(
             report=report,
             edition=_EDITIONS[report.edition],
             dp=report.guarantee.kind == "dp",
@@ -73,6 +78,8 @@ def render(report: Report) -> str:
             risk_sentence=_risk_sentence(report),
             infinite_risk=any(math.isinf(number) for _, item in risk_rows for number in (item.mean, item.max)),
             risk_svg=Markup(risk_chart(before, after)) if histograms else None,
+            linkage_sentences=_linkage_sentences(report.linkage) if report.linkage is not None else [],
+            linkage_rows=_linkage_rows(report.linkage) if report.linkage is not None else [],
             bin_names=[name for name, _ in histograms],
             bins=_bins([item.edges for _, item in histograms], [item.counts for _, item in histograms]),
             utility_percent=_utility_percent(report),
@@ -87,15 +94,47 @@ def render(report: Report) -> str:
     )
 
 
+def render_curves(result: CurveResult) -> str:
+    """Return risk over what the attacker knows as one self-contained HTML page, for the trusted zone.
+
+    Parameters
+    ----------
+    result : CurveResult
+
+    Returns
+    -------
+    str
+        The page, to be written as UTF-8.
+    """
+    page = _templates().get_template("curves.html.j2")
+    return (
+        page.render(
+            result=result,
+            curves=result.curves,
+            meaning=_MEANINGS[result.status],
+            dictionary_svg=Markup(dictionary_chart(result.curves)),
+            bound_svg=Markup(bound_chart(result.curves)),
+        )
+        + "\n"
+    )
+
+
 @cache
-def _template() -> jinja2.Template:
-    # Read as a resource and not from a directory: the package may be shipped to a cluster as a zip file.
-    source = files("privrisk_spark").joinpath("templates/report.html.j2").read_text(encoding="utf-8")
+def _templates() -> jinja2.Environment:
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FunctionLoader(_source),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["shown"] = _shown
-    return environment.from_string(source)
+    return environment
+
+
+def _source(name: str) -> str:
+    # Read as a resource and not from a directory: the package may be shipped to a cluster as a zip file.
+    return files("privrisk_spark").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _shown(value: object) -> str:
@@ -152,6 +191,34 @@ def _risk_sentence(report: Report) -> str | None:
     if math.isfinite(before) and 0 < after < before:
         return f"{text}, a factor of {short_number(before / after)} less."
     return f"{text}."
+
+
+def _linkage_sentences(facts: LinkageFacts) -> list[str]:
+    before, after = facts.unlinked_risk.mean, facts.linked_risk.mean
+    rise = f"The mean risk of a record goes from {short_number(before)} to {short_number(after)}"
+    if 0 < before < after < math.inf:
+        rise += f", a factor of {short_number(after / before)} more"
+    share = f" ({100 * facts.linked / facts.rows:.1f} %)" if facts.rows else ""
+    sentences = [
+        f"An attacker may link released records to rows that tell {listing(facts.attributes)} too, with the "
+        f"probabilities of the linkage table. {rise}.",
+        f"{short_number(facts.linked)} of {short_number(facts.rows)} records{share} have a link, "
+        f"{short_number(facts.links)} links in all. What the probabilities of a record leave of 1 is no link.",
+    ]
+    if facts.contradicted:
+        sentences.append(
+            f"The dictionary holds no row that fits the record and {short_number(facts.contradicted)} of these links. "
+            "Such a record is counted as a row of its own, which is an upper bound of its risk."
+        )
+    return sentences
+
+
+def _linkage_rows(facts: LinkageFacts) -> list[tuple[str, Summary]]:
+    return [
+        ("the release alone", facts.unlinked_risk),
+        ("expected after linkage", facts.linked_risk),
+        ("with each record's costliest possible link", facts.greatest_risk),
+    ]
 
 
 def _bins(

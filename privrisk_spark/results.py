@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -23,7 +23,9 @@ __all__ = [
     "Check",
     "Guarantee",
     "Histogram",
+    "LinkageFacts",
     "Report",
+    "Section",
     "StageRecord",
     "Status",
     "Summary",
@@ -79,7 +81,7 @@ def json_safe(value: object) -> Any:
 
 
 def _as_dict(result: Any) -> dict[str, Any]:
-    return {field.name: json_safe(getattr(result, field.name)) for field in fields(result)}
+    return {item.name: json_safe(getattr(result, item.name)) for item in fields(result)}
 
 
 @dataclass(frozen=True)
@@ -234,6 +236,41 @@ class AttributeLevels:
 
 
 @dataclass(frozen=True)
+class LinkageFacts:
+    """Risk of the decisions when an attacker links records to further attributes (F12 §2.7).
+
+    Attributes
+    ----------
+    attributes : tuple of str
+        What links add.
+    rows : int
+        Records.
+    linked : int
+        Records with a link.
+    links : int
+        Links in all.
+    contradicted : int
+        Links that the dictionary has no consistent row for; the record is then counted as a row of its own.
+    unlinked_risk, linked_risk, greatest_risk : Summary
+        ``ℓ(δ(x), θ)``, its expectation over the links and the greatest loss that may happen; the means of the first two
+        are ``R`` and ``R_link``.
+    """
+
+    attributes: tuple[str, ...]
+    rows: int
+    linked: int
+    links: int
+    contradicted: int
+    unlinked_risk: Summary
+    linked_risk: Summary
+    greatest_risk: Summary
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attributes, JSON-safe."""
+        return _as_dict(self)
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """What a release promises.
 
@@ -255,6 +292,40 @@ class Guarantee:
     statement: str
     status: Status
     parameters: Mapping[str, object]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attributes, JSON-safe."""
+        return _as_dict(self)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A finding that not every run has, with its exact figures; for the vault's report.
+
+    Attributes
+    ----------
+    name : str
+        Its key in ``summary.json``.
+    heading : str
+    paragraph : str
+        What was found, in sentences.
+    status : {'proved', 'tested', 'heuristic'}
+        How far it is guaranteed.
+    facts : mapping of str to str, int or float
+        Numbers by name, in the order shown.
+    remarks : tuple of str
+        What a reader must know besides, such as the conditions that do not hold.
+    figures : mapping
+        All of it for a program.
+    """
+
+    name: str
+    heading: str
+    paragraph: str
+    status: Status
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    figures: Mapping[str, object] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
@@ -297,16 +368,20 @@ class Report:
     map_points : tuple of (float, float, str)
         Risk-utility confidentiality map: mean risk, mean utility and label of each evaluated recoding. A
         label that begins with ``chosen`` marks the one that was released.
+    linkage : LinkageFacts or None
+        Risk after record linkage.
+    sections : tuple of Section
+        Findings with exact figures; none in a public edition.
 
     Raises
     ------
     ValueError
-        If the two histograms have different edges, or if the public edition of a differentially private
-        release holds what depends on the table otherwise than through the mechanism: risk, evaluated
-        recodings, observations of the input contract, or run times. Such numbers are outputs too, and would
-        void the guarantee they are printed next to. For the same reason ``facts``, ``utility`` and
-        ``levels`` of such an edition must come from released rows and public parameters only; that cannot
-        be checked here.
+        If the two histograms have different edges, if a public edition has sections, or if that of a
+        differentially private release holds what depends on the table otherwise than through the mechanism:
+        risk, evaluated recodings, observations of the input contract, or run times. Such numbers are
+        outputs too, and would void the guarantee they are printed next to. For the same reason ``facts``,
+        ``utility`` and ``levels`` of such an edition must come from released rows and public parameters only;
+        that cannot be checked here.
     """
 
     edition: Literal["public", "vault"]
@@ -326,15 +401,19 @@ class Report:
     utility_max: float | None
     levels: tuple[AttributeLevels, ...]
     map_points: tuple[tuple[float, float, str], ...] = ()
+    linkage: LinkageFacts | None = None
+    sections: tuple[Section, ...] = ()
 
     def __post_init__(self) -> None:
         before, after = self.risk_histogram_before, self.risk_histogram_after
         if before is not None and after is not None and before.edges != after.edges:
             raise ValueError("risk_histogram_before and risk_histogram_after must have the same edges")
+        if self.edition == "public" and self.sections:
+            raise ValueError("a public edition cannot hold sections, whose figures are exact")
         if self.edition == "public" and self.guarantee.kind == "dp":
             exact = [
                 name
-                for name in ("risk_before", "risk_after", "risk_histogram_before", "risk_histogram_after")
+                for name in ("risk_before", "risk_after", "risk_histogram_before", "risk_histogram_after", "linkage")
                 if getattr(self, name) is not None
             ]
             exact += ["map_points"] if self.map_points else []

@@ -17,10 +17,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark import schemas
-from privrisk_spark.anonymize import in_chunks, integers, with_decisions
+from privrisk_spark.anonymize import Decide, Decided, integers
+from privrisk_spark.batches import Batches, grouped, in_chunks
 from privrisk_spark.counts import StoredCounts
+from privrisk_spark.errors import InputError
 from privrisk_spark.kernels import randomness
-from privrisk_spark.kernels.counting import CellIndex, consistent_at, distinct_rows
+from privrisk_spark.kernels.cells import CellSpace
+from privrisk_spark.kernels.counting import CellIndex, consistent_at
 from privrisk_spark.kernels.decide import Decisions
 from privrisk_spark.kernels.discrete_gaussian import sample
 from privrisk_spark.kernels.exponential import draw, objective, probabilities
@@ -90,8 +93,8 @@ def scheme_cells(vectors: DataFrame, recoding: Recoding) -> DataFrame:
     k = len(recoding.ancestor)
     schemes = recoding.mechanism.schemes
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in in_chunks(batches):
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
             codes = integers(table, schemas.codes(k))
             rows = table.column(schemas.N_ROWS).to_numpy()
             for number, scheme in enumerate(schemes):
@@ -102,12 +105,12 @@ def scheme_cells(vectors: DataFrame, recoding: Recoding) -> DataFrame:
                 counts = np.zeros(len(first), dtype=np.int64)
                 np.add.at(counts, member, rows)
                 arrays = [np.full(len(first), number, dtype=np.int32), *[node[first] for node in nodes], counts]
-                yield pa.RecordBatch.from_arrays(
+                yield pa.Table.from_arrays(
                     [pa.array(array) for array in arrays],
                     names=[schemas.SCHEME, *schemas.nodes(k), schemas.N_ROWS],
                 )
 
-    partial = vectors.mapInArrow(run, schemas.cells(k, noisy=False))
+    partial = Batches.of_frame(vectors).then(step, schemas.cells(k, noisy=False)).frame()
     return partial.groupBy(schemas.SCHEME, *schemas.nodes(k)).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
 
 
@@ -121,8 +124,8 @@ def admitted_cells(cells: DataFrame, recoding: Recoding, keys: ReleaseKeys) -> D
     assert mechanism.admission is not None
     sigma_squared, frequent = mechanism.admission.sigma_squared, mechanism.frequent
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in in_chunks(batches):
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
             numbers = table.column(schemas.SCHEME).to_numpy()
             nodes = integers(table, schemas.nodes(k))
             noisy = table.column(schemas.N_ROWS).to_numpy().astype(np.int64, copy=True)
@@ -131,9 +134,9 @@ def admitted_cells(cells: DataFrame, recoding: Recoding, keys: ReleaseKeys) -> D
                 streams = randomness.Streams(key, randomness.cell_messages(int(number), nodes[rows]))
                 noisy[rows] += sample(streams, len(rows), sigma_squared=sigma_squared)
             frequent_cells = table.drop_columns([schemas.N_ROWS]).append_column(schemas.NOISY, pa.array(noisy))
-            yield from frequent_cells.filter(pa.array(noisy >= frequent)).to_batches()
+            yield frequent_cells.filter(pa.array(noisy >= frequent))
 
-    return cells.mapInArrow(run, schemas.cells(k, noisy=True))
+    return Batches.of_frame(cells).then(step, schemas.cells(k, noisy=True)).frame()
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,17 +202,66 @@ class PublicCounts:
         return counts, counts >= recoding.mechanism.frequent
 
 
-def recode(
-    encoded: DataFrame, recoding: Recoding, admissible: AdmittedSet | PublicCounts, keys: ReleaseKeys
-) -> DataFrame:
-    """Return DECIDED: one drawn generalization per record, and whether the record is in the sample.
+@dataclass(frozen=True, eq=False)
+class FrequentCells:
+    """The t-frequent cells of a public dictionary: admissibility and scores cost no budget.
+
+    Attributes
+    ----------
+    space : CellSpace
+    index : CellIndex
+        Of the cells' classes.
+    rows : ndarray of int64
+        ``ρ`` of each, in the order of the index.
+    """
+
+    space: CellSpace
+    index: CellIndex
+    rows: LongArray
+
+    @classmethod
+    def collect_cells(cls, cells: DataFrame, space: CellSpace, *, most: int) -> FrequentCells:
+        """Collect the frequent cells; at most about (rows / t) per scheme.
+
+        Raises
+        ------
+        InputError
+            If there are more than ``most``.
+        """
+        table = cells.limit(most + 1).toArrow()
+        if table.num_rows > most:
+            raise InputError(
+                f"counting.sorted_vectors: there are more than {most:,} frequent cells; raise it if the driver has the "
+                "memory, or raise guarantee.frequent."
+            )
+        words = [table.column(name).to_numpy() for name in table.column_names if name != schemas.N_ROWS]
+        classes = space.classes(words)
+        radices = [relation.n_classes for relation in space.relations]
+        index, member = CellIndex.build(list(classes.T), radices, len(classes))
+        rows = np.zeros(len(classes), dtype=np.int64)
+        rows[member] = table.column(schemas.N_ROWS).to_numpy()
+        return cls(space, index, rows)
+
+    def counts(self, recoding: Recoding, codes: IntArray) -> tuple[LongArray, npt.NDArray[np.bool_]]:
+        """``ρ`` of each record's cell under each scheme, 0 if not t-frequent, and whether it is; shape (n, w)."""
+        n, w = len(codes), len(recoding.mechanism.schemes)
+        counts, admitted = np.zeros((n, w), dtype=np.int64), np.zeros((n, w), dtype=np.bool_)
+        for j, scheme in enumerate(recoding.mechanism.schemes):
+            disclosed = recoding.disclosed(codes, scheme)
+            classes = [r.node_class[node] for r, node in zip(self.space.relations, disclosed, strict=True)]
+            position, admitted[:, j] = self.index.find(classes, n)
+            if len(self.rows):
+                counts[:, j] = np.where(admitted[:, j], self.rows[position], 0)
+        return counts, admitted
+
+
+def drawing(recoding: Recoding, admissible: AdmittedSet | PublicCounts | FrequentCells, keys: ReleaseKeys) -> Decide:
+    """Return the function that draws one generalization per record of a chunk, and whether it is in the sample.
 
     Parameters
     ----------
-    encoded : DataFrame
-        ENCODED, codes resolved, with ``block``.
     recoding : Recoding
-    admissible : AdmittedSet or PublicCounts
+    admissible : AdmittedSet, PublicCounts or FrequentCells
         Nothing else of the table may reach a record's draw.
     keys : ReleaseKeys
     """
@@ -217,20 +269,18 @@ def recode(
     mechanism = recoding.mechanism
     recode_key, keep_key = keys.recode, keys.keep
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in in_chunks(batches):
-            codes = integers(table, schemas.codes(k))
-            messages = randomness.record_messages(_blocks(table))
-            first, member = distinct_rows(list(codes.T))
-            candidates = _candidates(recoding, admissible, codes[first])
-            uniforms = randomness.uniforms(randomness.prf(recode_key, messages)[:, 0])
-            chosen = draw(candidates.law, uniforms, member)
-            kept = randomness.keep(randomness.prf(keep_key, messages)[:, 0], mechanism.keep_numerator)
-            # One decision per (distinct record, candidate); rows point at theirs.
-            width = candidates.law.shape[1]
-            yield from with_decisions(table, candidates.decisions, member * width + chosen, kept).to_batches()
+    def run(table: pa.Table) -> Decided:
+        codes = integers(table, schemas.codes(k))
+        messages = randomness.record_messages(_blocks(table))
+        first, member = grouped(list(codes.T))
+        candidates = _candidates(recoding, admissible, codes[first])
+        uniforms = randomness.uniforms(randomness.prf(recode_key, messages)[:, 0])
+        chosen = draw(candidates.law, uniforms, member)
+        kept = randomness.keep(randomness.prf(keep_key, messages)[:, 0], mechanism.keep_numerator)
+        # One decision per (distinct record, candidate); rows point at theirs.
+        return Decided(table, candidates.decisions, member * candidates.law.shape[1] + chosen, kept)
 
-    return encoded.mapInArrow(run, schemas.decided(encoded.schema, k))
+    return run
 
 
 def _blocks(table: pa.Table) -> npt.NDArray[np.uint8]:
@@ -248,7 +298,9 @@ class _Candidates:
     decisions: Decisions
 
 
-def _candidates(recoding: Recoding, admissible: AdmittedSet | PublicCounts, codes: IntArray) -> _Candidates:
+def _candidates(
+    recoding: Recoding, admissible: AdmittedSet | PublicCounts | FrequentCells, codes: IntArray
+) -> _Candidates:
     """Law of the draw of distinct records, and the decision each candidate stands for; the root comes last."""
     mechanism = recoding.mechanism
     n, k = codes.shape
@@ -290,11 +342,10 @@ def _candidates(recoding: Recoding, admissible: AdmittedSet | PublicCounts, code
     return _Candidates(law, decisions)
 
 
-def crowd_histogram(decided: DataFrame, *, k: int, crowd: int) -> DataFrame:
+def crowd_histogram(tuples: DataFrame, *, k: int, crowd: int) -> DataFrame:
     """Return TUPLES: sampled records by the whole released tuple, tuples below the crowd threshold dropped."""
-    sampled = decided.where(F.col(schemas.KEPT))
     return (
-        sampled.groupBy(*schemas.nodes(k))
-        .agg(F.count("*").alias(schemas.N_ROWS))
+        tuples.groupBy(*schemas.nodes(k))
+        .agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
         .where(F.col(schemas.N_ROWS) >= F.lit(crowd))
     )

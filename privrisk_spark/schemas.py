@@ -3,23 +3,36 @@
 ========  ==========================================================================================================
 frame     columns
 ========  ==========================================================================================================
-ENCODED   ``record_id`` string; ``block`` binary, 16 bytes (dp only); ``q<i>`` int leaf code of quasi-identifier i, or
-          :data:`UNKNOWN` or :data:`NULL`; ``w<i>`` double personal weight i; ``r<i>`` released column i as it is
+ENCODED   ``record_id`` string; ``block`` binary, 16 bytes (dp only); ``entity`` string and ``sample_weight`` double
+          where the policy names them; ``q<i>`` int leaf code of quasi-identifier i, or :data:`UNKNOWN` or
+          :data:`NULL`; ``w<i>`` double personal weight i; ``r<i>`` released column i as it is
 VECTORS   ``q<i>`` (table) or ``t<i>`` (dictionary node codes), ``w<i>``, ``n_rows`` long (records)
 DECIDED   ENCODED with codes resolved, then ``l<i>`` tinyint level, ``n<i>`` int node, ``risk`` and ``risk_before``
           double (unit of the model), ``utility`` double (unit of the measure), ``consistent`` long (dictionary rows),
           ``feasible`` boolean, ``kept`` boolean (drawn into the sample; true outside dp)
 CELLS     ``scheme`` int, ``n<i>`` int node, ``n_rows`` long; admitted: ``noisy`` long
-TUPLES    ``n<i>`` int node, ``n_rows`` long: the crowd histogram, all that leaves the trusted zone under dp
+MEMBERS   ``n<i>`` int node, ``entity`` string, ``n_rows`` long, ``millionths`` long sampling weight: who is in a
+          released class, where the policy names persons or sampling weights
+TUPLES    ``n<i>`` int node, ``r<i>`` released column i, ``n_rows`` long: what is released, each tuple once or once a
+          part; under dp the crowd histogram, which has no ``r<i>``, is all that leaves the trusted zone
 ========  ==========================================================================================================
 """
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
+from privrisk_spark import dictionaries
+
+NULL, UNKNOWN = dictionaries.NULL, dictionaries.UNKNOWN
 RECORD_ID = "record_id"
 BLOCK = "block"
+ENTITY = "entity"
+PEOPLE = "people"
+SAMPLE_WEIGHT = "sample_weight"
+MILLIONTHS = "millionths"
 N_ROWS = "n_rows"
 SCHEME = "scheme"
 NOISY = "noisy"
@@ -29,12 +42,6 @@ UTILITY = "utility"
 CONSISTENT = "consistent"
 FEASIBLE = "feasible"
 KEPT = "kept"
-
-UNKNOWN = -1
-"""Code of a value outside its hierarchy, until the policy's ``unknown`` resolves it."""
-
-NULL = -2
-"""Code of a missing value, until the policy's ``nulls`` resolves it."""
 
 
 def codes(k: int) -> list[str]:
@@ -90,5 +97,17 @@ def cells(k: int, *, noisy: bool) -> T.StructType:
     return T.StructType(fields)
 
 
-VALUE_CODES = T.StructType([T.StructField("value", T.StringType()), T.StructField("code", T.IntegerType())])
-"""Look-up from a column's text to a leaf code or a dictionary node."""
+def members(frame: T.StructType, k: int) -> T.StructType:
+    """Schema of MEMBERS of an ENCODED frame."""
+    there = frame.fieldNames()
+    nodes_of = [T.StructField(name, T.IntegerType(), False) for name in nodes(k)]
+    entity = [T.StructField(ENTITY, T.StringType())] if ENTITY in there else []
+    weight = [T.StructField(MILLIONTHS, T.LongType(), False)] if SAMPLE_WEIGHT in there else []
+    return T.StructType([*nodes_of, *entity, T.StructField(N_ROWS, T.LongType(), False), *weight])
+
+
+def tuples(frame: T.StructType, k: int) -> T.StructType:
+    """Schema of TUPLES of an ENCODED frame."""
+    released_columns = [field for field in frame.fields if re.fullmatch(r"r\d+", field.name)]
+    nodes_of = [T.StructField(name, T.IntegerType(), False) for name in nodes(k)]
+    return T.StructType([*nodes_of, *released_columns, T.StructField(N_ROWS, T.LongType(), False)])

@@ -7,6 +7,7 @@ ancestor of a") holds iff ``b`` is a prefix of ``a``. Nothing here uses the pack
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -158,6 +159,12 @@ def together(frames: Sequence[DataFrame]) -> list[list[dict[str, Any]]]:
     for row in union.toArrow().to_pylist():
         found[row.pop("_which")].append(row)
     return found
+
+
+def parts_of(written: Any) -> list[dict[str, Any]]:
+    """Run the tasks that write parts; name and facts of each."""
+    rows = written.frame().toArrow().to_pylist()
+    return [{"name": row["name"], **json.loads(row["facts"])} for row in rows]
 
 
 def by(key: str, rows: Sequence[dict[str, Any]]) -> dict[Any, dict[str, Any]]:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from naive_records import (
     NULL_LEAF,
@@ -19,26 +22,35 @@ from naive_records import (
     leaves_of,
     levels_above,
     node_of,
+    parts_of,
     path,
     policy_of,
     quasi,
     shuffled,
     together,
 )
+from pyspark.sql import types as T
 
-from privrisk_spark import schemas
+from privrisk_spark import batches, schemas
+from privrisk_spark import counts as counting_stage
+from privrisk_spark.batches import Batches, write_ipc
 from privrisk_spark.counts import (
-    axes,
-    choose_plan,
     collect_vectors,
     count_and_store,
+    count_vectors,
+    plan_of,
+    sum_vectors,
     to_dictionary_codes,
-    vectors_of_dictionary,
+    vectors_of,
     vectors_of_table,
 )
+from privrisk_spark.dictionaries import Alphabet, alphabets, axes
+from privrisk_spark.encoding import encode, encode_dictionary, resolve, resolved_vectors
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.counting import consistent_at
-from privrisk_spark.table import collect_hierarchies, encode, encode_dictionary, resolve
+from privrisk_spark.kernels.histogram import VectorHistogram
+from privrisk_spark.policy_dictionaries import OneDictionary
+from privrisk_spark.table import collect_hierarchies
 
 TREES: list[Any] = [
     {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]},
@@ -133,7 +145,7 @@ class Case:
 
 
 def codes_of(spark: Any, case: Case) -> tuple[Any, Any, Any, Any]:
-    """Policy, hierarchies, resolved table and resolved dictionary (or None)."""
+    """Policy, hierarchies, resolved table and the dictionary's codes (or None)."""
     policy = case.policy
     frame = spark.createDataFrame(case.rows, "x string, y string, z string").repartition(3)
     hierarchies = collect_hierarchies(policy, frame, None)
@@ -143,8 +155,38 @@ def codes_of(spark: Any, case: Case) -> tuple[Any, Any, Any, Any]:
     if case.kind == "self":
         return policy, hierarchies, encoded, None
     other = spark.createDataFrame(case.other_rows, case.other_schema).repartition(2)
-    coded = encode_dictionary(other, policy, hierarchies)
-    return policy, hierarchies, encoded, resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True)
+    return policy, hierarchies, encoded, encode_dictionary(other, policy.dictionary, hierarchies)
+
+
+def alphabets_of(hierarchies: Any, one: OneDictionary) -> dict[str, Alphabet]:
+    columns = dict(zip(hierarchies, (schemas.dictionary_codes if one.table else schemas.codes)(3), strict=True))
+    return {columns[name]: alphabet for name, alphabet in alphabets(hierarchies, one).items()}
+
+
+def counted(
+    spark: Any, coded: Any, hierarchies: Any, directory: Path, one: OneDictionary
+) -> tuple[Any, Any, list[str]]:
+    """Vectors of codes and their counts by the driver's sum and by Spark's, which must agree; and their columns."""
+    directory.mkdir()
+    found = alphabets_of(hierarchies, one)
+    names = list(found)
+    reported = parts_of(count_vectors(coded, found, str(directory)))
+    parts = [part["name"] for part in reported]
+    # A part nobody reported is not read.
+    write_ipc(pa.table({name: pa.array([0], pa.int32()) for name in names}), str(directory))
+    vectors, rows = sum_vectors(str(directory), parts, found)
+    assert sum(part["rows"] for part in reported) == rows.sum()
+    assert sum(part["wrong"] for part in reported) == 0
+    for kind, code in (("nulls", schemas.NULL), ("unknown", schemas.UNKNOWN)):
+        wanted = [int(rows[vectors[:, i] == code].sum()) for i in range(len(names))]
+        assert [sum(part[kind][i] for part in reported) for i in range(len(names))] == wanted
+    grouped = vectors_of(spark, str(directory), parts, names)
+    assert grouped.columns == [*names, "n_rows"]
+    same, same_rows = collect_vectors(grouped, names, most=1000)
+    assert np.array_equal(vectors, same)
+    assert np.array_equal(rows, same_rows)
+    assert (vectors.dtype, rows.dtype) == (np.int32, np.int64)
+    return vectors, rows, names
 
 
 CASES = [(0, "self", "subsumes"), (1, "self", "compatible")]
@@ -161,13 +203,20 @@ def test_both_plans_are_the_double_loop(spark, tmp_path, seed, kind, consistency
     assert multiplicity.sum() == len(case.rows)
     assert own.tolist() == sorted(own.tolist())
     if coded is None:
-        vectors, rows = to_dictionary_codes(own, hierarchies), multiplicity
+        vectors, rows, names = counted(spark, encoded, hierarchies, tmp_path / "vectors", policy.dictionaries[0])
+        assert names == schemas.codes(3)
+        assert np.array_equal(vectors, own)
+        assert np.array_equal(rows, multiplicity)
+        vectors = to_dictionary_codes(vectors, hierarchies)
     else:
-        vectors, rows = collect_vectors(vectors_of_dictionary(coded), schemas.dictionary_codes(3), most=1000)
+        vectors, rows, names = counted(spark, coded, hierarchies, tmp_path / "vectors", policy.dictionaries[0])
+        assert names == [name for name, of in zip(schemas.dictionary_codes(3), case.values, strict=True) if of]
+        vectors = resolved_vectors(vectors, names, hierarchies, policy.quasi_identifiers)
+        assert (vectors.shape, vectors.dtype) == ((len(rows), 3), np.int32)
     assert rows.sum() == len(case.theta)
     of_policy = axes(policy, hierarchies)
     stored = {plan: count_and_store(plan, of_policy, vectors, rows, tmp_path / plan) for plan in ("dense", "sorted")}
-    assert stored["dense"].load().cube.size <= choose_plan(policy, hierarchies, of_policy).cells
+    assert stored["dense"].load().cube.size <= plan_of(policy, hierarchies, policy.dictionaries[0]).cells
     nodes = [list(h.labels) for h in hierarchies.values()]
     assert all(len(labels) == h.n_nodes for labels, h in zip(nodes, hierarchies.values(), strict=True))
     depth = [axis.code_depth for axis in of_policy]
@@ -221,46 +270,122 @@ def test_the_cases_above_meet_every_kind_of_dictionary():
     assert kinds == set(itertools.product(["subsumes", "compatible"], wanted))
 
 
-def test_vectors_do_not_depend_on_the_layout(spark):
+def test_vectors_do_not_depend_on_the_layout(spark, tmp_path):
     case = Case(3, kind="table", consistency="compatible")
     policy = case.policy
     frames = layouts(spark, case.rows, "x string, y string, z string")
     hierarchies = collect_hierarchies(policy, frames[0], None)
+    tables = [
+        resolve(
+            encode(frame, policy, hierarchies, blocks=False), hierarchies, policy.quasi_identifiers, dictionary=False
+        )
+        for frame in frames
+    ]
+    records = [vectors_of_table(table, 3, 0) for table in tables]
+    collected = [
+        collect_vectors(spark.createDataFrame(shuffled(rows, 7), records[0].schema), schemas.codes(3), most=10**6)
+        for rows in together(records)
+    ]
+    (one,), own = policy.dictionaries, OneDictionary("self", None, "dictionary")
+    by_parts = [counted(spark, table, hierarchies, tmp_path / f"t{i}", own)[:2] for i, table in enumerate(tables)]
+    dictionaries = []
+    for i, frame in enumerate(layouts(spark, case.other_rows, case.other_schema)):
+        coded = encode_dictionary(frame, policy.dictionary, hierarchies)
+        dictionaries.append(counted(spark, coded, hierarchies, tmp_path / f"d{i}", one)[:2])
+    for variants in ([*collected, *by_parts], dictionaries):
+        for vectors, counts in variants[1:]:
+            assert np.array_equal(vectors, variants[0][0])
+            assert np.array_equal(counts, variants[0][1])
+        assert variants[0][0].dtype == np.int32
+        assert variants[0][1].dtype == np.int64
+        assert variants[0][0].tolist() == sorted(variants[0][0].tolist())
+    assert dictionaries[0][0].min() == schemas.NULL
 
-    def table_of(frame: Any) -> Any:
-        encoded = encode(frame, policy, hierarchies, blocks=False)
-        return vectors_of_table(resolve(encoded, hierarchies, policy.quasi_identifiers, dictionary=False), 3, 0)
 
-    def dictionary_of(frame: Any) -> Any:
-        coded = encode_dictionary(frame, policy, hierarchies)
-        return vectors_of_dictionary(resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True))
+def test_resolved_vectors_are_those_of_resolved_frames(spark):
+    for seed, kind, consistency in CASES:
+        if kind == "self":
+            continue
+        case = Case(seed, kind=kind, consistency=consistency)
+        policy, hierarchies, _, coded = codes_of(spark, case)
+        names = coded.schema.fieldNames()
+        raw = np.array([list(row.values()) for row in coded.frame().toArrow().to_pylist()], dtype=np.int32)
+        clean = resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True).frame().toArrow().to_pylist()
+        found = resolved_vectors(raw, names, hierarchies, policy.quasi_identifiers)
+        wanted = [tuple(row.get(name, 0) for name in schemas.dictionary_codes(3)) for row in clean]
+        assert sorted(map(tuple, found.tolist())) == sorted(wanted)
 
-    for names, parts in (
-        (schemas.codes(3), [table_of(frame) for frame in frames]),
-        (schemas.dictionary_codes(3), [dictionary_of(f) for f in layouts(spark, case.other_rows, case.other_schema)]),
-    ):
-        variants = together(parts)
-        collected = [
-            collect_vectors(spark.createDataFrame(shuffled(rows, 7), parts[0].schema), names, most=10**6)
-            for rows in variants
-        ]
-        for vectors, counts in collected[1:]:
-            assert np.array_equal(vectors, collected[0][0])
-            assert np.array_equal(counts, collected[0][1])
-        assert collected[0][0].dtype == np.int32
-        assert collected[0][1].dtype == np.int64
+
+def test_a_task_that_holds_too_many_vectors_writes_several_parts(tmp_path, monkeypatch):
+    """In one process, so that small limits hold: chunks of three rows, histograms of four vectors."""
+    monkeypatch.setattr(batches, "CHUNK_ROWS", 3)
+    monkeypatch.setattr(
+        counting_stage, "VectorHistogram", lambda radices: VectorHistogram([r * 2**20 for r in radices], most_held=4)
+    )
+    pick = random.Random(1)
+    rows = [(pick.randrange(-2, 6), pick.randrange(-2, 2)) for _ in range(100)]
+    arrays = [pa.array([row[i] for row in rows], pa.int32()) for i in range(2)]
+    tables = pa.table(arrays, names=["q0", "q1"]).to_batches(max_chunksize=2)
+    none = Batches(None, (), T.StructType([]))  # type: ignore[arg-type] - steps are run here
+    of = {"q0": Alphabet.of(range(6)), "q1": Alphabet.of([1, 0])}
+    (step,) = count_vectors(none, of, str(tmp_path)).steps
+    reports = list(step(pa.Table.from_batches([batch]) for batch in tables))
+    parts = [report.column("name")[0].as_py() for report in reports]
+    assert len(parts) > 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(parts)
+    for order in (parts, parts[::-1]):
+        vectors, times = sum_vectors(str(tmp_path), order, of)
+        found = {tuple(vector): n for vector, n in zip(vectors.tolist(), times.tolist(), strict=True)}
+        assert found == Counter(rows)
+        assert vectors.tolist() == sorted(vectors.tolist())
+    # A task without rows still says so.
+    (nothing,) = list(step(iter([])))
+    vectors, times = sum_vectors(str(tmp_path), [nothing.column("name")[0].as_py()], of)
+    assert (vectors.shape, times.shape) == ((0, 2), (0,))
+    assert sum_vectors(str(tmp_path), [], of)[0].shape == (0, 2)
+
+
+def test_a_row_may_stand_for_several_people(spark, tmp_path):
+    good = [(0, 3.0), (0, 2.0), (5, 0.0), (-1, 2.0**53 - 1), (-2, 1.0), (5, 7.0)]
+    bad = [(0, -1.0), (0, 0.5), (0, math.nan), (0, None), (0, math.inf), (0, 2.0**53)]
+    of = {"t0": Alphabet.of([0, 5])}
+    for name, rows, wrong in (("good", good, 0), ("bad", good + bad, 6)):
+        (tmp_path / name).mkdir()
+        frame = spark.createDataFrame(shuffled(rows, 2), "t0 int, people double").repartition(3)
+        reported = parts_of(count_vectors(Batches.of_frame(frame), of, str(tmp_path / name)))
+        vectors, times = sum_vectors(str(tmp_path / name), [part["name"] for part in reported], of)
+        found = dict(zip(vectors[:, 0].tolist(), times.tolist(), strict=True))
+        assert {code: n for code, n in found.items() if n} == {0: 5, 5: 7, -1: 2**53 - 1, -2: 1}
+        assert sum(part["wrong"] for part in reported) == wrong
+        assert sum(part["rows"] for part in reported) == 13 + 2**53 - 1
+        assert sum(part["nulls"][0] for part in reported) == 1
+        assert sum(part["unknown"][0] for part in reported) == 2**53 - 1
+
+
+def test_alphabets_hold_what_a_column_can_hold(spark):
+    assert Alphabet.of([7, 3, 3]).codes.tolist() == [-2, -1, 3, 7]
+    ranks = Alphabet.of([7, 3]).ranks()
+    assert [int(ranks[code + 2]) for code in (-2, -1, 3, 7)] == [0, 1, 2, 3]
+    for seed, kind, consistency in CASES:
+        case = Case(seed, kind=kind, consistency=consistency)
+        policy, hierarchies, encoded, coded = codes_of(spark, case)
+        of = alphabets_of(hierarchies, policy.dictionaries[0])
+        rows = (encoded if coded is None else coded).frame().toArrow().to_pylist()
+        assert all(row[name] in of[name].codes for row in rows for name in of)
 
 
 def test_weights_split_records_but_not_counts(spark):
     rows = [(0, 1, 0.5), (0, 1, 0.5), (0, 1, 2.0), (1, 0, -0.0), (1, 0, 0.0)]
     frame = spark.createDataFrame(rows, "q0 int, q1 int, w0 double")
-    split, plain = vectors_of_table(frame, 2, 1), vectors_of_table(frame, 2, 0)
+    rows_of = Batches.of_frame(frame)
+    split, plain = vectors_of_table(rows_of, 2, 1), vectors_of_table(rows_of, 2, 0)
     assert split.columns == ["q0", "q1", "w0", "n_rows"]
     found = [tuple(r.values()) for r in split.toArrow().to_pylist()]
     assert sorted(found) == [(0, 1, 0.5, 2), (0, 1, 2.0, 1), (1, 0, 0.0, 2)]
     vectors, counts = collect_vectors(plain, ["q0", "q1"], most=2)
     assert vectors.tolist() == [[0, 1], [1, 0]]
     assert counts.tolist() == [3, 2]
+    assert vectors_of_table(Batches.of_frame(frame.limit(0)), 2, 1).toArrow().num_rows == 0
 
 
 def test_more_vectors_than_allowed_are_refused(spark):
@@ -277,7 +402,7 @@ def test_the_plan_is_chosen_by_its_cells_and_a_forced_one_must_fit():
         columns = {"x": quasi({"flat": {"values": ["a", "b"]}}), "y": quasi({"flat": {"values": ["c", "d", "e"]}})}
         policy = policy_of(columns, counting=counting)
         hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
-        return choose_plan(policy, hierarchies, axes(policy, hierarchies))
+        return plan_of(policy, hierarchies, policy.dictionaries[0])
 
     # Two flat attributes of 2 and 3 leaves have 3 · 4 cells, of the table's own nodes.
     assert (choose().plan, choose().cells) == ("dense", 12)

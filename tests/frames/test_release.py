@@ -13,24 +13,32 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from naive_records import layouts, policy_of, quasi
-from pyspark.sql import types as T
+from naive_records import layouts, parts_of, policy_of, quasi
 
-from privrisk_spark import release, schemas
+from privrisk_spark import batches, release
+from privrisk_spark.batches import Batches
 from privrisk_spark.errors import BusyError
 from privrisk_spark.policy import Output
 from privrisk_spark.release import (
+    FILE,
     ROWS_PER_FILE,
     Workplace,
+    drop_others,
     files_for,
     labelled,
+    name_files,
+    ordered,
+    parquet_files,
     read_back,
-    write_data,
-    write_decisions,
+    write_csv,
+    write_empty,
     write_json,
 )
 from privrisk_spark.table import collect_hierarchies
@@ -68,13 +76,31 @@ def policy_for(tmp_path: Path, file_format: str, **output: Any) -> Any:
     return policy_of(columns, output=paths | output)
 
 
-FRAME = (
-    "record_id string, q0 int, q1 int, n0 int, n1 int, "
-    "r0 string, r1 double, r2 timestamp, r3 decimal(10,2), risk double"
-)
+TUPLES = "n0 int, n1 int, r0 string, r1 double, r2 timestamp, r3 decimal(10,2), n_rows long"
+COLUMNS = ["kept.1", "pl`ace", "sex", "amount", "when", "cost"]
 
 
-def decided_rows(hierarchies: Any, n: int = 120) -> list[tuple[Any, ...]]:
+def write(tuples: Any, policy: Any, hierarchies: Any, directory: Path, *, files: int) -> list[dict[str, Any]]:
+    """Write a release as a run does."""
+    release_rows = labelled(ordered(tuples, k=len(hierarchies), files=files), policy, hierarchies)
+    if policy.output.format == "csv":
+        write_csv(release_rows, directory)
+        names = sorted(path.name for path in directory.glob("part-*.csv"))
+    else:
+        directory.mkdir()
+        parts = parts_of(parquet_files(release_rows, str(directory)))
+        names = [part["name"] for part in sorted(parts, key=lambda part: part["file"])]
+        assert len({part["file"] for part in parts}) == len(parts)
+        if not names:
+            write_empty(release_rows, directory)
+            names = [path.name for path in directory.iterdir()]
+        # What a lost attempt left.
+        (directory / "part-lost.parquet").write_bytes(b"PAR1")
+    return name_files(directory, names, policy.output.format)
+
+
+def tuple_rows(hierarchies: Any, n: int = 120) -> list[tuple[Any, ...]]:
+    """TUPLES of single rows."""
     pick = random.Random(4)
     place, sex = hierarchies.values()
     rows = []
@@ -85,8 +111,8 @@ def decided_rows(hierarchies: Any, n: int = 120) -> list[tuple[Any, ...]]:
         )
         amount = pick.choice([0.0, -0.0, 1.5, -2.25, 1e300, 1 / 3, None, math.inf, math.nan])
         cost = pick.choice([Decimal("1.10"), Decimal("-0.01"), None])
-        rows.append((f"secret-{i}", 1, 1, *nodes, pick.choice(TEXTS), amount, when if i % 5 else None, cost, 0.5))
-    zeros = [(f"secret-z{i}", 1, 1, 0, 0, "plain", zero, None, None, 0.5) for i, zero in enumerate([0.0, -0.0] * 6)]
+        rows.append((*nodes, pick.choice(TEXTS), amount, when if i % 5 else None, cost, 1))
+    zeros = [(0, 0, "plain", zero, None, None, 1) for zero in [0.0, -0.0] * 6]
     return rows + rows[:20] + zeros
 
 
@@ -94,13 +120,11 @@ def test_labels_stand_in_the_order_of_the_policy_and_nothing_else(spark, tmp_pat
     policy = policy_for(tmp_path, "parquet")
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
     place, sex = hierarchies.values()
-    rows = [
-        ("i", 0, 0, p, s, f"{p}/{s}", 1.0, None, None, 0.1) for p in range(place.n_nodes) for s in range(sex.n_nodes)
-    ]
-    found = labelled(spark.createDataFrame(rows, FRAME), policy, hierarchies, files=2)
-    assert found.columns == ["kept.1", "pl`ace", "sex", "amount", "when", "cost"]
+    rows = [(p, s, f"{p}/{s}", 1.0, None, None, 1) for p in range(place.n_nodes) for s in range(sex.n_nodes)]
+    found = labelled(ordered(spark.createDataFrame(rows, TUPLES), k=2, files=2), policy, hierarchies).frame()
+    assert found.columns == [FILE, *COLUMNS]
     assert [field.dataType.simpleString() for field in found.schema] == [
-        "string", "string", "string", "double", "timestamp", "decimal(10,2)"
+        "int", "string", "string", "string", "double", "timestamp", "decimal(10,2)"
     ]  # fmt: skip
     by_kept = {tuple(map(int, r["kept.1"].split("/"))): (r["pl`ace"], r["sex"]) for r in found.toArrow().to_pylist()}
     assert by_kept == {
@@ -110,34 +134,174 @@ def test_labels_stand_in_the_order_of_the_policy_and_nothing_else(spark, tmp_pat
     assert [p for p, _ in by_kept.values()].count("north") == 2 * sex.n_nodes  # one label, two nodes
 
 
+@contextmanager
+def configured(spark: Any, **settings: Any) -> Iterator[None]:
+    held = {key: spark.conf.get(key) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, str(value))
+    try:
+        yield
+    finally:
+        for key, value in held.items():
+            spark.conf.set(key, value)
+
+
+def gathered(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Equal tuples as one, except every third, which stands in pieces."""
+    whole: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        whole.setdefault(repr(row[:-1]), []).append(row)
+    found = []
+    for i, same in enumerate(whole.values()):
+        found += [(*same[0][:-1], len(same))] if i % 3 or len(same) == 1 else [(*same[0][:-1], len(same) - 1), same[0]]
+    return found
+
+
 @pytest.mark.parametrize(("file_format", "files"), [("parquet", 1), ("parquet", 4), ("csv", 3)])
 def test_the_same_release_has_the_same_bytes(spark, tmp_path, file_format, files):
     policy = policy_for(tmp_path, file_format, files=files)
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
-    rows = decided_rows(hierarchies)
+    rows = tuple_rows(hierarchies)
     written = []
-    for i, frame in enumerate(layouts(spark, rows, FRAME)):
+    frames = [*layouts(spark, rows, TUPLES), spark.createDataFrame(gathered(rows), TUPLES).repartition(5)]
+    settings: list[dict[str, Any]] = [{}] * 4
+    # Nor do the size of an Arrow batch and the engine's own parallelism show.
+    frames += [frames[1]] * 2
+    settings += [
+        {"spark.sql.execution.arrow.maxRecordsPerBatch": 10_000},
+        {"spark.sql.shuffle.partitions": 7, "spark.sql.adaptive.enabled": False},
+    ]
+    for i, (frame, setting) in enumerate(zip(frames, settings, strict=True)):
         directory = tmp_path / str(i)
-        entries = write_data(labelled(frame, policy, hierarchies, files=files), policy.output, directory)
+        with configured(spark, **setting):
+            entries = write(frame, policy, hierarchies, directory, files=files)
         assert [entry["name"] for entry in entries] == [f"part-{n:05d}.{file_format}" for n in range(files)]
         assert sorted(path.name for path in directory.iterdir()) == [entry["name"] for entry in entries]
         for entry in entries:
             data = (directory / entry["name"]).read_bytes()
             assert (entry["bytes"], entry["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
-            assert b"secret-" not in data
         written.append(entries)
-    assert written[0] == written[1] == written[2]
+    assert all(other == written[0] for other in written[1:])
     # Read back as a consumer would: every row, every text as it was.
     place, sex = hierarchies.values()
     found = read_back(spark, policy.output, tmp_path / "0").toArrow().to_pylist()
-    assert list(found[0]) == ["kept.1", "pl`ace", "sex", "amount", "when", "cost"]
+    assert list(found[0]) == COLUMNS
 
     def amount(value: Any) -> str:
         return "missing" if value is None else repr(float(value))
 
     texts = sorted((r["kept.1"], str(r["pl`ace"]), r["sex"], amount(r["amount"]), str(r["cost"])) for r in found)
-    wanted = sorted((r[5], str(place.labels[r[3]]), sex.labels[r[4]], amount(r[6]), str(r[8])) for r in rows)
+    wanted = sorted((r[2], str(place.labels[r[0]]), sex.labels[r[1]], amount(r[3]), str(r[5])) for r in rows)
     assert texts == wanted
+    if file_format == "parquet":
+        times = sorted(repr(r["when"] and r["when"].replace(tzinfo=None)) for r in found)
+        assert times == sorted(repr(r[4]) for r in rows)
+
+
+NESTED = (
+    "n0 int, r0 array<double>, r1 struct<a: string, b: array<float>>, r2 array<string>, r3 float, r4 binary, "
+    + "n_rows long"
+)
+
+
+def test_nested_and_inexact_values_are_released_as_they_are(spark, tmp_path):
+    """0.0 and -0.0 in an array, a missing text and the text 'null', NaN: other content, and other rows."""
+    columns: dict[str, Any] = {"x": quasi({"flat": {"values": ["a", "b"]}})}
+    columns |= {f"k{i}": {"role": "sensitive"} for i in range(5)}
+    output = {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault")}
+    policy = policy_of(columns, output=output)
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
+    pick = random.Random(6)
+    rows = []
+    for _ in range(150):
+        b = pick.choice([None, [], [0.0], [-0.0], [math.nan]])
+        rows.append((
+            pick.randrange(3),
+            pick.choice([None, [], [0.0], [-0.0], [math.nan], [None], [0.0, -0.0], [-0.0, 0.0]]),
+            pick.choice([None, (None, b), ("a", b), ("{a", b)]),
+            pick.choice([None, [None], ["null"], ["a", "b"], ["a, b"]]),
+            pick.choice([None, 0.0, -0.0, math.nan, 1.5]),
+            pick.choice([None, b"", b"\xff"]),
+            1,
+        ))  # fmt: skip
+    written = []
+    frames = [*layouts(spark, rows, NESTED), spark.createDataFrame(gathered(rows), NESTED)]
+    settings: list[dict[str, Any]] = [{}] * 4
+    frames += [frames[1]] * 2
+    settings += [
+        {"spark.sql.execution.arrow.maxRecordsPerBatch": 10_000},
+        {"spark.sql.shuffle.partitions": 7, "spark.sql.adaptive.enabled": False},
+    ]
+    for i, (frame, setting) in enumerate(zip(frames, settings, strict=True)):
+        with configured(spark, **setting):
+            written.append(write(frame, policy, hierarchies, tmp_path / str(i), files=4))
+    assert all(other == written[0] for other in written[1:])
+    assert len(written[0]) == 4
+    labels = next(iter(hierarchies.values())).labels
+    found = pq.read_table(tmp_path / "0").to_pylist()
+    wanted = [
+        {"x": labels[r[0]], "k0": r[1], "k1": r[2] and {"a": r[2][0], "b": r[2][1]}, "k2": r[3], "k3": r[4], "k4": r[5]}
+        for r in rows
+    ]
+    assert sorted(map(repr, found)) == sorted(map(repr, wanted))
+    spark_reads = read_back(spark, policy.output, tmp_path / "0")
+    assert spark_reads.count() == 150
+
+
+def run(batches_of: Batches, tables: Iterator[pa.Table]) -> list[pa.Table]:
+    """The steps of a stage in this process."""
+    for step in batches_of.steps:
+        tables = step(tables)
+    return list(tables)
+
+
+def test_row_groups_do_not_show_how_rows_came(spark, tmp_path, monkeypatch):
+    """Chunks of 7 rows: tuples that stand more often than fits, several row groups, every split of the same rows."""
+    monkeypatch.setattr(release, "CHUNK_ROWS", 7)
+    policy = policy_for(tmp_path, "parquet")
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
+    rows = gathered(tuple_rows(hierarchies, 60))
+    rows = [(*row[:-1], 1 + 40 * (i == 3) + i % 4) for i, row in enumerate(rows)]
+    canonical = ordered(spark.createDataFrame(rows, TUPLES), k=2, files=1)
+    whole = canonical.toArrow()
+    total = sum(row[-1] for row in rows)
+    files, place = [], next(iter(hierarchies.values()))
+    for chunk, batch in ((7, 2), (7, 1000), (3, 5), (1000, 13), (1, 1)):
+        monkeypatch.setattr(batches, "CHUNK_ROWS", chunk)
+        directory = tmp_path / f"{chunk}-{batch}"
+        directory.mkdir()
+        written = parquet_files(labelled(canonical, policy, hierarchies), str(directory))
+        (report,) = run(written, (pa.Table.from_batches([b]) for b in whole.to_batches(max_chunksize=batch)))
+        assert report.num_rows == 1
+        files.append((directory / report.column("name")[0].as_py()).read_bytes())
+        assert [p.name for p in directory.iterdir()] == report.column("name").to_pylist()
+    assert all(content == files[0] for content in files[1:])
+    file = pq.ParquetFile(BytesIO(files[0]))
+    groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    assert groups == [7] * (total // 7) + ([total % 7] if total % 7 else [])
+    assert len(groups) > 10
+    assert file.schema_arrow.field("sex").type == pa.string()
+    # Every tuple as often as it stands, in the canonical order.
+    texts = file.read().column("pl`ace").to_pylist()
+    wanted = [place.labels[n] for n, times in zip(*[whole.column(c).to_pylist() for c in ("n0", "n_rows")], strict=True)
+              for _ in range(times)]  # fmt: skip
+    assert texts == wanted
+    # A task without rows writes no file.
+    assert run(parquet_files(labelled(canonical, policy, hierarchies), str(tmp_path)), iter([])) == []
+
+
+def test_a_released_column_may_have_any_name(spark, tmp_path):
+    for file_format in ("parquet", "csv"):
+        names = ["privrisk file", "n_rows", "file", " "]
+        columns = {"x": quasi({"flat": {"values": ["a"]}})} | {name: {"role": "sensitive"} for name in names}
+        output = {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault"), "format": file_format}
+        policy = policy_of(columns, output=output)
+        hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
+        rows = [(0, "mine", "n", "f", "s", 2)]
+        frame = spark.createDataFrame(rows, "n0 int, r0 string, r1 string, r2 string, r3 string, n_rows long")
+        write(frame, policy, hierarchies, tmp_path / file_format, files=1)
+        found = read_back(spark, policy.output, tmp_path / file_format)
+        assert found.toArrow().to_pylist() == [{"x": "a"} | dict(zip(names, rows[0][1:], strict=False))] * 2
 
 
 def test_an_empty_text_is_not_a_missing_one_in_a_csv_release(spark, tmp_path):
@@ -146,9 +310,9 @@ def test_an_empty_text_is_not_a_missing_one_in_a_csv_release(spark, tmp_path):
         output={"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault"), "format": "csv"},
     )
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
-    rows = [(0, ""), (1, None), (2, "z")]
-    frame = labelled(spark.createDataFrame(rows, "n0 int, r0 string"), policy, hierarchies, files=1)
-    write_data(frame, policy.output, tmp_path / "data")
+    rows = [(0, "", 1), (1, None, 1), (2, "z", 1)]
+    frame = spark.createDataFrame(rows, "n0 int, r0 string, n_rows long")
+    write(frame, policy, hierarchies, tmp_path / "data", files=1)
     text = (tmp_path / "data" / "part-00000.csv").read_text()
     assert sorted(text.splitlines()) == sorted(["x,y", 'a,""', ",", "*,z"])
     found = read_back(spark, policy.output, tmp_path / "data").toArrow().to_pylist()
@@ -159,35 +323,32 @@ def test_the_files_are_those_asked_for_even_when_there_are_no_rows(spark, tmp_pa
     for file_format in ("parquet", "csv"):
         policy = policy_for(tmp_path, file_format)
         hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
-        frame = labelled(spark.createDataFrame([], FRAME), policy, hierarchies, files=1)
-        entries = write_data(frame, policy.output, tmp_path / file_format)
+        entries = write(spark.createDataFrame([], TUPLES), policy, hierarchies, tmp_path / file_format, files=1)
         assert [entry["name"] for entry in entries] == [f"part-00000.{file_format}"]
         found = read_back(spark, policy.output, tmp_path / file_format)
-        assert found.columns == ["kept.1", "pl`ace", "sex", "amount", "when", "cost"]
+        assert found.columns == COLUMNS
         assert found.count() == 0
+        if file_format == "parquet":
+            kinds = ["string", "string", "string", "double", "timestamp", "decimal(10,2)"]
+            assert [field.dataType.simpleString() for field in found.schema] == kinds
     output = policy_for(tmp_path, "csv").output
     assert [files_for(output, rows) for rows in (0, 1, ROWS_PER_FILE, ROWS_PER_FILE + 1)] == [1, 1, 1, 2]
     assert files_for(Output(path="o", vault="v", files=7), 5) == 7
 
 
-def test_vault_decisions_have_their_fixed_columns(spark, tmp_path):
-    schema = schemas.decided(T.StructType([T.StructField("record_id", T.StringType())]), 2)
-    rows = [("a", 1, 0, 3, 4, 0.25, 1.0, 2.0, 4, True, True), ("b", 0, 2, 1, 5, math.inf, 1.0, 0.0, 0, True, False)]
-    write_decisions(spark.createDataFrame(rows, schema), ["pl`ace", "s.x"], "the id", "exact", tmp_path / "d")
-    frame = spark.read.parquet(str(tmp_path / "d"))
-    assert [(f.name, f.dataType.simpleString()) for f in frame.schema] == [
-        ("the id", "string"),
-        ("level_pl`ace", "tinyint"),
-        ("level_s.x", "tinyint"),
-        ("risk", "double"),
-        ("utility", "double"),
-        ("consistent", "bigint"),
-        ("method", "string"),
-    ]
-    assert sorted(tuple(r.values()) for r in frame.toArrow().to_pylist()) == [
-        ("a", 1, 0, 0.25, 2.0, 4, "exact"),
-        ("b", 0, 2, math.inf, 0.0, 0, "exact"),
-    ]
+def test_what_lost_attempts_left_is_removed(tmp_path):
+    for name in ("part-b.parquet", "part-a.parquet", "part-lost.parquet", "_SUCCESS", ".part-a.parquet.crc"):
+        (tmp_path / name).write_text(name)
+    entries = name_files(tmp_path, ["part-b.parquet", "part-a.parquet"], "parquet")
+    assert [(entry["name"], entry["bytes"]) for entry in entries] == [
+        ("part-00000.parquet", 14), ("part-00001.parquet", 14)
+    ]  # fmt: skip
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "part-00000.parquet": "part-b.parquet",
+        "part-00001.parquet": "part-a.parquet",
+    }
+    drop_others(tmp_path, ["part-00001.parquet"])
+    assert [path.name for path in tmp_path.iterdir()] == ["part-00001.parquet"]
 
 
 # ------------------------------------------------------------------------------------------ the place of a run

@@ -6,17 +6,22 @@ import math
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from naive_records import ROOT, Node, generalized, leaves_of, path, policy_of, quasi, together
+from naive_records import ROOT, Node, generalized, leaves_of, parts_of, path, policy_of, quasi, together
 from pyspark.sql import functions as F
 from scipy import stats
 
 from privrisk_spark import schemas
-from privrisk_spark.counts import axes, count_and_store
+from privrisk_spark.anonymize import Conclusion, Decided, conclude, decided
+from privrisk_spark.batches import Batches, pinned
+from privrisk_spark.counts import count_and_store
+from privrisk_spark.dictionaries import axes
 from privrisk_spark.mechanism import Mechanism, mechanism
 from privrisk_spark.problem import node_utilities, sensitivity
 from privrisk_spark.sampling import (
@@ -26,7 +31,7 @@ from privrisk_spark.sampling import (
     ReleaseKeys,
     admitted_cells,
     crowd_histogram,
-    recode,
+    drawing,
     scheme_cells,
 )
 from privrisk_spark.table import collect_hierarchies
@@ -103,6 +108,11 @@ def encoded(spark: Any, codes: np.ndarray, order: np.ndarray, partitions: int) -
     schema = "record_id string, block binary, q0 int, q1 int"
     frame = spark.createDataFrame(pa.Table.from_arrays(arrays, names=["record_id", "block", "q0", "q1"]), schema)
     return frame.coalesce(1) if partitions == 1 else frame.repartition(partitions)
+
+
+def recode(frame: Any, recoding: Recoding, admissible: Any, keys: ReleaseKeys) -> Any:
+    """DECIDED of a whole frame."""
+    return decided(Batches.of_frame(frame), drawing(recoding, admissible, keys), k=2).frame()
 
 
 # ------------------------------------------------------------------------------------------ admission
@@ -243,7 +253,8 @@ def recoded(spark):
     for keys, partitions in ((KEYS, 1), (KEYS, 4), (KEYS, 11), (OTHER_KEYS, 4)):
         frame = encoded(spark, codes, generator.permutation(N), partitions)
         result = recode(frame, RECODING, theta, keys)
-        assert result.schema == schemas.decided(frame.schema, 2)
+        wanted = schemas.decided(frame.schema, 2)
+        assert [(f.name, f.dataType) for f in result.schema] == [(f.name, f.dataType) for f in wanted]
         table = result.toArrow()
         order = np.argsort([int(text.removeprefix("record-")) for text in table["record_id"].to_pylist()])
         assert table.num_rows == N
@@ -330,21 +341,52 @@ def test_identical_rows_draw_apart_and_levels_fit_nodes(recoded):
     assert np.isfinite(table["risk_before"].to_numpy()).all()
 
 
-def test_the_histogram_has_no_tuple_below_the_crowd(spark, recoded):
-    _, (table, *_) = recoded
+def conclusion_in(directory: Path) -> Conclusion:
+    for name in ("decisions", "tuples", "members"):
+        (directory / name).mkdir(parents=True)
+    return Conclusion(
+        decisions=str(directory / "decisions"),
+        tuples=str(directory / "tuples"),
+        members=str(directory / "members"),
+        record_id="id",
+        attributes=tuple(HIERARCHIES),
+        roots=tuple(h.root for h in HIERARCHIES.values()),
+        heights=tuple(h.height for h in HIERARCHIES.values()),
+        method="global",
+    )
+
+
+def tuples_of(spark: Any, frame: Any, decide_chunk: Any, directory: Path) -> Any:
+    """TUPLES as the tasks that draw leave them."""
+    conclusion, rows = conclusion_in(directory), Batches.of_frame(frame)
+    parts = parts_of(conclude(rows, decide_chunk, conclusion))
+    assert sum(part["tuple_rows"] for part in parts) > 0
+    names = [part["tuples"] for part in parts if part["tuples"]]
+    return pinned(spark, conclusion.tuples, names, schemas.tuples(rows.schema, 2)).frame()
+
+
+def test_the_histogram_has_no_tuple_below_the_crowd(spark, tmp_path, recoded):
+    codes, (table, *_) = recoded
     tuples = Counter(zip(*[table.filter(table["kept"])[name].to_pylist() for name in ("n0", "n1")], strict=True))
+    exactly = sorted(tuples.values())[-2]
     frames = []
-    for crowd, partitions in ((60, 1), (60, 4), (60, 11), (max(tuples.values()) + 1, 4)):
-        frame = spark.createDataFrame(table.select(["n0", "n1", "kept"])).repartition(partitions)
-        frames.append(crowd_histogram(frame, k=2, crowd=crowd))
+    read_back = partial(Decided.of_columns, k=2)
+    for crowd, partitions in ((60, 1), (60, 4), (60, 11), (max(tuples.values()) + 1, 4), (exactly, 2)):
+        frame = spark.createDataFrame(table).repartition(partitions)
+        found = tuples_of(spark, frame, read_back, tmp_path / f"{crowd}-{partitions}")
+        assert found.columns == ["n0", "n1", "n_rows"]
+        frames.append(crowd_histogram(found, k=2, crowd=crowd))
+    # Drawn in the very tasks that count, too.
+    drawn = drawing(RECODING, admitted_set(spark), KEYS)
+    rows = encoded(spark, codes, np.arange(N), 4)
+    frames.append(crowd_histogram(tuples_of(spark, rows, drawn, tmp_path / "drawn"), k=2, crowd=60))
     assert frames[0].columns == ["n0", "n1", "n_rows"]
     wanted = {cell: n for cell, n in tuples.items() if n >= 60}
     assert 0 < len(wanted) < len(tuples)
-    exactly = sorted(tuples.values())[-2]
-    frames.append(crowd_histogram(spark.createDataFrame(table.select(["n0", "n1", "kept"])), k=2, crowd=exactly))
-    *found, none, two = together(frames)
-    for rows in found:
-        assert {(r["n0"], r["n1"]): r["n_rows"] for r in rows} == wanted
+    one, four, eleven, none, two, drawn_rows = together(frames)
+    for rows_of in (one, four, eleven, drawn_rows):
+        assert {(r["n0"], r["n1"]): r["n_rows"] for r in rows_of} == wanted
+        assert len(rows_of) == len(wanted)
     assert none == []
     assert sorted(r["n_rows"] for r in two) == sorted(tuples.values())[-2:]
 
@@ -404,17 +446,24 @@ def forms(key: bytes) -> list[str]:
     return [repr(key)[2:-1], key.hex(), key.hex(" "), key.hex().upper(), base64.b64encode(key).decode(), str(list(key))]
 
 
-def test_keys_show_in_no_text_and_no_plan(spark, capsys):
+def test_keys_show_in_no_text_and_no_plan(spark, tmp_path, capsys):
     secret = [form for key in (KEYS.noise, KEYS.recode, KEYS.keep) for form in forms(key)]
     for text in (repr(KEYS), str(KEYS), f"{KEYS}", repr([KEYS]), repr({"keys": KEYS})):
         assert not any(form in text for form in secret)
     frame = encoded(spark, np.array(TYPES, dtype=np.int32), np.arange(len(TYPES)), 2)
     cells = scheme_cells(frame.groupBy("q0", "q1").agg(F.count("*").alias("n_rows")), RECODING)
+    drawn = drawing(RECODING, admitted_set(spark), KEYS)
+    tuples = tuples_of(spark, frame, drawn, tmp_path / "written")
     frames = [
         admitted_cells(cells, RECODING, KEYS),
         recode(frame, RECODING, admitted_set(spark), KEYS),
-        crowd_histogram(recode(frame, RECODING, admitted_set(spark), KEYS), k=2, crowd=2),
+        conclude(Batches.of_frame(frame), drawn, conclusion_in(tmp_path / "planned")).frame(),
+        crowd_histogram(tuples, k=2, crowd=2),
     ]
+    written = [path.read_bytes() for path in (tmp_path / "written").rglob("part-*")]
+    assert len(written) == 4
+    for key in (KEYS.noise, KEYS.recode, KEYS.keep):
+        assert not any(key in content for content in written)
     control = frame.withColumn("key", F.lit(KEYS.recode))
     plans = []
     for planned in (*frames, control):

@@ -12,24 +12,18 @@ from naive_records import by, layouts, policy_of, quasi, together
 from pyspark.sql import types as T
 
 from privrisk_spark import schemas, table
+from privrisk_spark.batches import Batches
+from privrisk_spark.encoding import encode, encode_dictionary, resolve
 from privrisk_spark.errors import HierarchyError, SchemaError
 from privrisk_spark.policy import Table
-from privrisk_spark.table import (
-    check_columns,
-    check_dictionary,
-    collect_hierarchies,
-    encode,
-    encode_dictionary,
-    read,
-    resolve,
-)
+from privrisk_spark.table import check_columns, check_dictionary, collect_hierarchies, read
 
 FLAT = {"flat": True}
 TREE = {"*": {"north": ["a", "b"], "south": {"deep": ["c"]}, "d": {"e": ["f"]}}}
 
 
 def rows_of(frame: Any) -> list[dict[str, Any]]:
-    return frame.toArrow().to_pylist()
+    return (frame.frame() if isinstance(frame, Batches) else frame).toArrow().to_pylist()
 
 
 # ------------------------------------------------------------------------------------------ values and schema
@@ -74,7 +68,7 @@ def test_every_type_becomes_codes_with_the_declared_schema(spark):
             T.StructField("block", T.BinaryType()),
             T.StructField("w0", T.DoubleType()),
             T.StructField("r0", T.StringType()),
-            *[T.StructField(f"q{i}", T.IntegerType(), False) for i in range(6)],
+            *[T.StructField(f"q{i}", T.IntegerType()) for i in range(6)],
         ]
     )
 
@@ -92,10 +86,11 @@ def test_every_type_becomes_codes_with_the_declared_schema(spark):
         ],
         wanted,
     )
-    assert encoded.schema == wanted
-    assert_df_equality(encoded, expected, ignore_row_order=True, allow_nan_equality=True)
+    assert encoded.schema == encoded.frame().schema == wanted
+    assert_df_equality(encoded.frame(), expected, ignore_row_order=True, allow_nan_equality=True)
     plain = encode(frame, policy, hierarchies, blocks=False)
-    assert plain.columns == [name for name in wanted.names if name != "block"]
+    assert plain.schema.names == [name for name in wanted.names if name != "block"]
+    assert_df_equality(plain.frame(), expected.drop("block"), ignore_row_order=True, allow_nan_equality=True)
 
 
 def test_nan_is_missing_and_is_no_leaf(spark):
@@ -104,7 +99,7 @@ def test_nan_is_missing_and_is_no_leaf(spark):
     frames = layouts(spark, rows, "x double, y float, z double")
     hierarchies = collect_hierarchies(policy, frames[0], None)
     assert [list(h.code_of) for h in hierarchies.values()] == [["1.0", "Infinity"], ["-0.0", "1.0"]]
-    variants = together([encode(frame, policy, hierarchies, blocks=False) for frame in frames])
+    variants = together([encode(frame, policy, hierarchies, blocks=False).frame() for frame in frames])
     found = sorted((r["q0"], r["q1"], repr(r["r0"])) for r in variants[0])
     assert found == [(-2, -2, "None"), (-2, -2, "nan"), (0, 1, "1.0"), (1, 0, "nan")]
     # NaN and null have the same codes but are different content: each keeps its own id wherever it lies.
@@ -128,12 +123,12 @@ def test_odd_column_names(spark):
     frame = spark.createDataFrame([(*rows[0], "2", "k"), (*rows[1], "3", "l")], text_schema([*odd, "w.w", "k`?"]))
     dictionary = spark.createDataFrame(rows, text_schema([f"the.{name}" for name in odd]))
     check_columns(frame, policy)
-    hierarchies = collect_hierarchies(policy, frame, dictionary)
+    hierarchies = collect_hierarchies(policy, frame, [(policy.dictionary, dictionary)])
     encoded = rows_of(encode(frame, policy, hierarchies, blocks=False))
     found = sorted((r["w0"], r["r0"], *[r[f"q{i}"] for i in range(len(odd))]) for r in encoded)
     assert found == [(2.0, "k", *[0] * len(odd)), (3.0, "l", *[1] * len(odd))]
-    coded = encode_dictionary(dictionary, policy, hierarchies)
-    assert coded.columns == schemas.dictionary_codes(len(odd))
+    coded = encode_dictionary(dictionary, policy.dictionary, hierarchies)
+    assert coded.schema.names == coded.frame().columns == schemas.dictionary_codes(len(odd))
     assert sorted(tuple(r.values()) for r in rows_of(coded)) == [(0,) * len(odd), (1,) * len(odd)]
 
 
@@ -181,7 +176,7 @@ def test_missing_and_unknown_values_under_every_null_policy(spark):
         policies.append((of, hierarchies))
     # Depth-first leaves a, b, c, f; then the null leaf where null is a value; the code after them is ⊥ at every level.
     code = {"a": 0, "b": 1, "c": 2, "f": 3}
-    everything = together([*raw, *resolved])
+    everything = together([rows.frame() for rows in (*raw, *resolved)])
     for found, after, (of, hierarchies) in zip(everything[:4], everything[4:], policies, strict=True):
         plain = [tuple(-2 if v is None else code.get(v, -1) for v in row) for row in rows]
         assert sorted(tuple(r[f"q{i}"] for i in range(4)) for r in found) == sorted(plain)
@@ -215,7 +210,7 @@ def test_leaves_come_from_table_and_dictionary_of_leaf_level_only(spark):
     )
     frame = spark.createDataFrame([("b", 3), (None, 25)], "x string, y int")
     dictionary = spark.createDataFrame([("a", "0..9"), ("b", "nonsense")], "xx string, yy string")
-    hierarchies = collect_hierarchies(policy, frame, dictionary)
+    hierarchies = collect_hierarchies(policy, frame, [(policy.dictionary, dictionary)])
     assert [list(h.code_of) for h in hierarchies.values()] == [["a", "b"], ["3", "25"]]
 
 
@@ -235,7 +230,7 @@ def test_derived_ids_are_unique_and_do_not_depend_on_the_layout(spark):
     ]
     frames = layouts(spark, rows, "x string, y string, z array<string>")
     hierarchies = collect_hierarchies(policy, frames[0], None)
-    variants = together([encode(frame, policy, hierarchies, blocks=True) for frame in frames])
+    variants = together([encode(frame, policy, hierarchies, blocks=True).frame() for frame in frames])
 
     def content(row: dict[str, Any]) -> tuple[Any, ...]:
         return row["record_id"], row["q0"], repr(row["r0"]), repr(row["r1"]), row["block"]
@@ -254,7 +249,7 @@ def test_blocks_are_a_function_of_the_given_id_alone(spark):
     one = spark.createDataFrame([("i-1", "a"), ("i-2", "b"), ("ñ", None)], "id string, x string")
     other = spark.createDataFrame([("i-2", None), ("ñ", "a"), ("i-1", "b")], "id string, x string").repartition(4)
     hierarchies = collect_hierarchies(policy, one, None)
-    found = together([encode(frame, policy, hierarchies, blocks=True) for frame in (one, other)])
+    found = together([encode(frame, policy, hierarchies, blocks=True).frame() for frame in (one, other)])
     blocks = [{row["record_id"]: row["block"] for row in rows} for rows in found]
     assert blocks[0] == blocks[1] == {i: hashlib.sha256(i.encode()).digest()[:16] for i in ("i-1", "i-2", "ñ")}
     assert by("record_id", found[0])["ñ"]["q0"] == schemas.NULL
@@ -269,7 +264,7 @@ def test_an_empty_table_stays_empty(spark, identity):
     frame = spark.createDataFrame([], "id long, x string, y double")
     hierarchies = collect_hierarchies(policy, frame, None)
     encoded = encode(frame, policy, hierarchies, blocks=True)
-    found = resolve(encoded, hierarchies, policy.quasi_identifiers, dictionary=False).toArrow()
+    found = resolve(encoded, hierarchies, policy.quasi_identifiers, dictionary=False).frame().toArrow()
     assert found.num_rows == 0
     assert found.column_names == ["record_id", "block", "r0", "q0"]
 
@@ -376,9 +371,9 @@ def test_a_dictionary_may_be_renamed_coarser_and_mapped(spark, tmp_path):
     frame = spark.createDataFrame(born, "born date, place string, sex string")
     rows = [(26, "N"), (36, "west"), (25, "nowhere"), (None, None), (26, "a"), (36, "far")]
     dictionary = spark.createDataFrame(rows, "age int, area string")
-    hierarchies = collect_hierarchies(policy, frame, dictionary)
-    coded = encode_dictionary(dictionary, policy, hierarchies)
-    assert coded.columns == ["t0", "t1"]
+    hierarchies = collect_hierarchies(policy, frame, [(policy.dictionary, dictionary)])
+    coded = encode_dictionary(dictionary, policy.dictionary, hierarchies)
+    assert coded.schema.names == coded.frame().columns == ["t0", "t1"]
     found = rows_of(resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True))
     shown = {(labels_of(hierarchies["born"], r["t0"]), labels_of(hierarchies["place"], r["t1"])) for r in found}
     # 25 is the age of nobody in the table, so its year is no node; 'a' is a leaf but not in the mapping.
@@ -400,9 +395,10 @@ def test_nulls_of_a_dictionary_under_every_null_policy(spark, tmp_path, nulls):
     frame = spark.createDataFrame([(dt.date(2000, 5, 1), "a", "f")], "born date, place string, sex string")
     rows = [(None, None, None), (2000, "a", "*"), (1999, "north", "f"), (None, "*", "x")]
     dictionary = spark.createDataFrame(rows, "year int, place string, sex string")
-    hierarchies = collect_hierarchies(policy, frame, dictionary)
-    coded = encode_dictionary(dictionary, policy, hierarchies)
-    found = together([coded, resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True)])
+    hierarchies = collect_hierarchies(policy, frame, [(policy.dictionary, dictionary)])
+    coded = encode_dictionary(dictionary, policy.dictionary, hierarchies)
+    clean = resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True)
+    found = together([coded.frame(), clean.frame()])
     assert sum(r[f"t{i}"] == schemas.NULL for r in found[0] for i in range(3)) == 4
     shown = sorted(tuple(str(labels_of(h, r[f"t{i}"])) for i, h in enumerate(hierarchies.values())) for r in found[1])
     missing = "None" if nulls == "own-value" else "*"
@@ -452,7 +448,7 @@ def test_what_is_wrong_with_a_dictionary_is_named(spark, tmp_path):
 
         def use(policy: Any = policy, hierarchies: Any = hierarchies) -> None:
             check_dictionary(dictionary, policy.dictionary)
-            encode_dictionary(dictionary, policy, hierarchies)
+            encode_dictionary(dictionary, policy.dictionary, hierarchies)
 
         with pytest.raises(error, match=message):
             use()

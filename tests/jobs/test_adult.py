@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from privrisk_spark import pipeline
+from privrisk_spark import sampling
 from privrisk_spark.errors import EngineError
 
 from .adult_brute_force import AdultBruteForce, differing
@@ -149,7 +149,7 @@ def test_a_run_id_covers_one_snapshot(
     source = f"--set=table.path={table}"
     table.write_text("\n".join(lines) + "\n")
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "scheme_cells", lambda *_: (_ for _ in ()).throw(EngineError("planted")))
+        patch.setattr(sampling, "scheme_cells", lambda *_: (_ for _ in ()).throw(EngineError("planted")))
         assert dp(privrisk, root, source, key=False).code == 3
     (key,) = (root / "vault" / "keys").glob("*.key")
     secret = key.read_bytes()

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from privrisk_spark import pipeline
 from privrisk_spark.errors import EngineError
 
 from .conftest import Privrisk, Ran
@@ -111,7 +110,7 @@ def test_the_same_run_id_returns_the_same_release(privrisk: Privrisk, small: Pat
     assert other.manifest["run_id"] == "two"
 
 
-@pytest.mark.parametrize("stage", ["write_data", "write_decisions", "render", "validate"])
+@pytest.mark.parametrize("stage", ["conclude", "parquet_files", "name_files", "render", "contracts.validate"])
 def test_a_crash_leaves_the_old_release(
     privrisk: Privrisk, small: Path, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
@@ -122,7 +121,7 @@ def test_a_crash_leaves_the_old_release(
         raise EngineError("planted")
 
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, stage, crash)
+        patch.setattr(f"privrisk_spark.pipeline.{stage}", crash)
         broken = privrisk(str(small), "--run-id", "new", "--set=decision.utility_at_least=2")
     assert broken.code == 3
     assert broken.status["code"] == 3
@@ -157,7 +156,7 @@ def test_dry_run_touches_nothing(privrisk: Privrisk, small: Path) -> None:
     ran = privrisk(str(small), "--dry-run")
     assert ran.code == 0
     assert "lattice: up to 30 nodes" in ran.out
-    assert "counting plan: dense" in ran.out
+    assert "counting plan of the table itself: dense" in ran.out
     assert sorted(small.parent.iterdir()) == before
     run = privrisk(str(small))
     status = run.status

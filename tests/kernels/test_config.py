@@ -14,7 +14,8 @@ from policies import DP, DROP, RISK, SECRET, Document, Keys, changed
 
 from privrisk_spark.config import check_run_id, json_schema, load, parse
 from privrisk_spark.errors import ConfigError
-from privrisk_spark.policy import DictionaryColumn, Policy
+from privrisk_spark.policy import Policy
+from privrisk_spark.policy_dictionaries import DictionaryColumn
 
 ROOT = Path(__file__).parents[2]
 DAY = dt.date(2026, 11, 21)

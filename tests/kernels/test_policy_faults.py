@@ -40,7 +40,7 @@ def test_an_unknown_key_is_told_what_is_allowed_at_every_depth(base: Document, k
     assert list(found) == [path]
     allowed = found[path].partition("there is no such key; allowed here: ")[2].split(", ")
     assert set(written) <= set(allowed)
-    assert "entity_id" not in allowed  # nor what is not available
+    assert "zero_phi" not in allowed  # nor what is not available
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,10 @@ def test_an_unknown_key_is_told_the_nearest(path: str, message: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "table.entity_id",
-        "table.weight",
         "columns.ssn.key",
         "decision.zero_phi",
         "decision.risk_at_most",
         "guarantee.accept_unproven",
-        "dictionary.prior",
-        "dictionary.tables",
         "risk.aggregation",
         "risk.loss_if_not_identified",
     ],
@@ -96,12 +92,9 @@ def test_keys_of_later_versions(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "choose"),
     [
-        ("dictionary.kind", "bayes", "'self' or 'table'"),
-        ("dictionary.consistency", "similar", "'subsumes' or 'compatible'"),
         ("risk.sensitivity.form", "interaction", "'constant', 'linear', 'record' or 'multiplicative'"),
         ("decision.problem", "max-utility", "'min-risk'"),
-        ("decision.method", "genetic", "'auto', 'exact' or 'aruba'"),
-        ("counting.plan", "shuffle", "'auto', 'dense' or 'sorted'"),
+        ("decision.method", "genetic", "'auto', 'exact', 'aruba' or 'exhaustive'"),
         ("output.format", "delta", "'parquet' or 'csv'"),
         ("columns.ssn.action", "pseudonym", "'drop'"),
     ],
@@ -127,7 +120,11 @@ def test_choices_of_later_versions(path: str, value: str, choose: str) -> None:
         ("run.name", "x" * 70, "… (70 characters)"),
         ("run.date", 20, "must be a date YYYY-MM-DD"),  # not 20 seconds after 1970
         ("run.date", "tomorrow", "must be a date YYYY-MM-DD"),
-        ("table", "t.csv", "must be a mapping with keys among path, catalog, format, options, record_id. Got a text"),
+        (
+            "table",
+            "t.csv",
+            "must be a mapping with keys among path, catalog, format, options, record_id, entity_id, weight. Got a text",
+        ),
         ("table.path", "", "must not be empty"),
         ("table.options", "x", "must be a mapping: reader options of the path. Got a text"),
         ("table.options.sep", None, "must be a text, a number, true or false. Got nothing"),
@@ -153,7 +150,7 @@ def test_choices_of_later_versions(path: str, value: str, choose: str) -> None:
         ("columns.zip.hierarchy.mask.steps", "5", "must be a whole number; write it without quotes. Got '5'"),
         ("columns.City.hierarchy.separator", ";;", "must be one character, not a quote or line end. Got ';;'"),
         ("columns.sick.action", "drp", "must be 'keep' or 'drop'. Got 'drp' (did you mean 'drop'?)"),
-        ("dictionary.kind", DROP, "is required; choose 'self' or 'table'"),
+        ("dictionary.kind", DROP, "is required; choose 'self', 'table', 'bayes', 'minimax' or 'estimated'"),
         ("dictionary.columns.age", 5, "must be the name of a dictionary column, or a mapping {column"),
         ("dictionary.columns.born.age_in", 10_000, "must be at most 9999. Got 10000"),
         ("dictionary.columns.born.column", DROP, "is required: name of the dictionary column"),
@@ -279,7 +276,7 @@ W = ("columns.w", {"role": "weight"})
             "risk.sensitivity.record",
             "'q' must be mentioned under columns with the role 'weight'",
         ),
-        ([W], "columns.w.role", "risk.sensitivity does not use the column"),
+        ([W], "columns.w.role", "neither risk.sensitivity nor table.weight uses the column"),
         ([("risk.sensitivity", {"form": "linear", "constant": 2})], "risk.sensitivity.constant", "form 'constant'"),
         (
             [W, ("risk.sensitivity", {"form": "linear", "record": "w"})],
@@ -423,3 +420,100 @@ def test_secrets_are_never_repeated(changes: list[tuple[str, Any]]) -> None:
         parse(changed(DP, *changes))
     shown = [str(caught.value), repr(caught.value), "".join(traceback.format_exception(caught.value))]
     assert not any("hunter2" in text or "Got 2" in text for text in shown)
+
+
+# ------------------------------------------------------------------------------- several dictionaries, persons, plans
+
+MEMBERS = [
+    {"name": "own", "kind": "self", "prior": 0.25},
+    {"name": "voters", "kind": "table", "path": "known/voters", "columns": {"age": "a"}, "prior": 0.75},
+]
+
+
+def member(number: int, **changes: object) -> list[dict[str, object]]:
+    """The members with one changed; None leaves a key out."""
+    merged = {**MEMBERS[number], **changes}
+    members: list[dict[str, object]] = [dict(one) for one in MEMBERS]
+    members[number] = {key: value for key, value in merged.items() if value is not None}
+    return members
+
+
+def several(kind: str, members: list[dict[str, object]]) -> tuple[str, object]:
+    return ("dictionary", {"kind": kind, "members": members})
+
+
+def estimated(**changes: object) -> tuple[str, object]:
+    true = {"path": "known/voters", "columns": {"age": "a"}, "id": "no"}
+    return ("dictionary", {"kind": "estimated", "estimate": {"kind": "self"}, "true": true} | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "message"),
+    [
+        ([several("bayes", member(0, prior=None))], "dictionary.members.0.prior", "is required by the kind 'bayes'"),
+        ([several("bayes", member(0, prior=0.5))], "dictionary.members", "must sum to 1. They sum to 1.25"),
+        ([several("minimax", member(0, prior=None))], "dictionary.members.1.prior", "only used by the kind 'bayes'"),
+        ([several("bayes", member(0, name="voters"))], "dictionary.members.1.name", "is the name of another member"),
+        (
+            [several("bayes", member(1, columns={"sick": "s"}))],
+            "dictionary.members.1.columns.sick",
+            "is not a quasi-identifier",
+        ),
+        (
+            [several("bayes", member(1, path="out/t/x"))],
+            "output.path",
+            "must be neither dictionary.members.1.path nor inside nor around it",
+        ),
+        ([estimated(consistency="subsumes")], "dictionary.consistency", "must be 'compatible' with the kind"),
+        (
+            [estimated(), ("table.record_id", None)],
+            "table.record_id",
+            "is required where dictionary.true is held against the table itself",
+        ),
+        ([("dictionary.similar", {"age": 0.8})], "dictionary.similar", "only used by the consistency 'similar'"),
+        (
+            [("dictionary.consistency", "similar"), ("decision.method", "auto"), ("decision.neighbourhood", DROP),
+             ("counting.plan", "auto")],
+            "dictionary.similar",
+            "must name at least one quasi-identifier",
+        ),
+        (
+            [("dictionary.consistency", "similar"), ("dictionary.similar", {"age": 0.8}), ("counting.plan", "auto")],
+            "decision.method",
+            "must be 'auto' or 'exhaustive' under the consistency 'similar'",
+        ),
+        (
+            [("dictionary.consistency", "similar"), ("dictionary.similar", {"age": 0.8}), ("counting.plan", "sorted"),
+             ("decision.method", "auto"), ("decision.neighbourhood", DROP)],
+            "counting.plan",
+            "'sorted' needs a consistency that follows the hierarchy",
+        ),
+        ([("counting.plan", "iceberg")], "counting.plan", "'iceberg' counts only cells with at least t rows"),
+        ([("table.entity_id", "sick")], "columns.sick.role", "must be 'identifier', as it is table.entity_id"),
+        ([("table.entity_id", "nobody")], "table.entity_id", "is not among columns"),
+        ([("table.entity_id", "ssn")], "table.entity_id", "must be another column than table.record_id"),
+        ([("table.weight", "sick")], "columns.sick.role", "must be 'weight', as it is table.weight"),
+        ([("dictionary.entity_id", "who")], "counting.plan", "'dense' cannot count distinct persons"),
+        (
+            [("dictionary.entity_id", "who"), ("dictionary.weight", "n"), ("counting.plan", "auto")],
+            "dictionary.weight",
+            "give one of them",
+        ),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_about_dictionaries(
+    changes: list[tuple[str, object]], path: str, message: str
+) -> None:
+    found = faults(changed(RISK, *changes))
+    assert message in found[path]
+    assert len(found) == 1
+
+
+def test_dictionaries_in_their_order() -> None:
+    policy = parse(changed(RISK, several("bayes", [dict(one) for one in MEMBERS])))
+    assert [(one.name, one.table is None, one.prior, one.key) for one in policy.dictionaries] == [
+        ("own", True, 0.25, "dictionary.members.0"),
+        ("voters", False, 0.75, "dictionary.members.1"),
+    ]
+    (alone,) = parse(changed(RISK, estimated())).dictionaries
+    assert (alone.name, alone.table, alone.key) == ("estimate", None, "dictionary.estimate")

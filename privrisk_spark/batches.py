@@ -1,0 +1,258 @@
+"""A frame as Arrow batches in tasks, and what is done to them there.
+
+Every step between two shuffles is one Python function over Arrow tables; steps are composed, so that rows cross
+between Spark and Python once, whatever the number of steps. A step may read parts that lie in the run's scratch
+directory and write new ones there; only names of parts and small facts then travel through Spark. A part counts if the
+task that wrote it succeeded and said so: what retried or speculative tasks leave behind is never read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+
+CHUNK_ROWS = 2**18
+"""Rows a step sees at once; does not change a result."""
+
+Step = Callable[[Iterable[pa.Table]], Iterator[pa.Table]]
+
+PARTS = T.StructType([T.StructField("name", T.StringType()), T.StructField("facts", T.StringType())])
+"""What a step that writes parts returns: one row a part, facts as JSON."""
+
+
+@dataclass(frozen=True)
+class Batches:
+    """A lazy frame: a base frame of Spark and steps over its Arrow batches.
+
+    Attributes
+    ----------
+    base : DataFrame
+    steps : tuple of Step
+        Composed in order; none means the base frame itself.
+    schema : StructType
+        Of what the last step yields.
+    """
+
+    base: DataFrame
+    steps: tuple[Step, ...]
+    schema: T.StructType
+
+    @classmethod
+    def of_frame(cls, frame: DataFrame) -> Batches:
+        """Rows as Spark reads or computes them."""
+        return cls(frame, (), frame.schema)
+
+    @classmethod
+    def of_parts(
+        cls, spark: SparkSession, parts: Sequence[Any], read: Callable[[Any], Iterator[pa.Table]], schema: T.StructType
+    ) -> Batches:
+        """Rows that tasks read themselves, one part a task.
+
+        Parameters
+        ----------
+        spark : SparkSession
+        parts : sequence
+            Descriptions of parts; must be small.
+        read : callable
+            Yields the tables of a part.
+        schema : StructType
+        """
+        held = tuple(parts)
+
+        def opened(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+            for table in tables:
+                for number in table.column(0).to_pylist():
+                    yield from read(held[number])
+
+        return cls(spark.range(0, len(held), 1, max(1, len(held))).toDF("part"), (opened,), schema)
+
+    def then(self, step: Step, schema: T.StructType) -> Batches:
+        """Add a step, run in the same tasks."""
+        return Batches(self.base, (*self.steps, step), schema)
+
+    def frame(self) -> DataFrame:
+        """Hand the rows to Spark."""
+        if not self.steps:
+            return self.base
+        steps = self.steps
+
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
+            for step in steps:
+                tables = step(tables)
+            for table in tables:
+                yield from decoded(table).to_batches()
+
+        return self.base.mapInArrow(run, self.schema)
+
+
+def in_chunks(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Gather tables into chunks of about :data:`CHUNK_ROWS` rows; empty ones are dropped."""
+    held: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        if table.num_rows == 0:
+            continue
+        held.append(table)
+        rows += table.num_rows
+        if rows >= CHUNK_ROWS:
+            yield together(held)
+            held, rows = [], 0
+    if rows:
+        yield together(held)
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """One table with one array a column."""
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks() if len(tables) > 1 else tables[0]
+
+
+def decoded(table: pa.Table) -> pa.Table:
+    """Dictionary-encoded columns as plain ones, which is all Spark takes."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
+    return table
+
+
+def compact(table: pa.Table) -> pa.Table:
+    """Dictionary-encoded columns with only the values that occur, in the order in which they do."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            column = table.column(i).combine_chunks()
+            indices = column.indices.fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False)
+            first = np.full(len(column.dictionary) + 1, len(indices), dtype=np.int64)
+            np.minimum.at(first, indices, np.arange(len(indices)))
+            order = np.argsort(first[:-1], kind="stable")[: int(np.count_nonzero(first[:-1] < len(indices)))]
+            place = np.full(len(column.dictionary) + 1, -1, dtype=np.int32)
+            place[order] = np.arange(len(order), dtype=np.int32)
+            found = place[indices]
+            codes = pa.array(found, mask=found < 0)
+            table = table.set_column(
+                i, field.name, pa.DictionaryArray.from_arrays(codes, column.dictionary.take(pa.array(order)))
+            )
+    return table
+
+
+def grouped(columns: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Distinct rows of a chunk given by columns, by hashing; which comes first does not matter to who asks.
+
+    Parameters
+    ----------
+    columns : sequence of ndarrays, shape (n,)
+        Integers, or floats without NaN, to which 0.0 and -0.0 are equal; at least one.
+
+    Returns
+    -------
+    first : ndarray of int64, shape (n_distinct,)
+        The first row of each distinct one, ascending.
+    member : ndarray of int64, shape (n,)
+        Which distinct row each row is.
+    """
+    key = np.zeros(len(columns[0]), dtype=np.int64)
+    bound = 1
+    for column in columns:
+        if not len(column):
+            break
+        if np.issubdtype(column.dtype, np.floating):
+            number, radix = _numbered(np.ascontiguousarray(column + 0.0).view(np.int64))
+        else:
+            low = int(column.min())
+            number, radix = column.astype(np.int64), int(column.max()) - low + 1
+            number -= low
+        if bound > _KEY_LIMIT // radix:
+            key, bound = _numbered(key)
+        if bound > _KEY_LIMIT // radix:
+            number, radix = _numbered(number)
+        key *= radix
+        key += number
+        bound *= radix
+    member, n_distinct = _numbered(key)
+    first = np.zeros(n_distinct, dtype=np.int64)
+    first[member[::-1]] = np.arange(len(member) - 1, -1, -1)
+    return first, member
+
+
+_KEY_LIMIT = 2**63 - 1
+
+
+def _numbered(keys: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
+    """Number of each key in the order in which they occur, and how many there are."""
+    encoded = pa.array(keys).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), max(len(encoded.dictionary), 1 if len(keys) else 0)
+
+
+def part_name(suffix: str) -> str:
+    """A file name no other attempt of a task uses."""
+    return f"part-{uuid4().hex}.{suffix}"
+
+
+def write_ipc(table: pa.Table, directory: str, *, columns: Sequence[str] | None = None) -> str:
+    """Write a table as one part that tasks can map; returns its name."""
+    chosen = table if columns is None else table.select(columns)
+    name = part_name("arrow")
+    path = os.path.join(directory, name)
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, chosen.schema) as writer:
+        writer.write_table(chosen)
+    return name
+
+
+def read_ipc(directory: str, name: str) -> pa.Table:
+    """Map a part written by :func:`write_ipc`."""
+    with pa.memory_map(os.path.join(directory, name)) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+def pinned(spark: SparkSession, directory: str, names: Sequence[str], schema: T.StructType) -> Batches:
+    """Parts written by :func:`write_ipc`, one a task."""
+
+    def read(name: str) -> Iterator[pa.Table]:
+        yield read_ipc(directory, name)
+
+    return Batches.of_parts(spark, names, read, schema)
+
+
+def report(name: str, facts: Mapping[str, Any]) -> pa.Table:
+    """The one row a step yields for a part it wrote."""
+    return pa.table({"name": pa.array([name], pa.string()), "facts": pa.array([json.dumps(facts)], pa.string())})
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """The directory of a run that every worker sees, and the Spark actions that fill it.
+
+    Attributes
+    ----------
+    spark : SparkSession
+    path : Path
+    """
+
+    spark: SparkSession
+    path: Path
+
+    def directory(self, name: str) -> str:
+        """Make an empty directory."""
+        (self.path / name).mkdir()
+        return str(self.path / name)
+
+    def write_frame(self, frame: DataFrame, name: str) -> DataFrame:
+        """Write a frame once and go on from the files: what follows cannot evaluate it again."""
+        directory = str(self.path / name)
+        frame.write.parquet(directory)
+        return self.spark.read.schema(frame.schema).parquet(directory)
+
+    def collect_parts(self, written: Batches) -> list[dict[str, Any]]:
+        """Run the tasks that write parts, and collect name and facts of each."""
+        rows = written.frame().toArrow().to_pylist()
+        return [{"name": row["name"], **json.loads(row["facts"])} for row in rows]

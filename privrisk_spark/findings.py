@@ -1,0 +1,98 @@
+"""What is found out about decisions beyond their risk: after linkage, and against an estimate's true dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from privrisk_spark.batches import Batches, Scratch
+from privrisk_spark.bound import assumed_bound, collect_bound, true_dictionary
+from privrisk_spark.counts import SpreadVectors, StoredCounts
+from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.kernels.decide import Problem
+from privrisk_spark.linkage import collect_linkage, decided_records
+from privrisk_spark.links import Linked, OpenLinks, open_links
+from privrisk_spark.policy import Policy
+from privrisk_spark.results import LinkageFacts, Section
+from privrisk_spark.table import check_dictionary, read
+
+
+@dataclass(frozen=True, eq=False)
+class Further:
+    """Tables a policy holds its decisions against, as Spark opened them.
+
+    Attributes
+    ----------
+    links : OpenLinks or None
+        The linkage table.
+    true : DataFrame or None
+        The true dictionary of an estimate.
+    """
+
+    links: OpenLinks | None
+    true: DataFrame | None
+
+    @classmethod
+    def opened(cls, spark: SparkSession, policy: Policy, dictionaries: Mapping[str, DataFrame]) -> Further:
+        """Open and check them; only schemas are read.
+
+        Raises
+        ------
+        SchemaError
+            If one cannot be opened, or lacks a column.
+        """
+        one = true_dictionary(policy)
+        true = None
+        if one is not None and one.table is not None:
+            true = read(spark, one.table, key=one.key)
+            check_dictionary(true, one.table, key=one.key)
+        return cls(open_links(spark, policy, dictionaries), true)
+
+
+def collect_findings(
+    scratch: Scratch,
+    encoded: Batches,
+    problem: Problem,
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    *,
+    counted: Sequence[StoredCounts | SpreadVectors],
+    linked: Linked | None,
+    further: Further,
+    dictionaries: Mapping[str, DataFrame],
+) -> tuple[LinkageFacts | None, list[Section]]:
+    """Measure the decisions a run has written.
+
+    Parameters
+    ----------
+    scratch : Scratch
+        Holds ``decisions``.
+    encoded : Batches
+        The table, resolved.
+    problem, policy, hierarchies
+        That were decided.
+    counted : sequence of StoredCounts or SpreadVectors
+        The dictionaries as the decisions were made against them.
+    linked : Linked or None
+    further : Further
+    dictionaries : mapping of name to DataFrame
+        The external dictionaries as Spark opened them.
+    """
+    estimated = policy.dictionary.kind == "estimated"
+    if linked is None and not estimated:
+        return None, []
+    rows = decided_records(scratch, encoded, policy, hierarchies)
+    linkage = None
+    if linked is not None:
+        linkage = collect_linkage(scratch, rows, problem, policy, hierarchies, linked=linked, counted=counted[0])
+    if not estimated:
+        return linkage, []
+    if further.true is None:
+        return linkage, [assumed_bound()]
+    estimate = dictionaries.get(policy.dictionaries[0].name)
+    bound = collect_bound(
+        scratch, rows, encoded, problem, counted[0], policy, hierarchies, estimate=estimate, true=further.true
+    )
+    return linkage, [bound.section()]
