@@ -9,6 +9,7 @@ from privrisk_spark.counts import plan_of
 from privrisk_spark.dictionaries import axes
 from privrisk_spark.documents import explanation
 from privrisk_spark.errors import EngineError
+from privrisk_spark.findings import Further
 from privrisk_spark.ledger import Ledger
 from privrisk_spark.mechanism import cost_of, mechanism
 from privrisk_spark.policy import DpGuarantee, Policy
@@ -28,6 +29,7 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str) -> str:
         if one.table is not None:
             frames[one.name] = read(spark, one.table, key=one.key)
             check_dictionary(frames[one.name], one.table, key=one.key)
+    Further.opened(spark, policy, frames)
     found = hierarchies_from_policy(policy)
     complete = {name: hierarchy for name, hierarchy in found.items() if hierarchy is not None}
     plan = None

@@ -87,7 +87,8 @@ def decided_records(
     k = len(hierarchies)
     decisions = scratch.spark.read.parquet(str(scratch.path / "decisions"))
     chosen = decisions.select(
-        column(policy.table.record_id or schemas.RECORD_ID).alias(schemas.RECORD_ID),
+        # The first column holds the ids, whatever its name.
+        column(decisions.columns[0]).alias(schemas.RECORD_ID),
         *[column(f"level_{name}").alias(to) for name, to in zip(hierarchies, schemas.levels(k), strict=True)],
         F.col("risk").alias(schemas.RISK),
     )
