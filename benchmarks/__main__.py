@@ -9,17 +9,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import case_study
+from benchmarks import case_study, cluster, growth, lattice_nodes
+from benchmarks.standalone import ClusterError
 from privrisk_spark.errors import listing, nearest
 
-BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {"case-study": case_study.run}
+BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
+    "case-study": case_study.run,
+    "growth": growth.run,
+    "cluster": cluster.run,
+    "lattice-nodes": lattice_nodes.run,
+}
+
+_COLUMNS = {
+    "rows": ("rows", "{:,}"),
+    "dictionary_rows": ("dictionary", "{:,}"),
+    "lattice_nodes": ("nodes", "{:,}"),
+    "time_to_linear": ("to linear", "{:.2f}"),
+    "memory_to_first": ("memory", "{:.2f}"),
+    "time_to_local": ("to local", "{:.2f}"),
+}
+"""Parameters the table shows where some result has them: heading and format."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one benchmark, print its table and write its JSON; return the exit code (2 for a wrong command)."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios to the floor, in one run.")
     parser.add_argument("name", metavar="NAME", help="one of: " + listing(list(BENCHMARKS)))
-    parser.add_argument("--rows", type=int, help="rows of the table; the register grows in proportion")
+    parser.add_argument("--rows", type=int, help="rows of the (first) table; the register grows in proportion")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="where generated data is kept")
     given = parser.parse_args(arguments)
@@ -30,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--rows must be at least 1, got {given.rows}")
     try:
         results = BENCHMARKS[given.name](rows=given.rows, cache=given.cache)
-    except case_study.BenchmarkError as error:
+    except (case_study.BenchmarkError, ClusterError) as error:
         print(error, file=sys.stderr)
         return 1
     print(_table(results))
@@ -41,20 +57,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _table(results: Sequence[case_study.Result]) -> str:
-    """Return the results as aligned text."""
-    head = ("name", "seconds", "floor s", "ratio", "peak MB", "rows", "dictionary")
-    lines = [
-        (
-            result.name,
-            f"{result.seconds:.2f}",
-            f"{result.floor_seconds:.2f}",
-            f"{result.ratio:.2f}",
-            f"{result.peak_mb:.0f}",
-            f"{result.parameters['rows']:,}",
-            f"{result.parameters['dictionary_rows']:,}",
+    """Return the results as aligned text, blank where a result lacks a parameter that another has."""
+    shown = [name for name in _COLUMNS if any(result.parameters.get(name) for result in results)]
+    head = ["name", "seconds", "floor s", "ratio", "peak MB", *[_COLUMNS[name][0] for name in shown]]
+    lines = []
+    for result in results:
+        given = [result.parameters.get(name) for name in shown]
+        lines.append(
+            [
+                result.name,
+                f"{result.seconds:.2f}",
+                f"{result.floor_seconds:.2f}",
+                f"{result.ratio:.2f}",
+                f"{result.peak_mb:.0f}",
+                *["" if v is None else _COLUMNS[name][1].format(v) for name, v in zip(shown, given, strict=True)],
+            ]
         )
-        for result in results
-    ]
     widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) if at == 0 else cell.rjust(width) for at, (cell, width) in enumerate(row))

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,9 +46,10 @@ class Measured:
 def measure(
     command: Sequence[str],
     *,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str | None] | None = None,
     directory: Path | None = None,
     interval: float = 0.05,
+    beside: Sequence[int] = (),
 ) -> Measured:
     """Run a command to its end and measure it.
 
@@ -56,12 +57,14 @@ def measure(
     ----------
     command : sequence of str
         Program and arguments; no shell.
-    environment : mapping of str to str, optional
-        Added to the environment of this process.
+    environment : mapping of str to str or None, optional
+        Added to the environment of this process; None takes a variable away.
     directory : Path, optional
         Working directory of the command.
     interval : float, default 0.05
         Seconds between two samples of memory.
+    beside : sequence of int
+        Processes that run already and work for the command; their memory, with that of their descendants, counts too.
 
     Returns
     -------
@@ -81,10 +84,10 @@ def measure(
             stdout=output,
             stderr=errors,
             cwd=directory,
-            env={**os.environ, **(environment or {})},
+            env={name: value for name, value in (os.environ | (environment or {})).items() if value is not None},
             start_new_session=True,
         )
-        sampler = _Sampler(child.pid, interval)
+        sampler = _Sampler((child.pid, *beside), interval)
         sampler.start()
         try:
             exit_code = child.wait()  # blocks, so that the end is seen at once and not at the next sample
@@ -109,16 +112,16 @@ def measure(
 class _Sampler(threading.Thread):
     """Samples the memory of a process tree until stopped; ``peak_mb`` is the largest sum seen."""
 
-    def __init__(self, root: int, interval: float) -> None:
+    def __init__(self, roots: Sequence[int], interval: float) -> None:
         super().__init__(daemon=True)
         self.peak_mb = 0.0
-        self._root = root
+        self._roots = frozenset(roots)
         self._interval = interval
         self._stopped = threading.Event()
 
     def run(self) -> None:
         while True:
-            self.peak_mb = max(self.peak_mb, _resident_mb(self._root))
+            self.peak_mb = max(self.peak_mb, _resident_mb(self._roots))
             if self._stopped.wait(self._interval):
                 return
 
@@ -127,10 +130,10 @@ class _Sampler(threading.Thread):
         self.join()
 
 
-def _resident_mb(root: int) -> float:
-    """Return the resident memory of a process, its descendants and its session, in MiB."""
+def _resident_mb(roots: Set[int]) -> float:
+    """Return the resident memory of processes, their descendants and their sessions, in MiB."""
     parent: dict[int, int] = {}
-    members = {root}
+    members = set(roots)
     pages: dict[int, int] = {}
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
@@ -144,7 +147,7 @@ def _resident_mb(root: int) -> float:
         process = int(entry.name)
         parent[process] = int(fields[1])
         pages[process] = int(fields[21])
-        if int(fields[3]) == root:
+        if int(fields[3]) in roots:
             members.add(process)
     grown = True
     while grown:

@@ -145,9 +145,9 @@ def assumed_bound() -> Section:
 def true_dictionary(policy: Policy) -> OneDictionary | None:
     """Return the dictionary the policy's estimate is held against; None if there is no such."""
     given = policy.dictionary
-    if not isinstance(given, EstimatedDictionary) or given.true is None:
+    if not isinstance(given, EstimatedDictionary) or given.against is None:
         return None
-    return OneDictionary("true", given.true, "dictionary.true")
+    return OneDictionary("true", given.against, "dictionary.against")
 
 
 def collect_bound(

@@ -88,9 +88,11 @@ def release(
             # Java starts while the rest is imported.
             name = f"privrisk release {policy.run.name}"
             building = thread.submit(session.build, name, encrypt=policy.guarantee.kind == "dp")
+            from privrisk_spark import contracts, pipeline
             from privrisk_spark import dry_run as dry
-            from privrisk_spark import pipeline
 
+            if not dry_run:
+                contracts.prepare()
             spark = building.result()
             if dry_run:
                 typer.echo(dry.plan_only(spark, policy, run_id=attempt.run_id))

@@ -32,7 +32,7 @@ from privrisk_spark.kernels.counting import Axis, Counts, DenseCounts, SortedCou
 from privrisk_spark.kernels.histogram import VectorHistogram
 from privrisk_spark.plans import PlanChoice, choose_plan
 from privrisk_spark.policy import Policy
-from privrisk_spark.policy_dictionaries import OneDictionary
+from privrisk_spark.policy_dictionaries import EstimatedDictionary, OneDictionary
 
 Held = Literal["dense", "sorted"]
 """Plans whose count the driver holds."""
@@ -281,10 +281,15 @@ def plan_of(
         similar=policy.dictionary.consistency == "similar",
         entities=entity_of(policy, one) is not None,
         frequent=policy.guarantee.kind == "dp",
-        several=len(policy.dictionaries) > 1,
+        several=len(policy.dictionaries) > 1 or compared(policy),
         rows=rows,
         vectors=vectors,
     )
+
+
+def compared(policy: Policy) -> bool:
+    """Whether the decisions are held against a second dictionary, by counts the driver holds."""
+    return isinstance(policy.dictionary, EstimatedDictionary) and policy.dictionary.against is not None
 
 
 def entity_of(policy: Policy, one: OneDictionary) -> str | None:

@@ -15,6 +15,7 @@ from privrisk_spark.kernels.decide import Problem
 from privrisk_spark.linkage import collect_linkage, decided_records
 from privrisk_spark.links import Linked, OpenLinks, open_links
 from privrisk_spark.policy import Policy
+from privrisk_spark.policy_dictionaries import DictionaryTable
 from privrisk_spark.results import LinkageFacts, Section
 from privrisk_spark.table import check_dictionary, read
 
@@ -29,10 +30,13 @@ class Further:
         The linkage table.
     true : DataFrame or None
         The true dictionary of an estimate.
+    dictionaries : tuple of (DictionaryTable, DataFrame)
+        That dictionary, where there is one, for the hierarchies it may hold leaves of.
     """
 
     links: OpenLinks | None
     true: DataFrame | None
+    dictionaries: tuple[tuple[DictionaryTable, DataFrame], ...] = ()
 
     @classmethod
     def opened(cls, spark: SparkSession, policy: Policy, dictionaries: Mapping[str, DataFrame]) -> Further:
@@ -44,11 +48,12 @@ class Further:
             If one cannot be opened, or lacks a column.
         """
         one = true_dictionary(policy)
-        true = None
-        if one is not None and one.table is not None:
-            true = read(spark, one.table, key=one.key)
-            check_dictionary(true, one.table, key=one.key)
-        return cls(open_links(spark, policy, dictionaries), true)
+        links = open_links(spark, policy, dictionaries)
+        if one is None or one.table is None:
+            return cls(links, None)
+        true = read(spark, one.table, key=one.key)
+        check_dictionary(true, one.table, key=one.key)
+        return cls(links, true, ((one.table, true),))
 
 
 def collect_findings(

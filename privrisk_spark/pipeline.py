@@ -430,7 +430,7 @@ class _Job:
             raise SchemaError("table: it has no rows, and hierarchies whose leaves come from the data have none then.")
         self.further = Further.opened(self.spark, policy, self.dictionaries)
         known = [(one.table, self.dictionaries[one.name]) for one in policy.dictionaries if one.table is not None]
-        self.hierarchies = collect_hierarchies(policy, self.table, known)
+        self.hierarchies = collect_hierarchies(policy, self.table, [*known, *self.further.dictionaries])
         self.axes = axes(policy, self.hierarchies)
 
     def _choose_plans(self) -> None:

@@ -141,7 +141,7 @@ class EstimatedDictionary(Part):
     consistency: Consistency = "compatible"
     similar: Similar = _SIMILAR
     estimate: Annotated[SelfEstimate | TableEstimate, Field(discriminator="kind")]
-    true: TrueDictionary | None = Field(
+    against: TrueDictionary | None = Field(
         None, description="If it can be had: the bound is checked by a join, and how tight it is is reported."
     )
 

@@ -146,8 +146,8 @@ def _dictionary_tables(policy: Policy) -> list[tuple[str, DictionaryTable]]:
     """Every external dictionary of the policy, with its key."""
     tables = [(one.key, one.table) for one in policy.dictionaries if one.table is not None]
     given = policy.dictionary
-    if isinstance(given, EstimatedDictionary) and given.true is not None:
-        tables.append(("dictionary.true", given.true))
+    if isinstance(given, EstimatedDictionary) and given.against is not None:
+        tables.append(("dictionary.against", given.against))
     return tables
 
 
@@ -183,8 +183,8 @@ def _impossible_dictionaries(policy: Policy) -> Iterable[Fault]:
                 "must be 'compatible' with the kind 'estimated': the bound of the estimate is proved for it alone. "
                 f"Got '{given.consistency}'",
             )
-        if given.true is not None and isinstance(given.estimate, SelfEstimate) and policy.table.record_id is None:
-            yield Fault("table.record_id", "is required where dictionary.true is held against the table itself")
+        if given.against is not None and isinstance(given.estimate, SelfEstimate) and policy.table.record_id is None:
+            yield Fault("table.record_id", "is required where dictionary.against is held against the table itself")
     decision = policy.decision
     if similar and decision is not None and decision.method in ("exact", "aruba"):
         yield Fault(

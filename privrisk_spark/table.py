@@ -224,5 +224,9 @@ def check_dictionary(frame: DataFrame, dictionary: DictionaryTable, *, key: str 
             hint = nearest(entry.column, there)
             rule = f"the dictionary has no column '{entry.column}'{hint}; it has {listing(there)}."
             faults.append(f"{key}.columns.{name}: {rule}")
+    for option, column in (("weight", dictionary.weight), ("entity_id", dictionary.entity_id)):
+        if column is not None and column not in there:
+            hint = nearest(column, there)
+            faults.append(f"{key}.{option}: the dictionary has no column '{column}'{hint}; it has {listing(there)}.")
     if faults:
         raise SchemaError(" | ".join(faults))

@@ -286,7 +286,7 @@ def test_ids_are_texts_and_missing_ones_match_nothing(spark):
     """Ids of two dictionaries may have different types; an empty text is an id, NULL and NaN are none."""
     columns = {"place": "where", "sex": "gender"}
     given = TrueDictionary(path="x", columns=columns, id="who", weight="n")
-    one = OneDictionary("true", given, "dictionary.true")
+    one = OneDictionary("true", given, "dictionary.against")
     by_number = spark.createDataFrame(
         [(7, "a", None, 2), (8, "nowhere", "u", 1), (None, None, "v", 1)], "who int, where string, gender string, n int"
     )
@@ -306,7 +306,7 @@ def test_ids_are_texts_and_missing_ones_match_nothing(spark):
     plain = OneDictionary("dictionary", TableDictionary(kind="table", path="x", columns=columns), "dictionary")
     assert identities(by_number, plain, POLICY, HIERARCHIES).columns == ["t0", "t1"]
     with pytest.raises(
-        SchemaError, match=r"dictionary.true.id: the dictionary has no column 'who' \(did you mean 'whom"
+        SchemaError, match=r"dictionary.against.id: the dictionary has no column 'who' \(did you mean 'whom"
     ):
         identities(by_number.withColumnRenamed("who", "whom"), one, POLICY, HIERARCHIES)
 
@@ -322,7 +322,7 @@ def test_rows_that_stand_for_fewer_people_break_the_order(spark):
     assert found.fewer_people == 2, "a row without people stands for one"
 
 
-PEOPLE = [("a", "u"), ("b", "u"), ("b", "v"), ("c", "u"), ("d", "v"), ("e", None), ("f", "v"), (None, "u"), ("c", "v")]
+PEOPLE = [("a", "u"), ("b", "u"), ("b", "v"), ("c", "u"), ("d", "v"), ("e", None), ("f", "v"), (None, "u"), ("b", "u")]
 """The table, whose ids are the positions."""
 
 
@@ -331,7 +331,7 @@ def bound_policy(estimate: dict[str, Any], model: str) -> Any:
     return policy_of(
         {"place": quasi({"tree": PLACE}), "sex": quasi({"tree": SEX}), "id": {"role": "identifier"}},
         table={"path": "in/table", "record_id": "id"},
-        dictionary={"kind": "estimated", "estimate": estimate, "true": true},
+        dictionary={"kind": "estimated", "estimate": estimate, "against": true},
         risk={"model": model},
         decision={"utility_at_least": 2},
     )
@@ -493,7 +493,7 @@ def test_the_bound_takes_counts_the_driver_holds(spark, tmp_path):
     stage = Stage.of(spark, tmp_path / "one")
     true = spark.createDataFrame([("1", "north", "u")], TRUE)
     forced = stage.policy.model_copy(update={"counting": stage.policy.counting.model_copy(update={"plan": "shuffle"})})
-    with pytest.raises(InputError, match=r"counting\.plan: dictionary\.true takes 'shuffle'"):
+    with pytest.raises(InputError, match=r"counting\.plan: dictionary\.against takes 'shuffle'"):
         replace(stage, policy=forced).bound(true)
     spread = SpreadVectors("shuffle", AXES, true, 1)
     with pytest.raises(InputError, match=r"counting\.plan: dictionary\.estimate takes 'shuffle'"):

@@ -123,7 +123,7 @@ def test_choices_of_later_versions(path: str, value: str, choose: str) -> None:
         (
             "table",
             "t.csv",
-            "must be a mapping with keys among path, catalog, format, options, record_id, entity_id, weight. Got a text",
+            "must be a mapping with keys among path, catalog, format, options, record_id, entity_id, weight. Got a t",
         ),
         ("table.path", "", "must not be empty"),
         ("table.options", "x", "must be a mapping: reader options of the path. Got a text"),
@@ -444,7 +444,7 @@ def several(kind: str, members: list[dict[str, object]]) -> tuple[str, object]:
 
 def estimated(**changes: object) -> tuple[str, object]:
     true = {"path": "known/voters", "columns": {"age": "a"}, "id": "no"}
-    return ("dictionary", {"kind": "estimated", "estimate": {"kind": "self"}, "true": true} | changes)
+    return ("dictionary", {"kind": "estimated", "estimate": {"kind": "self"}, "against": true} | changes)
 
 
 @pytest.mark.parametrize(
@@ -468,7 +468,7 @@ def estimated(**changes: object) -> tuple[str, object]:
         (
             [estimated(), ("table.record_id", None)],
             "table.record_id",
-            "is required where dictionary.true is held against the table itself",
+            "is required where dictionary.against is held against the table itself",
         ),
         ([("dictionary.similar", {"age": 0.8})], "dictionary.similar", "only used by the consistency 'similar'"),
         (

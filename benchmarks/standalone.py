@@ -1,0 +1,123 @@
+"""A standalone Spark cluster on loopback: a master and workers of one core each, for as long as a block runs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+_PATIENCE = 120  # seconds until all workers are there
+_POLL = 0.5
+
+
+class ClusterError(RuntimeError):
+    """The cluster did not come up."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster.
+
+    Attributes
+    ----------
+    address : str
+        ``spark://…`` of the master.
+    environment : dict of str to str
+        For spark-submit: nothing of the caller's own Spark settings.
+    processes : tuple of int
+        Master and workers; executors are their children.
+    directory : Path
+        Holds their logs, such as ``master.log``, and the workers' directories.
+    """
+
+    address: str
+    environment: dict[str, str]
+    processes: tuple[int, ...]
+    directory: Path
+
+    @property
+    def submit(self) -> str:
+        """Path of spark-submit."""
+        return str(Path(self.environment["SPARK_HOME"], "bin", "spark-submit"))
+
+    def master_log(self) -> str:
+        """Return what the master has said so far."""
+        return (self.directory / "master.log").read_text(encoding="utf-8", errors="replace")
+
+
+def submit_environment(logs: Path) -> dict[str, str]:
+    """Return the environment of this process without its Spark settings, fit for Spark's own programs."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    return kept | {
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOG_DIR": str(logs),
+    }
+
+
+@contextmanager
+def standalone(directory: Path, *, workers: int = 2, memory: str = "1g") -> Iterator[Cluster]:
+    """Start a cluster and stop it at the end.
+
+    Parameters
+    ----------
+    directory : Path
+        For logs and the workers' directories.
+    workers : int, default 2
+        One core each.
+    memory : str, default "1g"
+        What each worker may give to executors.
+
+    Raises
+    ------
+    ClusterError
+        If the workers do not register in two minutes.
+    """
+    environment = submit_environment(directory / "logs")
+    port = _free_port()
+    address = f"spark://127.0.0.1:{port}"
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, kind: str, *arguments: str) -> None:
+        program = str(Path(environment["SPARK_HOME"], "bin", "spark-class"))
+        command = [program, f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", *arguments]
+        with (directory / f"{name}.log").open("wb") as log:
+            started.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))
+
+    try:
+        start("master", "master.Master", "--port", str(port), "--webui-port", str(_free_port()))
+        for number in range(1, workers + 1):
+            place = ["--work-dir", str(directory / f"work{number}"), "--webui-port", str(_free_port())]
+            start(f"worker{number}", "worker.Worker", "--cores", "1", "--memory", memory, *place, address)
+        cluster = Cluster(address, environment, tuple(process.pid for process in started), directory)
+        deadline = time.monotonic() + _PATIENCE
+        while cluster.master_log().count("Registering worker") < workers:
+            if time.monotonic() > deadline or any(process.poll() is not None for process in started):
+                raise ClusterError(f"The cluster did not come up: {cluster.master_log()[-2000:]}")
+            time.sleep(_POLL)
+        yield cluster
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
