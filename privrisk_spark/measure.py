@@ -18,6 +18,7 @@ from privrisk_spark import schemas
 from privrisk_spark.batches import Batches, grouped, in_chunks
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.moments import Moments, merged, risk_bins
+from privrisk_spark.kernels.packing import Packing
 from privrisk_spark.results import AttributeLevels, Histogram, Summary
 from privrisk_spark.source import as_texts, dictionary_of
 
@@ -171,38 +172,49 @@ class ReleaseFacts:
 
 
 def release_classes(release: Batches, labels: Mapping[str, Sequence[str | None]]) -> DataFrame:
-    """Return the classes of a staged release: ``a<i>`` text of attribute i, ``off<i>`` if it is no label, ``size``.
+    """Return the classes of a staged release: words ``c<j>`` of label numbers, ``size``, ``off<i>``.
 
     Parameters
     ----------
     release : Batches
         ``a<i>`` texts of the attributes, read from the staged files.
     labels : mapping of attribute to the labels of its hierarchy
+
+    Notes
+    -----
+    ``off<i>`` is the number of rows whose text of attribute i is no label; such texts count as one.
     """
-    k = len(labels)
-    texts, off = [f"a{i}" for i in range(k)], [f"off{i}" for i in range(k)]
+    texts = [f"a{i}" for i in range(len(labels))]
+    off = [f"off{i}" for i in range(len(labels))]
     known = [pa.array(sorted({label for label in of if label is not None}), pa.string()) for of in labels.values()]
     null_known = [None in set(of) for of in labels.values()]
+    # A missing text and one that is no label have numbers of their own.
+    packing = Packing(tuple(len(of) + 2 for of in known))
+    words = [f"c{j}" for j in range(packing.n_words)]
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            parts = [dictionary_of(table.column(name)) for name in texts]
-            places = [place.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1 for _, place in parts]
-            first, member = grouped(places)
-            columns = {}
-            for i, ((distinct, _), place) in enumerate(zip(parts, places, strict=True)):
-                found = pc.is_in(as_texts(distinct), value_set=known[i]).to_numpy(zero_copy_only=False)
-                wrong = np.append(not null_known[i], ~found)[place[first]]
-                columns[texts[i]] = as_texts(distinct).take(pa.array(place[first] - 1, mask=place[first] == 0))
-                columns[off[i]] = pa.array(wrong.astype(np.bool_))
+            numbers, outside = [], []
+            for name, of, null_is_label in zip(texts, known, null_known, strict=True):
+                distinct, place = dictionary_of(table.column(name))
+                found = pc.index_in(as_texts(distinct), value_set=of).fill_null(len(of) + 1)
+                number = np.append(found.to_numpy(zero_copy_only=False), len(of)).astype(np.int64)
+                of_row = number[place.fill_null(len(distinct)).to_numpy(zero_copy_only=False)]
+                numbers.append(of_row)
+                wrong = np.count_nonzero(of_row == len(of) + 1)
+                outside.append(wrong + (0 if null_is_label else np.count_nonzero(of_row == len(of))))
+            keys = packing.pack(numbers, table.num_rows)
+            first, member = grouped(keys)
+            columns = {name: pa.array(key[first]) for name, key in zip(words, keys, strict=True)}
             columns["size"] = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))
+            for name, rows in zip(off, outside, strict=True):
+                # Rows of the whole chunk, on its first class.
+                columns[name] = pa.array(np.where(np.arange(len(first)) == 0, rows, 0).astype(np.int64))
             yield pa.table(columns)
 
-    fields = []
-    for text_name, off_name in zip(texts, off, strict=True):
-        fields += [T.StructField(text_name, T.StringType()), T.StructField(off_name, T.BooleanType())]
-    schema = T.StructType([*fields, T.StructField("size", T.LongType())])
-    return release.then(step, schema).frame().groupBy(*texts, *off).agg(F.sum("size").alias("size"))
+    schema = T.StructType([T.StructField(name, T.LongType(), False) for name in (*words, "size", *off)])
+    sums = [F.sum(name).alias(name) for name in ("size", *off)]
+    return release.then(step, schema).frame().groupBy(*words).agg(*sums)
 
 
 def measure_release(classes: DataFrame, attributes: Sequence[str]) -> ReleaseFacts:
@@ -214,15 +226,11 @@ def measure_release(classes: DataFrame, attributes: Sequence[str]) -> ReleaseFac
         As :func:`release_classes` returns it.
     attributes : sequence of str
     """
-    outside = [
-        F.coalesce(F.sum(F.when(F.col(f"off{i}"), F.col("size"))), F.lit(0)).alias(f"off{i}")
-        for i in range(len(attributes))
-    ]
     row = classes.agg(
         F.coalesce(F.sum("size"), F.lit(0)).alias("rows"),
         F.count("*").alias("classes"),
         F.coalesce(F.min("size"), F.lit(0)).alias("least"),
-        *outside,
+        *[F.coalesce(F.sum(f"off{i}"), F.lit(0)).alias(f"off{i}") for i in range(len(attributes))],
     ).first()
     assert row is not None
     return ReleaseFacts(

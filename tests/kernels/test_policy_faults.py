@@ -123,7 +123,8 @@ def test_choices_of_later_versions(path: str, value: str, choose: str) -> None:
         (
             "table",
             "t.csv",
-            "must be a mapping with keys among path, catalog, format, options, record_id, entity_id, weight. Got a t",
+            "must be a mapping with keys among path, catalog, format, options, record_id, entity_id, weight. "
+            "Got a text",
         ),
         ("table.path", "", "must not be empty"),
         ("table.options", "x", "must be a mapping: reader options of the path. Got a text"),
