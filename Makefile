@@ -35,7 +35,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	@java -version >/dev/null 2>&1 || { echo "Java 17 or 21 is needed on the PATH (Spark runs on it)."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check uv
-	$(BIN)/uv pip install -q --python $(BIN)/python -r requirements.lock
+	$(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/python -r requirements.lock
 	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps -e .
 	@touch $@
 

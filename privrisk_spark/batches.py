@@ -8,6 +8,7 @@ task that wrote it succeeded and said so: what retried or speculative tasks leav
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -88,6 +89,9 @@ class Batches:
         steps = self.steps
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            if not gc.get_freeze_count():
+                # A worker collects garbage after every task: not among all the modules it has imported.
+                gc.freeze()
             tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
             for step in steps:
                 tables = step(tables)
