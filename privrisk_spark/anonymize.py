@@ -17,6 +17,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark import schemas
 from privrisk_spark.batches import PARTS, Batches, decoded, grouped, in_chunks, part_name, report, write_ipc
+from privrisk_spark.canonical import write_tuples
 from privrisk_spark.counts import StoredCounts
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.counting import Counts
@@ -253,6 +254,8 @@ class Conclusion:
     attributes : tuple of k str
     roots, heights : tuple of k int
     method : str
+    files : int
+        Files of the release.
     """
 
     decisions: str
@@ -263,12 +266,13 @@ class Conclusion:
     roots: tuple[int, ...]
     heights: tuple[int, ...]
     method: str
+    files: int = 1
 
     def write(self, decided: Decided) -> pa.Table:
         """Write one chunk; return its row of PARTS."""
         name = self._write_decisions(decided)
         tuples = released_tuples(decided, k=len(self.attributes))
-        held = write_ipc(tuples, self.tuples) if tuples.num_rows else None
+        held = write_tuples(tuples, self.tuples, files=self.files) if tuples.num_rows else None
         members = class_members(decided, k=len(self.attributes))
         facts = {"tuples": held, "tuple_rows": tuples.num_rows}
         facts["members"] = write_ipc(members, self.members) if members is not None else None

@@ -300,7 +300,7 @@ def pin(encoded: Batches, directory: str, *, k: int, n_weights: int) -> Batches:
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in tables:
             ids = table.column(schemas.RECORD_ID)
-            hashes = [_fingerprints(table.column(name)) for name in table.column_names if name != schemas.BLOCK]
+            hashes = [fingerprints(table.column(name)) for name in table.column_names if name != schemas.BLOCK]
             rows = fingerprint.of_rows(hashes, table.num_rows)
             total, other = fingerprint.of_table(rows)
             name = write_ipc(table, directory)
@@ -326,13 +326,13 @@ def pin(encoded: Batches, directory: str, *, k: int, n_weights: int) -> Batches:
     return encoded.then(step, PARTS)
 
 
-def _fingerprints(values: pa.ChunkedArray) -> fingerprint.HashArray:
+def fingerprints(values: pa.ChunkedArray) -> fingerprint.HashArray:
     """Fingerprint of each value of a column; a missing one has its own."""
     array = values.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], values.type)
     if pa.types.is_dictionary(array.type):
-        of_value = np.append(_fingerprints(pa.chunked_array([array.dictionary])), np.uint64(1))
+        of_value = np.append(fingerprints(pa.chunked_array([array.dictionary])), np.uint64(1))
         of_row: fingerprint.HashArray = of_value[array.indices.fill_null(len(array.dictionary)).to_numpy(False)]
         return of_row
     if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
@@ -347,9 +347,9 @@ def _fingerprints(values: pa.ChunkedArray) -> fingerprint.HashArray:
         result = fingerprint.of_integers(np.ascontiguousarray(doubles).view(np.int64))
     elif pa.types.is_nested(array.type):
         texts = [None if value is None else json.dumps(value, default=str) for value in array.to_pylist()]
-        return _fingerprints(pa.chunked_array([pa.array(texts, pa.string())]))
+        return fingerprints(pa.chunked_array([pa.array(texts, pa.string())]))
     else:
-        return _fingerprints(pa.chunked_array([array.cast(pa.string())]))
+        return fingerprints(pa.chunked_array([array.cast(pa.string())]))
     if array.null_count:
         result = np.where(array.is_null().to_numpy(zero_copy_only=False), np.uint64(1), result)
     return result

@@ -35,6 +35,7 @@ from privrisk_spark.anonymize import (
 )
 from privrisk_spark.batches import Batches, Scratch, pinned
 from privrisk_spark.builders import is_public
+from privrisk_spark.canonical import TupleParts, ordered
 from privrisk_spark.counts import (
     SpreadVectors,
     StoredCounts,
@@ -67,7 +68,6 @@ from privrisk_spark.release import (
     files_for,
     labelled,
     name_files,
-    ordered,
     parquet_files,
     read_back,
     with_labels,
@@ -159,6 +159,7 @@ class _Job:
         self.dictionaries: dict[str, DataFrame] = {}
         self.scratch = Scratch(spark, place.scratch)
         self.choices: dict[str, PlanChoice] = {}
+        self.files = 1
         self.hierarchies: dict[str, Hierarchy]
         self.axes: tuple[Axis, ...]
 
@@ -203,7 +204,7 @@ class _Job:
                 *made, counted=counted, linked=linked, further=self.further, dictionaries=self.dictionaries
             )
         with progress.stage("write") as stage:
-            files, released = self._write(tuples, rows=measured.rows)
+            files, released = self._write(tuples)
             stage.sentence = "Wrote the release to staging in a canonical order and read it back."
         with progress.stage("validate") as stage:
             classes = self._classes()
@@ -227,7 +228,7 @@ class _Job:
 
     def _decide(
         self, encoded: Batches, task: Problem, counted: Sequence[StoredCounts | SpreadVectors]
-    ) -> tuple[DataFrame, measure.DecisionFacts]:
+    ) -> tuple[TupleParts, measure.DecisionFacts]:
         """Decide every row where it is, or its distinct record first.
 
         The dense plan only looks up, so rows are decided without a shuffle. The others decide distinct records and join
@@ -264,7 +265,7 @@ class _Job:
     def _cell_space(self, spread: SpreadVectors) -> CellSpace:
         return CellSpace.of(spread.axes, possible_codes(self.hierarchies, self.policy.dictionaries[0]))
 
-    def _conclude(self, rows: Batches, decide_chunk: Decide, method: str) -> tuple[DataFrame, measure.DecisionFacts]:
+    def _conclude(self, rows: Batches, decide_chunk: Decide, method: str) -> tuple[TupleParts, measure.DecisionFacts]:
         """Decide rows and write the vault's decisions; return TUPLES and the facts."""
         scratch, names = self.place.scratch, list(self.hierarchies)
         conclusion = Conclusion(
@@ -276,6 +277,7 @@ class _Job:
             roots=tuple(hierarchy.root for hierarchy in self.hierarchies.values()),
             heights=tuple(hierarchy.height for hierarchy in self.hierarchies.values()),
             method=method,
+            files=self.files,
         )
         for directory in ("decisions", "tuples", "members"):
             (scratch / directory).mkdir()
@@ -288,8 +290,8 @@ class _Job:
         if members:
             self.members = pinned(self.spark, conclusion.members, members, schemas.members(rows.schema, self.k)).frame()
         kept = [part["tuples"] for part in parts if part["tuples"]]
-        tuples = pinned(self.spark, conclusion.tuples, kept, schemas.tuples(rows.schema, self.k))
-        return tuples.frame(), measure.decision_facts(parts, self.hierarchies)
+        tuples = TupleParts(conclusion.tuples, tuple(kept), schemas.tuples(rows.schema, self.k))
+        return tuples, measure.decision_facts(parts, self.hierarchies)
 
     # ------------------------------------------------- differentially private
 
@@ -357,11 +359,12 @@ class _Job:
             )
             stage.status = "proved"
         with progress.stage("threshold") as stage:
-            histogram = self.scratch.write_frame(
-                sampling.crowd_histogram(tuples, k=self.k, crowd=plan.crowd), "histogram"
-            )
+            crowds = sampling.crowd_histogram(tuples.frame(self.spark), k=self.k, crowd=plan.crowd)
+            histogram = self.scratch.write_frame(crowds, "histogram")
             nodes, sizes = collect_vectors(histogram, schemas.nodes(self.k), most=policy.counting.sorted_vectors)
-            files, released = self._write(histogram, rows=int(sizes.sum()))
+            self.files = files_for(policy.output, int(sizes.sum()))
+            crowded = TupleParts.of_vectors(self.scratch.directory("crowds"), nodes, sizes, files=self.files)
+            files, released = self._write(crowded)
             stage.sentence = (
                 f"Dropped every released tuple with fewer than k = {plan.crowd} rows and wrote the release from the "
                 "remaining histogram alone."
@@ -488,6 +491,7 @@ class _Job:
         if policy.guarantee.kind == "risk":
             if not facts.rows:
                 raise SchemaError("table: it has no rows.")
+            self.files = files_for(policy.output, facts.rows)
             contracts.refuse_values(policy, facts, self._set_aside, listed_in=self.place.vault / "unknown_values")
         rules, values = contracts.input_rules(policy, facts)
         checks = contracts.validate(
@@ -521,11 +525,10 @@ class _Job:
         with_labels(classes, self.hierarchies).write.parquet(str(self.place.scratch / "classes"))
         return measure.measure_classes(classes)
 
-    def _write(self, tuples: DataFrame, *, rows: int) -> tuple[list[dict[str, Any]], measure.ReleaseFacts]:
+    def _write(self, tuples: TupleParts) -> tuple[list[dict[str, Any]], measure.ReleaseFacts]:
         """Write the release to staging and measure it from its files."""
         output, data = self.policy.output, self.place.staging / "data"
-        canonical = ordered(tuples, k=self.k, files=files_for(output, rows))
-        release = labelled(canonical, self.policy, self.hierarchies)
+        release = labelled(ordered(self.spark, tuples, files=self.files), self.policy, self.hierarchies)
         if output.format == "csv":
             write_csv(release, data)
             names = sorted(path.name for path in data.glob("part-*.csv"))

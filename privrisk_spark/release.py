@@ -43,58 +43,24 @@ from privrisk_spark.batches import (
     report,
     together,
 )
+from privrisk_spark.canonical import FILE
 from privrisk_spark.errors import BusyError
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.policy import Output, Policy
 from privrisk_spark.source import text
 
 ROWS_PER_FILE = 1_000_000
-FILE = ""
-"""Column with the number of a row's file: the one name no column of a policy has."""
 
 
-def ordered(tuples: DataFrame, *, k: int, files: int) -> DataFrame:
-    """Return TUPLES once each in the canonical order of a release, with ``file``, the number of its file.
-
-    Tuples go to files by a hash of their content and are sorted by it within a file, so that neither the input's order
-    nor its partitioning shows, and the same release has the same bytes. Equal rows travel as one, with their number.
-
-    Parameters
-    ----------
-    tuples : DataFrame
-        TUPLES; a tuple may stand several times.
-    k : int
-        Number of quasi-identifiers.
-    files : int
-    """
-    types = {field.name: field.dataType for field in tuples.schema.fields}
-    kept = [name for name in types if name not in {*schemas.nodes(k), schemas.N_ROWS}]
-    # To grouping and sorting 0.0 and -0.0 are one value; their texts are two. Their texts are the key then, and among
-    # nested values, whose texts may be alike, both.
-    inexact = [name for name in kept if isinstance(types[name], T.FloatType | T.DoubleType)]
-    nested = [name for name in kept if isinstance(types[name], T.ArrayType | T.StructType)]
-    texts = {f"text_{name}": F.col(name).cast("string") for name in (*inexact, *nested)}
-    order = [*schemas.nodes(k), *[name for name in kept if name not in inexact], *texts]
-    keyed = tuples.select("*", *[value.alias(name) for name, value in texts.items()])
-    same = [F.first(name).alias(f"value_{name}") for name in (*inexact, *nested)]
-    grouped = keyed.repartition(files, *order).groupBy(*order).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS), *same)
-    values = [
-        (F.col(f"value_{name}") if name in inexact or name in nested else F.col(name)).alias(name) for name in kept
-    ]
-    return grouped.sortWithinPartitions(*order).select(
-        *schemas.nodes(k), *values, schemas.N_ROWS, F.spark_partition_id().alias(FILE)
-    )
-
-
-def labelled(canonical: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> Batches:
+def labelled(canonical: Batches, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> Batches:
     """Return RELEASE: labels in place of nodes, every tuple as often as it stands, and nothing else.
 
     The first column, the number of the file, is not released.
 
     Parameters
     ----------
-    canonical : DataFrame
-        As :func:`ordered` returns it; order is kept.
+    canonical : Batches
+        As :func:`privrisk_spark.canonical.ordered` returns it; order is kept.
     policy : Policy
     hierarchies : mapping of attribute to Hierarchy
     """
@@ -122,7 +88,7 @@ def labelled(canonical: DataFrame, policy: Policy, hierarchies: Mapping[str, Hie
 
     fields = [T.StructField(FILE, T.IntegerType())]
     fields += [T.StructField(name, T.StringType() if name in nodes else kinds[sources[name]]) for name in names]
-    return Batches.of_frame(canonical).then(step, T.StructType(fields))
+    return canonical.then(step, T.StructType(fields))
 
 
 def _labels(nodes: pa.ChunkedArray, labels: npt.NDArray[np.object_]) -> pa.Array:
