@@ -302,8 +302,10 @@ class Conclusion:
         identity = schemas.RECORD_ID if self.record_id in columns else self.record_id
         columns = {identity: decided.table.column(schemas.RECORD_ID), **columns}
         name = part_name("parquet")
-        # The schema without Arrow's own metadata: a reader sees a plain text column.
-        pq.write_table(pa.table(columns), f"{self.decisions}/{name}", store_schema=False, write_statistics=False)
+        # The schema without Arrow's own metadata: a reader sees a plain text column. Ids and risks hardly repeat.
+        few = [column for column in columns if column not in (identity, "risk", "consistent")]
+        path = f"{self.decisions}/{name}"
+        pq.write_table(pa.table(columns), path, store_schema=False, write_statistics=False, use_dictionary=few)
         return name
 
     def _facts(self, decided: Decided) -> dict[str, Any]:

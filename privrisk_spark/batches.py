@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
-CHUNK_ROWS = 2**18
+CHUNK_ROWS = 2**19
 """Rows a step sees at once; does not change a result."""
 
 Step = Callable[[Iterable[pa.Table]], Iterator[pa.Table]]

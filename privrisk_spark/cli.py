@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -85,15 +86,20 @@ def release(
         with _engine(), ThreadPoolExecutor(1) as thread:
             from privrisk_spark import session
 
-            # Java starts while the rest is imported.
-            name = f"privrisk release {policy.run.name}"
-            building = thread.submit(session.build, name, encrypt=policy.guarantee.kind == "dp")
-            from privrisk_spark import contracts, pipeline
-            from privrisk_spark import dry_run as dry
+            # Java starts while the rest is imported, which makes no garbage worth looking for.
+            gc.disable()
+            try:
+                name = f"privrisk release {policy.run.name}"
+                building = thread.submit(session.build, name, encrypt=policy.guarantee.kind == "dp")
+                from privrisk_spark import contracts, pipeline
+                from privrisk_spark import dry_run as dry
 
-            if not dry_run:
-                contracts.prepare()
-            spark = building.result()
+                if not dry_run:
+                    contracts.prepare()
+                spark = building.result()
+            finally:
+                gc.freeze()
+                gc.enable()
             if dry_run:
                 typer.echo(dry.plan_only(spark, policy, run_id=attempt.run_id))
                 return

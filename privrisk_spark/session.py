@@ -45,6 +45,8 @@ def build(name: str, *, encrypt: bool) -> SparkSession:
     settings = dict(_REQUIRED)
     if "SPARK_ENV_LOADED" not in os.environ and "SPARK_REMOTE" not in os.environ:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        # For the small Java program that puts the real one's command together.
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
         settings |= _LAPTOP | {"spark.sql.shuffle.partitions": str(max(4, 2 * cores))}
     if encrypt:

@@ -22,7 +22,7 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.batches import CHUNK_ROWS, Batches
 from privrisk_spark.policy_dictionaries import Table
 
-ROWS_PER_TASK = 4 * CHUNK_ROWS
+ROWS_PER_TASK = 2 * CHUNK_ROWS
 
 _ALIKE: dict[type[T.DataType], tuple[pa.DataType, ...]] = {
     T.StringType: (pa.string(), pa.large_string()),
@@ -190,3 +190,37 @@ def dictionary_of(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], values.type)
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     return encoded.dictionary, encoded.indices
+
+
+def plain_schema(table: Table) -> T.StructType | None:
+    """Schema of Parquet files as Spark would infer it by a job of its own, from a footer; None if that is not sure.
+
+    Parameters
+    ----------
+    table : Table
+    """
+    if table.catalog is not None or table.format != "parquet" or table.options or table.path is None:
+        return None
+    path = Path(table.path)
+    files = [path]
+    if path.is_dir():
+        entries = [entry for entry in path.iterdir() if not entry.name.startswith(("_", "."))]
+        files = sorted(entry for entry in entries if entry.is_file())
+        if len(files) < len(entries):
+            return None
+    kinds = {arrow: kind for kind, types in _ALIKE.items() for arrow in types}
+    found = None
+    for file in files:
+        try:
+            metadata = pq.read_metadata(file)
+        except (pa.ArrowException, OSError):
+            return None
+        schema = metadata.schema.to_arrow_schema()
+        by_spark = any(key.startswith(b"org.apache.spark") for key in metadata.metadata or {})
+        if by_spark or any(field.type not in kinds for field in schema):
+            return None
+        here = T.StructType([T.StructField(field.name, kinds[field.type]()) for field in schema])
+        if found is not None and here != found:
+            return None
+        found = here
+    return found

@@ -10,7 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from io import BytesIO
@@ -23,18 +23,17 @@ import pytest
 from naive_records import layouts, parts_of, policy_of, quasi
 
 from privrisk_spark import batches, release
-from privrisk_spark.batches import Batches
+from privrisk_spark.batches import PARTS, Batches, in_chunks, report
+from privrisk_spark.canonical import FILE, TupleParts, ordered, write_tuples
 from privrisk_spark.errors import BusyError
 from privrisk_spark.policy import Output
 from privrisk_spark.release import (
-    FILE,
     ROWS_PER_FILE,
     Workplace,
     drop_others,
     files_for,
     labelled,
     name_files,
-    ordered,
     parquet_files,
     read_back,
     write_csv,
@@ -80,9 +79,25 @@ TUPLES = "n0 int, n1 int, r0 string, r1 double, r2 timestamp, r3 decimal(10,2), 
 COLUMNS = ["kept.1", "pl`ace", "sex", "amount", "when", "cost"]
 
 
+def in_order(tuples: Any, directory: Path, *, files: int) -> Batches:
+    """Write TUPLES as parts, one or more a partition, and put them in order."""
+    directory.mkdir()
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            yield report(write_tuples(table, str(directory), files=files), {})
+
+    names = [part["name"] for part in parts_of(Batches.of_frame(tuples).then(step, PARTS))]
+    # What a lost attempt left.
+    (directory / "part-lost.arrow").write_bytes(b"ARROW1")
+    return ordered(tuples.sparkSession, TupleParts(str(directory), tuple(names), tuples.schema), files=files)
+
+
 def write(tuples: Any, policy: Any, hierarchies: Any, directory: Path, *, files: int) -> list[dict[str, Any]]:
     """Write a release as a run does."""
-    release_rows = labelled(ordered(tuples, k=len(hierarchies), files=files), policy, hierarchies)
+    release_rows = labelled(
+        in_order(tuples, directory.parent / f"{directory.name}-tuples", files=files), policy, hierarchies
+    )
     if policy.output.format == "csv":
         write_csv(release_rows, directory)
         names = sorted(path.name for path in directory.glob("part-*.csv"))
@@ -121,7 +136,9 @@ def test_labels_stand_in_the_order_of_the_policy_and_nothing_else(spark, tmp_pat
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
     place, sex = hierarchies.values()
     rows = [(p, s, f"{p}/{s}", 1.0, None, None, 1) for p in range(place.n_nodes) for s in range(sex.n_nodes)]
-    found = labelled(ordered(spark.createDataFrame(rows, TUPLES), k=2, files=2), policy, hierarchies).frame()
+    found = labelled(
+        in_order(spark.createDataFrame(rows, TUPLES), tmp_path / "tuples", files=2), policy, hierarchies
+    ).frame()
     assert found.columns == [FILE, *COLUMNS]
     assert [field.dataType.simpleString() for field in found.schema] == [
         "int", "string", "string", "string", "double", "timestamp", "decimal(10,2)"
@@ -262,8 +279,8 @@ def test_row_groups_do_not_show_how_rows_came(spark, tmp_path, monkeypatch):
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
     rows = gathered(tuple_rows(hierarchies, 60))
     rows = [(*row[:-1], 1 + 40 * (i == 3) + i % 4) for i, row in enumerate(rows)]
-    canonical = ordered(spark.createDataFrame(rows, TUPLES), k=2, files=1)
-    whole = canonical.toArrow()
+    canonical = Batches.of_frame(in_order(spark.createDataFrame(rows, TUPLES), tmp_path / "tuples", files=1).frame())
+    whole = canonical.frame().toArrow()
     total = sum(row[-1] for row in rows)
     files, place = [], next(iter(hierarchies.values()))
     for chunk, batch in ((7, 2), (7, 1000), (3, 5), (1000, 13), (1, 1)):
