@@ -173,7 +173,7 @@ def test_plans_and_methods_agree(privrisk: Privrisk, small: Path, tmp_path: Path
     root.mkdir()
     ran = privrisk(str(small), f"--set=counting.plan={plan}", f"--set=decision.method={method}", "--explain", root=root)
     assert ran.code == 0, ran.err
-    assert f"counting plan: {plan}" in ran.out
+    assert f"counting plan of the table itself: {plan} (forced by counting.plan" in ran.out
     found = pd.read_parquet(root / "vault" / "decisions").sort_values("id").drop(columns="method")
     base = privrisk(str(small))
     expected = pd.read_parquet(base.root / "vault" / "decisions").sort_values("id").drop(columns="method")
@@ -222,7 +222,8 @@ def test_errors_a_newcomer_makes(privrisk: Privrisk, small: Path, tmp_path: Path
     one_line(
         privrisk(str(small), "--set=decision.method=genetic"), "'genetic' is not available in this version", "'exact'"
     )
-    one_line(privrisk(str(small), "--set=dictionary.kind=bayes"), "'bayes' is not available in this version")
+    one_line(privrisk(str(small), "--set=output.format=delta"), "'delta' is not available in this version")
+    one_line(privrisk(str(small), "--set=dictionary.kind=bayes"), "dictionary.members: is required")
     one_line(privrisk(str(small), "--set=guarantee.kind=magic"), "must be 'risk' or 'dp'")
     one_line(privrisk(str(small), f"--set=table.path={tmp_path / 'absent'}"), "table.path", "there is nothing there")
     one_line(privrisk(str(small), "--run-id", "../escape"), "--run-id")
