@@ -358,3 +358,41 @@ def test_the_cases_differ(tmp_path: Path) -> None:
         for name in ("self", "register", "narrow")
     ]
     assert all(a != b for a, b in itertools.combinations(found, 2))
+
+
+def test_the_frequent_cells_of_a_public_dictionary_are_enough(
+    privrisk: Privrisk, policy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under dp only t-frequent cells matter: iceberg, which counts no others, makes the release of the other plans."""
+    monkeypatch.setenv("A_KEY", "5e" * 32)
+    rows = [row | {"id": f"{row['id']}-{i}"} for i in range(30) for row in ROWS]
+    write(tmp_path / "table.csv", rows)
+    known = {"kind": "table", "public": True, **source(tmp_path, "register"), "columns": columns_of("register")}
+    guarantee = {
+        "kind": "dp", "mode": "public-dictionary", "epsilon": {"admit": 0, "keep": 1}, "delta": 1e-6,
+        "public_rows": 1800, "schemes": [[0, 0, 2], [1, 0, 1], [2, 1, 0], [3, 0, 1]], "frequent": 6,
+        "objective": {"lambda": 0.1, "phi_min": 0.1}, "key": "env:A_KEY",
+    }  # fmt: skip
+    seen = []
+    for plan in ("dense", "sorted", "iceberg"):
+        root = tmp_path / plan
+        root.mkdir()
+        path = policy(
+            dictionary=known,
+            guarantee=guarantee,
+            counting={"plan": plan},
+            columns={"note": {"role": "insensitive", "action": "drop"}},
+            ledger={"url": f"sqlite:///{root}/ledger.db", "lineage": "known", "cap": {"epsilon": 4, "delta": 1e-5}},
+        )
+        document = yaml.safe_load(path.read_text())
+        del document["decision"]
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        ran = privrisk(str(path), "--run-id", "one", root=root)
+        assert ran.code == 0, ran.err
+        assert ran.summary["plan"] == plan
+        decided = pd.read_parquet(root / "vault" / "decisions").set_index("id").sort_index()
+        seen.append((digest(ran), decided.drop(columns=["method"])))
+    assert seen[0][0] == seen[1][0] == seen[2][0]
+    for _, decided in seen[1:]:
+        pd.testing.assert_frame_equal(decided, seen[0][1])
+    assert seen[0][1].filter(like="level_").drop_duplicates().shape[0] > 3
