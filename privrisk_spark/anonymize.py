@@ -256,6 +256,9 @@ class Conclusion:
     method : str
     files : int
         Files of the release.
+    named : tuple of k ndarrays of int32, shape (n_nodes_i,)
+        The node that stands for each in a release: the first with its label. Nodes that look alike must not be told
+        apart by where their rows stand. Empty: every node stands for itself.
     """
 
     decisions: str
@@ -267,11 +270,12 @@ class Conclusion:
     heights: tuple[int, ...]
     method: str
     files: int = 1
+    named: tuple[npt.NDArray[np.int32], ...] = ()
 
     def write(self, decided: Decided) -> pa.Table:
         """Write one chunk; return its row of PARTS."""
         name = self._write_decisions(decided)
-        tuples = released_tuples(decided, k=len(self.attributes))
+        tuples = released_tuples(decided, k=len(self.attributes), named=self.named)
         held = write_tuples(tuples, self.tuples, files=self.files) if tuples.num_rows else None
         members = class_members(decided, k=len(self.attributes))
         facts = {"tuples": held, "tuple_rows": tuples.num_rows}
@@ -364,7 +368,7 @@ def collect_infeasible(rows: Batches, problem: Problem, *, k: int, infeasible: i
     )
 
 
-def released_tuples(decided: Decided, *, k: int) -> pa.Table:
+def released_tuples(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.int32]] = ()) -> pa.Table:
     """TUPLES of a chunk: what the kept rows release, nodes and released columns, each once with its rows."""
     decisions = decided.decisions
     kept = np.flatnonzero(decided.kept)
@@ -372,9 +376,12 @@ def released_tuples(decided: Decided, *, k: int) -> pa.Table:
     released = [name for name in decided.table.column_names if re.fullmatch(r"r\d+", name)]
     table = decided.table.select(released).take(pa.array(kept)) if not decided.kept.all() else decided.table
     keys = [_key(table.column(name)) for name in released]
-    _, vector = grouped(list(decisions.nodes.T))
+    nodes = [decisions.nodes[:, i] for i in range(k)]
+    if named:
+        nodes = [of[node] for of, node in zip(named, nodes, strict=True)]
+    _, vector = grouped(nodes)
     first, member = grouped([vector[rows], *keys])
-    columns = {name: pa.array(decisions.nodes[:, i][rows[first]]) for i, name in enumerate(schemas.nodes(k))}
+    columns = {name: pa.array(node[rows[first]]) for name, node in zip(schemas.nodes(k), nodes, strict=True)}
     columns |= {name: decoded(table.select([name]).take(pa.array(first))).column(0) for name in released}
     columns[schemas.N_ROWS] = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))
     return pa.table(columns)

@@ -68,6 +68,7 @@ from privrisk_spark.release import (
     files_for,
     labelled,
     name_files,
+    named_nodes,
     parquet_files,
     read_back,
     with_labels,
@@ -83,7 +84,6 @@ from privrisk_spark.source import Wanted, scan
 from privrisk_spark.table import check_columns, check_dictionary, collect_hierarchies, read
 
 DECISIONS_PER_TASK = 250_000
-
 Announce = Callable[[str], object]
 
 
@@ -150,7 +150,7 @@ class _Job:
         self, spark: SparkSession, policy: Policy, place: Workplace, date: dt.date, announce: Announce
     ) -> None:
         self.spark, self.policy, self.place = spark, policy, place
-        self.date, self.announce = date, announce
+        self.date, self.announce, self.files = date, announce, 1
         self.progress = Progress(place.vault, place.run_id, 7 if policy.guarantee.kind == "risk" else 9)
         self.table: DataFrame
         self.staged: DataFrame
@@ -159,7 +159,6 @@ class _Job:
         self.dictionaries: dict[str, DataFrame] = {}
         self.scratch = Scratch(spark, place.scratch)
         self.choices: dict[str, PlanChoice] = {}
-        self.files = 1
         self.hierarchies: dict[str, Hierarchy]
         self.axes: tuple[Axis, ...]
 
@@ -214,8 +213,7 @@ class _Job:
             stage.sentence = "Checked the release contract on the staged files."
         with progress.stage("vault") as stage:
             self.place.swap_into_vault(self.place.scratch / "decisions", "decisions")
-            if classes is not None:
-                self.place.swap_into_vault(self.place.scratch / "classes", "classes")
+            self.place.swap_into_vault(self.place.scratch / "classes", "classes")
             stage.sentence = "Moved decisions and exact measures to the vault."
         run = self._run(documents.risk_guarantee(policy, suppressed=measured.infeasible), checks)
         rows_of = self._dictionary_rows(counted)
@@ -278,6 +276,7 @@ class _Job:
             heights=tuple(hierarchy.height for hierarchy in self.hierarchies.values()),
             method=method,
             files=self.files,
+            named=named_nodes(self.hierarchies) if self.policy.guarantee.kind == "risk" else (),
         )
         for directory in ("decisions", "tuples", "members"):
             (scratch / directory).mkdir()
@@ -363,7 +362,8 @@ class _Job:
             histogram = self.scratch.write_frame(crowds, "histogram")
             nodes, sizes = collect_vectors(histogram, schemas.nodes(self.k), most=policy.counting.sorted_vectors)
             self.files = files_for(policy.output, int(sizes.sum()))
-            crowded = TupleParts.of_vectors(self.scratch.directory("crowds"), nodes, sizes, files=self.files)
+            named = np.column_stack([of[nodes[:, i]] for i, of in enumerate(named_nodes(self.hierarchies))])
+            crowded = TupleParts.of_vectors(self.scratch.directory("crowds"), named, sizes, files=self.files)
             files, released = self._write(crowded)
             stage.sentence = (
                 f"Dropped every released tuple with fewer than k = {plan.crowd} rows and wrote the release from the "
@@ -381,6 +381,7 @@ class _Job:
             stage.sentence = "Checked the release contract on the staged files; it reads nothing but the release."
         with progress.stage("vault") as stage:
             self.place.swap_into_vault(self.place.scratch / "decisions", "decisions")
+            self.place.swap_into_vault(self.place.scratch / "classes", "classes")
             stage.sentence = "Moved the drawn generalizations to the vault."
         run = self._run(Guarantee("dp", plan.statement, "proved", plan.parameters()), checks)
         levels = documents.tuple_levels(self.hierarchies, list(nodes.T), sizes)
@@ -457,7 +458,7 @@ class _Job:
         )
 
     def _count(self, encoded: Batches) -> list[StoredCounts | SpreadVectors]:
-        """Count every dictionary of the attacker by its plan."""
+        """Count every dictionary by its plan."""
         counted = []
         for one in self.policy.dictionaries:
             self.choices[one.name], counts = collect_counts(

@@ -224,9 +224,13 @@ def _impossible_counting(policy: Policy) -> Iterable[Fault]:
         for one in policy.dictionaries
         if (policy.table.entity_id if one.table is None else one.table.entity_id) is not None
     ]
-    if entities and plan == "dense":
+    if entities and plan in ("dense", "sorted"):
         yield Fault(
-            "counting.plan", "'dense' cannot count distinct persons, which do not add up; choose 'sorted' or 'shuffle'"
+            "counting.plan", f"'{plan}' cannot count distinct persons, which do not add up; choose 'shuffle' or 'auto'"
+        )
+    if entities and len(policy.dictionaries) > 1:
+        yield Fault(
+            "dictionary.members", "an entity_id is not available with several dictionaries; give one row per person"
         )
     for key, table in _dictionary_tables(policy):
         if table.entity_id is not None and table.weight is not None:
@@ -405,9 +409,10 @@ def _impossible_dp(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
 def _inferred_schemas(policy: Policy) -> Iterable[Fault]:
     """A type inferred from all rows changes the text of every row with one of them."""
     table = policy.table
-    if table.catalog is None and table.format == "json":
+    if table.catalog is None and table.format.lower() not in ("parquet", "orc", "csv"):
         yield Fault(
-            "table.format", "'json' is refused under dp, as its schema comes from the rows; convert it to parquet"
+            "table.format",
+            f"'{table.format}' is refused under dp, where a schema must not come from the rows; convert it to parquet",
         )
     for name, value in table.options.items():
         if name.lower() == "inferschema" and str(value).lower() == "true":

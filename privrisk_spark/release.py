@@ -153,6 +153,16 @@ def parquet_files(release: Batches, directory: str) -> Batches:
     return release.then(step, PARTS)
 
 
+def named_nodes(hierarchies: Mapping[str, Hierarchy]) -> tuple[npt.NDArray[np.int32], ...]:
+    """Return, per attribute, the first node with the label of each node: what a release can tell apart."""
+    result = []
+    for hierarchy in hierarchies.values():
+        first: dict[str | None, int] = {}
+        nodes = [first.setdefault(label, node) for node, label in enumerate(hierarchy.labels)]
+        result.append(np.array(nodes, dtype=np.int32))
+    return tuple(result)
+
+
 def node_labels(spark: SparkSession, hierarchy: Hierarchy) -> DataFrame:
     """Frame of ``node`` and ``label`` of a hierarchy."""
     nodes = np.arange(hierarchy.n_nodes, dtype=np.int32)
@@ -213,6 +223,7 @@ def name_files(directory: Path, order: Sequence[str], kind: str) -> list[dict[st
     for number, name in enumerate(order):
         target = directory / f"part-{number:05d}.{kind}"
         (directory / name).rename(target)
+        _sync(target)
         entries.append({"name": target.name, "bytes": target.stat().st_size, "sha256": _sha256(target)})
     return entries
 
@@ -227,6 +238,15 @@ def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    """Make what is written of a file, or the names in a directory, survive a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -336,18 +356,23 @@ class Workplace:
             shutil.rmtree(self.target)
         self.target.parent.mkdir(exist_ok=True)
         self.staging.chmod(0o755)
+        for directory in (self.staging / "data", self.staging):
+            if directory.is_dir():
+                _sync(directory)
         self.staging.rename(self.target)
+        _sync(self.target.parent)
         write_json(self.target / "manifest.json", complete)
         write_json(self.root / "manifest.json", complete)
         return complete
 
     def swap_into_vault(self, source: Path, name: str) -> None:
-        """Put a directory in the vault in place of the one of an earlier run."""
+        """Put a directory in the vault in place of the one of an earlier run, which goes even if this run has none."""
         target, old = self.vault / name, self.scratch / f"old-{name}"
         shutil.rmtree(old, ignore_errors=True)
         if target.exists():
             target.rename(old)
-        source.rename(target)
+        if source.exists():
+            source.rename(target)
 
 
 @contextmanager

@@ -14,6 +14,8 @@ _REQUIRED = {
     "spark.sql.execution.pythonUDF.pandas.preferIntExtensionDtype": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.caseSensitive": "true",
+    # A type inferred from all directory names would change with one of them, and lose leading zeros.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 
 # What suits one machine; a cluster's own configuration comes with spark-submit.

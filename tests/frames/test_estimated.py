@@ -493,7 +493,7 @@ def test_the_bound_takes_counts_the_driver_holds(spark, tmp_path):
     stage = Stage.of(spark, tmp_path / "one")
     true = spark.createDataFrame([("1", "north", "u")], TRUE)
     forced = stage.policy.model_copy(update={"counting": stage.policy.counting.model_copy(update={"plan": "shuffle"})})
-    with pytest.raises(InputError, match=r"counting\.plan: dictionary\.against takes 'shuffle'"):
+    with pytest.raises(InputError, match=r"counting\.plan: 'shuffle' takes one dictionary"):
         replace(stage, policy=forced).bound(true)
     spread = SpreadVectors("shuffle", AXES, true, 1)
     with pytest.raises(InputError, match=r"counting\.plan: dictionary\.estimate takes 'shuffle'"):

@@ -34,6 +34,7 @@ from privrisk_spark.release import (
     files_for,
     labelled,
     name_files,
+    named_nodes,
     parquet_files,
     read_back,
     write_csv,
@@ -586,3 +587,20 @@ def test_json_is_replaced_whole_and_takes_no_nan(tmp_path):
         write_json(path, {"a": math.inf})
     assert json.loads(path.read_text(encoding="utf-8")) == {"a": "é", "b": [1, 0.1]}
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_nodes_of_one_label_are_not_told_apart_by_order(spark, tmp_path):
+    """'north' of north and 'north' of south are two nodes and one text: where rows stand must not say which."""
+    policy = policy_for(tmp_path, "parquet")
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
+    place = next(iter(hierarchies.values()))
+    alike = [node for node, label in enumerate(place.labels) if label == "north"]
+    assert len(alike) == 2
+    named = named_nodes(hierarchies)
+    assert named[0][alike].tolist() == [alike[0]] * 2
+    assert [place.labels[node] for node in named[0]] == list(place.labels)
+    rows = [(alike[i % 2], 0, TEXTS[i % len(TEXTS)], None, None, None, 1) for i in range(40)]
+    frame = spark.createDataFrame([(int(named[0][row[0]]), *row[1:]) for row in rows], TUPLES)
+    write(frame, policy, hierarchies, tmp_path / "data", files=1)
+    found = pq.read_table(tmp_path / "data").column("kept.1").to_pylist()
+    assert found == sorted(found, key=lambda text: text.encode())

@@ -461,7 +461,7 @@ def test_keys_show_in_no_text_and_no_plan(spark, tmp_path, capsys):
         crowd_histogram(tuples, k=2, crowd=2),
     ]
     written = [path.read_bytes() for path in (tmp_path / "written").rglob("part-*")]
-    assert len(written) == 4
+    assert len(written) >= 4
     for key in (KEYS.noise, KEYS.recode, KEYS.keep):
         assert not any(key in content for content in written)
     control = frame.withColumn("key", F.lit(KEYS.recode))

@@ -448,7 +448,7 @@ STRUCTS = [{"p": p, "q": q} for p, q in ((1, 0.0), (1, -0.0), (1, math.nan), (No
 
 
 def fingerprints(array: Any) -> list[int]:
-    return [int(value) for value in encoding._fingerprints(pa.chunked_array([array]))]
+    return [int(value) for value in encoding.fingerprints(pa.chunked_array([array]))]
 
 
 @pytest.mark.parametrize(
@@ -476,8 +476,8 @@ def test_values_are_told_apart_and_layouts_are_not(kind, values):
     assert fingerprints(twice) == [*found[1:], *found, *found]
     assert fingerprints(twice.slice(len(values) - 1, len(values))) == found
     pieces = pa.chunked_array([whole.slice(0, 2), whole.slice(2, 0), whole.slice(2)])
-    assert [int(value) for value in encoding._fingerprints(pieces)] == found
-    assert list(encoding._fingerprints(pa.chunked_array([], kind))) == []
+    assert [int(value) for value in encoding.fingerprints(pieces)] == found
+    assert list(encoding.fingerprints(pa.chunked_array([], kind))) == []
     if not pa.types.is_nested(kind):
         encoded = twice.dictionary_encode()
         assert fingerprints(encoded) == fingerprints(twice)
