@@ -38,6 +38,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         .config("spark.local.dir", str(scratch / "local"))
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.caseSensitive", "true")
+        .config("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "2")
         .config("spark.sql.execution.pythonUDF.pandas.preferIntExtensionDtype", "true")
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")

@@ -347,7 +347,7 @@ def test_a_directory_name_wins_over_the_column_of_its_files(spark, tmp_path):
         pq.write_table(content, tmp_path / f"x={value}" / "p.parquet")
     table, frame = opened(spark, tmp_path)
     wanted = [*X, Wanted("y", "y", "text")]
-    assert rows_of(by_spark(frame, wanted)) == [(1, "a"), (1, "b"), (2, "a"), (2, "b")]
+    assert rows_of(by_spark(frame, wanted)) == [("1", "a"), ("1", "b"), ("2", "a"), ("2", "b")]
     assert rows_of(scan(table, frame, wanted).frame()) == rows_of(by_spark(frame, wanted))
 
 
