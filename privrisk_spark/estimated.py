@@ -331,17 +331,13 @@ def measure_tightness(
     estimated, true = (merged([Moments(*part[name]) for part in parts]) for name in ("estimated", "true"))
     return Tightness(
         rows=true.n,
-        estimated=_summary(estimated),
-        true=_summary(true),
+        estimated=Summary.of(estimated),
+        true=Summary.of(true),
         ratio=float(looseness(np.array([estimated.mean]), np.array([true.mean]))[0]),
         greatest_ratio=max((part["greatest"] for part in parts), default=1.0),
         broken=sum(part["broken"] for part in parts),
         absent=sum(part["absent"] for part in parts),
     )
-
-
-def _summary(moments: Moments) -> Summary:
-    return Summary(moments.mean, moments.most, moments.least) if moments.n else Summary(0.0, 0.0, 0.0)
 
 
 def own_identities(encoded: Batches, axes: Sequence[Axis]) -> DataFrame:

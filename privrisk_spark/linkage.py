@@ -296,11 +296,7 @@ def measure_linkage(risks: Batches, attributes: Sequence[str]) -> LinkageFacts:
         linked=sum(part["linked"] for part in parts),
         links=sum(part[LINKS] for part in parts),
         contradicted=sum(part[CONTRADICTED] for part in parts),
-        unlinked_risk=_summary(alone),
-        linked_risk=_summary(linked),
-        greatest_risk=_summary(greatest),
+        unlinked_risk=Summary.of(alone),
+        linked_risk=Summary.of(linked),
+        greatest_risk=Summary.of(greatest),
     )
-
-
-def _summary(moments: Moments) -> Summary:
-    return Summary(moments.mean, moments.most, moments.least) if moments.n else Summary(0.0, 0.0, 0.0)

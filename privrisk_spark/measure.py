@@ -115,8 +115,7 @@ def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str,
     """
 
     def summary(key: str) -> Summary:
-        all_of = merged([Moments(*part[key]) for part in parts])
-        return Summary(all_of.mean, all_of.most, all_of.least) if all_of.n else Summary(0.0, 0.0, 0.0)
+        return Summary.of(merged([Moments(*part[key]) for part in parts]))
 
     def histogram(key: str) -> Histogram:
         edges = risk_bins()

@@ -1,6 +1,6 @@
 """The order of stages of a release, and every Spark action of it.
 
-read → (reserve) → encode → count → decide, or admit → recode → threshold → write → contracts.validate → vault → publish
+read → (reserve) → encode → count → decide, or admit → recode → threshold → write → validate → vault → publish
 
 Each stage is a function of frames in another module; what runs when, and what is written where, is only here.
 A function that makes Spark work is named ``collect_``, ``measure_`` or ``write_`` and is called from nowhere else.

@@ -18,6 +18,8 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, Literal
 
+from privrisk_spark.kernels.moments import Moments
+
 __all__ = [
     "AttributeLevels",
     "Check",
@@ -158,6 +160,11 @@ class Summary:
     mean: float
     max: float
     min: float
+
+    @classmethod
+    def of(cls, moments: Moments) -> Summary:
+        """Of exact moments; zeros of nothing."""
+        return cls(moments.mean, moments.most, moments.least) if moments.n else cls(0.0, 0.0, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""

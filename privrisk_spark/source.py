@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
@@ -192,35 +192,43 @@ def dictionary_of(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
     return encoded.dictionary, encoded.indices
 
 
-def plain_schema(table: Table) -> T.StructType | None:
-    """Schema of Parquet files as Spark would infer it by a job of its own, from a footer; None if that is not sure.
+def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
+    """Open Parquet files with the schema their footers agree on, which Spark would infer by a job of its own.
 
     Parameters
     ----------
+    spark : SparkSession
     table : Table
+
+    Returns
+    -------
+    DataFrame or None
+        None if it is not sure that Spark would infer the same of the same files, as when the path means another file
+        system to it.
     """
     if table.catalog is not None or table.format != "parquet" or table.options or table.path is None:
         return None
-    path = Path(table.path)
+    path = Path(table.path).absolute()
     files = [path]
     if path.is_dir():
         entries = [entry for entry in path.iterdir() if not entry.name.startswith(("_", "."))]
-        files = sorted(entry for entry in entries if entry.is_file())
+        files = [entry for entry in entries if entry.is_file()]
         if len(files) < len(entries):
             return None
     kinds = {arrow: kind for kind, types in _ALIKE.items() for arrow in types}
-    found = None
+    schemas = []
     for file in files:
         try:
             metadata = pq.read_metadata(file)
         except (pa.ArrowException, OSError):
             return None
-        schema = metadata.schema.to_arrow_schema()
+        fields = metadata.schema.to_arrow_schema()
         by_spark = any(key.startswith(b"org.apache.spark") for key in metadata.metadata or {})
-        if by_spark or any(field.type not in kinds for field in schema):
+        if by_spark or any(field.type not in kinds for field in fields):
             return None
-        here = T.StructType([T.StructField(field.name, kinds[field.type]()) for field in schema])
-        if found is not None and here != found:
-            return None
-        found = here
-    return found
+        schemas.append(T.StructType([T.StructField(field.name, kinds[field.type]()) for field in fields]))
+    if not schemas or any(schema != schemas[0] for schema in schemas):
+        return None
+    frame = spark.read.schema(schemas[0]).parquet(table.path)
+    found = {unquote(urlparse(uri).path) for uri in frame.inputFiles() if urlparse(uri).scheme == "file"}
+    return frame if found == {str(file) for file in files} else None

@@ -16,7 +16,7 @@ from privrisk_spark.errors import HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.policy import Policy
 from privrisk_spark.policy_dictionaries import DictionaryTable, Table
-from privrisk_spark.source import plain_schema, text
+from privrisk_spark.source import plain_frame, text
 
 try:
     from py4j.protocol import Py4JJavaError
@@ -59,9 +59,9 @@ def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
         if table.catalog:
             return spark.table(table.catalog)
         options = {name: str(value) for name, value in table.options.items()}
-        reader = spark.read.format(table.format).options(**options)
-        schema = plain_schema(table)
-        frame = (reader if schema is None else reader.schema(schema)).load(table.path)
+        frame = plain_frame(spark, table)
+        if frame is None:
+            frame = spark.read.format(table.format).options(**options).load(table.path)
         frame.schema  # noqa: B018 - a lazy reader fails here
     except (PySparkException, Py4JJavaError) as error:
         condition = _condition(error)
