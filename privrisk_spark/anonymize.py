@@ -277,20 +277,20 @@ class Conclusion:
         name = self._write_decisions(decided)
         tuples = released_tuples(decided, k=len(self.attributes), named=self.named)
         held = write_tuples(tuples, self.tuples, files=self.files) if tuples.num_rows else None
-        members = class_members(decided, k=len(self.attributes))
+        members = class_members(decided, k=len(self.attributes), named=self.named)
         facts = {"tuples": held, "tuple_rows": tuples.num_rows}
         facts["members"] = write_ipc(members, self.members) if members is not None else None
         return report(name, {**self._facts(decided), **facts})
 
-    def write_nothing(self) -> None:
-        """Write the decisions of no rows at all: a file with the columns."""
+    def write_nothing(self) -> str:
+        """Write the decisions of no rows at all, a part with the columns; return its name."""
         k = len(self.attributes)
         none, no_numbers = np.zeros(0), np.zeros((0, k))
         table = pa.table({schemas.RECORD_ID: pa.array([], pa.string())})
         decisions = Decisions(
             no_numbers.astype(np.int8), no_numbers.astype(np.int32), none, none, none, none.astype(np.int64), none > 0
         )
-        self._write_decisions(Decided(table, decisions, none.astype(np.int64), none > 0))
+        return self._write_decisions(Decided(table, decisions, none.astype(np.int64), none > 0))
 
     def _write_decisions(self, decided: Decided) -> str:
         rows, decisions = decided.rows, decided.decisions
@@ -376,9 +376,7 @@ def released_tuples(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.
     released = [name for name in decided.table.column_names if re.fullmatch(r"r\d+", name)]
     table = decided.table.select(released).take(pa.array(kept)) if not decided.kept.all() else decided.table
     keys = [_key(table.column(name)) for name in released]
-    nodes = [decisions.nodes[:, i] for i in range(k)]
-    if named:
-        nodes = [of[node] for of, node in zip(named, nodes, strict=True)]
+    nodes = _seen(decisions, named)
     _, vector = grouped(nodes)
     first, member = grouped([vector[rows], *keys])
     columns = {name: pa.array(node[rows[first]]) for name, node in zip(schemas.nodes(k), nodes, strict=True)}
@@ -387,18 +385,24 @@ def released_tuples(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.
     return pa.table(columns)
 
 
-def class_members(decided: Decided, *, k: int) -> pa.Table | None:
+def _seen(decisions: Decisions, named: Sequence[npt.NDArray[np.int32]]) -> list[npt.NDArray[np.int32]]:
+    """Nodes of the decisions, per attribute; those a release shows alike as one."""
+    columns = list(decisions.nodes.T)
+    return [of[nodes] for of, nodes in zip(named, columns, strict=True)] if named else columns
+
+
+def class_members(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.int32]] = ()) -> pa.Table | None:
     """MEMBERS of a chunk; None if the policy names neither persons nor sampling weights."""
     there = decided.table.column_names
     if schemas.ENTITY not in there and schemas.SAMPLE_WEIGHT not in there:
         return None
-    decisions, rows = decided.decisions, decided.rows
-    _, vector = grouped(list(decisions.nodes.T))
+    nodes, rows = _seen(decided.decisions, named), decided.rows
+    _, vector = grouped(nodes)
     keys = [vector[rows]]
     if schemas.ENTITY in there:
         keys.append(_key(decided.table.column(schemas.ENTITY)))
     first, member = grouped(keys)
-    columns = {name: pa.array(decisions.nodes[:, i][rows[first]]) for i, name in enumerate(schemas.nodes(k))}
+    columns = {name: pa.array(node[rows[first]]) for name, node in zip(schemas.nodes(k), nodes, strict=True)}
     if schemas.ENTITY in there:
         columns[schemas.ENTITY] = decoded(decided.table.select([schemas.ENTITY]).take(pa.array(first))).column(0)
     columns[schemas.N_ROWS] = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))

@@ -202,14 +202,20 @@ def part_name(suffix: str) -> str:
     return f"part-{uuid4().hex}.{suffix}"
 
 
-def write_ipc(table: pa.Table, directory: str, *, columns: Sequence[str] | None = None) -> str:
+def write_ipc(table: pa.Table, directory: str) -> str:
     """Write a table as one part that tasks can map; returns its name."""
-    chosen = table if columns is None else table.select(columns)
     name = part_name("arrow")
     path = os.path.join(directory, name)
-    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, chosen.schema) as writer:
-        writer.write_table(chosen)
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
     return name
+
+
+def take_parts(source: Path, names: Iterable[str], target: Path) -> None:
+    """Move parts to a directory made for them; what else lies at the source stays there and counts for nothing."""
+    target.mkdir()
+    for name in names:
+        (source / name).rename(target / name)
 
 
 def read_ipc(directory: str, name: str) -> pa.Table:

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
+from privrisk_spark import schemas
 from privrisk_spark.anonymize import WeightColumns
 from privrisk_spark.batches import Batches, Scratch
+from privrisk_spark.cells import own_vectors
 from privrisk_spark.counts import SpreadVectors, StoredCounts
+from privrisk_spark.encoding import ID
 from privrisk_spark.estimated import (
     Containment,
     DictionaryOrder,
@@ -22,7 +26,6 @@ from privrisk_spark.estimated import (
     measure_dictionary_order,
     measure_tightness,
     not_held,
-    own_identities,
 )
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.decide import Problem
@@ -195,7 +198,7 @@ def collect_bound(
         raise not_held(of_estimate.key, estimate_counts.plan)
     named = identities(true, of_true, policy, hierarchies)
     if estimate is None:
-        low = own_identities(encoded, estimate_counts.axes)
+        low = own_vectors(encoded.frame(), estimate_counts.axes, F.col(schemas.RECORD_ID).alias(ID))
     else:
         low = identities(estimate, of_estimate, policy, hierarchies)
     counts = collect_held(scratch, encoded, true, policy, hierarchies, of_true)

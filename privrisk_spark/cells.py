@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark import schemas
-from privrisk_spark.batches import in_chunks
+from privrisk_spark.batches import Batches, in_chunks
 from privrisk_spark.errors import InternalError
 from privrisk_spark.kernels.cells import CellSpace, GivenCounts, chunk_rows
 from privrisk_spark.kernels.cells import needed_cells as cells_to_ask
@@ -34,9 +34,6 @@ LongArray = npt.NDArray[np.int64]
 
 CHUNK = "chunk"
 """Chunk of a distinct record."""
-
-ENTITY = "entity"
-"""Whom a dictionary row belongs to; never null."""
 
 _ATTRIBUTE, _CLASS = "attribute", "class"
 
@@ -63,22 +60,23 @@ def _read(table: pa.Table, names: Sequence[str]) -> list[LongArray]:
 # ----------------------------------------------------------------------------------------------- passes
 
 
-def own_vectors(records: DataFrame, axes: Sequence[Axis]) -> DataFrame:
-    """Return VECTORS of the dictionary for a table that is its own dictionary: ⊥ becomes the root.
+def own_vectors(records: DataFrame, axes: Sequence[Axis], *more: Column | str) -> DataFrame:
+    """Return the dictionary's codes ``t<i>`` of a table that is its own dictionary: ⊥ becomes the root.
 
     Parameters
     ----------
     records : DataFrame
-        VECTORS of the table; weights are dropped, an ``entity`` column is kept.
+        Leaf codes ``q<i>``, resolved, and other columns.
     axes : sequence of k Axis
+    *more : Column or str
+        Columns that follow the codes.
     """
     leaf, node = schemas.codes(len(axes)), schemas.dictionary_codes(len(axes))
     columns = [
         F.when(F.col(q) == len(axis.ancestor) - 1, axis.root).otherwise(F.col(q)).alias(t)
         for q, t, axis in zip(leaf, node, axes, strict=True)
     ]
-    kept = [name for name in (schemas.N_ROWS, ENTITY) if name in records.columns]
-    return records.select(*columns, *kept)
+    return records.select(*columns, *more)
 
 
 class _Tally:
@@ -86,8 +84,8 @@ class _Tally:
 
     def __init__(self, vectors: DataFrame, *, entities: bool) -> None:
         self.entities = entities
-        self.name = ENTITY if entities else schemas.N_ROWS
-        kind = vectors.schema[ENTITY].dataType if entities else T.LongType()
+        self.name = schemas.ENTITY if entities else schemas.N_ROWS
+        kind = vectors.schema[schemas.ENTITY].dataType if entities else T.LongType()
         self.field = T.StructField(self.name, kind, False)
 
     def read(self, table: pa.Table) -> tuple[LongArray, pa.Array | None]:
@@ -103,9 +101,7 @@ class _Tally:
         return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
 
     def arrow(self, tally: LongArray, dictionary: pa.Array | None) -> pa.Array:
-        if dictionary is None:
-            return pa.array(tally)
-        return pa.DictionaryArray.from_arrays(pa.array(tally), dictionary).dictionary_decode()
+        return pa.array(tally) if dictionary is None else pa.DictionaryArray.from_arrays(pa.array(tally), dictionary)
 
     def gathered(self, frame: DataFrame, keys: Sequence[str]) -> DataFrame:
         """Sum rows, or keep pairs distinct."""
@@ -130,8 +126,8 @@ def _expanded(frame: DataFrame, space: CellSpace, tally: _Tally, *, slot: int | 
     """Pack dictionary vectors, or expand one slot, or both at once; equal rows are gathered per chunk only."""
     names = words(space)
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in in_chunks(pa.Table.from_batches([batch]) for batch in batches):
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
             counted, dictionary = tally.read(table)
             packed = _packed(space, table) if pack else _read(table, names)
             parts = (
@@ -139,9 +135,9 @@ def _expanded(frame: DataFrame, space: CellSpace, tally: _Tally, *, slot: int | 
             )
             for columns, of_row in parts:
                 arrays = [*[pa.array(column) for column in columns], tally.arrow(of_row, dictionary)]
-                yield pa.RecordBatch.from_arrays(arrays, names=[*names, tally.name])
+                yield pa.table(arrays, names=[*names, tally.name])
 
-    return frame.mapInArrow(run, T.StructType([*_longs(names), tally.field]))
+    return Batches.of_frame(frame).then(step, T.StructType([*_longs(names), tally.field])).frame()
 
 
 def _prefix(space: CellSpace, slot: int, frame: str) -> list[Column]:
@@ -224,17 +220,17 @@ def marginals(vectors: DataFrame, space: CellSpace, *, entities: bool = False) -
     keys = [_ATTRIBUTE, _CLASS]
     fields = [T.StructField(name, T.IntegerType(), False) for name in keys]
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in in_chunks(pa.Table.from_batches([batch]) for batch in batches):
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
             counted, dictionary = tally.read(table)
             for attribute, classes, of_class in space.marginals(
                 _packed(space, table), counted, distinct=tally.entities
             ):
                 column = pa.array(np.full(len(classes), attribute, dtype=np.int32))
                 arrays = [column, pa.array(classes), tally.arrow(of_class, dictionary)]
-                yield pa.RecordBatch.from_arrays(arrays, names=[*keys, tally.name])
+                yield pa.table(arrays, names=[*keys, tally.name])
 
-    frame = vectors.mapInArrow(run, T.StructType([*fields, tally.field]))
+    frame = Batches.of_frame(vectors).then(step, T.StructType([*fields, tally.field])).frame()
     return tally.counted(tally.gathered(frame, keys), keys)
 
 

@@ -1,7 +1,8 @@
 """Counting stage: distinct records and dictionary vectors by groupby, then ``ρ`` by the plans the driver holds.
 
-A count is written once to the run's scratch directory and mapped from there by every worker, so that a cube of any size
-is held once per machine and never travels inside a task.
+A count is written once to the run's scratch directory and mapped from there by every worker, so that it never travels
+inside a task, and a cube of any size is held once per machine. (Vectors of the plan ``sorted`` are grouped anew by each
+Python process.)
 """
 
 from __future__ import annotations
@@ -198,21 +199,32 @@ def collect_vectors(
     InputError
         If there are more than ``most``.
     """
+    matrix, table = collect_ordered(vectors, names, most=most)
+    return matrix, table.column(schemas.N_ROWS).to_numpy().astype(np.int64)
+
+
+def collect_ordered(vectors: DataFrame, names: Sequence[str], *, most: int) -> tuple[npt.NDArray[np.int32], pa.Table]:
+    """Collect a frame of distinct vectors, as :func:`collect_vectors`, with all its columns.
+
+    Returns
+    -------
+    vectors : ndarray of int32, shape (m, k)
+        In lexicographic order.
+    table : pa.Table
+        In the same order.
+    """
     table = vectors.limit(most + 1).toArrow()
     if table.num_rows > most:
         raise InputError(
             f"counting.sorted_vectors: there are more than {most:,} distinct vectors; raise it if the driver has the "
             "memory, or use coarser hierarchies."
         )
-    columns = [
-        table.column(name).to_numpy().astype(np.int32)
-        if name in table.column_names
-        else np.zeros(table.num_rows, dtype=np.int32)
-        for name in names
-    ]
-    order = np.lexsort(columns[::-1])
-    matrix = np.column_stack(columns)[order] if columns else np.empty((table.num_rows, 0), dtype=np.int32)
-    return matrix, table.column(schemas.N_ROWS).to_numpy()[order].astype(np.int64)
+    matrix = np.zeros((table.num_rows, len(names)), dtype=np.int32, order="F")
+    for i, name in enumerate(names):
+        if name in table.column_names:
+            matrix[:, i] = table.column(name).to_numpy()
+    order = np.lexsort(matrix.T[::-1]) if len(names) else np.arange(table.num_rows)
+    return matrix[order], table.take(pa.array(order))
 
 
 def to_dictionary_codes(vectors: npt.NDArray[np.int32], hierarchies: Mapping[str, Hierarchy]) -> npt.NDArray[np.int32]:
@@ -332,21 +344,17 @@ def collect_counts(
         rows = encode_dictionary(frame, one.table, hierarchies, key=one.key)
     found = {columns[name]: alphabet for name, alphabet in alphabets(hierarchies, one).items()}
     names = list(found)
+    entity = entity_of(policy, one)
+    if own and entity is not None:
+        return choice, _collect_persons(scratch, encoded.frame(), of_axes, choice, one, key="table.entity_id")
     directory = scratch.directory(f"vectors-{one.name}")
     parts = scratch.collect_parts(count_vectors(rows, found, directory))
     held = [part["name"] for part in parts]
     total = sum(part["rows"] for part in parts)
     _refuse_values(parts, total, policy, {columns[name]: name for name in hierarchies}, names, one)
-    if entity_of(policy, one) is not None:
-        resolved = rows if own else resolve(rows, hierarchies, specs, dictionary=True)
-        pairs = resolved.frame().select(*names, schemas.ENTITY).distinct()
-        pairs = scratch.write_frame(own_vectors(pairs, of_axes) if own else pairs, f"pairs-{one.name}")
-        persons = pairs.select(schemas.ENTITY).distinct()
-        if persons.where(F.col(schemas.ENTITY).isNull()).count():
-            key = "table.entity_id" if own else f"{one.key}.entity_id"
-            raise SchemaError(f"{key}: every row must name its person, and some are missing.")
-        assert choice.plan in ("shuffle", "iceberg")
-        return choice, SpreadVectors(choice.plan, of_axes, pairs, persons.count(), entities=True)
+    if entity is not None:
+        named = resolve(rows, hierarchies, specs, dictionary=True).frame()
+        return choice, _collect_persons(scratch, named, of_axes, choice, one, key=f"{one.key}.entity_id")
     if choice.plan == "dense":
         vectors, times = sum_vectors(directory, held, found)
     else:
@@ -355,13 +363,27 @@ def collect_counts(
             choice = plan_of(policy, hierarchies, one, rows=total, vectors=grouped.count())
         if choice.plan in ("shuffle", "iceberg"):
             resolved = resolve(Batches.of_frame(grouped), hierarchies, specs, dictionary=True)
-            spread = own_vectors(grouped, of_axes) if own else resolved.frame()
+            spread = own_vectors(grouped, of_axes, schemas.N_ROWS) if own else resolved.frame()
             return choice, SpreadVectors(choice.plan, of_axes, spread, total)
         vectors, times = collect_vectors(grouped, names, most=policy.counting.sorted_vectors)
     resolving = partial(resolved_vectors, names=names, hierarchies=hierarchies, specs=specs)
     vectors = to_dictionary_codes(vectors, hierarchies) if own else resolving(vectors)
     assert choice.plan in ("dense", "sorted")
     return choice, count_and_store(choice.plan, of_axes, vectors, times, scratch.path / f"counts-{one.name}")
+
+
+def _collect_persons(
+    scratch: Scratch, rows: DataFrame, of_axes: tuple[Axis, ...], choice: PlanChoice, one: OneDictionary, *, key: str
+) -> SpreadVectors:
+    """Pairs of vector and person, once each."""
+    known = [name for name in schemas.dictionary_codes(len(of_axes)) if name in rows.columns]
+    pairs = own_vectors(rows, of_axes, schemas.ENTITY) if one.table is None else rows.select(*known, schemas.ENTITY)
+    pairs = scratch.write_frame(pairs.distinct(), f"pairs-{one.name}")
+    persons = pairs.select(schemas.ENTITY).distinct()
+    if persons.where(F.col(schemas.ENTITY).isNull()).count():
+        raise SchemaError(f"{key}: every row must name its person, and some are missing.")
+    assert choice.plan in ("shuffle", "iceberg")
+    return SpreadVectors(choice.plan, of_axes, pairs, persons.count(), entities=True)
 
 
 def _refuse_values(

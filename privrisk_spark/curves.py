@@ -26,28 +26,28 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 
 from privrisk_spark import __version__, schemas
 from privrisk_spark.anonymize import WeightColumns, floats, integers
-from privrisk_spark.batches import Batches, Scratch, pinned
+from privrisk_spark.batches import Batches, Scratch
 from privrisk_spark.bound import true_dictionary
 from privrisk_spark.cells import own_vectors
 from privrisk_spark.contracts import refuse_values
 from privrisk_spark.counts import StoredCounts, plan_of, vectors_of_table
 from privrisk_spark.curve_results import CurveResult
 from privrisk_spark.dictionaries import axes
-from privrisk_spark.encoding import ID, encode, pin, resolve
+from privrisk_spark.encoding import ID
 from privrisk_spark.errors import ConfigError, Fault, InfeasibleError, InputError, SchemaError
-from privrisk_spark.estimated import collect_held, collect_share_vectors, identities, own_identities, share_vectors
+from privrisk_spark.estimated import collect_held, collect_share_vectors, identities, share_vectors
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.decide import Problem
 from privrisk_spark.kernels.estimated import DictionaryCurves, dictionary_curves, nested_counts
 from privrisk_spark.kernels.lattice import reaches
 from privrisk_spark.kernels.utility import UNITS
-from privrisk_spark.measure import input_facts
+from privrisk_spark.pinning import collect_pinned
 from privrisk_spark.plans import explained
 from privrisk_spark.policy import Policy
 from privrisk_spark.policy_dictionaries import OneDictionary, SeveralDictionaries, Table
 from privrisk_spark.problem import greatest_utility, problem
 from privrisk_spark.progress import Progress, write_status
-from privrisk_spark.release import _locked, write_json, write_text, write_unknown_values
+from privrisk_spark.release import locked, write_json, write_text, write_unknown_values
 from privrisk_spark.report import render_curves
 from privrisk_spark.table import check_columns, check_dictionary, collect_hierarchies, read
 
@@ -318,12 +318,7 @@ class _Curves:
     def _encode(self, sources: _Sources) -> tuple[Batches, int]:
         """Pin the table as codes, and refuse values nobody can decide on."""
         policy, hierarchies = self.policy, sources.hierarchies
-        directory = self.scratch.directory("encoded")
-        coded = encode(sources.table, policy, hierarchies, blocks=False)
-        n_weights = len(policy.weight_columns)
-        parts = self.scratch.collect_parts(pin(coded, directory, k=len(hierarchies), n_weights=n_weights))
-        weighed = [*policy.weight_columns, *([policy.table.weight] if policy.table.weight else [])]
-        facts = input_facts(parts, 0, list(hierarchies), weighed)
+        found = collect_pinned(self.scratch, sources.table, policy, hierarchies, repeated=False)
 
         def set_aside(name: str) -> int:
             listed = self.scratch.path / "unknown_values"
@@ -332,9 +327,8 @@ class _Curves:
             listed.rename(self.place / "unknown_values")
             return values
 
-        refuse_values(policy, facts, set_aside, listed_in=self.place / "unknown_values")
-        encoded = pinned(self.spark, directory, [part["name"] for part in parts], coded.schema)
-        return resolve(encoded, hierarchies, policy.quasi_identifiers, dictionary=False), facts.rows
+        refuse_values(policy, found.facts, set_aside, listed_in=self.place / "unknown_values")
+        return found.encoded, found.facts.rows
 
     def _count(self, sources: _Sources, encoded: Batches, one: OneDictionary) -> StoredCounts:
         """Count a whole dictionary, which also refuses one that cannot be used."""
@@ -353,7 +347,7 @@ class _Curves:
         if true_dictionary(policy) is not None:
             (of_estimate,) = policy.dictionaries
             if of_estimate.table is None:
-                own = own_identities(encoded, of_axes).select(ID)
+                own = encoded.frame().select(F.col(schemas.RECORD_ID).alias(ID))
             else:
                 own = identities(sources.frames[of_estimate.name], of_estimate, policy, hierarchies).select(ID)
         split = self.scratch.write_frame(share_vectors(rows, own=own, shares=self.asked.shares), "shares")
@@ -426,7 +420,7 @@ def _held(place: Path, run_id: str) -> Iterator[Path]:
     try:
         place.mkdir(parents=True, exist_ok=True)
         place.chmod(0o700)
-        with _locked(place, "--output"):
+        with locked(place, "--output"):
             for path in place.glob(".scratch-*"):
                 shutil.rmtree(path, ignore_errors=True)
             scratch = place / f".scratch-{run_id}~{uuid.uuid4().hex[:8]}"

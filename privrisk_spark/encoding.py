@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
@@ -358,16 +358,15 @@ def fingerprints(values: pa.ChunkedArray) -> fingerprint.HashArray:
 HASHES_PER_TASK = 4_000_000
 
 
-def duplicates(parts: Sequence[str], rows: int, base: DataFrame, directory: str) -> Batches:
+def duplicates(spark: SparkSession, parts: Sequence[str], rows: int, directory: str) -> Batches:
     """Count the record ids whose fingerprint another record has too: one row a task, each a range of fingerprints.
 
     Parameters
     ----------
+    spark : SparkSession
     parts : sequence of str
         Names of the parts :func:`pin` wrote.
     rows : int
-    base : DataFrame
-        Any frame of the session.
     directory : str
     """
     tasks = max(1, -(-rows // HASHES_PER_TASK))
@@ -387,4 +386,4 @@ def duplicates(parts: Sequence[str], rows: int, base: DataFrame, directory: str)
         yield pa.table({"duplicates": pa.array([again], pa.int64())})
 
     schema = T.StructType([T.StructField("duplicates", T.LongType())])
-    return Batches.of_parts(base.sparkSession, range(tasks), read, schema)
+    return Batches.of_parts(spark, range(tasks), read, schema)

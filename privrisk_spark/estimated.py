@@ -28,7 +28,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from privrisk_spark import schemas
 from privrisk_spark.anonymize import WeightColumns, floats, integers
 from privrisk_spark.batches import PARTS, Batches, Scratch, in_chunks, report
-from privrisk_spark.counts import StoredCounts, collect_counts, plan_of
+from privrisk_spark.counts import StoredCounts, collect_counts, collect_ordered, plan_of
 from privrisk_spark.encoding import ID, encode_dictionary, resolve
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchy import Hierarchy
@@ -340,23 +340,6 @@ def measure_tightness(
     )
 
 
-def own_identities(encoded: Batches, axes: Sequence[Axis]) -> DataFrame:
-    """Return the dictionary of identities of a table that is its own dictionary: ⊥ becomes the root.
-
-    Parameters
-    ----------
-    encoded : Batches
-        ENCODED, resolved.
-    axes : sequence of k Axis
-    """
-    k = len(axes)
-    codes = [
-        F.when(F.col(q) == len(axis.ancestor) - 1, axis.root).otherwise(F.col(q)).alias(t)
-        for q, t, axis in zip(schemas.codes(k), schemas.dictionary_codes(k), axes, strict=True)
-    ]
-    return encoded.frame().select(F.col(schemas.RECORD_ID).alias(ID), *codes)
-
-
 def identities(frame: DataFrame, one: OneDictionary, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
     """Return an external dictionary as codes, resolved: ``t<i>``, ``people`` and, where the policy has one, ``id``.
 
@@ -475,17 +458,6 @@ def collect_share_vectors(
     InputError
         If there are more than ``most``.
     """
-    table = vectors.limit(most + 1).toArrow()
-    if table.num_rows > most:
-        raise InputError(
-            f"counting.sorted_vectors: the dictionary has more than {most:,} distinct vectors; raise it if the driver "
-            "has the memory, or use coarser hierarchies."
-        )
-    matrix = np.zeros((table.num_rows, len(names)), dtype=np.int32)
-    for i, name in enumerate(names):
-        if name in table.column_names:
-            matrix[:, i] = table.column(name).to_numpy()
+    matrix, table = collect_ordered(vectors, names, most=most)
     buckets = [name for name in table.column_names if re.fullmatch(r"b\d+", name)]
-    of_bucket = np.column_stack([table.column(name).to_numpy() for name in buckets]).astype(np.int64)
-    order = np.lexsort(matrix.T[::-1]) if len(names) else np.arange(table.num_rows)
-    return matrix[order], of_bucket[order]
+    return matrix, np.column_stack([table.column(name).to_numpy() for name in buckets]).astype(np.int64)

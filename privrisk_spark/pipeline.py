@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark import cells, contracts, documents, measure, sampling, schemas
 from privrisk_spark.anonymize import (
@@ -33,7 +32,7 @@ from privrisk_spark.anonymize import (
     deciding,
     join_decisions,
 )
-from privrisk_spark.batches import Batches, Scratch, pinned
+from privrisk_spark.batches import Batches, Scratch, pinned, take_parts
 from privrisk_spark.builders import is_public
 from privrisk_spark.canonical import TupleParts, ordered
 from privrisk_spark.counts import (
@@ -45,7 +44,6 @@ from privrisk_spark.counts import (
     vectors_of_table,
 )
 from privrisk_spark.dictionaries import axes, possible_codes
-from privrisk_spark.encoding import duplicates, encode, pin, resolve
 from privrisk_spark.errors import BudgetError, SchemaError
 from privrisk_spark.findings import Further, collect_findings
 from privrisk_spark.hierarchy import Hierarchy
@@ -57,6 +55,7 @@ from privrisk_spark.keystore import destroy_key, pin_snapshot, release_key
 from privrisk_spark.ledger import Ledger
 from privrisk_spark.links import collect_links
 from privrisk_spark.mechanism import Mechanism, cost_of, mechanism
+from privrisk_spark.pinning import collect_pinned
 from privrisk_spark.plans import PlanChoice
 from privrisk_spark.policy import DpGuarantee, Policy
 from privrisk_spark.policy_dictionaries import Table
@@ -64,7 +63,6 @@ from privrisk_spark.problem import lattice_size, node_utilities, problem, sensit
 from privrisk_spark.progress import Progress, write_status
 from privrisk_spark.release import (
     Workplace,
-    drop_others,
     files_for,
     labelled,
     name_files,
@@ -137,7 +135,7 @@ def release(
             _settle(policy, place)
             write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
-        job = _Job(spark, policy, place, date, announce or (lambda _: None))
+        job = _Job(spark, policy, place, date, announce)
         published = job.release_by_risk() if policy.guarantee.kind == "risk" else job.release_privately()
         write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
     return Outcome(published, True, place)
@@ -147,7 +145,7 @@ class _Job:
     """One run: the stages, in order."""
 
     def __init__(
-        self, spark: SparkSession, policy: Policy, place: Workplace, date: dt.date, announce: Announce
+        self, spark: SparkSession, policy: Policy, place: Workplace, date: dt.date, announce: Announce | None
     ) -> None:
         self.spark, self.policy, self.place = spark, policy, place
         self.date, self.announce, self.files = date, announce, 1
@@ -176,7 +174,7 @@ class _Job:
             self._open()
             task = problem(policy, self.hierarchies, self.axes)
             self._choose_plans()
-            self.announce(documents.explanation(policy, self.hierarchies, self.choices, None))
+            self._explain(None)
             stage.sentence = (
                 f"Opened the table with {self.k} quasi-identifiers; a record's lattice has up to "
                 f"{lattice_size(self.hierarchies):,} nodes."
@@ -238,8 +236,8 @@ class _Job:
         if stored and all(counts.plan == "dense" for counts in stored):
             return self._conclude(encoded, deciding(task, attacker, k=self.k, weights=weights), task.search)
         records = self.scratch.write_frame(vectors_of_table(encoded, self.k, weights.n), "records")
-        tasks = max(2, -(-records.count() // DECISIONS_PER_TASK))
         if stored:
+            tasks = max(2, -(-records.count() // DECISIONS_PER_TASK))
             decide_chunk = deciding(task, attacker, k=self.k, weights=weights)
             on_distinct = decided(Batches.of_frame(records.repartition(tasks)), decide_chunk, k=self.k).frame()
         else:
@@ -267,9 +265,9 @@ class _Job:
         """Decide rows and write the vault's decisions; return TUPLES and the facts."""
         scratch, names = self.place.scratch, list(self.hierarchies)
         conclusion = Conclusion(
-            decisions=str(scratch / "decisions"),
-            tuples=str(scratch / "tuples"),
-            members=str(scratch / "members"),
+            decisions=self.scratch.directory("decision-parts"),
+            tuples=self.scratch.directory("tuples"),
+            members=self.scratch.directory("members"),
             record_id=self.policy.table.record_id or schemas.RECORD_ID,
             attributes=tuple(names),
             roots=tuple(hierarchy.root for hierarchy in self.hierarchies.values()),
@@ -278,13 +276,9 @@ class _Job:
             files=self.files,
             named=named_nodes(self.hierarchies) if self.policy.guarantee.kind == "risk" else (),
         )
-        for directory in ("decisions", "tuples", "members"):
-            (scratch / directory).mkdir()
         parts = self.scratch.collect_parts(conclude(rows, decide_chunk, conclusion))
-        if not parts:
-            conclusion.write_nothing()
-        else:
-            drop_others(scratch / "decisions", [part["name"] for part in parts])
+        decisions = [part["name"] for part in parts] or [conclusion.write_nothing()]
+        take_parts(Path(conclusion.decisions), decisions, scratch / "decisions")
         members = [part["members"] for part in parts if part["members"]]
         if members:
             self.members = pinned(self.spark, conclusion.members, members, schemas.members(rows.schema, self.k)).frame()
@@ -306,7 +300,7 @@ class _Job:
             plan = mechanism(policy, self.hierarchies)
             if dp.mode == "public-dictionary":
                 self._choose_plans()
-            self.announce(documents.explanation(policy, self.hierarchies, self.choices, plan))
+            self._explain(plan)
             stage.sentence = f"Opened the table with {self.k} quasi-identifiers, all of which form the released tuple."
         with progress.stage("reserve") as stage:
             digest = plan.digest(policy, self.hierarchies)
@@ -438,14 +432,18 @@ class _Job:
         self.axes = axes(policy, self.hierarchies)
 
     def _choose_plans(self) -> None:
-        """Choose the plan of each dictionary; its rows are counted only where the hierarchies do not decide."""
+        """Choose the plan of each dictionary; its rows are counted only if somebody wants to read the plan."""
         policy = self.policy
         for one in policy.dictionaries:
             choice = plan_of(policy, self.hierarchies, one)
-            if choice.plan != "dense":
+            if choice.plan != "dense" and self.announce is not None:
                 frame = self.table if one.table is None else self.dictionaries[one.name]
                 choice = plan_of(policy, self.hierarchies, one, rows=frame.count())
             self.choices[one.name] = choice
+
+    def _explain(self, plan: Mechanism | None) -> None:
+        if self.announce is not None:
+            self.announce(documents.explanation(self.policy, self.hierarchies, self.choices, plan))
 
     @property
     def plan(self) -> str:
@@ -479,16 +477,9 @@ class _Job:
 
     def _encode(self, *, blocks: bool) -> tuple[Batches, measure.InputFacts, list[Check]]:
         """Pin the table as codes, measure it, and hold it against the input contract."""
-        policy, directory = self.policy, self.place.scratch / "encoded"
-        directory.mkdir()
-        coded = encode(self.table, policy, self.hierarchies, blocks=blocks)
-        n_weights = len(policy.weight_columns)
-        parts = self.scratch.collect_parts(pin(coded, str(directory), k=self.k, n_weights=n_weights))
-        names = [part["name"] for part in parts]
-        encoded = pinned(self.spark, str(directory), names, coded.schema)
-        repeated = self._duplicates(encoded, names, sum(part["rows"] for part in parts))
-        weighed = [*policy.weight_columns, *([policy.table.weight] if policy.table.weight else [])]
-        facts = measure.input_facts(parts, repeated, list(self.hierarchies), weighed)
+        policy = self.policy
+        found = collect_pinned(self.scratch, self.table, policy, self.hierarchies, blocks=blocks)
+        facts = found.facts
         if policy.guarantee.kind == "risk":
             if not facts.rows:
                 raise SchemaError("table: it has no rows.")
@@ -499,17 +490,7 @@ class _Job:
             "input", facts=values, rules=rules, frame=self.table, columns=list(policy.columns), vault=self.place.vault
         )
         contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
-        return resolve(encoded, self.hierarchies, policy.quasi_identifiers, dictionary=False), facts, checks
-
-    def _duplicates(self, encoded: Batches, names: list[str], rows: int) -> int:
-        """Count records whose id another record has."""
-        directory = str(self.place.scratch / "encoded")
-        found = duplicates(names, rows, encoded.base, directory).frame().toArrow().column(0).to_pylist()
-        if not sum(found):
-            return 0
-        # Equal 64-bit fingerprints are almost surely equal ids; make sure before saying so.
-        ids = encoded.frame().select(schemas.RECORD_ID).where(F.col(schemas.RECORD_ID).isNotNull())
-        return ids.count() - ids.distinct().count()
+        return found.encoded, facts, checks
 
     def _set_aside(self, name: str) -> int:
         """List the values outside a hierarchy in the vault; return how many there are."""
@@ -528,19 +509,17 @@ class _Job:
 
     def _write(self, tuples: TupleParts) -> tuple[list[dict[str, Any]], measure.ReleaseFacts]:
         """Write the release to staging and measure it from its files."""
-        output, data = self.policy.output, self.place.staging / "data"
+        output, written, data = self.policy.output, self.place.parts, self.place.staging / "data"
         release = labelled(ordered(self.spark, tuples, files=self.files), self.policy, self.hierarchies)
         if output.format == "csv":
-            write_csv(release, data)
-            names = sorted(path.name for path in data.glob("part-*.csv"))
+            write_csv(release, written)
+            names = sorted(path.name for path in written.glob("part-*.csv"))
         else:
-            data.mkdir()
-            parts = self.scratch.collect_parts(parquet_files(release, str(data)))
+            written.mkdir()
+            parts = self.scratch.collect_parts(parquet_files(release, str(written)))
             names = [part["name"] for part in sorted(parts, key=lambda part: int(part["file"]))]
-            if not names:
-                write_empty(release, data)
-                names = [path.name for path in data.iterdir()]
-        files = name_files(data, names, output.format)
+            names = names or [write_empty(release, written)]
+        files = name_files(written, names, data, output.format)
         self.staged = read_back(self.spark, output, data)
         wanted = [Wanted(f"a{i}", name, "text") for i, name in enumerate(self.hierarchies)]
         opened = scan(Table(path=str(data), format=output.format), self.staged, wanted)

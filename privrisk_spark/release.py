@@ -195,21 +195,27 @@ def write_csv(release: Batches, directory: Path) -> None:
     writer.options(header=True, escape='"', **untrimmed).csv(str(directory))
 
 
-def write_empty(release: Batches, directory: Path) -> None:
-    """Write a Parquet file with the columns of RELEASE and no rows."""
+def write_empty(release: Batches, directory: Path) -> str:
+    """Write a Parquet file with the columns of RELEASE and no rows; return its name."""
     fields = [field for field in release.schema.fields if field.name != FILE]
     empty = release.base.sparkSession.createDataFrame([], T.StructType(fields)).toArrow()
-    pq.write_table(empty, directory / part_name("parquet"), store_schema=False)
+    name = part_name("parquet")
+    pq.write_table(empty, directory / name, store_schema=False)
+    return name
 
 
-def name_files(directory: Path, order: Sequence[str], kind: str) -> list[dict[str, Any]]:
-    """Give the files of a staging directory their fixed names and remove all others.
+def name_files(parts: Path, order: Sequence[str], directory: Path, kind: str) -> list[dict[str, Any]]:
+    """Move the files that count to a directory made for them, under their fixed names.
+
+    What else tasks left, or a late one still leaves, stays behind.
 
     Parameters
     ----------
-    directory : Path
+    parts : Path
+        Where tasks wrote them.
     order : sequence of str
-        Files to keep, in the order of their numbers.
+        The files, in the order of their numbers.
+    directory : Path
     kind : str
         Suffix.
 
@@ -218,11 +224,11 @@ def name_files(directory: Path, order: Sequence[str], kind: str) -> list[dict[st
     list of dict
         ``name``, ``bytes`` and ``sha256`` of each file.
     """
-    drop_others(directory, order)
+    directory.mkdir()
     entries = []
     for number, name in enumerate(order):
         target = directory / f"part-{number:05d}.{kind}"
-        (directory / name).rename(target)
+        (parts / name).rename(target)
         _sync(target)
         entries.append({"name": target.name, "bytes": target.stat().st_size, "sha256": _sha256(target)})
     return entries
@@ -288,6 +294,11 @@ class Workplace:
         return self.root / f".staging-{self.run_id}~{self.attempt}"
 
     @property
+    def parts(self) -> Path:
+        """Where tasks write the release's files before it is known which of them count; never published."""
+        return self.root / f".staging-{self.run_id}~{self.attempt}-parts"
+
+    @property
     def scratch(self) -> Path:
         """Where intermediate results lie; readable by every worker."""
         return self.vault / f".scratch-{self.run_id}~{self.attempt}"
@@ -333,7 +344,7 @@ class Workplace:
         """
         self.root.mkdir(parents=True, exist_ok=True)
         self.vault.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _locked(self.root, "output.path"), _locked(self.vault, "output.vault"):
+        with locked(self.root, "output.path"), locked(self.vault, "output.vault"):
             self._sweep()
             self.scratch.mkdir(mode=0o700)
             self.staging.mkdir(mode=0o700)
@@ -342,6 +353,7 @@ class Workplace:
             finally:
                 shutil.rmtree(self.scratch, ignore_errors=True)
                 shutil.rmtree(self.staging, ignore_errors=True)
+                shutil.rmtree(self.parts, ignore_errors=True)
 
     def _sweep(self) -> None:
         for path in [*self.root.glob(".staging-*"), *self.vault.glob(".scratch-*")]:
@@ -376,7 +388,7 @@ class Workplace:
 
 
 @contextmanager
-def _locked(directory: Path, key: str) -> Iterator[None]:
+def locked(directory: Path, key: str) -> Iterator[None]:
     """Hold a directory's lock file; a dead process holds none."""
     path = directory / ".lock"
     with path.open("w") as lock:
@@ -392,14 +404,6 @@ def _locked(directory: Path, key: str) -> Iterator[None]:
             yield
         finally:
             path.unlink(missing_ok=True)
-
-
-def drop_others(directory: Path, names: Sequence[str]) -> None:
-    """Remove what tasks left there that did not end well: every file not among ``names``."""
-    kept = set(names)
-    for path in directory.iterdir():
-        if path.name not in kept:
-            path.unlink()
 
 
 def write_unknown_values(table: DataFrame, name: str, hierarchy: Hierarchy, directory: Path) -> int:

@@ -31,6 +31,7 @@ ENGINE_MODULES = {
     "bound": {"pyspark", "pyarrow"},
     "links": {"pyspark", "pyarrow"},
     "findings": {"pyspark"},
+    "pinning": {"pyspark"},
     "canonical": {"pyspark", "pyarrow"},
     "release": {"pyspark", "pyarrow"},
     "contracts": {"pyspark", "pandas", "great_expectations"},

@@ -45,6 +45,7 @@ from privrisk_spark.anonymize import (
     Decided,
     StoredAttacker,
     WeightColumns,
+    class_members,
     collect_infeasible,
     conclude,
     decided,
@@ -683,6 +684,28 @@ def test_vault_decisions_have_their_fixed_columns(spark, tmp_path):
         assert file.metadata.row_group(0).column(0).statistics is None
 
 
+def test_persons_are_counted_by_what_a_reader_sees():
+    """Two nodes of one label are one class: a person in both is one person of it, and its rows are together."""
+    levels = np.zeros((3, 2), dtype=np.int8)
+    nodes = np.array([[4, 7], [5, 7], [6, 7]], dtype=np.int32)
+    none, true = np.zeros(3), np.ones(3, dtype=np.bool_)
+    decisions = Decisions(levels, nodes, none, none, none, none.astype(np.int64), true)
+    table = pa.table({"entity": ["p", "p", "q", "p"], "sample_weight": [1.5, 0.25, 2.0, 4.0]})
+    rows, kept = np.array([0, 1, 1, 2]), np.ones(4, dtype=np.bool_)
+    named = (np.array([0, 1, 2, 3, 4, 4, 6], dtype=np.int32), np.arange(8, dtype=np.int32))
+    found = class_members(Decided(table, decisions, rows, kept), k=2, named=named)
+    assert found is not None
+    assert sorted(map(tuple, (row.values() for row in found.to_pylist()))) == [
+        (4, 7, "p", 2, 1_750_000),
+        (4, 7, "q", 1, 2_000_000),
+        (6, 7, "p", 1, 4_000_000),
+    ]
+    apart = class_members(Decided(table, decisions, rows, kept), k=2)
+    assert apart is not None
+    assert apart.num_rows == 4
+    assert class_members(Decided(table.select([]), decisions, rows, kept), k=2) is None
+
+
 def test_decisions_of_no_rows_are_readable(spark, tmp_path):
     columns = {"pl`ace": quasi({"tree": PLACE}), "s.x": quasi({"tree": PLACE})}
     hierarchies = collect_hierarchies(policy_of(columns), None, None)  # type: ignore[arg-type]
@@ -690,7 +713,8 @@ def test_decisions_of_no_rows_are_readable(spark, tmp_path):
     nothing = spark.createDataFrame([], schemas.decided(T.StructType([T.StructField("record_id", T.StringType())]), 2))
     assert parts_of(conclude(Batches.of_frame(nothing), partial(Decided.of_columns, k=2), conclusion)) == []
     assert list((tmp_path / "decisions").iterdir()) == []
-    conclusion.write_nothing()
+    name = conclusion.write_nothing()
+    assert [path.name for path in (tmp_path / "decisions").iterdir()] == [name]
     found = spark.read.parquet(conclusion.decisions)
     assert [(f.name, f.dataType.simpleString()) for f in found.schema] == VAULT
     assert found.count() == 0

@@ -234,7 +234,7 @@ def test_a_table_is_its_own_dictionary_with_its_nulls_as_roots(spark: Any) -> No
     records = spark.createDataFrame(
         [(*map(int, record), 0.5, 3) for record in world.records], "q0 int, q1 int, q2 int, w0 double, n_rows long"
     )
-    vectors = own_vectors(records, world.axes)
+    vectors = own_vectors(records, world.axes, "n_rows")
     assert vectors.columns == [*schemas.dictionary_codes(K), "n_rows"]
     world.theta = np.column_stack(
         [np.where(c == h.n_leaves, h.root, c) for c, h in zip(world.records.T, HIERARCHIES, strict=True)]

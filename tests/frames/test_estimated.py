@@ -30,6 +30,7 @@ from pyspark.sql import functions as F
 from privrisk_spark.anonymize import StoredAttacker, WeightColumns, decided, deciding
 from privrisk_spark.batches import Batches, Scratch
 from privrisk_spark.bound import BoundFacts, assumed_bound, collect_bound, true_dictionary
+from privrisk_spark.cells import own_vectors
 from privrisk_spark.counts import SpreadVectors, StoredCounts, count_and_store, vectors_of_table
 from privrisk_spark.encoding import encode, resolve
 from privrisk_spark.errors import InputError, SchemaError
@@ -43,7 +44,6 @@ from privrisk_spark.estimated import (
     measure_containment,
     measure_dictionary_order,
     measure_tightness,
-    own_identities,
     share_vectors,
 )
 from privrisk_spark.kernels.counting import Axis
@@ -443,7 +443,8 @@ def test_the_bound_of_a_table_by_a_coarser_dictionary(spark, tmp_path):
     assert "no disclosure rule has a higher risk" in section.paragraph
     assert "the bound holds." in section.paragraph
     assert section.remarks == ()
-    own = {row["id"]: [row["t0"], row["t1"]] for row in own_identities(stage.encoded, AXES).toArrow().to_pylist()}
+    low = own_vectors(stage.encoded.frame(), AXES, F.col("record_id").alias("id"))
+    own = {row["id"]: [row["t0"], row["t1"]] for row in low.toArrow().to_pylist()}
     assert own == {
         str(i): [tree.root if x is None else tree.code_of[x] for tree, x in zip(TREES, row, strict=True)]
         for i, row in enumerate(PEOPLE)

@@ -86,7 +86,7 @@ def input_of(frame: Any, attributes: list[str], weights: list[str], directory: P
     directory.mkdir(parents=True)
     parts = parts_of(pin(Batches.of_frame(frame), str(directory), k=len(attributes), n_weights=len(weights)))
     rows = sum(part["rows"] for part in parts)
-    again = duplicates([part["name"] for part in parts], rows, frame, str(directory)).frame().toArrow()
+    again = duplicates(frame.sparkSession, [part["name"] for part in parts], rows, str(directory)).frame().toArrow()
     return input_facts(parts, sum(again.column(0).to_pylist()), attributes, weights)
 
 

@@ -30,7 +30,6 @@ from privrisk_spark.policy import Output
 from privrisk_spark.release import (
     ROWS_PER_FILE,
     Workplace,
-    drop_others,
     files_for,
     labelled,
     name_files,
@@ -99,20 +98,19 @@ def write(tuples: Any, policy: Any, hierarchies: Any, directory: Path, *, files:
     release_rows = labelled(
         in_order(tuples, directory.parent / f"{directory.name}-tuples", files=files), policy, hierarchies
     )
+    written = directory.parent / f"{directory.name}-parts"
     if policy.output.format == "csv":
-        write_csv(release_rows, directory)
-        names = sorted(path.name for path in directory.glob("part-*.csv"))
+        write_csv(release_rows, written)
+        names = sorted(path.name for path in written.glob("part-*.csv"))
     else:
-        directory.mkdir()
-        parts = parts_of(parquet_files(release_rows, str(directory)))
+        written.mkdir()
+        parts = parts_of(parquet_files(release_rows, str(written)))
         names = [part["name"] for part in sorted(parts, key=lambda part: part["file"])]
         assert len({part["file"] for part in parts}) == len(parts)
-        if not names:
-            write_empty(release_rows, directory)
-            names = [path.name for path in directory.iterdir()]
+        names = names or [write_empty(release_rows, written)]
         # What a lost attempt left.
-        (directory / "part-lost.parquet").write_bytes(b"PAR1")
-    return name_files(directory, names, policy.output.format)
+        (written / "part-lost.parquet").write_bytes(b"PAR1")
+    return name_files(written, names, directory, policy.output.format)
 
 
 def tuple_rows(hierarchies: Any, n: int = 120) -> list[tuple[Any, ...]]:
@@ -354,19 +352,21 @@ def test_the_files_are_those_asked_for_even_when_there_are_no_rows(spark, tmp_pa
     assert files_for(Output(path="o", vault="v", files=7), 5) == 7
 
 
-def test_what_lost_attempts_left_is_removed(tmp_path):
+def test_what_lost_attempts_left_is_not_released(tmp_path):
+    parts, data = tmp_path / "parts", tmp_path / "data"
+    parts.mkdir()
     for name in ("part-b.parquet", "part-a.parquet", "part-lost.parquet", "_SUCCESS", ".part-a.parquet.crc"):
-        (tmp_path / name).write_text(name)
-    entries = name_files(tmp_path, ["part-b.parquet", "part-a.parquet"], "parquet")
+        (parts / name).write_text(name)
+    entries = name_files(parts, ["part-b.parquet", "part-a.parquet"], data, "parquet")
+    # A late attempt ends after its twin's file was taken.
+    (parts / "part-late.parquet").write_text("late")
     assert [(entry["name"], entry["bytes"]) for entry in entries] == [
         ("part-00000.parquet", 14), ("part-00001.parquet", 14)
     ]  # fmt: skip
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+    assert {path.name: path.read_text() for path in data.iterdir()} == {
         "part-00000.parquet": "part-b.parquet",
         "part-00001.parquet": "part-a.parquet",
     }
-    drop_others(tmp_path, ["part-00001.parquet"])
-    assert [path.name for path in tmp_path.iterdir()] == ["part-00001.parquet"]
 
 
 # ------------------------------------------------------------------------------------------ the place of a run

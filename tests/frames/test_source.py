@@ -17,11 +17,10 @@ from naive_records import layouts, parts_of, policy_of, quasi, shuffled
 from pyspark.sql import functions as F
 
 from privrisk_spark import encoding, schemas, source
-from privrisk_spark.batches import Batches, pinned, write_ipc
+from privrisk_spark.batches import Batches, pinned, take_parts, write_ipc
 from privrisk_spark.encoding import ValueCodes, duplicates, encode, encode_dictionary, pin
 from privrisk_spark.measure import input_facts
 from privrisk_spark.policy import Table
-from privrisk_spark.release import drop_others
 from privrisk_spark.source import Wanted, as_texts, column, dictionary_of, scan, text
 from privrisk_spark.table import collect_hierarchies, read
 
@@ -503,7 +502,7 @@ def pinned_facts(spark: Any, frame: Any, directory: Path) -> tuple[Any, list[dic
     directory.mkdir()
     parts = parts_of(pin(Batches.of_frame(frame), str(directory), k=2, n_weights=1))
     rows = sum(part["rows"] for part in parts)
-    found = duplicates([part["name"] for part in parts], rows, frame, str(directory)).frame().toArrow()
+    found = duplicates(spark, [part["name"] for part in parts], rows, str(directory)).frame().toArrow()
     return input_facts(parts, sum(found.column(0).to_pylist()), ["x", "y"], ["w"]), parts
 
 
@@ -543,14 +542,14 @@ def test_repeated_ids_are_found_wherever_they_lie(spark, tmp_path, monkeypatch):
     counted = []
     for per_task in (4_000_000, 150, 40, 7):
         monkeypatch.setattr(encoding, "HASHES_PER_TASK", per_task)
-        found = duplicates(names, 307, frame, str(tmp_path)).frame().toArrow().column(0).to_pylist()
+        found = duplicates(spark, names, 307, str(tmp_path)).frame().toArrow().column(0).to_pylist()
         assert len(found) == -(-307 // per_task)
         counted.append(sum(found))
     assert counted == [4] * 4
     assert sum(part["null_ids"] for part in parts) == 3
     # Nothing but the parts that are named is looked at.
-    assert sum(duplicates(names[:1], 2, frame, str(tmp_path)).frame().toArrow().column(0).to_pylist()) == 0
-    assert duplicates([], 0, frame, str(tmp_path)).frame().toArrow().column(0).to_pylist() == [0]
+    assert sum(duplicates(spark, names[:1], 2, str(tmp_path)).frame().toArrow().column(0).to_pylist()) == 0
+    assert duplicates(spark, [], 0, str(tmp_path)).frame().toArrow().column(0).to_pylist() == [0]
 
 
 def test_the_least_and_the_greatest_fingerprint_belong_to_a_range(spark, tmp_path, monkeypatch):
@@ -561,7 +560,7 @@ def test_the_least_and_the_greatest_fingerprint_belong_to_a_range(spark, tmp_pat
         edges = {min(max(n * width + d, 0), 2**64 - 1) for n in range(tasks + 1) for d in (-1, 0, 1)}
         hashes = np.array(sorted([*edges, *edges]), dtype=np.uint64)
         np.save(tmp_path / f"{tasks}.ids.npy", hashes)
-        found = duplicates([str(tasks)], tasks, spark.range(1), str(tmp_path)).frame().toArrow().column(0).to_pylist()
+        found = duplicates(spark, [str(tasks)], tasks, str(tmp_path)).frame().toArrow().column(0).to_pylist()
         assert len(found) == tasks
         assert sum(found) == len(edges)
 
@@ -580,10 +579,11 @@ def test_what_a_lost_attempt_left_behind_is_not_read(spark, tmp_path):
     assert not set(names) & {part["name"] for part in parts}
     found = pinned(spark, str(tmp_path / "once"), names, coded.schema)
     assert rows_of(found.frame()) == rows_of(frame)
-    again = duplicates(names, 12, frame, str(tmp_path / "once")).frame().toArrow().column(0).to_pylist()
+    again = duplicates(spark, names, 12, str(tmp_path / "once")).frame().toArrow().column(0).to_pylist()
     assert input_facts(reported, sum(again), ["x", "y"], ["w"]) == wanted
-    drop_others(tmp_path / "once", names)
-    assert sorted(path.name for path in (tmp_path / "once").iterdir()) == sorted(names)
+    take_parts(tmp_path / "once", names, tmp_path / "taken")
+    assert sorted(path.name for path in (tmp_path / "taken").iterdir()) == sorted(names)
+    found = pinned(spark, str(tmp_path / "taken"), names, coded.schema)
     assert rows_of(found.frame()) == rows_of(frame)
 
 
