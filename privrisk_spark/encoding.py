@@ -137,12 +137,20 @@ def encode(frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy
     return opened.then(step, T.StructType(fields))
 
 
+_EXACTLY = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""By default JSON leaves out fields without a value, and what is less than a millisecond."""
+
+
 def _content(frame: DataFrame) -> Column:
     """128 bits of SHA-256 of a row, hex; rows differ in it iff they differ in any column."""
     fields = []
     for field in frame.schema.fields:
         nested = isinstance(field.dataType, T.ArrayType | T.StructType | T.MapType)
-        value = F.to_json(column(field.name)) if nested else column(field.name).cast("string")
+        value = F.to_json(column(field.name), _EXACTLY) if nested else column(field.name).cast("string")
         fields.append(F.coalesce(F.concat(F.octet_length(value).cast("string"), F.lit(":"), value), F.lit("-")))
     return F.substring(F.sha2(F.concat(*fields), 256), 1, 32)
 

@@ -7,6 +7,7 @@ which files there are.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Literal
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
@@ -180,7 +182,17 @@ def _of_files(frame: DataFrame, tasks: Sequence[_RowGroups], wanted: Sequence[Wa
 
 def as_texts(values: pa.Array) -> pa.Array:
     """Texts of distinct values, as Spark writes them."""
-    return values if pa.types.is_string(values.type) else values.cast(pa.string())
+    if pa.types.is_string(values.type):
+        return values
+    texts = values.cast(pa.string())
+    if pa.types.is_date32(values.type):
+        late = pc.greater(values.cast(pa.int32()), _LAST_DAY)
+        texts = pc.if_else(late, pc.binary_join_element_wise("+", texts, ""), texts)
+    return texts
+
+
+_LAST_DAY = (dt.date.max - dt.date(1970, 1, 1)).days
+"""9999-12-31; Spark writes a sign before longer years."""
 
 
 def dictionary_of(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:

@@ -261,6 +261,19 @@ def test_no_rows_and_no_files(spark, tmp_path):
     assert scan(table, frame, wanted).frame().toArrow().num_rows == 0
 
 
+def test_days_no_date_of_python_reaches(spark, tmp_path):
+    """Spark writes years of five digits with a sign."""
+    days = pa.array([2932896, 2932897, 4000000, -719162, -719163, -1500000, None], pa.int32()).cast(pa.date32())
+    pq.write_table(pa.table({"day": days}), tmp_path / "late.parquet")
+    table, frame = opened(spark, tmp_path / "late.parquet")
+    wanted = [Wanted("d", "day", "text")]
+    assert by_tasks(table, frame, wanted)
+    found = scan(table, frame, wanted).frame().toArrow().column(0)
+    texts = as_texts(found.combine_chunks()).to_pylist()
+    assert texts == by_spark(frame, wanted).toArrow().column(0).to_pylist()
+    assert texts[1] == "+10000-01-01"
+
+
 def test_files_spark_wrote_and_files_it_ignores(spark, tmp_path):
     frame = spark.range(50).select(
         F.col("id"), F.when(F.col("id") % 5 != 0, F.concat(F.lit("t-"), F.col("id") % 3)).alias("x"),
