@@ -389,7 +389,8 @@ def duplicates(spark: SparkSession, parts: Sequence[str], rows: int, directory: 
             start = np.searchsorted(hashes, np.uint64(low), side="left")
             end = np.searchsorted(hashes, np.uint64(high), side="right")
             pieces.append(hashes[start:end])
-        ordered = np.sort(np.concatenate(pieces)) if pieces else np.zeros(0, dtype=np.uint64)
+        # Stable is a merge, which takes the order of the pieces as it finds it.
+        ordered = np.sort(np.concatenate(pieces), kind="stable") if pieces else np.zeros(0, dtype=np.uint64)
         again = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
         yield pa.table({"duplicates": pa.array([again], pa.int64())})
 
