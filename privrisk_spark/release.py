@@ -47,7 +47,8 @@ from privrisk_spark.canonical import FILE
 from privrisk_spark.errors import BusyError
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.policy import Output, Policy
-from privrisk_spark.source import text
+from privrisk_spark.policy_dictionaries import Table
+from privrisk_spark.source import plain_frame, text
 
 ROWS_PER_FILE = 1_000_000
 
@@ -238,7 +239,8 @@ def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame
     """Open staged data as a consumer would."""
     if output.format == "csv":
         return spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
-    return spark.read.parquet(str(directory))
+    frame = plain_frame(spark, Table(path=str(directory)))
+    return spark.read.parquet(str(directory)) if frame is None else frame
 
 
 def _sha256(path: Path) -> str:
