@@ -15,8 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark import schemas
-from privrisk_spark.batches import Batches, grouped, in_chunks
+from privrisk_spark.batches import PARTS, Batches, Scratch, grouped, in_chunks, part_name, report
 from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.kernels import fingerprint
 from privrisk_spark.kernels.moments import Moments, merged, risk_bins
 from privrisk_spark.kernels.packing import Packing
 from privrisk_spark.results import AttributeLevels, Histogram, Summary
@@ -170,26 +171,29 @@ class ReleaseFacts:
     off_hierarchy: dict[str, int]
 
 
-def release_classes(release: Batches, labels: Mapping[str, Sequence[str | None]]) -> DataFrame:
-    """Return the classes of a staged release: words ``c<j>`` of label numbers, ``size``, ``off<i>``.
+CLASSES_PER_TASK = 4_000_000
+
+
+def release_classes(release: Batches, labels: Mapping[str, Sequence[str | None]], directory: str) -> Batches:
+    """Write the classes of each chunk of a staged release as a part, and return PARTS.
 
     Parameters
     ----------
     release : Batches
         ``a<i>`` texts of the attributes, read from the staged files.
     labels : mapping of attribute to the labels of its hierarchy
+    directory : str
 
     Notes
     -----
-    ``off<i>`` is the number of rows whose text of attribute i is no label; such texts count as one.
+    A part holds int64 columns: fingerprint, ascending, words of label numbers, rows. Texts that are no label count as
+    one; the facts have the number of rows with such a text, by attribute.
     """
     texts = [f"a{i}" for i in range(len(labels))]
-    off = [f"off{i}" for i in range(len(labels))]
     known = [pa.array(sorted({label for label in of if label is not None}), pa.string()) for of in labels.values()]
     null_known = [None in set(of) for of in labels.values()]
     # A missing text and one that is no label have numbers of their own.
     packing = Packing(tuple(len(of) + 2 for of in known))
-    words = [f"c{j}" for j in range(packing.n_words)]
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
@@ -201,43 +205,73 @@ def release_classes(release: Batches, labels: Mapping[str, Sequence[str | None]]
                 of_row = number[place.fill_null(len(distinct)).to_numpy(zero_copy_only=False)]
                 numbers.append(of_row)
                 wrong = np.count_nonzero(of_row == len(of) + 1)
-                outside.append(wrong + (0 if null_is_label else np.count_nonzero(of_row == len(of))))
+                outside.append(int(wrong + (0 if null_is_label else np.count_nonzero(of_row == len(of)))))
             keys = packing.pack(numbers, table.num_rows)
             first, member = grouped(keys)
-            columns = {name: pa.array(key[first]) for name, key in zip(words, keys, strict=True)}
-            columns["size"] = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))
-            for name, rows in zip(off, outside, strict=True):
-                # Rows of the whole chunk, on its first class.
-                columns[name] = pa.array(np.where(np.arange(len(first)) == 0, rows, 0).astype(np.int64))
-            yield pa.table(columns)
+            words = [key[first] for key in keys]
+            of_class = fingerprint.of_rows([fingerprint.of_integers(word) for word in words], len(first)).view(np.int64)
+            order = np.argsort(of_class)
+            name = part_name("npy")
+            columns = [of_class, *words, np.bincount(member, minlength=len(first))]
+            np.save(f"{directory}/{name}", np.stack([column[order] for column in columns]))
+            yield report(name, {"rows": table.num_rows, "classes": len(first), "outside": outside})
 
-    schema = T.StructType([T.StructField(name, T.LongType(), False) for name in (*words, "size", *off)])
-    sums = [F.sum(name).alias(name) for name in ("size", *off)]
-    return release.then(step, schema).frame().groupBy(*words).agg(*sums)
+    return release.then(step, PARTS)
 
 
-def measure_release(classes: DataFrame, attributes: Sequence[str]) -> ReleaseFacts:
-    """Measure a staged release from the classes of its files.
+def measure_release(scratch: Scratch, release: Batches, labels: Mapping[str, Sequence[str | None]]) -> ReleaseFacts:
+    """Measure a staged release from its files.
 
     Parameters
     ----------
-    classes : DataFrame
-        As :func:`release_classes` returns it.
-    attributes : sequence of str
+    scratch : Scratch
+    release : Batches
+    labels : mapping of attribute to the labels of its hierarchy
+        As :func:`release_classes` takes them.
     """
-    row = classes.agg(
-        F.coalesce(F.sum("size"), F.lit(0)).alias("rows"),
-        F.count("*").alias("classes"),
-        F.coalesce(F.min("size"), F.lit(0)).alias("least"),
-        *[F.coalesce(F.sum(f"off{i}"), F.lit(0)).alias(f"off{i}") for i in range(len(attributes))],
-    ).first()
-    assert row is not None
+    directory = scratch.directory("release_classes")
+    parts = scratch.collect_parts(release_classes(release, labels, directory))
+    names = tuple(part["name"] for part in parts)
+    tasks = max(1, -(-sum(part["classes"] for part in parts) // CLASSES_PER_TASK))
+
+    def found(number: int) -> tuple[int, int]:
+        return _classes_between(directory, names, number, tasks)
+
+    def read(number: int) -> Iterator[pa.Table]:
+        classes, least = found(number)
+        yield pa.table({"classes": pa.array([classes], pa.int64()), "least": pa.array([least], pa.int64())})
+
+    if tasks == 1:
+        ranges = [found(0)]
+    else:
+        schema = T.StructType([T.StructField(name, T.LongType()) for name in ("classes", "least")])
+        merged_by_tasks = Batches.of_parts(scratch.spark, range(tasks), read, schema).frame().toArrow()
+        ranges = [(row["classes"], row["least"]) for row in merged_by_tasks.to_pylist()]
     return ReleaseFacts(
-        rows=row["rows"],
-        classes=row["classes"],
-        min_class_size=row["least"],
-        off_hierarchy={attribute: row[f"off{i}"] for i, attribute in enumerate(attributes)},
+        rows=sum(part["rows"] for part in parts),
+        classes=sum(classes for classes, _ in ranges),
+        min_class_size=min((least for classes, least in ranges if classes), default=0),
+        off_hierarchy={attribute: sum(part["outside"][i] for part in parts) for i, attribute in enumerate(labels)},
     )
+
+
+def _classes_between(directory: str, names: Sequence[str], number: int, ranges: int) -> tuple[int, int]:
+    """Classes of one of equal ranges of fingerprints, from all parts, and the rows of the smallest."""
+    low = -(2**63) + number * 2**64 // ranges
+    high = -(2**63) + (number + 1) * 2**64 // ranges - 1
+    pieces = []
+    for name in names:
+        columns = np.load(f"{directory}/{name}", mmap_mode="r")
+        begin = np.searchsorted(columns[0], np.int64(low), side="left")
+        end = np.searchsorted(columns[0], np.int64(high), side="right")
+        pieces.append(columns[1:, begin:end])
+    if not sum(piece.shape[1] for piece in pieces):
+        return 0, 0
+    *words, rows = np.concatenate(pieces, axis=1)
+    first, member = grouped(words)
+    sizes = np.zeros(len(first), dtype=np.int64)
+    np.add.at(sizes, member, rows)
+    return len(first), int(sizes.min())
 
 
 @dataclass(frozen=True)

@@ -524,7 +524,7 @@ class _Job:
         wanted = [Wanted(f"a{i}", name, "text") for i, name in enumerate(self.hierarchies)]
         opened = scan(Table(path=str(data), format=output.format), self.staged, wanted)
         labels = {name: hierarchy.labels for name, hierarchy in self.hierarchies.items()}
-        return files, measure.measure_release(measure.release_classes(opened, labels), list(self.hierarchies))
+        return files, measure.measure_release(self.scratch, opened, labels)
 
     def _validate(self, rules: list[contracts.Rule], values: Mapping[str, float | int]) -> list[Check]:
         policy = self.policy

@@ -17,9 +17,9 @@ from naive_records import ROOT, generalized, layouts, leaves_of, parts_of, path,
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from privrisk_spark import schemas
+from privrisk_spark import measure, schemas
 from privrisk_spark.anonymize import Conclusion, Decided, conclude
-from privrisk_spark.batches import Batches
+from privrisk_spark.batches import Batches, Scratch
 from privrisk_spark.encoding import duplicates, pin
 from privrisk_spark.kernels.moments import risk_bins
 from privrisk_spark.measure import (
@@ -29,7 +29,6 @@ from privrisk_spark.measure import (
     input_facts,
     level_names,
     measure_release,
-    release_classes,
 )
 from privrisk_spark.policy import Table
 from privrisk_spark.release import node_labels
@@ -274,16 +273,17 @@ def test_the_snapshot_identifies_the_content(spark, tmp_path):
 LABELS: dict[str, list[str | None]] = {"a.b": ["x", "y", "*", None, "", "x"], "c": ["1", "*"]}
 
 
-def released_facts(release: Batches) -> Any:
-    return measure_release(release_classes(release, LABELS), list(LABELS))
+def released_facts(spark: Any, release: Batches, directory: Path) -> Any:
+    directory.mkdir()
+    return measure_release(Scratch(spark, directory), release, LABELS)
 
 
-def test_release_facts_are_those_of_a_loop(spark, tmp_path):
+def test_release_facts_are_those_of_a_loop(spark, tmp_path, monkeypatch):
     pick = random.Random(8)
     rows = [(pick.choice(["x", "y", "*", None, "", "??"]), pick.choice(["1", "*", "1 ", None])) for _ in range(60)]
     wanted = Counter(rows)
     frames = layouts(spark, rows, T.StructType([T.StructField(f"a{i}", T.StringType()) for i in range(2)]))
-    facts = [released_facts(Batches.of_frame(frame)) for frame in frames]
+    facts = [released_facts(spark, Batches.of_frame(frame), tmp_path / str(i)) for i, frame in enumerate(frames)]
     # The same rows in files, read by tasks or by Spark.
     where = [Wanted(f"a{i}", name, "text") for i, name in enumerate(LABELS)]
     content = pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(LABELS)})
@@ -294,7 +294,10 @@ def test_release_facts_are_those_of_a_loop(spark, tmp_path):
         table = Table(path=str(tmp_path / "p"), options=options)
         release = scan(table, read(spark, table, key="table"), where)
         assert len(release.steps) == steps
-        facts.append(released_facts(release))
+        facts.append(released_facts(spark, release, tmp_path / f"files-{steps}"))
+    # Merged by tasks, each a range of fingerprints.
+    monkeypatch.setattr(measure, "CLASSES_PER_TASK", 7)
+    facts.append(released_facts(spark, Batches.of_frame(frames[2]), tmp_path / "ranges"))
     assert all(other == facts[0] for other in facts[1:])
     one = facts[0]
     assert (one.rows, one.classes, one.min_class_size) == (60, len(wanted), min(wanted.values()))
@@ -303,15 +306,12 @@ def test_release_facts_are_those_of_a_loop(spark, tmp_path):
         "c": sum(row[1] in ("1 ", None) for row in rows),
     }
     assert min(one.off_hierarchy.values()) > 0
-    classes = release_classes(Batches.of_frame(frames[1]), LABELS).toArrow().to_pylist()
-    assert Counter(row["size"] for row in classes) == Counter(wanted.values())
-    assert sum(row["off0"] for row in classes) == one.off_hierarchy["a.b"]
     # Texts that are no label count as one: here '??' and '!!'.
     other = [("!!" if i % 2 and row[0] == "??" else row[0], row[1]) for i, row in enumerate(rows)]
     assert len(set(other)) > len(wanted)
     again = spark.createDataFrame(other, "a0 string, a1 string")
-    assert released_facts(Batches.of_frame(again)) == one
-    empty = released_facts(Batches.of_frame(frames[0].limit(0)))
+    assert released_facts(spark, Batches.of_frame(again), tmp_path / "again") == one
+    empty = released_facts(spark, Batches.of_frame(frames[0].limit(0)), tmp_path / "empty")
     assert (empty.rows, empty.classes, empty.min_class_size) == (0, 0, 0)
     assert empty.off_hierarchy == {"a.b": 0, "c": 0}
 
