@@ -21,7 +21,7 @@ from privrisk_spark.canonical import write_tuples
 from privrisk_spark.counts import StoredCounts
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.counting import Counts
-from privrisk_spark.kernels.decide import Decisions, Problem, decide
+from privrisk_spark.kernels.decide import Decisions, Problem, decide, decide_kinds
 from privrisk_spark.kernels.moments import Moments, risk_histogram, rows_by_level
 from privrisk_spark.kernels.risk import Attacker, DictionaryRule
 from privrisk_spark.kernels.sensitivity import normalized, scaled
@@ -115,17 +115,24 @@ class Decided:
     table : pa.Table
         ENCODED rows.
     decisions : Decisions
-        Of the distinct records of the chunk, or of more.
+        Of the distinct records of the chunk, of more, or of kinds of alike ones.
     rows : ndarray of int64, shape (n,)
         Decision of each row.
     kept : ndarray of bool, shape (n,)
         Whether the row is released.
+    disclosed : tuple of k ndarrays of int32, shape (n,), or None
+        Node of each row, where records of other values share its decision; None where they do not.
     """
 
     table: pa.Table
     decisions: Decisions
     rows: npt.NDArray[np.int64]
     kept: npt.NDArray[np.bool_]
+    disclosed: tuple[npt.NDArray[np.int32], ...] | None = None
+
+    def node(self, i: int) -> npt.NDArray[np.int32]:
+        """Node of attribute ``i`` of each row."""
+        return self.decisions.nodes[:, i][self.rows] if self.disclosed is None else self.disclosed[i]
 
     def with_columns(self) -> pa.Table:
         """Rows with the DECIDED columns."""
@@ -134,7 +141,7 @@ class Decided:
         for i, name in enumerate(schemas.levels(k)):
             table = table.append_column(name, pa.array(decisions.levels[:, i][rows]))
         for i, name in enumerate(schemas.nodes(k)):
-            table = table.append_column(name, pa.array(decisions.nodes[:, i][rows]))
+            table = table.append_column(name, pa.array(self.node(i)))
         table = table.append_column(schemas.RISK, pa.array(decisions.risk[rows]))
         table = table.append_column(schemas.RISK_BEFORE, pa.array(decisions.risk_before[rows]))
         table = table.append_column(schemas.UTILITY, pa.array(decisions.utility[rows]))
@@ -204,7 +211,7 @@ def decided_table(
 
 
 def deciding(problem: Problem, attacker: StoredAttacker, *, k: int, weights: WeightColumns) -> Decide:
-    """Return the function that decides a chunk of ENCODED on its distinct records.
+    """Return the function that decides a chunk of ENCODED, each kind of alike records once.
 
     Parameters
     ----------
@@ -218,15 +225,11 @@ def deciding(problem: Problem, attacker: StoredAttacker, *, k: int, weights: Wei
     def run(table: pa.Table) -> Decided:
         codes = integers(table, schemas.codes(k))
         given = floats(table, schemas.weights(weights.n))
-        first, member = grouped([*codes.T, *given.T])
-        decisions = decide(
-            problem,
-            attacker.load(),
-            codes[first],
-            personal=weights.personal(given[first]),
-            record_weight=weights.of_record(given[first]),
+        decisions, kind = decide_kinds(
+            problem, attacker.load(), codes, personal=weights.personal(given), record_weight=weights.of_record(given)
         )
-        return Decided(table, decisions, member, np.ones(table.num_rows, dtype=np.bool_))
+        disclosed = tuple(problem.disclosed(i, codes[:, i], decisions.levels[:, i][kind]) for i in range(k))
+        return Decided(table, decisions, kind, np.ones(table.num_rows, dtype=np.bool_), disclosed)
 
     return run
 
@@ -370,25 +373,22 @@ def collect_infeasible(rows: Batches, problem: Problem, *, k: int, infeasible: i
 
 def released_tuples(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.int32]] = ()) -> pa.Table:
     """TUPLES of a chunk: what the kept rows release, nodes and released columns, each once with its rows."""
-    decisions = decided.decisions
-    kept = np.flatnonzero(decided.kept)
-    rows = decided.rows[kept]
+    kept = slice(None) if decided.kept.all() else np.flatnonzero(decided.kept)
     released = [name for name in decided.table.column_names if re.fullmatch(r"r\d+", name)]
-    table = decided.table.select(released).take(pa.array(kept)) if not decided.kept.all() else decided.table
+    table = decided.table if isinstance(kept, slice) else decided.table.select(released).take(pa.array(kept))
     keys = [_key(table.column(name)) for name in released]
-    nodes = _seen(decisions, named)
-    _, vector = grouped(nodes)
-    first, member = grouped([vector[rows], *keys])
-    columns = {name: pa.array(node[rows[first]]) for name, node in zip(schemas.nodes(k), nodes, strict=True)}
+    nodes = [node[kept] for node in _seen(decided, k, named)]
+    first, member = grouped([*nodes, *keys])
+    columns = {name: pa.array(node[first]) for name, node in zip(schemas.nodes(k), nodes, strict=True)}
     columns |= {name: decoded(table.select([name]).take(pa.array(first))).column(0) for name in released}
     columns[schemas.N_ROWS] = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))
     return pa.table(columns)
 
 
-def _seen(decisions: Decisions, named: Sequence[npt.NDArray[np.int32]]) -> list[npt.NDArray[np.int32]]:
-    """Nodes of the decisions, per attribute; those a release shows alike as one."""
-    columns = list(decisions.nodes.T)
-    return [of[nodes] for of, nodes in zip(named, columns, strict=True)] if named else columns
+def _seen(decided: Decided, k: int, named: Sequence[npt.NDArray[np.int32]]) -> list[npt.NDArray[np.int32]]:
+    """Nodes of each row, per attribute; those a release shows alike as one."""
+    nodes = [decided.node(i) for i in range(k)]
+    return [of[node] for of, node in zip(named, nodes, strict=True)] if named else nodes
 
 
 def class_members(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.int32]] = ()) -> pa.Table | None:
@@ -396,13 +396,12 @@ def class_members(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.in
     there = decided.table.column_names
     if schemas.ENTITY not in there and schemas.SAMPLE_WEIGHT not in there:
         return None
-    nodes, rows = _seen(decided.decisions, named), decided.rows
-    _, vector = grouped(nodes)
-    keys = [vector[rows]]
+    nodes = _seen(decided, k, named)
+    keys: list[npt.NDArray[Any]] = list(nodes)
     if schemas.ENTITY in there:
         keys.append(_key(decided.table.column(schemas.ENTITY)))
     first, member = grouped(keys)
-    columns = {name: pa.array(node[rows[first]]) for name, node in zip(schemas.nodes(k), nodes, strict=True)}
+    columns = {name: pa.array(node[first]) for name, node in zip(schemas.nodes(k), nodes, strict=True)}
     if schemas.ENTITY in there:
         columns[schemas.ENTITY] = decoded(decided.table.select([schemas.ENTITY]).take(pa.array(first))).column(0)
     columns[schemas.N_ROWS] = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))

@@ -41,6 +41,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels import fingerprint
 from privrisk_spark.kernels.counting import Counts, distinct_keys, distinct_rows
 from privrisk_spark.kernels.lattice import (
     TOLERANCE,
@@ -50,6 +51,7 @@ from privrisk_spark.kernels.lattice import (
     maximal_nodes,
     walk_frontier,
 )
+from privrisk_spark.kernels.packing import rows_by_value
 from privrisk_spark.kernels.risk import Attacker, RiskModel, identification_risk
 from privrisk_spark.kernels.sensitivity import Sensitivity
 
@@ -200,6 +202,11 @@ class Problem:
             for code, ancestor, depth, utility in zip(codes, self.ancestor, self.code_depth, self.utility, strict=True)
         ]
 
+    def disclosed(self, i: int, codes: IntArray, levels: npt.NDArray[np.int8]) -> IntArray:
+        """Node of attribute ``i`` of each code at its level."""
+        ancestor = self.ancestor[i]
+        return ancestor.ravel().take(codes * np.int64(ancestor.shape[1]) + levels)
+
     def greatest_utility(self, codes: IntArray) -> FloatArray:
         """Utility of the original records.
 
@@ -252,6 +259,36 @@ def decide(
     InputError
         If the search prunes and some dictionary's ``ρ`` is not monotone.
     """
+    decided, kind = decide_kinds(problem, attacker, codes, personal=personal, record_weight=record_weight)
+    levels = decided.levels[kind]
+    return Decisions(
+        levels=levels,
+        nodes=np.column_stack([problem.disclosed(i, codes[:, i], levels[:, i]) for i in range(codes.shape[1])]),
+        risk=decided.risk[kind],
+        risk_before=decided.risk_before[kind],
+        utility=decided.utility[kind],
+        consistent=decided.consistent[kind],
+        feasible=decided.feasible[kind],
+    )
+
+
+def decide_kinds(
+    problem: Problem,
+    attacker: Attacker | Counts,
+    codes: IntArray,
+    *,
+    personal: FloatArray | None = None,
+    record_weight: FloatArray | None = None,
+) -> tuple[Decisions, LongArray]:
+    """Decide one record of each kind of alike ones; arguments and errors are those of :func:`decide`.
+
+    Returns
+    -------
+    decisions : Decisions
+        One per kind; nodes are those of one of its records.
+    kind : ndarray of int64, shape (n,)
+        Kind of each record.
+    """
     if not isinstance(attacker, Attacker):
         attacker = Attacker.knowing(attacker)
     if problem.search != "exhaustive" and not attacker.monotone:
@@ -262,21 +299,8 @@ def decide(
     form = problem.sensitivity.form
     personal = personal if form in ("linear", "multiplicative") else None
     record_weight = record_weight if form == "record" else None
-    first, member = _alike(problem, attacker, codes, personal, record_weight)
-    decided = _decide_each(problem, attacker, codes[first], _pick(personal, first), _pick(record_weight, first))
-    levels = decided.levels[member]
-    nodes = np.empty(codes.shape, dtype=np.int32)
-    for i, ancestor in enumerate(problem.ancestor):
-        nodes[:, i] = ancestor.ravel().take(codes[:, i] * np.int64(ancestor.shape[1]) + levels[:, i])
-    return Decisions(
-        levels=levels,
-        nodes=nodes,
-        risk=decided.risk[member],
-        risk_before=decided.risk_before[member],
-        utility=decided.utility[member],
-        consistent=decided.consistent[member],
-        feasible=decided.feasible[member],
-    )
+    first, kind = _alike(problem, attacker, codes, personal, record_weight)
+    return _decide_each(problem, attacker, codes[first], _pick(personal, first), _pick(record_weight, first)), kind
 
 
 def _pick(values: FloatArray | None, rows: LongArray) -> FloatArray | None:
@@ -308,20 +332,11 @@ def _alike(
         return distinct_keys(key, bound)
     # Sorting a hash once is much faster than every column; where two kinds share a hash, the columns are sorted.
     columns = [key, *(weight.view(np.int64) for weight in weights)]
-    first, member = distinct_keys(_hashed(columns), 2**63)
+    hashed = fingerprint.of_rows([column.view(np.uint64) for column in columns], len(key))
+    first, member = distinct_keys((hashed >> np.uint64(1)).view(np.int64), 2**63)
     if all((column[first].take(member) == column).all() for column in columns):
         return first, member
     return distinct_rows(columns)
-
-
-def _hashed(columns: Sequence[LongArray]) -> LongArray:
-    """63 bits of a hash of every row; equal rows have equal bits."""
-    mixed = np.zeros(len(columns[0]), dtype=np.uint64)
-    for column in columns:
-        mixed = (mixed ^ column.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(31)
-    result: LongArray = (mixed >> np.uint64(1)).view(np.int64)
-    return result
 
 
 def _decide_each(
@@ -331,7 +346,7 @@ def _decide_each(
     personal: FloatArray | None,
     record_weight: FloatArray | None,
 ) -> Decisions:
-    """Decide every record given, however alike; nodes are left out."""
+    """Decide every record given, however alike."""
     n, k = codes.shape
     levels = np.zeros((n, k), dtype=np.int8)
     risk, risk_before, utility = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -348,7 +363,8 @@ def _decide_each(
         levels[rows] = block.lattice.levels(best.node)
         risk_before[rows] = records.risk(slice(None), 0)[0]
         risk[rows], utility[rows], consistent[rows] = best.risk, best.utility, best.consistent
-    return Decisions(levels, np.zeros((0, k), dtype=np.int32), risk, risk_before, utility, consistent, feasible)
+    nodes = np.column_stack([problem.disclosed(i, codes[:, i], levels[:, i]) for i in range(k)])
+    return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible)
 
 
 @dataclass(frozen=True, eq=False)
@@ -554,7 +570,7 @@ class _Records:
 
     def _offer_each(self, best: _Best, profiles: Sequence[LongArray], nodes: Sequence[LongArray]) -> None:
         profile = np.concatenate(profiles)
-        for node, having in _grouped(np.concatenate(nodes)):
+        for node, having in rows_by_value(np.concatenate(nodes)):
             self._offer(best, node, profile[having])
 
     def _offer(self, best: _Best, node: int, profiles: LongArray) -> None:
@@ -571,19 +587,7 @@ class _Records:
         levels = self.block.lattice.levels(np.maximum(best.node, 0))
         for i in range(len(strides)):
             check = (best.node >= 0) & ~again & (levels[:, i] > 0)
-            for node, rows in _grouped(np.where(check, best.node - strides[i], -1)):
+            for node, rows in rows_by_value(np.where(check, best.node - strides[i], -1)):
                 risk = self.risk(rows, node)[0]
                 again[rows] = risk <= best.risk[rows] * (1 + TOLERANCE)
         return again
-
-
-def _grouped(values: LongArray) -> Iterator[tuple[int, LongArray]]:
-    """Rows of each distinct non-negative value, ascending."""
-    # Narrow integers are sorted by radix.
-    narrow = values.astype(np.int16) if len(values) and values.max() < 2**15 else values
-    order = np.argsort(narrow, kind="stable")
-    ordered = values[order]
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(ordered) != 0])[: len(ordered)])
-    for start, rows in zip(starts, np.split(order, starts[1:]) if len(starts) else [], strict=True):
-        if ordered[start] >= 0:
-            yield int(ordered[start]), rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -107,3 +107,21 @@ def gathered(words: Sequence[LongArray], tally: LongArray, *, distinct: bool) ->
     first = np.flatnonzero(starts)
     kept = [key[first] for key in ordered[: len(words)]]
     return kept, ordered[-1][first] if distinct else np.add.reduceat(tally[order], first)
+
+
+def rows_by_value(values: LongArray) -> Iterator[tuple[int, LongArray]]:
+    """Rows of each distinct non-negative value, both ascending.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (n,)
+        Rows with a negative value are left out.
+    """
+    # Narrow integers are sorted by radix.
+    narrow = values.astype(np.int16) if len(values) and values.max() < 2**15 else values
+    order = np.argsort(narrow, kind="stable")
+    ordered = values[order]
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(ordered) != 0])[: len(ordered)])
+    for start, rows in zip(starts, np.split(order, starts[1:]) if len(starts) else [], strict=True):
+        if ordered[start] >= 0:
+            yield int(ordered[start]), rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import naive
 import numpy as np
@@ -337,13 +338,14 @@ def test_records_alike_are_decided_as_if_each_alone(
         decide(problem, apart, codes[[i]], **{name: value[[i]] for name, value in given_.items()})
         for i in range(len(codes))
     ]
-    usual = kernel._hashed, kernel._KEY_LIMIT
+    usual = kernel.fingerprint, kernel._KEY_LIMIT
     if clash:
-        kernel._hashed, kernel._KEY_LIMIT = lambda columns: np.zeros(len(columns[0]), dtype=np.int64), 4
+        same = SimpleNamespace(of_rows=lambda _, n: np.zeros(n, dtype=np.uint64))
+        kernel.fingerprint, kernel._KEY_LIMIT = same, 4
     try:
         found = decide(problem, Attacker(tuple(counts), "minimax"), codes, **given_)
     finally:
-        kernel._hashed, kernel._KEY_LIMIT = usual
+        kernel.fingerprint, kernel._KEY_LIMIT = usual
     for i, one in enumerate(want):
         for name in FIELDS:
             assert np.array_equal(getattr(found, name)[i], getattr(one, name)[0]), name
