@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark import schemas
-from privrisk_spark.batches import PARTS, Batches, in_chunks, report, write_ipc
+from privrisk_spark.batches import CHUNK_ROWS, PARTS, Batches, in_chunks, report, write_ipc
 from privrisk_spark.dictionaries import map_dictionary
 from privrisk_spark.errors import SchemaError, listing, nearest
 from privrisk_spark.hierarchy import Hierarchy
@@ -114,7 +114,9 @@ def encode(frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy
             rows = rows.withColumn(schemas.BLOCK, F.substring(whole, 1, 16))
         opened = Batches.of_frame(rows)
     else:
-        opened = scan(source, frame, [Wanted(schemas.RECORD_ID, given, "text", distinct=True), *wanted])
+        # One chunk and so one part a task.
+        wanted = [Wanted(schemas.RECORD_ID, given, "text", distinct=True), *wanted]
+        opened = scan(source, frame, wanted, rows_per_task=CHUNK_ROWS)
     codes = schemas.codes(len(hierarchies))
     lookups = [ValueCodes.of(hierarchy.code_of) for hierarchy in hierarchies.values()]
     leading = [schemas.RECORD_ID, *([schemas.BLOCK] if blocks else []), *more, *weights, *kept]

@@ -8,12 +8,14 @@ which files there are.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlparse
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -79,7 +81,14 @@ def text(frame: DataFrame, name: str) -> Column:
     return as_text
 
 
-def scan(table: Table, frame: DataFrame, wanted: Sequence[Wanted], *, more: Sequence[Column] = ()) -> Batches:
+def scan(
+    table: Table,
+    frame: DataFrame,
+    wanted: Sequence[Wanted],
+    *,
+    more: Sequence[Column] = (),
+    rows_per_task: int | None = None,
+) -> Batches:
     """Open the wanted columns.
 
     Parameters
@@ -91,8 +100,10 @@ def scan(table: Table, frame: DataFrame, wanted: Sequence[Wanted], *, more: Sequ
     wanted : sequence of Wanted
     more : sequence of Column
         Expressions only Spark can compute; they come first.
+    rows_per_task : int, optional
+        About so many rows a task, where tasks read the files themselves; :data:`ROWS_PER_TASK` by default.
     """
-    files = None if more else _plain_files(table, frame, wanted)
+    files = None if more else _plain_files(table, frame, wanted, rows_per_task or ROWS_PER_TASK)
     if files is not None:
         return _of_files(frame, files, wanted)
     chosen = {
@@ -107,10 +118,13 @@ def scan(table: Table, frame: DataFrame, wanted: Sequence[Wanted], *, more: Sequ
 class _RowGroups:
     path: str
     first: int
-    last: int
+    end: int
+    rows: int
 
 
-def _plain_files(table: Table, frame: DataFrame, wanted: Sequence[Wanted]) -> list[_RowGroups] | None:
+def _plain_files(
+    table: Table, frame: DataFrame, wanted: Sequence[Wanted], rows_per_task: int
+) -> list[_RowGroups] | None:
     """Row groups of Parquet files that tasks read as Spark would, or None if that is not sure."""
     if table.catalog is not None or table.format != "parquet" or table.options or not wanted:
         return None
@@ -146,12 +160,12 @@ def _plain_files(table: Table, frame: DataFrame, wanted: Sequence[Wanted]) -> li
                 return None
             if schema.field(want.name).type not in _ALIKE[type(types[want.name])]:
                 return None
-        first = rows = 0
-        for group in range(metadata.num_row_groups):
-            rows += metadata.row_group(group).num_rows
-            if rows >= ROWS_PER_TASK or group == metadata.num_row_groups - 1:
-                tasks.append(_RowGroups(str(path), first, group))
-                first, rows = group + 1, 0
+        # Tasks of about the same size: a core that waits for the last one is lost.
+        rows = np.array([metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)])
+        n = max(1, -(-metadata.num_rows // rows_per_task))
+        inner = np.searchsorted(np.cumsum(rows) - rows / 2, metadata.num_rows * np.arange(1, n) / n)
+        bounds = np.unique([0, *inner, len(rows)]).tolist()
+        tasks += [_RowGroups(str(path), a, b, int(rows[a:b].sum())) for a, b in itertools.pairwise(bounds)]
     return tasks if files else None
 
 
@@ -163,8 +177,10 @@ def _of_files(frame: DataFrame, tasks: Sequence[_RowGroups], wanted: Sequence[Wa
 
     def read(task: _RowGroups) -> Iterator[pa.Table]:
         with pq.ParquetFile(task.path, read_dictionary=texts, memory_map=True) as file:
-            groups = range(task.first, task.last + 1)
-            for batch in file.iter_batches(batch_size=CHUNK_ROWS, row_groups=groups, columns=names):
+            groups = range(task.first, task.end)
+            # A few rows more than a chunk are no chunk of their own.
+            size = -(-task.rows // max(1, round(task.rows / CHUNK_ROWS)))
+            for batch in file.iter_batches(batch_size=max(1, size), row_groups=groups, columns=names):
                 columns = [batch.column(batch.schema.get_field_index(want.name)) for want in wanted]
                 yield pa.Table.from_arrays(
                     [

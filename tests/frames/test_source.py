@@ -112,9 +112,9 @@ def test_every_type_is_read_as_spark_reads_it(spark, tmp_path, encoded, monkeypa
     expected = rows_of(by_spark(frame, wanted))
     assert rows_of(rows) == expected
     assert len(expected) == 88
-    # 25+0+25 reach 40 rows and make a task; a file without rows makes none or one without rows.
+    # 81 rows are three tasks, cut where that is nearest to thirds; a file without rows makes none or one without rows.
     sizes_of_tasks = rows.groupBy(F.spark_partition_id()).count().toArrow().column("count").to_pylist()
-    assert sorted(sizes_of_tasks) == [7, 31, 50]
+    assert sorted(sizes_of_tasks) == [7, 25, 25, 31]
 
 
 def test_texts_of_distinct_values_are_those_of_spark(spark, tmp_path):
