@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.floor import ATTRIBUTES
 from benchmarks.measure import Measured, measure
-from privrisk_spark import synthetic
+from privrisk_spark import class_archive, synthetic
 
 ROWS = 5_667_004
 DICTIONARY_ROWS = 9_857_623
@@ -150,6 +150,7 @@ def against_floor(products: Mapping[str, Product], *, rows: int, cache: Path | N
                         "processors": len(os.sched_getaffinity(0)),
                         "load_before": round(load, 2),
                         "modules_compiled": modules_compiled(),
+                        "java_archive": class_archive.stored() is not None,
                         "records_compared": compared,
                         "mean_risk": lean["mean_risk"],
                         "stages": stages,

@@ -7,6 +7,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from privrisk_spark import class_archive
+
 # What a release relies on: not a user's choice.
 _REQUIRED = {
     "spark.sql.session.timeZone": "UTC",
@@ -24,8 +26,6 @@ _LAPTOP = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.driver.memory": "2g",
-    # Tasks do the heavy work outside Java, which had better start fast: one compiler tier, the smallest collector.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
@@ -47,10 +47,15 @@ def build(name: str, *, encrypt: bool) -> SparkSession:
     settings = dict(_REQUIRED)
     if "SPARK_ENV_LOADED" not in os.environ and "SPARK_REMOTE" not in os.environ:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        # Tasks do the heavy work outside Java, which had better start fast.
+        archive = class_archive.stored()
+        stored = ("", "") if archive is None else map(class_archive.using, (archive.spark, archive.launcher))
+        java, launcher = (f"{class_archive.OPTIONS} {one}".rstrip() for one in stored)
         # For the small Java program that puts the real one's command together.
-        os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", launcher)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
         settings |= _LAPTOP | {"spark.sql.shuffle.partitions": str(max(4, 2 * cores))}
+        settings["spark.driver.extraJavaOptions"] = java
     if encrypt:
         settings["spark.io.encryption.enabled"] = "true"
     for key, value in settings.items():
