@@ -26,6 +26,7 @@ _LAPTOP = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.driver.memory": "2g",
+    "spark.python.daemon.module": "privrisk_spark.worker_daemon",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }

@@ -39,6 +39,7 @@ ENGINE_MODULES = {
     "curves": {"pyspark", "pyarrow"},
     "dry_run": {"pyspark"},
     "session": {"pyspark"},
+    "worker_daemon": {"pyspark"},
     "cli": {"pyspark", "py4j"},
     "synthetic": {"pyarrow"},
 }
