@@ -103,6 +103,10 @@ def validate(
     return checks
 
 
+def _view(name: str) -> dict[str, str]:
+    return {"module_name": "privrisk_spark.data_docs", "class_name": name}
+
+
 def _column_text(contract: Contract) -> str:
     if contract == "release":
         return "the release has exactly the columns the policy releases, and no direct identifier"
@@ -130,7 +134,10 @@ def _run(
         site_name=contract,
         site_config={
             "class_name": "SiteBuilder",
-            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "view": _view("IndexPageView")},
+            "site_section_builders": {
+                section: {"view": _view("PageView")} for section in ("expectations", "validations", "profiling")
+            },
             "store_backend": {
                 "class_name": "TupleFilesystemStoreBackend",
                 "base_directory": str((vault / "data_docs" / contract).resolve()),

@@ -35,6 +35,7 @@ ENGINE_MODULES = {
     "canonical": {"pyspark", "pyarrow"},
     "release": {"pyspark", "pyarrow"},
     "contracts": {"pyspark", "pandas", "great_expectations"},
+    "data_docs": {"great_expectations"},
     "pipeline": {"pyspark"},
     "curves": {"pyspark", "pyarrow"},
     "dry_run": {"pyspark"},
