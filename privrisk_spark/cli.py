@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gc
+import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,8 @@ from privrisk_spark import __version__
 from privrisk_spark.errors import BusyError, ConfigError, EngineError, Fault, InputError, InternalError, PrivriskError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from privrisk_spark.policy import Policy
 
 app = typer.Typer(
@@ -83,23 +86,11 @@ def release(
     with _attempt(run_id, log_format) as attempt:
         policy, day = _policy(attempt, [*(policies or []), *(config or [])], overrides, date)
         attempt.status = None if dry_run else Path(policy.output.vault)
-        with _engine(), ThreadPoolExecutor(1) as thread:
-            from privrisk_spark import session
+        encrypt = policy.guarantee.kind == "dp"
+        with _engine(), _session(f"privrisk release {policy.run.name}", encrypt=encrypt, checks=not dry_run) as spark:
+            from privrisk_spark import dry_run as dry
+            from privrisk_spark import pipeline
 
-            # Java starts while the rest is imported, which makes no garbage worth looking for.
-            gc.disable()
-            try:
-                name = f"privrisk release {policy.run.name}"
-                building = thread.submit(session.build, name, encrypt=policy.guarantee.kind == "dp")
-                from privrisk_spark import contracts, pipeline
-                from privrisk_spark import dry_run as dry
-
-                if not dry_run:
-                    contracts.prepare()
-                spark = building.result()
-            finally:
-                gc.freeze()
-                gc.enable()
             if dry_run:
                 typer.echo(dry.plan_only(spark, policy, run_id=attempt.run_id))
                 return
@@ -137,17 +128,18 @@ def curves(
         policy, day = _policy(attempt, [*(policies or []), *(config or [])], overrides, date)
         with _engine():
             from privrisk_spark import curves as job
-            from privrisk_spark import session
 
             asked = job.Asked(shares, None if floors is None else job.parse_floors(floors), records)
             place = job.check_request(policy, output)
             attempt.status = None if dry_run else place
-            spark = session.build(f"privrisk curves {policy.run.name}", encrypt=False)
-            if dry_run:
-                typer.echo(job.plan_only(spark, policy, asked))
-                return
             announce = typer.echo if explain else None
-            result = job.curves(spark, policy, asked, place=place, run_id=attempt.run_id, date=day, announce=announce)
+            with _session(f"privrisk curves {policy.run.name}", encrypt=False, checks=False) as spark:
+                if dry_run:
+                    typer.echo(job.plan_only(spark, policy, asked))
+                    return
+                result = job.curves(
+                    spark, policy, asked, place=place, run_id=attempt.run_id, date=day, announce=announce
+                )
     typer.echo(f"Curves of {len(result.shares)} dictionary sizes ({result.status}), run id {attempt.run_id}")
     for name in ("curves.html", "curves.csv", "curves.json"):
         typer.echo(f"  {place / name}")
@@ -222,6 +214,39 @@ def _engine() -> Iterator[None]:
         raise EngineError(f"The file system failed: {error.strerror or type(error).__name__}.") from error
     except Exception as error:
         raise InternalError(f"{type(error).__name__} where none was expected.") from error
+
+
+@contextmanager
+def _session(name: str, *, encrypt: bool, checks: bool) -> Iterator[SparkSession]:
+    """Start Spark, and what a run needs besides: nothing waits for more than it uses."""
+    from privrisk_spark import session
+
+    def prepare() -> None:
+        try:
+            if checks:
+                from privrisk_spark import contracts
+
+                contracts.prepare()
+                importlib.import_module("privrisk_spark.report")
+        finally:
+            gc.freeze()
+            gc.enable()
+
+    # Imports make no garbage worth looking for.
+    gc.disable()
+    with ThreadPoolExecutor(3) as threads:
+        building = threads.submit(session.build, name, encrypt=encrypt)
+        try:
+            from privrisk_spark import pipeline
+        finally:
+            # The checks' packages come while Java starts and plans; who needs them first, waits.
+            preparing = threads.submit(prepare)
+        spark = building.result()
+        # The first task finds a worker that has imported what it needs.
+        warming = threads.submit(pipeline.collect_nothing, spark)
+        yield spark
+    preparing.result()
+    warming.result()
 
 
 def _end(error: PrivriskError, vault: Path | None, run_id: str, write_status: Callable[..., None]) -> None:

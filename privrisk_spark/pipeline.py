@@ -32,7 +32,7 @@ from privrisk_spark.anonymize import (
     deciding,
     join_decisions,
 )
-from privrisk_spark.batches import Batches, Scratch, pinned, take_parts
+from privrisk_spark.batches import PARTS, Batches, Scratch, pinned, take_parts
 from privrisk_spark.builders import is_public
 from privrisk_spark.canonical import TupleParts, ordered
 from privrisk_spark.counts import (
@@ -76,7 +76,6 @@ from privrisk_spark.release import (
     write_text,
     write_unknown_values,
 )
-from privrisk_spark.report import render
 from privrisk_spark.results import Check, Guarantee, Report
 from privrisk_spark.source import Wanted, scan
 from privrisk_spark.table import check_columns, check_dictionary, collect_hierarchies, read
@@ -139,6 +138,11 @@ def release(
         published = job.release_by_risk() if policy.guarantee.kind == "risk" else job.release_privately()
         write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
     return Outcome(published, True, place)
+
+
+def collect_nothing(spark: SparkSession) -> None:
+    """Run a task over nothing, so that the first one that works need not wait for its process to import packages."""
+    Batches.of_parts(spark, (None,), lambda _: iter(()), PARTS).frame().toArrow()
 
 
 class _Job:
@@ -566,6 +570,13 @@ class _Job:
         write_json(staging / "dictionary.json", {"columns": documents.data_dictionary(self.policy, self.hierarchies)})
         write_text(staging / "report.html", render(public))
         return self.place.commit(documents.manifest(run, public, released, files=files, more=more))
+
+
+def render(report: Report) -> str:
+    """Page of a report; the packages that draw its charts are not imported before, so that tasks start sooner."""
+    from privrisk_spark.report import render as page
+
+    return page(report)
 
 
 def _settle(policy: Policy, place: Workplace) -> None:
