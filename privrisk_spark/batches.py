@@ -8,6 +8,7 @@ task that wrote it succeeded and said so: what retried or speculative tasks leav
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import os
@@ -89,9 +90,7 @@ class Batches:
         steps = self.steps
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            if not gc.get_freeze_count():
-                # A worker collects garbage after every task: not among all the modules it has imported.
-                gc.freeze()
+            _freeze()
             tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
             for step in steps:
                 tables = step(tables)
@@ -99,6 +98,12 @@ class Batches:
                 yield from decoded(table).to_batches()
 
         return self.base.mapInArrow(run, self.schema)
+
+
+@functools.cache
+def _freeze() -> None:
+    """Once a process: a worker collects garbage after every task, and not among all the modules it has imported."""
+    gc.freeze()
 
 
 def in_chunks(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

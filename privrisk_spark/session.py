@@ -27,6 +27,11 @@ _LAPTOP = {
     "spark.log.level": "ERROR",
     "spark.driver.memory": "2g",
     "spark.python.daemon.module": "privrisk_spark.worker_daemon",
+    # Workers take and give back the same large arrays all the time: kept, their pages are filled with zeros only once.
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**30),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**31),
+    "spark.executorEnv.MALLOC_TOP_PAD_": str(2**26),
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }

@@ -13,15 +13,28 @@ import numpy.typing as npt
 HashArray = npt.NDArray[np.uint64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
+
+_BLOCK = 2**14
+"""Words mixed at once: all steps find them in the nearest cache."""
 
 
 def mixed(values: HashArray) -> HashArray:
     """Bijection of 64-bit words in which every bit depends on every bit (the finalizer of splitmix64)."""
+    result = np.empty(values.shape, dtype=np.uint64)
+    shifted = np.empty(min(len(values), _BLOCK), dtype=np.uint64)
     with np.errstate(over="ignore"):
-        z = values + _GOLDEN
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
+        for begin in range(0, len(values), _BLOCK):
+            z = result[begin : begin + _BLOCK]
+            s = shifted[: len(z)]
+            np.add(values[begin : begin + _BLOCK], _GOLDEN, out=z)
+            for bits, factor in _ROUNDS:
+                np.right_shift(z, bits, out=s)
+                np.bitwise_xor(z, s, out=z)
+                np.multiply(z, factor, out=z)
+            np.right_shift(z, np.uint64(31), out=s)
+            np.bitwise_xor(z, s, out=z)
+    return result
 
 
 def of_integers(values: npt.NDArray[np.int64]) -> HashArray:
