@@ -171,7 +171,7 @@ class ReleaseFacts:
     off_hierarchy: dict[str, int]
 
 
-CLASSES_PER_TASK = 4_000_000
+CLASSES_PER_TASK = 1_000_000
 
 
 def release_classes(release: Batches, labels: Mapping[str, Sequence[str | None]], directory: str) -> Batches:
