@@ -23,9 +23,14 @@ EXECUTORS = 2
 TIME_AT_MOST = 1.2
 
 _EXECUTOR_MEMORY = "1g"
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""What the README recommends for executors of one core."""
+
 _SETTINGS = {
     "spark.executor.cores": "1",
     "spark.executor.memory": _EXECUTOR_MEMORY,
+    "spark.executor.extraJavaOptions": _JAVA,
+    "spark.driver.extraJavaOptions": _JAVA,
     "spark.driver.memory": "2g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -20,6 +20,14 @@ _REQUIRED = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 
+# Workers take and give back the same large arrays all the time: kept, their pages are filled with zeros only once.
+_WORKERS = {
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**30),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**31),
+    "spark.executorEnv.MALLOC_TOP_PAD_": str(2**26),
+}
+
 # What suits one machine; a cluster's own configuration comes with spark-submit.
 _LAPTOP = {
     "spark.ui.enabled": "false",
@@ -27,11 +35,6 @@ _LAPTOP = {
     "spark.log.level": "ERROR",
     "spark.driver.memory": "2g",
     "spark.python.daemon.module": "privrisk_spark.worker_daemon",
-    # Workers take and give back the same large arrays all the time: kept, their pages are filled with zeros only once.
-    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
-    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**30),
-    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**31),
-    "spark.executorEnv.MALLOC_TOP_PAD_": str(2**26),
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
@@ -51,6 +54,8 @@ def build(name: str, *, encrypt: bool) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     settings = dict(_REQUIRED)
+    if "SPARK_REMOTE" not in os.environ:
+        settings |= _WORKERS
     if "SPARK_ENV_LOADED" not in os.environ and "SPARK_REMOTE" not in os.environ:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         # Tasks do the heavy work outside Java, which had better start fast.
