@@ -42,6 +42,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check uv
 	$(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/python -r requirements.lock
 	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps -e .
+	$(BIN)/python -m compileall -q privrisk_spark
 	@touch $@
 
 lock: $(VENV)/ready
