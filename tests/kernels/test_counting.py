@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from strategies import several_hierarchies
 
 from privrisk_spark.hierarchy import Hierarchy
-from privrisk_spark.kernels import counting
+from privrisk_spark.kernels import counting, generalization
 from privrisk_spark.kernels.counting import Axis, CellIndex, DenseCounts, SortedCounts, consistent_at, distinct_rows
+from privrisk_spark.kernels.generalization import DictionaryRows
 
 
 @st.composite
@@ -56,6 +57,30 @@ def test_both_plans_are_the_naive_count(
                 got = plan.consistent([np.array([code], dtype=np.int32) for code in record], levels, depths)
                 assert got.tolist() == [want], (type(plan).__name__, levels)
     assert plans[0].dictionary_rows == plans[1].dictionary_rows == len(rows)
+
+
+@given(cases(), st.sampled_from([0, 2**27]))
+def test_least_levels_are_the_naive_count(
+    case: tuple[list[Hierarchy], list[Axis], np.ndarray, np.ndarray, list[int]], kept: int
+) -> None:
+    """A row is consistent with a record disclosed at x if and only if its vector of least levels is at most x."""
+    hierarchies, axes, rows, codes, lacking = case
+    vectors, multiplicity = np.unique(rows, axis=0, return_counts=True)
+    usual = generalization._TABLE_BYTES
+    generalization._TABLE_BYTES = kept
+    try:
+        dictionary = DictionaryRows(tuple(axes), vectors.astype(np.int32), multiplicity)
+        for record in codes:
+            least = dictionary.levels(record.tolist())
+            assert least.shape == vectors.shape
+            depths = [int(axis.code_depth[code]) for axis, code in zip(axes, record, strict=True)]
+            assert (least <= depths).all()
+            for levels in naive.lattice(depths):
+                nodes = [int(h.ancestor[code, x]) for h, code, x in zip(hierarchies, record, levels, strict=True)]
+                found = multiplicity[(least <= levels).all(axis=1)].sum()
+                assert found == expected(hierarchies, axes, rows, lacking, nodes)
+    finally:
+        generalization._TABLE_BYTES = usual
 
 
 @given(cases())
