@@ -13,7 +13,7 @@ PACKAGE = ROOT / "privrisk_spark"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 ENGINE = {"pyspark", "pandas", "pyarrow", "great_expectations", "py4j"}
-KERNELS_MAY = {"numpy", "scipy", "cryptography", "rapidfuzz"}
+KERNELS_MAY = {"numpy", "scipy", "cryptography", "rapidfuzz", "numba"}
 # Modules that may know the engine, and what of it.
 ENGINE_MODULES = {
     "schemas": {"pyspark"},
