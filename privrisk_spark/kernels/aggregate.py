@@ -301,7 +301,7 @@ def _corners(lattice: RecordLattice, whole: Box) -> list[tuple[LongArray, LongAr
         top[i] = last[i]
         tops.append((whole.consistent(top) / float(lattice.weights[i][last[i]]), i, top))
     found = []
-    bottom = np.where(low <= last, low, np.maximum(low, last + 1))
+    bottom = low.copy()
     for _, i, top in sorted(tops, key=lambda one: one[:2]):
         found.append((bottom.copy(), top))
         bottom[i] = last[i] + 1
