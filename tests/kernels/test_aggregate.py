@@ -79,6 +79,25 @@ def test_of_equal_values_the_most_useful_is_chosen(order: tuple[int, int], most_
     assert (found.objective, found.utility, found.consistent) == (11, 2, 9)
 
 
+def test_a_tie_lost_to_rounding_is_decided_by_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network prefers the top by a unit; (1, 0) is worth the same and more specific."""
+    rows = np.array([[0, 0]] + [[1, 0]] * 9)
+    flat = RecordLattice.of_rows(
+        rows, [np.array([6.0, 2, 2]), np.array([1.0, 1])], [np.array([2.0, 1, 1]), np.zeros(2)]
+    )
+
+    def rounded(box: Box, *arguments: float) -> tuple[np.ndarray, np.ndarray, float]:
+        least, _, resolution = best_in_box(box, *arguments)  # type: ignore[arg-type]
+        return least, box.heights, resolution
+
+    monkeypatch.setattr(kernel, "best_in_box", rounded)
+    monkeypatch.setattr(kernel._Cuts, "ascend", lambda self: None)
+    monkeypatch.setattr(kernel._Cuts, "shrunk", lambda self, box, alpha: box)
+    found = aggregate(flat, trade_off=1.0, most_nodes=0)
+    assert found.levels.tolist() == [1, 0]
+    assert found.objective == 10 / 3 + 1
+
+
 @dataclass(frozen=True)
 class Known:
     """All level vectors of a lattice with ρ, Φ, u, from the definitions."""
