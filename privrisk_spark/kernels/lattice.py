@@ -197,8 +197,8 @@ def walk_frontier(
         return np.empty(0, dtype=np.int64)
     if is_feasible(tops[None, :])[0]:
         return np.array([lattice.n_nodes - 1], dtype=np.int64)
-    start = _last_feasible_on_a_chain(tops, is_feasible)
-    moves = _moves(k, neighbourhood)
+    start = last_feasible_on_a_chain(tops, is_feasible)
+    moves = frontier_moves(k, neighbourhood)
     seen = np.array([start @ lattice.strides])
     wave = start[None, :]
     while len(wave):
@@ -213,7 +213,7 @@ def walk_frontier(
     return seen
 
 
-def _last_feasible_on_a_chain(tops: IntArray, is_feasible: Callable[[IntArray], BoolArray]) -> IntArray:
+def last_feasible_on_a_chain(tops: IntArray, is_feasible: Callable[[IntArray], BoolArray]) -> IntArray:
     """Binary search of the chain that raises attribute after attribute; feasibility is monotone along it."""
     cumulative = np.concatenate([[0], np.cumsum(tops)])
     low, high = 0, int(cumulative[-1])
@@ -231,7 +231,8 @@ def _last_feasible_on_a_chain(tops: IntArray, is_feasible: Callable[[IntArray], 
     return vector(low)
 
 
-def _moves(k: int, neighbourhood: Neighbourhood) -> IntArray:
+def frontier_moves(k: int, neighbourhood: Neighbourhood) -> IntArray:
+    """Moves tried from a frontier node, shape (n_moves, k): see :func:`walk_frontier`."""
     unit = np.eye(k, dtype=np.int64)
     if neighbourhood == "cube":
         cube: IntArray = np.stack(np.meshgrid(*[np.array([-1, 0, 1])] * k, indexing="ij"), axis=-1).reshape(-1, k)
