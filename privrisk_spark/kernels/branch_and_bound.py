@@ -14,6 +14,10 @@ upper hull of (lost, saved) in descending order of saved/lost until the budget i
 Boxes are opened in ascending order of their bound, several at a time, halved along the attribute whose utility differs
 most between ``lo`` and ``hi``; ``hi`` is lowered to what the floor of utility, given or reached, leaves possible.
 
+Of the dictionary, a level vector of utility at least c generalizes no row g with ``u(g) < c``, and in a box none with
+``u(g ∨ lo) < c``, g ∨ lo being the least level vector that is at least both. For the least risk the former rows are
+left out from the start, and the latter where a box has few rows left.
+
 Ties. A box is dropped only if no level vector of it is better than the best so far under the whole tie rule of the
 goal: its bound exceeds the best objective by more than the tolerance; or is within the tolerance, and ``u(lo)`` (for
 the greatest utility: ``r(hi)``) shows that the second criterion is worse, or equal and ``lo`` comes not before the best

@@ -11,8 +11,9 @@ form                Φ                                    source
 ``multiplicative``  exp(Σ w_{j,r} · h_j)                 LSFB06 Φ5, F12 eq 2.4
 ==================  ===================================  ===============================
 
-F12 prints ``y_j = ⊥`` in eqs 2.2-2.4 where ``y_j ≠ ⊥`` is meant. ``h_j(node)`` is the weight of the node relative to an
-attribute weight of 1, so personal weights scale the whole hierarchy of an attribute.
+:func:`interaction` gives what LSFB06 Φ4 (F12 eq 2.3) adds to the linear form. F12 prints ``y_j = ⊥`` in eqs 2.2-2.4
+where ``y_j ≠ ⊥`` is meant. ``h_j(node)`` is the weight of the node relative to an attribute weight of 1, so personal
+weights scale the whole hierarchy of an attribute.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from privrisk_spark.errors import InputError
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
+BoolArray = npt.NDArray[np.bool_]
 
 SensitivityForm = Literal["constant", "linear", "record", "multiplicative"]
 
@@ -185,6 +187,49 @@ class Sensitivity:
             with np.errstate(over="ignore"):
                 return np.exp(total)
         return total
+
+
+def interaction(disclosed: BoolArray, sets: Sequence[Sequence[int]], weights: FloatArray) -> FloatArray:
+    """Additional sensitivity of disclosing attributes together (LSFB06 Φ4, F12 eq 2.3).
+
+    The sum of the weights of those sets of attributes that are disclosed whole. As weights are not negative, it never
+    rises when an attribute is suppressed. It is not modular in the levels.
+
+    Parameters
+    ----------
+    disclosed : ndarray of bool, shape (n, k)
+        Whether the attribute's node is not ⊥.
+    sets : sequence of s sequences of int
+        Two or more attributes each; K of them for interactions of order K. No set twice.
+    weights : ndarray of float64, shape (s,) or (n, s)
+        ``w_{j,h,...}`` of each set, or ``w_{j,h,...,r}`` of each record and set; infinity allowed.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Non-negative; summed from the first set to the last.
+
+    Raises
+    ------
+    InputError
+        If a set is no set of two or more attributes or given twice, or a weight is negative.
+    """
+    n, k = disclosed.shape
+    members = [tuple(sorted(set(given))) for given in sets]
+    for given, unique in zip(sets, members, strict=True):
+        if len(unique) < 2 or len(unique) < len(given) or unique[0] < 0 or unique[-1] >= k:
+            raise InputError(
+                f"risk.sensitivity.interactions: a set must name two or more of the {k} attributes, each once. "
+                f"Got {list(given)!r}."
+            )
+    if len(set(members)) < len(members):
+        raise InputError("risk.sensitivity.interactions: a set of attributes is given twice.")
+    if not (weights >= 0).all():
+        raise InputError("risk.sensitivity.interactions: weights must not be negative.")
+    total = np.zeros(n)
+    for s, attributes in enumerate(members):
+        total += np.where(disclosed[:, attributes].all(axis=1), weights[..., s], 0.0)
+    return total
 
 
 def normalized(
