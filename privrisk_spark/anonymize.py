@@ -147,7 +147,8 @@ class Decided:
         table = table.append_column(schemas.UTILITY, pa.array(decisions.utility[rows]))
         table = table.append_column(schemas.CONSISTENT, pa.array(decisions.consistent[rows]))
         table = table.append_column(schemas.FEASIBLE, pa.array(decisions.feasible[rows]))
-        return table.append_column(schemas.KEPT, pa.array(self.kept))
+        table = table.append_column(schemas.KEPT, pa.array(self.kept))
+        return table if decisions.gap is None else table.append_column(schemas.GAP, pa.array(decisions.gap[rows]))
 
     @classmethod
     def of_columns(cls, table: pa.Table, *, k: int) -> Decided:
@@ -164,6 +165,7 @@ class Decided:
             utility=numbers[schemas.UTILITY],
             consistent=numbers[schemas.CONSISTENT],
             feasible=table.column(schemas.FEASIBLE).to_numpy(),
+            gap=table.column(schemas.GAP).to_numpy() if schemas.GAP in table.column_names else None,
         )
         return cls(table, decisions, np.arange(table.num_rows), table.column(schemas.KEPT).to_numpy())
 
@@ -234,14 +236,24 @@ def deciding(problem: Problem, attacker: StoredAttacker, *, k: int, weights: Wei
     return run
 
 
-def decided(rows: Batches, decide_chunk: Decide, *, k: int) -> Batches:
-    """Return DECIDED: every row with its decision, no shuffle; other columns pass through."""
+def decided(rows: Batches, decide_chunk: Decide, *, k: int, gaps: bool = False) -> Batches:
+    """Return DECIDED: every row with its decision, no shuffle; other columns pass through.
+
+    Parameters
+    ----------
+    rows : Batches
+        ENCODED, or distinct records.
+    decide_chunk : callable
+    k : int
+    gaps : bool
+        Whether decisions come with the gap that is left, as those of searches of single records do.
+    """
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
             yield decide_chunk(table).with_columns()
 
-    return rows.then(step, schemas.decided(rows.schema, k))
+    return rows.then(step, schemas.decided(rows.schema, k, gaps=gaps))
 
 
 @dataclass(frozen=True)
@@ -305,6 +317,8 @@ class Conclusion:
         columns["consistent"] = pa.array(decisions.consistent[rows])
         method = np.zeros(len(rows), dtype=np.int8)
         columns["method"] = pa.DictionaryArray.from_arrays(pa.array(method), pa.array([self.method]))
+        if decisions.gap is not None:
+            columns["gap"] = pa.array(decisions.gap[rows])
         # The table's id may have the name of a column here.
         identity = schemas.RECORD_ID if self.record_id in columns else self.record_id
         columns = {identity: decided.table.column(schemas.RECORD_ID), **columns}
@@ -323,6 +337,8 @@ class Conclusion:
             "rows": len(decided.rows),
             "sampled": int(np.count_nonzero(decided.kept)),
             "infeasible": int(times[~decisions.feasible].sum()),
+            "unproved": 0 if decisions.gap is None else int(times[decisions.gap > 0].sum()),
+            "gap": 0.0 if decisions.gap is None else float(decisions.gap.max(initial=0.0)),
             "verbatim": int(times[verbatim].sum()),
             "risk_before": astuple(Moments.of(decisions.risk_before, times)),
             "risk": astuple(Moments.of(decisions.risk, times)),

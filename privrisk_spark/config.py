@@ -284,6 +284,8 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any], path: _KEY_PATH =
         if len(path) == 2 and path[0] == "columns"
         else "kind"
         if path in (("dictionary",), ("guarantee",))
+        else "problem"
+        if path == ("decision",)
         else ""
     )
     if tag in below and tag in above and below[tag] != above[tag]:

@@ -22,6 +22,7 @@ import pandas as pd
 from privrisk_spark.errors import CheckError, HierarchyError, SchemaError
 from privrisk_spark.measure import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
 from privrisk_spark.policy import Policy
+from privrisk_spark.policy_decisions import GreatestUtilityDecision, LeastRiskDecision
 from privrisk_spark.release import write_json
 from privrisk_spark.results import Check
 
@@ -248,14 +249,19 @@ def decision_rules(
 ) -> tuple[list[Rule], dict[str, float | int]]:
     """Rules on exact measures of the decisions, and the facts they read; never under differential privacy."""
     assert policy.decision is not None
-    checks, floor = policy.checks, policy.decision.utility_at_least
+    checks, decision = policy.checks, policy.decision
     rules = [Rule("released rows", "every record read is released", facts.rows, facts.rows)]
     values: dict[str, float | int] = {"released rows": released.rows}
-    if not measured.infeasible:
-        # The slack is that of the search, for sums of weights that differ in their last bits.
+    # The slack is that of the search, for sums of weights that differ in their last bits.
+    if isinstance(decision, LeastRiskDecision) and not measured.infeasible:
+        floor = decision.utility_at_least
         slack = 1e-9 * max(1.0, abs(floor))
         rules.append(Rule("least utility", f"every record's utility is at least {floor:g}", at_least=floor - slack))
         values["least utility"] = measured.utility.min
+    if isinstance(decision, GreatestUtilityDecision) and not measured.infeasible:
+        ceiling = decision.risk_at_most
+        rules.append(Rule("risk", f"every record's risk is at most {ceiling:g}", at_most=ceiling * (1 + 1e-9)))
+        values["risk"] = measured.risk_after.max
     if checks.min_class_size is not None and classes is not None and classes.fewest_persons is not None:
         size = checks.min_class_size
         rules.append(Rule("fewest persons", f"every released class has at least {size} persons", at_least=size))

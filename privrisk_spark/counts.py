@@ -34,6 +34,7 @@ from privrisk_spark.kernels.histogram import VectorHistogram
 from privrisk_spark.plans import PlanChoice, choose_plan
 from privrisk_spark.policy import Policy
 from privrisk_spark.policy_dictionaries import EstimatedDictionary, OneDictionary
+from privrisk_spark.problem import entity_of, is_single, search_of
 
 Held = Literal["dense", "sorted"]
 """Plans whose count the driver holds."""
@@ -294,6 +295,7 @@ def plan_of(
         entities=entity_of(policy, one) is not None,
         frequent=policy.guarantee.kind == "dp",
         several=len(policy.dictionaries) > 1 or compared(policy),
+        single=policy.decision is not None and is_single(search_of(policy, hierarchies)[0]),
         rows=rows,
         vectors=vectors,
     )
@@ -302,11 +304,6 @@ def plan_of(
 def compared(policy: Policy) -> bool:
     """Whether the decisions are held against a second dictionary, by counts the driver holds."""
     return isinstance(policy.dictionary, EstimatedDictionary) and policy.dictionary.against is not None
-
-
-def entity_of(policy: Policy, one: OneDictionary) -> str | None:
-    """Return the column that names the person in a dictionary with several rows a person."""
-    return policy.table.entity_id if one.table is None else one.table.entity_id
 
 
 def collect_counts(

@@ -44,6 +44,7 @@ from privrisk_spark.kernels.utility import UNITS
 from privrisk_spark.pinning import collect_pinned
 from privrisk_spark.plans import explained
 from privrisk_spark.policy import Policy
+from privrisk_spark.policy_decisions import SINGLE, LeastRiskDecision
 from privrisk_spark.policy_dictionaries import OneDictionary, SeveralDictionaries, Table
 from privrisk_spark.problem import greatest_utility, problem
 from privrisk_spark.progress import Progress, write_status
@@ -92,6 +93,11 @@ def check_request(policy: Policy, output: str) -> Path:
         raise InputError(
             "guarantee.kind: curves are exact figures about the table, which no differentially private policy allows; "
             "use a policy of the kind 'risk'."
+        )
+    if not isinstance(policy.decision, LeastRiskDecision) or policy.decision.method in SINGLE:
+        raise InputError(
+            "decision: curves are drawn of least risk over utility floors, by the methods that enumerate; use the "
+            "problem 'min-risk' and the method 'auto' or 'exact'."
         )
     fault = "--output"
     if "://" in output:

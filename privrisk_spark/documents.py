@@ -22,7 +22,13 @@ from privrisk_spark.measure import ClassFacts, DecisionFacts, ReleaseFacts, leve
 from privrisk_spark.mechanism import KEEP_DENOMINATOR, Mechanism
 from privrisk_spark.plans import PlanChoice, explained
 from privrisk_spark.policy import Policy
-from privrisk_spark.problem import greatest_utility, lattice_size
+from privrisk_spark.policy_decisions import (
+    AggregateDecision,
+    GreatestUtilityDecision,
+    LeastPenalizedDecision,
+    LeastRiskDecision,
+)
+from privrisk_spark.problem import greatest_utility, lattice_size, search_of
 from privrisk_spark.results import (
     AttributeLevels,
     Check,
@@ -59,15 +65,15 @@ class Run:
     checks: Sequence[Check]
 
 
-def risk_guarantee(policy: Policy, *, suppressed: int) -> Guarantee:
+def risk_guarantee(policy: Policy, measured: DecisionFacts) -> Guarantee:
     """Guarantee of a release decided by risk.
 
     Parameters
     ----------
     policy : Policy
         With a decision.
-    suppressed : int
-        Records that could not reach the floor.
+    measured : DecisionFacts
+        Of the decisions.
     """
     assert policy.decision is not None
     against = {
@@ -79,14 +85,18 @@ def risk_guarantee(policy: Policy, *, suppressed: int) -> Guarantee:
     }[policy.dictionary.kind]
     form = "not used" if policy.risk.model == "II" else policy.risk.sensitivity.form
     sensitivity = "" if policy.risk.model == "II" else f" ({form} sensitivity)"
+    asked, limits = _asked(policy, risk=f"model-{policy.risk.model} risk{sensitivity} against {against}")
     statement = (
-        f"Each record is disclosed at the level vector of least model-{policy.risk.model} risk{sensitivity} "
-        f"against {against} among those with {policy.utility.measure} utility at least "
-        f"{policy.decision.utility_at_least:g}. The risk is that of a uniform attacker who knows no more than that; "
-        "it is no promise against one who knows more."
+        f"Each record is disclosed at the level vector of {asked}. The risk is that of a uniform attacker who knows no "
+        "more than that; it is no promise against one who knows more."
     )
-    if suppressed:
-        statement += " Records that could not reach the floor are fully suppressed."
+    if measured.infeasible:
+        statement += " Records for which that is impossible are fully suppressed."
+    if measured.unproved:
+        statement += (
+            f" For {measured.unproved:,} records the search stopped before that was proved; none could gain more than "
+            f"{measured.gap:.3g}."
+        )
     parameters: dict[str, object] = {
         "risk_model": policy.risk.model,
         "sensitivity": form,
@@ -94,9 +104,31 @@ def risk_guarantee(policy: Policy, *, suppressed: int) -> Guarantee:
         "consistency": policy.dictionary.consistency,
         "utility": policy.utility.measure,
         "utility_unit": UNITS[policy.utility.measure],
-        "utility_at_least": policy.decision.utility_at_least,
+        **limits,
     }
-    return Guarantee("risk", statement, "proved", parameters)
+    return Guarantee("risk", statement, "heuristic" if measured.unproved else "proved", parameters)
+
+
+def _asked(policy: Policy, *, risk: str) -> tuple[str, dict[str, object]]:
+    """The policy's optimization problem in words, and its parameters."""
+    decision, utility = policy.decision, f"{policy.utility.measure} utility"
+    if isinstance(decision, LeastRiskDecision):
+        floor = decision.utility_at_least
+        return f"least {risk} among those with {utility} at least {floor:g}", {"utility_at_least": floor}
+    if isinstance(decision, GreatestUtilityDecision):
+        ceiling = decision.risk_at_most
+        return f"greatest {utility} among those with {risk} at most {ceiling:g}", {"risk_at_most": ceiling}
+    if isinstance(decision, LeastPenalizedDecision):
+        rate = decision.lambda_
+        return f"least {risk} less {rate:g} times its {utility}", {"lambda": rate}
+    assert isinstance(decision, AggregateDecision)
+    parameters: dict[str, object] = {
+        "lambda": decision.lambda_,
+        "kappa": decision.kappa,
+        "zero_phi": decision.zero_phi,
+    }
+    power = f"its {utility}" + ("" if decision.kappa == 1 else f" to the power {decision.kappa}")
+    return f"greatest sum of {decision.lambda_:g} by its {risk}, and {power}", parameters
 
 
 def counting_sentence(policy: Policy, choices: Mapping[str, PlanChoice]) -> str:
@@ -111,11 +143,9 @@ def counting_sentence(policy: Policy, choices: Mapping[str, PlanChoice]) -> str:
 def decision_sentence(policy: Policy, problem: Problem) -> str:
     """What the deciding stage did, in words."""
     over = {"bayes": ", expected over the dictionaries", "minimax": " against the worst of the dictionaries"}
-    sentence = (
-        f"Chose each record's disclosure by '{problem.search}': least model-{problem.model} risk"
-        f"{over.get(policy.dictionary.kind, '')} with {policy.utility.measure} utility at least {problem.floor:g}."
-    )
-    if problem.search == "exhaustive":
+    asked, _ = _asked(policy, risk=f"model-{problem.model} risk{over.get(policy.dictionary.kind, '')}")
+    sentence = f"Chose each record's disclosure by '{problem.search}': {asked}."
+    if policy.dictionary.consistency == "similar":
         sentence += (
             " Every feasible node was looked at: counts by likeness of labels are not monotone, and no theorem that "
             "leaves nodes out holds for them."
@@ -135,7 +165,12 @@ def explanation(
         lines += explained(choice, name="the table itself" if policy.dictionary.kind == "self" else name)
     if policy.decision is not None:
         best = greatest_utility(policy, hierarchies)
-        lines.append(f"floor: utility at least {policy.decision.utility_at_least:g} of at most {best:g}")
+        if isinstance(policy.decision, LeastRiskDecision):
+            lines.append(f"floor: utility at least {policy.decision.utility_at_least:g} of at most {best:g}")
+        else:
+            lines.append(f"asked: {_asked(policy, risk='risk')[0]}; utility at most {best:g}")
+        search, why = search_of(policy, hierarchies)
+        lines.append(f"search: {search} ({why})")
     if plan is not None:
         lines.append(plan.statement)
         lines += [f"{name}: {value}" for name, value in plan.parameters().items()]
@@ -165,6 +200,7 @@ def risk_reports(
             **_dictionary_rows(dictionary_rows),
             **_class_facts(classes),
             "records suppressed as infeasible": measured.infeasible,
+            **_unproved(measured),
         },
         measured,
     )
@@ -176,6 +212,12 @@ def risk_reports(
     )
     vault = replace(vault, linkage=linkage, sections=tuple(sections))
     return vault, replace(public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None)
+
+
+def _unproved(measured: DecisionFacts) -> dict[str, int | float]:
+    if not measured.unproved:
+        return {}
+    return {"records whose decision is not proved": measured.unproved, "largest gap of these": measured.gap}
 
 
 def _class_facts(classes: ClassFacts | None) -> dict[str, int | float]:

@@ -91,6 +91,10 @@ class DecisionFacts:
     levels : tuple of AttributeLevels
     before, after : Histogram
         Records by risk.
+    unproved : int
+        Records for which a search stopped before it was proved that there is no better decision.
+    gap : float
+        What the worst of these could gain at most, in units of what was optimized.
     """
 
     rows: int
@@ -103,6 +107,8 @@ class DecisionFacts:
     levels: tuple[AttributeLevels, ...]
     before: Histogram
     after: Histogram
+    unproved: int = 0
+    gap: float = 0.0
 
 
 def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str, Hierarchy]) -> DecisionFacts:
@@ -142,6 +148,8 @@ def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str,
         levels=levels,
         before=histogram("before"),
         after=histogram("after"),
+        unproved=sum(part["unproved"] for part in parts),
+        gap=max((part["gap"] for part in parts), default=0.0),
     )
 
 

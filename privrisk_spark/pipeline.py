@@ -59,7 +59,7 @@ from privrisk_spark.pinning import collect_pinned
 from privrisk_spark.plans import PlanChoice
 from privrisk_spark.policy import DpGuarantee, Policy
 from privrisk_spark.policy_dictionaries import Table
-from privrisk_spark.problem import lattice_size, node_utilities, problem, sensitivity
+from privrisk_spark.problem import is_single, lattice_size, node_utilities, problem, sensitivity
 from privrisk_spark.progress import Progress, write_status
 from privrisk_spark.release import (
     Workplace,
@@ -81,6 +81,9 @@ from privrisk_spark.source import Wanted, scan
 from privrisk_spark.table import check_columns, check_dictionary, collect_hierarchies, read
 
 DECISIONS_PER_TASK = 250_000
+SINGLE_DECISIONS_PER_TASK = 500
+"""Records that are decided one at a time: some take a thousand times as long as others, and no core should wait."""
+
 Announce = Callable[[str], object]
 
 
@@ -199,7 +202,7 @@ class _Job:
                 raise collect_infeasible(encoded, task, k=self.k, infeasible=measured.infeasible, total=measured.rows)
             stage.sentence = documents.decision_sentence(policy, task)
             stage.parameters = {"infeasible_records_suppressed": measured.infeasible}
-            stage.status = "proved"
+            stage.status = "heuristic" if measured.unproved else "proved"
             made = (self.scratch, encoded, task, policy, self.hierarchies)
             linkage, sections = collect_findings(
                 *made, counted=counted, linked=linked, further=self.further, dictionaries=self.dictionaries
@@ -217,7 +220,7 @@ class _Job:
             self.place.swap_into_vault(self.place.scratch / "decisions", "decisions")
             self.place.swap_into_vault(self.place.scratch / "classes", "classes")
             stage.sentence = "Moved decisions and exact measures to the vault."
-        run = self._run(documents.risk_guarantee(policy, suppressed=measured.infeasible), checks)
+        run = self._run(documents.risk_guarantee(policy, measured), checks)
         rows_of = self._dictionary_rows(counted)
         vault, public = documents.risk_reports(
             run, measured, released, dictionary_rows=rows_of, classes=classes, linkage=linkage, sections=sections
@@ -241,9 +244,11 @@ class _Job:
             return self._conclude(encoded, deciding(task, attacker, k=self.k, weights=weights), task.search)
         records = self.scratch.write_frame(vectors_of_table(encoded, self.k, weights.n), "records")
         if stored:
-            tasks = max(2, -(-records.count() // DECISIONS_PER_TASK))
+            single = is_single(task.search)
+            per_task = SINGLE_DECISIONS_PER_TASK if single else DECISIONS_PER_TASK
+            spread_out = Batches.of_frame(records.repartition(max(2, -(-records.count() // per_task))))
             decide_chunk = deciding(task, attacker, k=self.k, weights=weights)
-            on_distinct = decided(Batches.of_frame(records.repartition(tasks)), decide_chunk, k=self.k).frame()
+            on_distinct = decided(spread_out, decide_chunk, k=self.k, gaps=single).frame()
         else:
             schema = schemas.decided(records.schema, self.k)
             (spread,) = [vectors for vectors in counted if isinstance(vectors, SpreadVectors)]

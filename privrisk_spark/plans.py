@@ -93,6 +93,7 @@ def choose_plan(
     entities: bool = False,
     frequent: bool = False,
     several: bool = False,
+    single: bool = False,
     rows: int | None = None,
     vectors: int | None = None,
 ) -> PlanChoice:
@@ -113,6 +114,8 @@ def choose_plan(
         Whether only cells with at least t rows are wanted, so that ``iceberg`` will do.
     several : bool
         Whether it is one of several dictionaries, whose counts meet in one place.
+    single : bool
+        Whether records are decided one at a time, against the dictionary's distinct vectors.
     rows : int, optional
         Rows of the dictionary, or more.
     vectors : int, optional
@@ -129,10 +132,11 @@ def choose_plan(
     width = 4 * len(axes) + 8
     fits = f"{cells:,} cells against a budget of {counting.dense_cells:,}"
     room = f"{distinct:,} distinct vectors against a budget of {counting.sorted_vectors:,}"
+    by_vectors = "keeps no vectors, which the search of one record's lattice reads" if single else ""
     alone = "counts of distinct persons do not add up" if entities else ""
     dense = Cost(
         "dense", distinct, distinct * width, 16 * cells,
-        alone or ("" if cells <= counting.dense_cells else f"needs {fits} (counting.dense_cells)"),
+        alone or by_vectors or ("" if cells <= counting.dense_cells else f"needs {fits} (counting.dense_cells)"),
     )  # fmt: skip
     by_hierarchy = "" if not similar else "needs a consistency that follows the hierarchy"
     too_many = vectors is not None and vectors > counting.sorted_vectors
@@ -141,7 +145,7 @@ def choose_plan(
         alone or by_hierarchy or (f"needs room for {room} (counting.sorted_vectors)" if too_many else ""),
     )  # fmt: skip
     expanded = distinct * _cells_of_a_vector(axes, present)
-    apart = "takes one dictionary, and there are several" if several else ""
+    apart = by_vectors or ("takes one dictionary, and there are several" if several else "")
     distributed = Cost("shuffle", expanded, expanded * 16, _TASK_BYTES, apart)
     costs = [dense, in_order, distributed]
     if frequent:
@@ -165,9 +169,10 @@ def choose_plan(
             + " | ".join(f"{cost.plan} {cost.refused}" for cost in costs)
             + "."
         )
+    by_sort = "the search reads vectors" if single else f"the cube does not fit: {fits}"
     reason = {
         "dense": f"the cube fits: {fits}",
-        "sorted": f"{alone or f'the cube does not fit: {fits}'}; {room}",
+        "sorted": f"{alone or by_sort}; {room}",
         "shuffle": alone or f"neither the cube nor the vectors fit: {fits}; {room}",
         "iceberg": f"neither the cube nor the vectors fit: {fits}; {room}",
     }[chosen.plan]

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from privrisk_spark.builders import HierarchySpec
+from privrisk_spark.policy_decisions import DecisionPolicy
 from privrisk_spark.policy_dictionaries import (
     Dictionary,
     EstimatedDictionary,
@@ -29,7 +30,6 @@ from privrisk_spark.policy_types import (
     Count,
     Day,
     Delta,
-    Finite,
     Natural,
     NonNegative,
     NonNegativeExact,
@@ -152,18 +152,6 @@ class UtilityPolicy(Part):
     measure: Literal["depth", "leaves", "log-leaves", "xiao-tao", "lm"] = "depth"
     weights: Annotated[dict[str, NonNegative], SORTED] = Field(
         default_factory=dict, description="Weight per quasi-identifier (default 1)."
-    )
-
-
-class DecisionPolicy(Part):
-    """The optimization problem of each record."""
-
-    problem: Literal["min-risk"] = "min-risk"
-    utility_at_least: Finite = Field(description="The floor c of every record's utility.")
-    method: Literal["auto", "exact", "aruba", "exhaustive"] = "auto"
-    neighbourhood: Literal["swap", "cube"] = "swap"
-    infeasible: Literal["error", "suppress"] = Field(
-        "error", description="A record that cannot reach the floor is an error, or is released fully suppressed."
     )
 
 

@@ -27,8 +27,7 @@ _LONGEST_SHOWN = 60
 # What the specification holds and this version does not, by key path or key: refused by name, not as a typing error.
 _NOT_YET: dict[str, tuple[str, ...]] = {
     "risk.sensitivity.form": ("interaction",),
-    "decision.problem": ("max-utility", "min-risk-minus-utility", "max-aggregate"),
-    "decision.method": ("branch_and_bound", "btda", "genetic", "minrisk", "rules", "aggregate", "approximate"),
+    "decision.method": ("minrisk", "rules"),
     "guarantee.mode": ("global", "as_published"),
     "output.format": ("orc", "json", "delta", "iceberg"),
     "action": ("pseudonym",),
@@ -36,8 +35,6 @@ _NOT_YET: dict[str, tuple[str, ...]] = {
 _KEYS_NOT_YET = frozenset(
     {
         "columns.*.key",
-        "decision.zero_phi",
-        "decision.risk_at_most",
         "guarantee.accept_unproven",
         "risk.aggregation",
         "risk.loss_if_not_identified",
@@ -299,7 +296,7 @@ def _models(annotation: Any) -> tuple[type[BaseModel], ...]:
 def _tags(annotation: Any) -> tuple[str, dict[str, type[BaseModel]]]:
     """Return the key whose value chooses among models, and the model of each value; nothing if there is none."""
     models = _models(annotation)
-    for key in ("kind", "role"):
+    for key in ("kind", "role", "problem"):
         if len(models) > 1 and all(key in model.model_fields for model in models):
             return key, {tag: model for model in models for tag in get_args(model.model_fields[key].annotation)}
     return "", {}

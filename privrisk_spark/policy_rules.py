@@ -8,6 +8,7 @@ from pathlib import Path
 
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy import DpGuarantee, Identifier, Personal, Policy, RowCount, SensitivityPolicy, WeightColumn
+from privrisk_spark.policy_decisions import SINGLE, AggregateDecision, DecisionPolicy, LeastRiskDecision
 from privrisk_spark.policy_dictionaries import (
     DictionaryColumn,
     DictionaryTable,
@@ -32,11 +33,8 @@ def impossible(policy: Policy) -> Iterable[Fault]:
     if rows.at_most is not None and rows.at_most < rows.at_least:
         yield Fault("checks.row_count.at_most", f"must be at least at_least = {rows.at_least}. Got {rows.at_most}")
     decision = policy.decision
-    if decision is not None and decision.neighbourhood != "swap" and decision.method != "aruba":
-        yield Fault(
-            "decision.neighbourhood",
-            f"is only used by the method 'aruba', and decision.method is '{decision.method}'; leave it out",
-        )
+    if decision is not None:
+        yield from _impossible_decision(policy, decision)
     if isinstance(policy.guarantee, DpGuarantee):
         yield from _impossible_dp(policy, policy.guarantee)
         return
@@ -44,6 +42,40 @@ def impossible(policy: Policy) -> Iterable[Fault]:
         yield Fault("decision", "is required when guarantee.kind is 'risk'; write decision: {utility_at_least: …}")
     if policy.ledger is not None:
         yield Fault("ledger", "is only used when guarantee.kind is 'dp'; leave it out")
+
+
+def _impossible_decision(policy: Policy, decision: DecisionPolicy) -> Iterable[Fault]:
+    if isinstance(decision, LeastRiskDecision) and decision.neighbourhood != "swap" and decision.method != "aruba":
+        yield Fault(
+            "decision.neighbourhood",
+            f"is only used by the method 'aruba', and decision.method is '{decision.method}'; leave it out",
+        )
+    single = decision.method in SINGLE or isinstance(decision, AggregateDecision)
+    if not single:
+        if decision.most_steps != 1_000_000 and decision.method != "auto":
+            yield Fault("decision.most_steps", f"is only used by the methods {listing(SINGLE)}; leave it out")
+        return
+    method = "aggregate" if isinstance(decision, AggregateDecision) else decision.method
+    if policy.dictionary.kind in ("bayes", "minimax"):
+        yield Fault("decision.method", f"'{method}' takes one dictionary; use 'exhaustive' with several")
+    if policy.risk.sensitivity.form == "multiplicative" and policy.risk.model != "II":
+        yield Fault(
+            "decision.method",
+            f"'{method}' needs a sensitivity that is a sum over attributes, and the form is 'multiplicative'",
+        )
+    if isinstance(decision, AggregateDecision) and policy.risk.model == "III":
+        yield Fault("decision.problem", "'max-aggregate' is stated for the risk models I and II. Got model 'III'")
+    if decision.method == "approximate" and policy.risk.model == "III":
+        yield Fault("decision.method", "'approximate' is stated for the risk models I and II. Got model 'III'")
+    if policy.counting.plan not in ("auto", "sorted"):
+        yield Fault(
+            "counting.plan",
+            f"must be 'auto' or 'sorted': '{method}' reads the dictionary's vectors. Got '{policy.counting.plan}'",
+        )
+    if policy.table.entity_id is not None or any(
+        one.table is not None and one.table.entity_id is not None for one in policy.dictionaries
+    ):
+        yield Fault("decision.method", f"'{method}' counts rows, not persons; use 'exhaustive' with entity_id")
 
 
 def _impossible_columns(policy: Policy) -> Iterable[Fault]:
@@ -186,7 +218,8 @@ def _impossible_dictionaries(policy: Policy) -> Iterable[Fault]:
         if given.against is not None and isinstance(given.estimate, SelfEstimate) and policy.table.record_id is None:
             yield Fault("table.record_id", "is required where dictionary.against is held against the table itself")
     decision = policy.decision
-    if similar and decision is not None and decision.method in ("exact", "aruba"):
+    aggregate = isinstance(decision, AggregateDecision)
+    if similar and decision is not None and (aggregate or decision.method not in ("auto", "exhaustive")):
         yield Fault(
             "decision.method",
             "must be 'auto' or 'exhaustive' under the consistency 'similar', whose counts are not monotone: a search "

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from typing import get_args
 
 import numpy as np
 
 from privrisk_spark.errors import InfeasibleError, InputError
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting import Axis
-from privrisk_spark.kernels.decide import Problem, Search
+from privrisk_spark.kernels.decide import Problem, Search, SingleSearch, TableSearch
+from privrisk_spark.kernels.goal import AnyGoal, GreatestAggregate, GreatestUtility, LeastPenalized, LeastRisk
 from privrisk_spark.kernels.lattice import reaches
 from privrisk_spark.kernels.sensitivity import FloatArray, Sensitivity, harmonic_weights, override_weights, scaled
 from privrisk_spark.kernels.utility import node_utility
 from privrisk_spark.policy import Policy, SensitivityPolicy
+from privrisk_spark.policy_decisions import (
+    AggregateDecision,
+    GreatestUtilityDecision,
+    LeastPenalizedDecision,
+    LeastRiskDecision,
+)
+from privrisk_spark.policy_dictionaries import OneDictionary
 
 EXACT_LIMIT = 2**20
 """Largest lattice the enumerating searches accept, in nodes."""
@@ -68,6 +77,75 @@ def lattice_size(hierarchies: Mapping[str, Hierarchy]) -> int:
     return prod(hierarchy.height + 1 for hierarchy in hierarchies.values())
 
 
+def search_of(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> tuple[Search, str]:
+    """Return the search of the policy's decision, and why it is taken.
+
+    Raises
+    ------
+    InputError
+        If the policy names one that enumerates, and a lattice may be too large for it.
+    """
+    decision = policy.decision
+    assert decision is not None
+    size = lattice_size(hierarchies)
+    if decision.method != "auto":
+        if size > EXACT_LIMIT and decision.method in get_args(TableSearch):
+            raise InputError(
+                f"decision.method: a record's lattice has up to {size:,} nodes, and '{decision.method}' enumerates at "
+                f"most {EXACT_LIMIT:,}; use 'branch_and_bound', or fewer quasi-identifiers or lower hierarchies."
+            )
+        return decision.method, "named by decision.method"
+    if isinstance(decision, AggregateDecision):
+        return "aggregate", "the search there is for max-aggregate"
+    if policy.dictionary.consistency == "similar":
+        return "exhaustive", "counts by likeness of labels are not monotone, so nothing may be left out"
+    if size > EXACT_LIMIT:
+        return "branch_and_bound", f"a lattice may have {size:,} nodes, more than the {EXACT_LIMIT:,} to be enumerated"
+    fits = f"a lattice has at most {size:,} nodes, of the {EXACT_LIMIT:,} to be enumerated"
+    if isinstance(decision, LeastRiskDecision):
+        return "exact", f"{fits}; risk is monotone, so only maximal feasible nodes need be looked at"
+    return "exhaustive", f"{fits}; the objective is not monotone"
+
+
+def _refuse_singly(policy: Policy, search: Search) -> None:
+    """Refuse what a search of one record at a time cannot take, where the lattice's size chose it."""
+    form = policy.risk.sensitivity.form
+    reasons = {
+        "takes one dictionary": len(policy.dictionaries) > 1,
+        "needs a sensitivity that is a sum over attributes": form == "multiplicative" and policy.risk.model != "II",
+        "counts rows, not persons": any(entity_of(policy, one) is not None for one in policy.dictionaries),
+    }
+    for reason, applies in reasons.items():
+        if applies:
+            raise InputError(
+                f"decision.method: '{search}' {reason}; the lattice is too large for those that do not. Use fewer "
+                "quasi-identifiers or lower hierarchies."
+            )
+
+
+def entity_of(policy: Policy, one: OneDictionary) -> str | None:
+    """Return the column that names the person in a dictionary with several rows a person."""
+    return policy.table.entity_id if one.table is None else one.table.entity_id
+
+
+def is_single(search: Search) -> bool:
+    """Whether a search decides one record at a time, against the dictionary's vectors."""
+    return search in get_args(SingleSearch)
+
+
+def goal_of(policy: Policy) -> AnyGoal:
+    """Return what the policy's decision optimizes."""
+    decision = policy.decision
+    assert decision is not None
+    if isinstance(decision, LeastRiskDecision):
+        return LeastRisk(decision.utility_at_least)
+    if isinstance(decision, GreatestUtilityDecision):
+        return GreatestUtility(decision.risk_at_most)
+    if isinstance(decision, LeastPenalizedDecision):
+        return LeastPenalized(decision.lambda_)
+    return GreatestAggregate(decision.lambda_, float(decision.kappa), decision.zero_phi)
+
+
 def problem(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: tuple[Axis, ...]) -> Problem:
     """Return the optimization problem of the policy's decision.
 
@@ -76,32 +154,28 @@ def problem(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: tuple[Ax
     InfeasibleError
         If no record can reach the floor.
     InputError
-        If the lattice is larger than the searches there are can enumerate.
+        If a lattice is larger than the search can enumerate.
     """
     decision = policy.decision
     assert decision is not None
     greatest = greatest_utility(policy, hierarchies)
-    if not reaches(np.array([greatest]), decision.utility_at_least)[0]:
+    goal = goal_of(policy)
+    if isinstance(goal, LeastRisk) and not reaches(np.array([greatest]), goal.floor)[0]:
         raise InfeasibleError(
             f"decision.utility_at_least: must be at most {greatest:g}, the {policy.utility.measure} utility of a "
-            f"record released as it is. Got {decision.utility_at_least:g}."
+            f"record released as it is. Got {goal.floor:g}."
         )
-    size = lattice_size(hierarchies)
-    if size > EXACT_LIMIT:
-        raise InputError(
-            f"decision.method: a record's lattice has up to {size:,} nodes and the methods there are enumerate at most "
-            f"{EXACT_LIMIT:,}; use fewer quasi-identifiers or lower hierarchies."
-        )
-    # Labels that resemble each other have counts that are not monotone: nothing may be pruned.
-    exact: Search = "exhaustive" if policy.dictionary.consistency == "similar" else "exact"
-    search: Search = exact if decision.method == "auto" else decision.method
+    search = search_of(policy, hierarchies)[0]
+    if is_single(search):
+        _refuse_singly(policy, search)
     return Problem(
         ancestor=tuple(hierarchy.ancestor for hierarchy in hierarchies.values()),
         code_depth=tuple(axis.code_depth for axis in axes),
         utility=node_utilities(policy, hierarchies),
         sensitivity=sensitivity(policy.risk.sensitivity, hierarchies),
         model=policy.risk.model,
-        floor=decision.utility_at_least,
+        goal=goal,
         search=search,
-        neighbourhood=decision.neighbourhood,
+        neighbourhood=decision.neighbourhood if isinstance(decision, LeastRiskDecision) else "swap",
+        most_steps=decision.most_steps,
     )

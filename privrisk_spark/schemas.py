@@ -41,6 +41,7 @@ RISK_BEFORE = "risk_before"
 UTILITY = "utility"
 CONSISTENT = "consistent"
 FEASIBLE = "feasible"
+GAP = "gap"
 KEPT = "kept"
 
 
@@ -74,8 +75,8 @@ def released(n: int) -> list[str]:
     return [f"r{i}" for i in range(n)]
 
 
-def decided(frame: T.StructType, k: int) -> T.StructType:
-    """Schema of DECIDED over the columns already there."""
+def decided(frame: T.StructType, k: int, *, gaps: bool = False) -> T.StructType:
+    """Schema of DECIDED over the columns already there; with the gap of each decision where a search may leave one."""
     added = [
         *[T.StructField(name, T.ByteType(), False) for name in levels(k)],
         *[T.StructField(name, T.IntegerType(), False) for name in nodes(k)],
@@ -85,6 +86,7 @@ def decided(frame: T.StructType, k: int) -> T.StructType:
         T.StructField(CONSISTENT, T.LongType(), False),
         T.StructField(FEASIBLE, T.BooleanType(), False),
         T.StructField(KEPT, T.BooleanType(), False),
+        *([T.StructField(GAP, T.DoubleType(), False)] if gaps else []),
     ]
     return T.StructType([*frame.fields, *added])
 

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,8 @@ import numpy.typing as npt
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels import fingerprint
 from privrisk_spark.kernels.counting import Counts, distinct_keys, distinct_rows
+from privrisk_spark.kernels.goal import AnyGoal, GreatestAggregate, LeastRisk
+from privrisk_spark.kernels.incumbent import Incumbents
 from privrisk_spark.kernels.lattice import (
     TOLERANCE,
     Lattice,
@@ -60,7 +62,13 @@ IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-Search = Literal["exact", "aruba", "exhaustive"]
+TableSearch = Literal["exact", "aruba", "exhaustive"]
+"""Searches of whole tables: lattice nodes outside, records inside."""
+
+SingleSearch = Literal["branch_and_bound", "btda", "genetic", "approximate", "aggregate"]
+"""Searches of one record's lattice: :mod:`privrisk_spark.kernels.singly`."""
+
+Search = TableSearch | SingleSearch
 
 _KEY_LIMIT = 2**62
 
@@ -85,7 +93,11 @@ class Decisions:
         ``ρ`` of the chosen cell; a record the dictionary lacks counts itself. Of several dictionaries the worst, the
         smallest ``ρ_θ``; a dictionary of prior 0 does not count.
     feasible : ndarray of bool, shape (n,)
-        False where even the original record has ``u < c``; such a record is suppressed.
+        False where nothing satisfies the constraint, as where even the original record has ``u < c``; such a record is
+        suppressed.
+    gap : ndarray of float64, shape (n,), or None
+        What a better decision could gain at most, in units of the goal's objective; 0 where the decision is proved.
+        None: all are.
     """
 
     levels: npt.NDArray[np.int8]
@@ -95,52 +107,7 @@ class Decisions:
     utility: FloatArray
     consistent: LongArray
     feasible: BoolArray
-
-
-@dataclass(frozen=True, eq=False)
-class _Best:
-    """The best node so far of each record."""
-
-    node: LongArray
-    risk: FloatArray
-    utility: FloatArray
-    consistent: LongArray
-    rivals: IntArray
-
-    @classmethod
-    def none(cls, n: int) -> _Best:
-        # A first node of infinite risk is no rival of the infinity here: one less than none.
-        rivals = np.full(n, -1, dtype=np.int32)
-        return cls(np.full(n, -1), np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n, dtype=np.int64), rivals)
-
-    def offer(
-        self, rows: LongArray | slice, node: int, risk: FloatArray, utility: FloatArray, consistent: LongArray
-    ) -> None:
-        """Take ``node`` for the rows where it is better; nodes must be offered in ascending order."""
-        # Few rows come near the best so far: everything else looks at those alone.
-        near = np.flatnonzero(risk <= self.risk[rows] * (1 + TOLERANCE))
-        if not len(near):
-            return
-        at = near if isinstance(rows, slice) else rows[near]
-        risk, utility, consistent = risk[near], utility[near], consistent[near]
-        lower = risk < self.risk[at] * (1 - TOLERANCE)
-        slack = TOLERANCE * np.maximum(1.0, np.abs(utility))
-        better = lower | (utility > self.utility[at] + slack)
-        self.rivals[at] = np.where(lower, 0, self.rivals[at] + 1)
-        taken = at[better]
-        self.node[taken] = node
-        self.risk[taken], self.utility[taken] = risk[better], utility[better]
-        self.consistent[taken] = consistent[better]
-
-    def replace(self, rows: LongArray, other: _Best) -> None:
-        """Take over what another search found for some rows."""
-        for mine, found in (
-            (self.node, other.node),
-            (self.risk, other.risk),
-            (self.utility, other.utility),
-            (self.consistent, other.consistent),
-        ):
-            mine[rows] = found
+    gap: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,11 +124,14 @@ class Problem:
         Utility of each node, non-increasing upwards.
     sensitivity : Sensitivity
     model : {"I", "II", "III"}
-    floor : float
-        ``c``, in units of the utility.
-    search : {"exact", "aruba", "exhaustive"}
+    goal : LeastRisk, GreatestUtility, LeastPenalized or GreatestAggregate
+        What is optimized, and under which constraint.
+    search : {"exact", "aruba", "exhaustive"} or a search of single records
+        ``exact`` and ``aruba`` find the least risk; ``exhaustive`` all but the greatest aggregate.
     neighbourhood : {"swap", "cube"}
         Moves of ``aruba``.
+    most_steps : int
+        Boxes, nodes or cuts after which a search of one record ends with its best so far.
     """
 
     ancestor: tuple[IntArray, ...]
@@ -169,9 +139,15 @@ class Problem:
     utility: tuple[FloatArray, ...]
     sensitivity: Sensitivity
     model: RiskModel
-    floor: float
+    goal: AnyGoal
     search: Search = "exact"
     neighbourhood: Neighbourhood = "swap"
+    most_steps: int = 1_000_000
+
+    @property
+    def floor(self) -> float:
+        """Utility below which no node is looked at."""
+        return self.goal.floor if isinstance(self.goal, LeastRisk) else -np.inf
 
     @cached_property
     def profiles(self) -> tuple[IntArray, ...]:
@@ -269,6 +245,7 @@ def decide(
         utility=decided.utility[kind],
         consistent=decided.consistent[kind],
         feasible=decided.feasible[kind],
+        gap=_pick(decided.gap, kind),
     )
 
 
@@ -300,6 +277,12 @@ def decide_kinds(
     personal = personal if form in ("linear", "multiplicative") else None
     record_weight = record_weight if form == "record" else None
     first, kind = _alike(problem, attacker, codes, personal, record_weight)
+    if problem.search in get_args(SingleSearch):
+        # These searches bring packages that no other needs.
+        from privrisk_spark.kernels.singly import decide_singly
+
+        of_kind = {"personal": _pick(personal, first), "record_weight": _pick(record_weight, first)}
+        return decide_singly(problem, attacker, codes[first], **of_kind), kind
     return _decide_each(problem, attacker, codes[first], _pick(personal, first), _pick(record_weight, first)), kind
 
 
@@ -515,7 +498,7 @@ class _Records:
         assert least is not None
         return self.attacker.risk(risks), least
 
-    def search(self) -> _Best:
+    def search(self) -> Incumbents:
         """Best node of every record by the problem's search, with ties settled over all feasible nodes."""
         if self.problem.search == "exhaustive":
             return self._best_of(self._feasible())
@@ -526,12 +509,12 @@ class _Records:
             best.replace(again, some._best_of(some._feasible()))
         return best
 
-    def at_top(self) -> _Best:
+    def at_top(self) -> Incumbents:
         """The top for every record."""
-        best = _Best.none(len(self.columns[0]))
+        best = Incumbents.none(len(self.columns[0]))
         top = self.block.lattice.n_nodes - 1
         profiles = np.unique(self.block.profile)
-        self._offer(best, top, profiles)
+        self._offer(best, top, profiles, suppressing=True)
         return best
 
     def _profiles(self) -> Iterator[tuple[int, list[FloatArray]]]:
@@ -551,9 +534,9 @@ class _Records:
             else:
                 yield profile, maximal_nodes(lattice, feasible_nodes(lattice, chains, floor))
 
-    def _best_of(self, candidates: Iterable[tuple[int, LongArray]]) -> _Best:
+    def _best_of(self, candidates: Iterable[tuple[int, LongArray]]) -> Incumbents:
         """Best of each profile's candidate nodes, offered in ascending order to all records that have them."""
-        best = _Best.none(len(self.columns[0]))
+        best = Incumbents.none(len(self.columns[0]))
         profiles: list[LongArray] = []
         nodes: list[LongArray] = []
         held = 0
@@ -568,19 +551,24 @@ class _Records:
             self._offer_each(best, profiles, nodes)
         return best
 
-    def _offer_each(self, best: _Best, profiles: Sequence[LongArray], nodes: Sequence[LongArray]) -> None:
+    def _offer_each(self, best: Incumbents, profiles: Sequence[LongArray], nodes: Sequence[LongArray]) -> None:
         profile = np.concatenate(profiles)
         for node, having in rows_by_value(np.concatenate(nodes)):
             self._offer(best, node, profile[having])
 
-    def _offer(self, best: _Best, node: int, profiles: LongArray) -> None:
-        """Offer a node to all records of some profiles, ascending."""
+    def _offer(self, best: Incumbents, node: int, profiles: LongArray, *, suppressing: bool = False) -> None:
+        """Offer a node to all records of some profiles, ascending; to be taken whatever it is where suppressing."""
         rows, size = self.block.members(profiles)
         risk, consistent = self.risk(rows, node)
         utility = np.repeat(self.block.utility(self.levels(node), profiles), size)
-        best.offer(rows, node, risk, utility, consistent)
+        goal = self.problem.goal
+        if suppressing or isinstance(goal, LeastRisk):
+            best.offer(rows, node, risk, utility, consistent)
+        else:
+            assert not isinstance(goal, GreatestAggregate)
+            best.offer_for(goal, rows, node, risk, utility, consistent)
 
-    def _unsettled(self, best: _Best) -> BoolArray:
+    def _unsettled(self, best: Incumbents) -> BoolArray:
         """Records with a rival of equal risk, or a flat edge below the best node."""
         again = best.rivals > 0
         strides = self.block.lattice.strides

@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from privrisk_spark.kernels.counting import Axis, Counts, DenseCounts, SortedCounts, distinct_rows
 from privrisk_spark.kernels.decide import Problem, decide
+from privrisk_spark.kernels.goal import LeastRisk
 from privrisk_spark.kernels.risk import identification_risk
 
 FloatArray = npt.NDArray[np.float64]
@@ -327,7 +328,7 @@ def dictionary_curves(
     ``true <= estimated`` when the estimate is the smallest sample. The minimum of functions that do not increase does
     not increase either.
     """
-    problems = [replace(problem, floor=float(floor)) for floor in floors]
+    problems = [replace(problem, goal=LeastRisk(float(floor))) for floor in floors]
     given = {"personal": personal, "record_weight": record_weight}
     total = int(multiplicity.sum())
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.counting import Axis, incidence
+from privrisk_spark.kernels.counting import Axis, SortedCounts, incidence
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -107,3 +107,15 @@ class DictionaryRows:
                 self._tables.clear()
             self._tables[i, code] = found
         return found
+
+
+@lru_cache(maxsize=2)
+def rows_of(counts: SortedCounts) -> DictionaryRows:
+    """Return the distinct vectors behind a count; the last ones asked for are kept."""
+    groups = counts.groups
+    empty = np.zeros((0, len(counts.axes)), dtype=np.int32)
+    return DictionaryRows(
+        counts.axes,
+        np.concatenate([empty, *[group.vectors for group in groups]]),
+        np.concatenate([np.zeros(0, dtype=np.int64), *[group.counts for group in groups]]),
+    )

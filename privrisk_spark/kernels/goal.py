@@ -1,4 +1,4 @@
-"""What a search over one record's lattice is to find (F12 eqs 4.1 to 4.3), and its tie rule.
+"""What a search over one record's lattice is to find (F12 eqs 4.1 to 4.3, 5.1), and its tie rule.
 
 ========================  ==========================================  ================================================
 goal                      problem                                     ties
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,26 @@ class LeastRisk:
         """Whether the first of two admitted level vectors is better."""
         return better(*one, than)
 
+    def ahead(
+        self, risk: FloatArray, utility: FloatArray, than_risk: FloatArray, than_utility: FloatArray
+    ) -> BoolArray:
+        """Where one of two admitted level vectors is better in numbers, shape (n,)."""
+        below, level = _less(risk, than_risk)
+        return below | (level & _greater(utility, than_utility)[0])
+
+
+def _less(one: FloatArray, than: FloatArray) -> tuple[BoolArray, BoolArray]:
+    """Where a risk is less than another, and where both are equal."""
+    below = one < than * (1 - TOLERANCE)
+    return below, ~below & ~(one > than * (1 + TOLERANCE))
+
+
+def _greater(one: FloatArray, than: FloatArray) -> tuple[BoolArray, BoolArray]:
+    """Where a utility is greater than another, and where both are equal."""
+    slack = TOLERANCE * np.maximum(1.0, np.abs(than))
+    above = one > than + slack
+    return above, ~above & ~(one < than - slack)
+
 
 @dataclass(frozen=True)
 class GreatestUtility:
@@ -73,6 +94,13 @@ class GreatestUtility:
         if abs(one[1] - than[1]) > TOLERANCE * max(1.0, abs(than[1])):
             return one[1] > than[1]
         return better(one[0], 0.0, one[2], (than[0], 0.0, than[2]))
+
+    def ahead(
+        self, risk: FloatArray, utility: FloatArray, than_risk: FloatArray, than_utility: FloatArray
+    ) -> BoolArray:
+        """Where one of two admitted level vectors is better in numbers, shape (n,)."""
+        above, level = _greater(utility, than_utility)
+        return above | (level & _less(risk, than_risk)[0])
 
 
 @dataclass(frozen=True)
@@ -109,5 +137,34 @@ class LeastPenalized:
             return mine < other
         return better(*one, than)
 
+    def ahead(
+        self, risk: FloatArray, utility: FloatArray, than_risk: FloatArray, than_utility: FloatArray
+    ) -> BoolArray:
+        """Where one of two level vectors is better in numbers, shape (n,)."""
+        mine, other = self.objective(risk, utility), self.objective(than_risk, than_utility)
+        above, level = _greater(-mine, -other)
+        below, alike = _less(risk, than_risk)
+        return above | (level & (below | (alike & _greater(utility, than_utility)[0])))
+
+
+@dataclass(frozen=True)
+class GreatestAggregate:
+    """Maximize ``λ/r + u^κ`` (F12 ch. 5); see :mod:`privrisk_spark.kernels.aggregate` for its ties.
+
+    Attributes
+    ----------
+    trade_off : float
+        ``λ``.
+    kappa : float
+    zero_phi : {"exclude", "floor"}
+    """
+
+    trade_off: float
+    kappa: float = 1.0
+    zero_phi: Literal["exclude", "floor"] = "exclude"
+
 
 Goal = LeastRisk | GreatestUtility | LeastPenalized
+"""What enumeration and branch and bound find."""
+
+AnyGoal = Goal | GreatestAggregate

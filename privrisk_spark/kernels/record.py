@@ -89,7 +89,7 @@ class RecordLattice:
     def __post_init__(self) -> None:
         for name, of_levels in (("weights", self.weights), ("utilities", self.utilities)):
             for values in of_levels:
-                if (values < 0).any() or (np.diff(values) > 0).any():
+                if (values < 0).any() or (values[1:] > values[:-1]).any():
                     raise InternalError(f"{name} must be non-negative and non-increasing")
         if self.vectors.shape[1] != self.k or (self.vectors > self.heights).any() or (self.vectors < 0).any():
             raise InternalError("generalization vectors must lie in the lattice")
@@ -160,8 +160,8 @@ class Answer:
     bound : float
         No level vector that satisfies the constraint has a better objective than this.
     status : {"proved", "heuristic"}
-        ``proved`` if no better one exists but for :data:`privrisk_spark.kernels.lattice.TOLERANCE`; else the gap
-        between ``objective`` and ``bound`` remains.
+        ``proved`` if no better one exists but for :data:`privrisk_spark.kernels.lattice.TOLERANCE`, or a relative 1e-9
+        where minimum cuts with integer capacities say so; else the gap between ``objective`` and ``bound`` remains.
     visited : int
         Nodes, boxes or cuts the search evaluated; what one is, the search says.
     """

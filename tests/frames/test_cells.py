@@ -25,6 +25,7 @@ from privrisk_spark.kernels import cells as kernel
 from privrisk_spark.kernels.cells import CellSpace
 from privrisk_spark.kernels.counting import Axis, DenseCounts
 from privrisk_spark.kernels.decide import Problem, decide
+from privrisk_spark.kernels.goal import LeastRisk
 from privrisk_spark.kernels.sensitivity import Sensitivity, harmonic_weights
 from privrisk_spark.kernels.utility import node_utility
 
@@ -104,7 +105,7 @@ class World:
                 tuple(harmonic_weights(h.parent, h.depth, h.n_leaves, np.ones(h.n_leaves)) for h in HIERARCHIES),
             ),
             model="I",
-            floor=floor,
+            goal=LeastRisk(floor),
         )
 
 

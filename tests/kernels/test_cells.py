@@ -17,6 +17,7 @@ from privrisk_spark.kernels import cells as kernel
 from privrisk_spark.kernels.cells import CellSpace, GivenCounts, chunk_rows, needed_cells
 from privrisk_spark.kernels.counting import Axis, DenseCounts, SortedCounts
 from privrisk_spark.kernels.decide import Problem, decide
+from privrisk_spark.kernels.goal import LeastRisk
 from privrisk_spark.kernels.lattice import Lattice, feasible_nodes
 from privrisk_spark.kernels.packing import Packing, gathered
 from privrisk_spark.kernels.sensitivity import Sensitivity, harmonic_weights
@@ -229,7 +230,7 @@ def problem_of(hierarchies: list[Hierarchy], share: float, search: str = "exact"
             ),
         ),
         model="I",
-        floor=share * sum(float(u.max()) for u in utility),
+        goal=LeastRisk(share * sum(float(u.max()) for u in utility)),
         search=search,  # type: ignore[arg-type]
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naive_decisions import Known, Relation, build, check, naive_decision, subsuming, to_dictionary
 from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError
@@ -19,44 +20,14 @@ from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels import decide as kernel
 from privrisk_spark.kernels.counting import Axis, Counts, DenseCounts, SortedCounts
 from privrisk_spark.kernels.decide import Decisions, Problem, decide
+from privrisk_spark.kernels.goal import LeastRisk
 from privrisk_spark.kernels.risk import Attacker
-from privrisk_spark.kernels.sensitivity import Sensitivity, harmonic_weights
+from privrisk_spark.kernels.sensitivity import Sensitivity
 from privrisk_spark.kernels.similarity import node_similarity
 from privrisk_spark.kernels.utility import node_utility
 
 SEARCHES = [("exact", "swap"), ("aruba", "swap"), ("aruba", "cube"), ("exhaustive", "swap")]
 FIELDS = ("levels", "nodes", "risk", "risk_before", "utility", "consistent", "feasible")
-Relation = Callable[[int, int | None], bool]
-
-
-def build(
-    hierarchies: list[Hierarchy],
-    *,
-    weights: list[float],
-    form: str,
-    model: str,
-    measure: str,
-    floor: float,
-    search: str = "exact",
-    neighbourhood: str = "swap",
-) -> Problem:
-    axes = [Axis(h.at_depth, h.ancestor) for h in hierarchies]
-    return Problem(
-        ancestor=tuple(h.ancestor for h in hierarchies),
-        code_depth=tuple(axis.code_depth for axis in axes),
-        utility=tuple(node_utility(measure, h.depth, h.n_under) for h in hierarchies),  # type: ignore[arg-type]
-        sensitivity=Sensitivity(
-            form,  # type: ignore[arg-type]
-            tuple(
-                harmonic_weights(h.parent, h.depth, h.n_leaves, np.full(h.n_leaves, w))
-                for h, w in zip(hierarchies, weights, strict=True)
-            ),
-        ),
-        model=model,  # type: ignore[arg-type]
-        floor=floor,
-        search=search,  # type: ignore[arg-type]
-        neighbourhood=neighbourhood,  # type: ignore[arg-type]
-    )
 
 
 @st.composite
@@ -77,90 +48,6 @@ def cases(draw: st.DrawFn) -> tuple[list[Hierarchy], np.ndarray, np.ndarray, dic
         "measure": draw(st.sampled_from(["depth", "leaves", "log-leaves", "xiao-tao", "lm"])),
     }
     return hierarchies, codes, others, settings, draw(st.floats(0, 1.1))
-
-
-@dataclass(frozen=True)
-class Known:
-    """A dictionary as literal rows, and what consistent means on each attribute."""
-
-    rows: list[list[int | None]]
-    relations: Sequence[Relation]
-
-
-def naive_decision(
-    problem: Problem,
-    hierarchies: list[Hierarchy],
-    record: np.ndarray,
-    dictionaries: Sequence[Known],
-    scale: list[float],
-    rule: str = "bayes",
-    prior: Sequence[float] = (1.0,),
-) -> tuple[tuple[int, ...] | None, float, float, float, int]:
-    """Levels or None, risk, risk before, utility, and the smallest ρ, from the definitions."""
-    depths = [int(problem.code_depth[i][c]) for i, c in enumerate(record)]
-    likely = [d for d in range(len(dictionaries)) if rule == "minimax" or prior[d] > 0]
-
-    def nodes(levels: tuple[int, ...]) -> list[int]:
-        return [int(h.ancestor[c, x]) for h, c, x in zip(hierarchies, record, levels, strict=True)]
-
-    original = nodes((0,) * len(depths))
-    absent = [int(naive.count_any(known.relations, original, known.rows) == 0) for known in dictionaries]
-
-    def rho(levels: tuple[int, ...], d: int) -> int:
-        found = naive.count_any(dictionaries[d].relations, nodes(levels), dictionaries[d].rows) + absent[d]
-        return max(found, 1)
-
-    def risk(levels: tuple[int, ...]) -> float:
-        here = nodes(levels)
-        weights = [
-            0.0 if w[n] == 0 or s == 0 else float(w[n]) * s
-            for w, n, s in zip(problem.sensitivity.weights, here, scale, strict=True)
-        ]
-        suppressed = [n == h.root for n, h in zip(here, hierarchies, strict=True)]
-        phi = naive.phi(problem.sensitivity.form, weights, suppressed)
-        risks = [
-            naive.risk(problem.model, phi, rho(levels, d), len(known.rows) + absent[d])
-            for d, known in enumerate(dictionaries)
-        ]
-        return naive.risk_of_attacker(rule, prior, risks)
-
-    def utility(levels: tuple[int, ...]) -> float:
-        return sum(float(u[n]) for u, n in zip(problem.utility, nodes(levels), strict=True))
-
-    best = naive.least_risky(depths, risk, utility, problem.floor)
-    answer = best if best is not None else tuple(depths)
-    before = risk((0,) * len(depths))
-    return best, risk(answer), before, utility(answer), min(rho(answer, d) for d in likely)
-
-
-def check(
-    found: Decisions,
-    i: int,
-    want: tuple[tuple[int, ...] | None, float, float, float, int],
-    hierarchies: list[Hierarchy],
-    record: np.ndarray,
-) -> None:
-    levels, risk, before, utility, consistent = want
-    assert found.feasible[i] == (levels is not None)
-    if levels is not None:
-        assert tuple(found.levels[i]) == levels
-    assert found.nodes[i].tolist() == [
-        h.ancestor[c, x] for h, c, x in zip(hierarchies, record, found.levels[i], strict=True)
-    ]
-    assert found.risk[i] == pytest.approx(risk, rel=1e-9)
-    assert found.risk_before[i] == pytest.approx(before, rel=1e-9)
-    assert found.utility[i] == pytest.approx(utility)
-    assert found.consistent[i] == consistent
-
-
-def subsuming(hierarchies: list[Hierarchy]) -> list[Relation]:
-    return [lambda x, t, h=h: naive.consistent(h.parent.tolist(), x, t, "subsumes") for h in hierarchies]
-
-
-def to_dictionary(hierarchies: list[Hierarchy], codes: np.ndarray) -> np.ndarray:
-    roots = np.array([h.root for h in hierarchies])
-    leaves = np.array([h.n_leaves for h in hierarchies])
-    return np.where(codes == leaves, roots, codes).astype(np.int32)
 
 
 @pytest.mark.parametrize(("search", "neighbourhood"), SEARCHES)
@@ -423,7 +310,7 @@ def test_a_record_is_added_to_the_dictionaries_that_lack_it() -> None:
     worst = decide(problem, Attacker((has, lacks), "minimax"), code)
     assert worst.risk_before[0] == pytest.approx(math.log(3))
     assert (worst.levels[0, 0], worst.consistent[0]) == (1, 2)
-    assert decide(replace(problem, floor=2.0), Attacker((has, lacks), "minimax"), code).consistent[0] == 1
+    assert decide(replace(problem, goal=LeastRisk(2.0)), Attacker((has, lacks), "minimax"), code).consistent[0] == 1
 
 
 @given(case=cases(), at_once=st.sampled_from([0, 3, 50]))
@@ -475,7 +362,7 @@ def golden() -> tuple[list[Hierarchy], DenseCounts, Problem]:
         utility=tuple(node_utility("depth", h.depth, h.n_under) for h in hierarchies),
         sensitivity=Sensitivity("linear", tuple(weights)),
         model="I",
-        floor=5.0,
+        goal=LeastRisk(5.0),
     )
     return hierarchies, counts, problem
 
@@ -487,7 +374,13 @@ def test_golden_lattice(search: str, neighbourhood: str) -> None:
     record = np.array([[h.code_of["v0"] for h in hierarchies]], dtype=np.int32)
 
     def solve(floor: float, model: str) -> Decisions:
-        changed = {**problem.__dict__, "floor": floor, "model": model, "search": search, "neighbourhood": neighbourhood}
+        changed = {
+            **problem.__dict__,
+            "goal": LeastRisk(floor),
+            "model": model,
+            "search": search,
+            "neighbourhood": neighbourhood,
+        }
         return decide(Problem(**{f: changed[f] for f in Problem.__dataclass_fields__}), counts, record)
 
     expected = {

@@ -29,6 +29,7 @@ from privrisk_spark.kernels.estimated import (
     order_facts,
     risk_of,
 )
+from privrisk_spark.kernels.goal import LeastRisk
 from privrisk_spark.kernels.sensitivity import Sensitivity, harmonic_weights
 from privrisk_spark.kernels.utility import node_utility
 
@@ -56,7 +57,7 @@ def problem_of(hierarchies: list[Hierarchy], *, form: str = "linear", model: str
             ),
         ),
         model=model,  # type: ignore[arg-type]
-        floor=0.0,
+        goal=LeastRisk(0.0),
     )
 
 
@@ -182,7 +183,7 @@ def test_the_risk_of_a_decision_is_the_one_decided_on(
     axes = [Axis(h.at_depth, h.ancestor) for h in hierarchies]
     codes = leaf_rows(data.draw, hierarchies, 1, 5)
     counts = counts_of(axes, leaf_rows(data.draw, hierarchies, 0, 8))
-    decided = decide(replace(problem, floor=data.draw(st.floats(0, 4))), counts, codes)
+    decided = decide(replace(problem, goal=LeastRisk(data.draw(st.floats(0, 4)))), counts, codes)
     evaluated = risk_of(problem, counts, codes, decided.levels)
     assert evaluated.risk.tolist() == decided.risk.tolist()
     assert evaluated.consistent.tolist() == decided.consistent.tolist()

@@ -17,6 +17,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting import Axis, Counts, DenseCounts, SortedCounts
 from privrisk_spark.kernels.decide import Problem
+from privrisk_spark.kernels.goal import LeastRisk
 from privrisk_spark.kernels.linkage import UnawareCounts, enlarged, expected_risk, linked_risk, unlinked_risk
 from privrisk_spark.kernels.sensitivity import Sensitivity, harmonic_weights
 from privrisk_spark.kernels.utility import node_utility
@@ -36,7 +37,7 @@ def released(hierarchies: list[Hierarchy], form: str, model: str, weights: list[
         utility=tuple(node_utility("depth", h.depth, h.n_under) for h in hierarchies),
         sensitivity=Sensitivity(form, node_weights(hierarchies, weights)),  # type: ignore[arg-type]
         model=model,  # type: ignore[arg-type]
-        floor=0.0,
+        goal=LeastRisk(0.0),
     )
 
 

@@ -65,6 +65,8 @@ def test_an_unknown_key_is_told_what_is_allowed_at_every_depth(base: Document, k
         ("risk.form", "(did you mean 'risk.sensitivity.form'?)"),
         ("columns.sick.hierarchy", "(it goes with role 'quasi-identifier')"),
         ("guarantee.delta", "(it goes with kind 'dp')"),
+        ("decision.zero_phi", "(it goes with problem 'max-aggregate')"),
+        ("decision.risk_at_most", "(it goes with problem 'max-utility')"),
         ("dictionary.table", "there is no such key"),  # a key named like the kind of its mapping
     ],
 )
@@ -78,8 +80,6 @@ def test_an_unknown_key_is_told_the_nearest(path: str, message: str) -> None:
     "path",
     [
         "columns.ssn.key",
-        "decision.zero_phi",
-        "decision.risk_at_most",
         "guarantee.accept_unproven",
         "risk.aggregation",
         "risk.loss_if_not_identified",
@@ -93,8 +93,11 @@ def test_keys_of_later_versions(path: str) -> None:
     ("path", "value", "choose"),
     [
         ("risk.sensitivity.form", "interaction", "'constant', 'linear', 'record' or 'multiplicative'"),
-        ("decision.problem", "max-utility", "'min-risk'"),
-        ("decision.method", "genetic", "'auto', 'exact', 'aruba' or 'exhaustive'"),
+        (
+            "decision.method",
+            "minrisk",
+            "'auto', 'exact', 'aruba', 'exhaustive', 'branch_and_bound', 'btda', 'genetic' or 'approximate'",
+        ),
         ("output.format", "delta", "'parquet' or 'csv'"),
         ("columns.ssn.action", "pseudonym", "'drop'"),
     ],

@@ -1,0 +1,254 @@
+"""Every goal, by enumeration of the table and by searches of one record's lattice, against the literal definitions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive_decisions import Known, build, check, literal, subsuming, to_dictionary
+from strategies import several_hierarchies
+
+from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.kernels.counting import Axis, DenseCounts, SortedCounts
+from privrisk_spark.kernels.decide import Problem, decide
+from privrisk_spark.kernels.generalization import rows_of
+from privrisk_spark.kernels.goal import (
+    AnyGoal,
+    GreatestAggregate,
+    GreatestUtility,
+    LeastPenalized,
+    LeastRisk,
+)
+from privrisk_spark.kernels.risk import Attacker
+from privrisk_spark.kernels.singly import decide_singly, record_lattice
+
+TOLERANCE = 1e-12
+EXACT = [
+    ("exhaustive", "utility"),
+    ("exhaustive", "penalized"),
+    ("branch_and_bound", "risk"),
+    ("branch_and_bound", "utility"),
+    ("branch_and_bound", "penalized"),
+    ("btda", "risk"),
+    ("aggregate", "aggregate"),
+]
+
+
+def value(goal: AnyGoal, of: SimpleNamespace, levels: tuple[int, ...]) -> tuple[float, ...] | None:
+    """What a goal compares, least first; None if the constraint fails or the level vector is no candidate."""
+    risk, utility = of.risk(levels), of.utility(levels)
+    if isinstance(goal, LeastRisk):
+        slack = TOLERANCE * max(1.0, abs(goal.floor))
+        return (risk, -utility) if utility >= goal.floor - slack else None
+    if isinstance(goal, GreatestUtility):
+        return (-utility, risk) if risk <= goal.ceiling * (1 + TOLERANCE) else None
+    if isinstance(goal, LeastPenalized):
+        return risk - goal.trade * utility, risk, -utility
+    every = list(naive.lattice(of.depths))
+    if of.model == "I":
+        positive = [phi for phi in map(of.sensitivity, every) if phi > 0]
+        if not positive:
+            return (0.0,) if not any(levels) else None
+        phi = of.sensitivity(levels)
+        if phi == 0 and goal.zero_phi == "exclude":
+            return None
+        of_phi = of.consistent(levels) / (phi or min(positive))
+    else:
+        of_phi = of.consistent(levels)
+    return -(goal.trade_off * of_phi + utility**goal.kappa), -utility
+
+
+def before(one: tuple[float, ...], than: tuple[float, ...]) -> bool:
+    for a, b in zip(one, than, strict=True):
+        if abs(a - b) > 1e-11 * max(1.0, abs(a), abs(b)):
+            return a < b
+    return False
+
+
+def best(goal: AnyGoal, of: SimpleNamespace) -> tuple[int, ...] | None:
+    """The first, in lexicographic order, of the best level vectors."""
+    found, least = None, None
+    for levels in naive.lattice(of.depths):
+        here = value(goal, of, levels)
+        if here is not None and (least is None or before(here, least)):
+            found, least = levels, here
+    return found
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, Any]]:
+    hierarchies = draw(several_hierarchies())
+    codes = np.array(
+        [[draw(st.integers(0, h.n_leaves)) for h in hierarchies] for _ in range(draw(st.integers(1, 4)))],
+        dtype=np.int32,
+    )
+    others = np.array(
+        [[draw(st.integers(0, h.n_leaves - 1)) for h in hierarchies] for _ in range(draw(st.integers(1, 8)))],
+        dtype=np.int32,
+    ).reshape(-1, len(hierarchies))
+    settings = {
+        "weights": [draw(st.sampled_from([0.0, 0.3, 1.0])) for _ in hierarchies],
+        "form": draw(st.sampled_from(["constant", "linear", "record"])),
+        "model": draw(st.sampled_from(["I", "II", "III"])),
+        "measure": draw(st.sampled_from(["depth", "leaves", "xiao-tao"])),
+    }
+    return hierarchies, codes, others, settings
+
+
+def asked(draw: Any, kind: str, of: Sequence[SimpleNamespace]) -> AnyGoal:
+    """A goal of a kind, at a value that some level vector of some record has, or between."""
+    one = of[draw(st.integers(0, len(of) - 1))]
+    levels = tuple(draw(st.integers(0, depth)) for depth in one.depths)
+    factor = draw(st.sampled_from([1.0, 0.7, 1.3]))
+    if kind == "risk":
+        return LeastRisk(one.utility(levels) * factor)
+    if kind == "utility":
+        return GreatestUtility(one.risk(levels) * factor)
+    if kind == "penalized":
+        return LeastPenalized(draw(st.sampled_from([0.0, 0.01, 0.2, 1.0])))
+    return GreatestAggregate(
+        draw(st.sampled_from([0.01, 0.2, 1.0, 5.0])),
+        float(draw(st.sampled_from([0, 1, 2]))),
+        draw(st.sampled_from(["exclude", "floor"])),
+    )
+
+
+def world(
+    case: tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, Any]],
+) -> tuple[Problem, SortedCounts, DenseCounts, list[SimpleNamespace]]:
+    hierarchies, codes, others, settings = case
+    # The first record is left out of the dictionary: it is absent unless another is like it.
+    dictionary = to_dictionary(hierarchies, np.concatenate([codes[1:], others]))
+    vectors, multiplicity = np.unique(dictionary, axis=0, return_counts=True)
+    axes = [Axis(h.at_depth, h.ancestor) for h in hierarchies]
+    problem = build(hierarchies, floor=0.0, **settings)
+    known = Known([list(map(int, row)) for row in dictionary], subsuming(hierarchies))
+    of = [literal(problem, hierarchies, record, [known], [1.0] * len(hierarchies)) for record in codes]
+    for one in of:
+        one.model = settings["model"]
+    plans = (kind(axes, vectors.astype(np.int32), multiplicity) for kind in (SortedCounts.group, DenseCounts.roll_up))
+    return problem, *plans, of  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(("search", "kind"), EXACT)
+@given(case=cases(), data=st.data())
+def test_every_goal_is_the_literal_one(
+    search: str, kind: str, case: tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, Any]], data: st.DataObject
+) -> None:
+    hierarchies, codes, _, settings = case
+    if kind == "aggregate" and settings["model"] == "III":
+        settings["model"] = "I"
+    problem, in_order, dense, of = world(case)
+    problem = replace(problem, goal=asked(data.draw, kind, of), search=search)  # type: ignore[arg-type]
+    for counts in (in_order, dense) if search == "exhaustive" else (in_order,):
+        found = decide(problem, counts, codes)
+        assert found.gap is None if search == "exhaustive" else not found.gap.any()
+        for i, record in enumerate(codes):
+            levels = best(problem.goal, of[i])
+            answer = tuple(of[i].depths) if levels is None else levels
+            want = (
+                levels, of[i].risk(answer), of[i].risk((0,) * len(answer)), of[i].utility(answer),
+                of[i].consistent(answer),
+            )  # fmt: skip
+            check(found, i, want, hierarchies, record)
+
+
+@pytest.mark.parametrize("search", ["genetic", "approximate", "branch_and_bound", "btda"])
+@given(case=cases(), data=st.data())
+def test_what_is_left_open_is_stated(
+    search: str, case: tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, Any]], data: st.DataObject
+) -> None:
+    """A heuristic, or a search cut short, keeps the floor, and its gap reaches the least risk."""
+    _, codes, _, settings = case
+    if search == "approximate" and settings["model"] == "III":
+        settings["model"] = "II"
+    problem, counts, _, of = world(case)
+    goal = asked(data.draw, "risk", of)
+    assert isinstance(goal, LeastRisk)
+    problem = replace(problem, goal=goal, search=search, most_steps=1)  # type: ignore[arg-type]
+    found = decide(problem, counts, codes)
+    assert found.gap is not None
+    for i in range(len(codes)):
+        levels = best(goal, of[i])
+        assert found.feasible[i] == (levels is not None)
+        if levels is not None:
+            assert found.utility[i] >= goal.floor - 1e-9
+            least = of[i].risk(levels)
+            assert found.risk[i] >= least * (1 - 1e-9)
+            assert found.risk[i] - found.gap[i] <= least * (1 + 1e-9)
+
+
+@given(case=cases(), data=st.data())
+def test_personal_weights_are_the_records_own(
+    case: tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, Any]], data: st.DataObject
+) -> None:
+    _, codes, _, settings = case
+    if settings["form"] == "constant":
+        settings["form"] = "linear"
+    problem, counts, _, of = world(case)
+    goal = asked(data.draw, "risk", of)
+    weights = st.sampled_from([0.0, 0.5, 2.0])
+    given_weights: dict[str, Any] = (
+        {"personal": np.array([[data.draw(weights) for _ in record] for record in codes])}
+        if settings["form"] == "linear"
+        else {"record_weight": np.array([data.draw(weights) for _ in codes])}
+    )
+    one, other = (
+        decide(replace(problem, goal=goal, search=search), counts, codes, **given_weights)  # type: ignore[arg-type]
+        for search in ("exact", "branch_and_bound")
+    )
+    for field in ("levels", "nodes", "feasible", "consistent"):
+        assert getattr(one, field).tolist() == getattr(other, field).tolist(), field
+    assert one.risk == pytest.approx(other.risk)
+    assert one.risk_before == pytest.approx(other.risk_before)
+
+
+def test_what_single_searches_cannot_take_is_refused_by_name() -> None:
+    tree = Hierarchy.from_paths("x", [("a", "n"), ("b", "n"), ("c",)])
+    problem = build([tree], weights=[1.0], form="linear", model="I", measure="depth", floor=1.0, search="genetic")
+    axes = [Axis(tree.at_depth, tree.ancestor)]
+    rows = np.array([[0], [1], [2]], dtype=np.int32)
+    counts = SortedCounts.group(axes, rows, np.ones(3, dtype=np.int64))
+    with pytest.raises(InputError, match="needs 'sorted'"):
+        decide(problem, DenseCounts.roll_up(axes, rows, np.ones(3, dtype=np.int64)), rows)
+    with pytest.raises(InputError, match=r"takes one dictionary\. Got 2"):
+        decide(problem, Attacker((counts, counts), "minimax"), rows)
+    with pytest.raises(InputError, match="'genetic' does not solve this problem"):
+        decide(replace(problem, goal=GreatestUtility(0.5)), counts, rows)
+    with pytest.raises(InputError, match="'aggregate' does not solve this problem"):
+        decide(replace(problem, search="aggregate"), counts, rows)
+    with pytest.raises(InputError, match="'branch_and_bound' does not solve this problem"):
+        decide(replace(problem, search="branch_and_bound", goal=GreatestAggregate(1.0)), counts, rows)
+    with pytest.raises(InternalError, match="'exact' is no search"):
+        decide_singly(replace(problem, search="exact"), Attacker.knowing(counts), rows)
+    multiplicative = replace(problem, sensitivity=replace(problem.sensitivity, form="multiplicative"))
+    with pytest.raises(InputError, match="sum over attributes"):
+        decide(multiplicative, counts, rows)
+    infinite = replace(problem, sensitivity=replace(problem.sensitivity, weights=(np.array([math.inf] * 3 + [0, 0]),)))
+    with pytest.raises(InputError, match="finite"):
+        decide(replace(infinite, search="branch_and_bound"), counts, rows)
+
+
+def test_a_record_is_put_against_the_dictionary() -> None:
+    """Levels by hand: the record a of the tree (a b)n c; rows a, b twice, c, a suppressed one and one outside."""
+    tree = Hierarchy.from_paths("x", [("a", "n"), ("b", "n"), ("c",)])
+    axes = [Axis(tree.at_depth, tree.ancestor)]
+    nodes = {label: tree.find(label) for label in ("a", "b", "c", "n")}
+    rows = np.array([[nodes["a"]], [nodes["b"]], [nodes["c"]], [tree.root], [tree.n_nodes], [nodes["n"]]], np.int32)
+    counts = SortedCounts.group(axes, rows, np.array([1, 2, 1, 1, 1, 4]))
+    problem = build([tree], weights=[1.0], form="linear", model="I", measure="depth", floor=1.0)
+    found = record_lattice(problem, rows_of(counts), [tree.code_of["a"]])
+    assert found.vectors.tolist() == [[0], [1], [2]]
+    # A suppressed row is consistent with ⊥ alone, as one outside; the inner node n with n, not with a.
+    assert found.counts.tolist() == [1, 6, 3]
+    assert [w.tolist() for w in found.utilities] == [[2, 1, 0]]
+    assert [w.tolist() for w in found.weights] == [[1, 0.5, 0]]

@@ -1,0 +1,154 @@
+"""A record's decision from the definitions: literal risk, utility and counts of every level vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import naive
+import numpy as np
+import pytest
+
+from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.kernels.counting import Axis
+from privrisk_spark.kernels.decide import Decisions, Problem
+from privrisk_spark.kernels.goal import LeastRisk
+from privrisk_spark.kernels.sensitivity import Sensitivity, harmonic_weights
+from privrisk_spark.kernels.utility import node_utility
+
+Relation = Callable[[int, int | None], bool]
+
+
+def build(
+    hierarchies: list[Hierarchy],
+    *,
+    weights: list[float],
+    form: str,
+    model: str,
+    measure: str,
+    floor: float,
+    search: str = "exact",
+    neighbourhood: str = "swap",
+) -> Problem:
+    axes = [Axis(h.at_depth, h.ancestor) for h in hierarchies]
+    return Problem(
+        ancestor=tuple(h.ancestor for h in hierarchies),
+        code_depth=tuple(axis.code_depth for axis in axes),
+        utility=tuple(node_utility(measure, h.depth, h.n_under) for h in hierarchies),  # type: ignore[arg-type]
+        sensitivity=Sensitivity(
+            form,  # type: ignore[arg-type]
+            tuple(
+                harmonic_weights(h.parent, h.depth, h.n_leaves, np.full(h.n_leaves, w))
+                for h, w in zip(hierarchies, weights, strict=True)
+            ),
+        ),
+        model=model,  # type: ignore[arg-type]
+        goal=LeastRisk(floor),
+        search=search,  # type: ignore[arg-type]
+        neighbourhood=neighbourhood,  # type: ignore[arg-type]
+    )
+
+
+@dataclass(frozen=True)
+class Known:
+    """A dictionary as literal rows, and what consistent means on each attribute."""
+
+    rows: list[list[int | None]]
+    relations: Sequence[Relation]
+
+
+def literal(
+    problem: Problem,
+    hierarchies: list[Hierarchy],
+    record: np.ndarray,
+    dictionaries: Sequence[Known],
+    scale: list[float],
+    rule: str = "bayes",
+    prior: Sequence[float] = (1.0,),
+) -> SimpleNamespace:
+    """Depths of a record, and risk, utility and ρ of its level vectors, from the definitions."""
+    depths = [int(problem.code_depth[i][c]) for i, c in enumerate(record)]
+    likely = [d for d in range(len(dictionaries)) if rule == "minimax" or prior[d] > 0]
+
+    def nodes(levels: tuple[int, ...]) -> list[int]:
+        return [int(h.ancestor[c, x]) for h, c, x in zip(hierarchies, record, levels, strict=True)]
+
+    original = nodes((0,) * len(depths))
+    absent = [int(naive.count_any(known.relations, original, known.rows) == 0) for known in dictionaries]
+
+    def rho(levels: tuple[int, ...], d: int) -> int:
+        found = naive.count_any(dictionaries[d].relations, nodes(levels), dictionaries[d].rows) + absent[d]
+        return max(found, 1)
+
+    def sensitivity(levels: tuple[int, ...]) -> float:
+        here = nodes(levels)
+        weights = [
+            0.0 if w[n] == 0 or s == 0 else float(w[n]) * s
+            for w, n, s in zip(problem.sensitivity.weights, here, scale, strict=True)
+        ]
+        suppressed = [n == h.root for n, h in zip(here, hierarchies, strict=True)]
+        return naive.phi(problem.sensitivity.form, weights, suppressed)
+
+    def risk(levels: tuple[int, ...]) -> float:
+        phi = sensitivity(levels)
+        risks = [
+            naive.risk(problem.model, phi, rho(levels, d), len(known.rows) + absent[d])
+            for d, known in enumerate(dictionaries)
+        ]
+        return naive.risk_of_attacker(rule, prior, risks)
+
+    def utility(levels: tuple[int, ...]) -> float:
+        return sum(float(u[n]) for u, n in zip(problem.utility, nodes(levels), strict=True))
+
+    def smallest(levels: tuple[int, ...]) -> int:
+        return min(rho(levels, d) for d in likely)
+
+    return SimpleNamespace(depths=depths, risk=risk, utility=utility, consistent=smallest, sensitivity=sensitivity)
+
+
+def naive_decision(
+    problem: Problem,
+    hierarchies: list[Hierarchy],
+    record: np.ndarray,
+    dictionaries: Sequence[Known],
+    scale: list[float],
+    rule: str = "bayes",
+    prior: Sequence[float] = (1.0,),
+) -> tuple[tuple[int, ...] | None, float, float, float, int]:
+    """Levels or None, risk, risk before, utility, and the smallest ρ, from the definitions."""
+    of = literal(problem, hierarchies, record, dictionaries, scale, rule, prior)
+    best = naive.least_risky(of.depths, of.risk, of.utility, problem.floor)
+    answer = best if best is not None else tuple(of.depths)
+    before = of.risk((0,) * len(of.depths))
+    return best, of.risk(answer), before, of.utility(answer), of.consistent(answer)
+
+
+def check(
+    found: Decisions,
+    i: int,
+    want: tuple[tuple[int, ...] | None, float, float, float, int],
+    hierarchies: list[Hierarchy],
+    record: np.ndarray,
+) -> None:
+    levels, risk, before, utility, consistent = want
+    assert found.feasible[i] == (levels is not None)
+    if levels is not None:
+        assert tuple(found.levels[i]) == levels
+    assert found.nodes[i].tolist() == [
+        h.ancestor[c, x] for h, c, x in zip(hierarchies, record, found.levels[i], strict=True)
+    ]
+    assert found.risk[i] == pytest.approx(risk, rel=1e-9)
+    assert found.risk_before[i] == pytest.approx(before, rel=1e-9)
+    assert found.utility[i] == pytest.approx(utility)
+    assert found.consistent[i] == consistent
+
+
+def subsuming(hierarchies: list[Hierarchy]) -> list[Relation]:
+    return [lambda x, t, h=h: naive.consistent(h.parent.tolist(), x, t, "subsumes") for h in hierarchies]
+
+
+def to_dictionary(hierarchies: list[Hierarchy], codes: np.ndarray) -> np.ndarray:
+    roots = np.array([h.root for h in hierarchies])
+    leaves = np.array([h.n_leaves for h in hierarchies])
+    return np.where(codes == leaves, roots, codes).astype(np.int32)
