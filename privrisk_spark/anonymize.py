@@ -22,6 +22,7 @@ from privrisk_spark.counts import StoredCounts
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.counting import Counts
 from privrisk_spark.kernels.decide import Decisions, Problem, decide, decide_kinds
+from privrisk_spark.kernels.goal import GreatestUtility
 from privrisk_spark.kernels.moments import Moments, risk_histogram, rows_by_level
 from privrisk_spark.kernels.risk import Attacker, DictionaryRule
 from privrisk_spark.kernels.sensitivity import normalized, scaled
@@ -363,7 +364,7 @@ def conclude(rows: Batches, decide_chunk: Decide, conclusion: Conclusion) -> Bat
 
 
 def collect_infeasible(rows: Batches, problem: Problem, *, k: int, infeasible: int, total: int) -> InfeasibleError:
-    """Say which floor every record could reach.
+    """Say which floor every record could reach, or that a ceiling is too low for some.
 
     Parameters
     ----------
@@ -373,6 +374,11 @@ def collect_infeasible(rows: Batches, problem: Problem, *, k: int, infeasible: i
     k, infeasible, total : int
         Quasi-identifiers; records that cannot reach the floor; records.
     """
+    if isinstance(problem.goal, GreatestUtility):
+        return InfeasibleError(
+            f"decision.risk_at_most: {infeasible:,} of {total:,} records have a higher risk than "
+            f"{problem.goal.ceiling:g} even fully suppressed. Raise it, or set decision.infeasible: suppress."
+        )
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):

@@ -288,7 +288,8 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any], path: _KEY_PATH =
         if path == ("decision",)
         else ""
     )
-    if tag in below and tag in above and below[tag] != above[tag]:
+    usual = "min-risk" if tag == "problem" else None
+    if tag in above and below.get(tag, usual) not in (None, above[tag]):
         return dict(above)
     result = dict(below)
     for key, value in above.items():

@@ -1,0 +1,204 @@
+"""Problems and searches of a policy, end to end: equal bytes of exact searches, constraints kept, certificates told."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from .conftest import Privrisk, Ran
+
+WIDE = 21
+
+
+def bytes_of(ran: Ran) -> list[str]:
+    assert ran.code == 0, ran.err
+    return sorted(entry["sha256"] for entry in ran.manifest["data"]["files"])
+
+
+def decisions_of(ran: Ran) -> pd.DataFrame:
+    return pd.read_parquet(ran.root / "vault" / "decisions").sort_values("id", ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    ("problem", "searches"),
+    [
+        ("{problem: min-risk, utility_at_least: 3", ["exact", "branch_and_bound", "btda", "exhaustive"]),
+        ("{problem: max-utility, risk_at_most: 0.1", ["auto", "exhaustive", "branch_and_bound"]),
+        ("{problem: min-risk-minus-utility, lambda: 0.03", ["auto", "exhaustive", "branch_and_bound"]),
+    ],
+)
+def test_exact_searches_write_the_same_release(
+    privrisk: Privrisk, small: Path, tmp_path: Path, problem: str, searches: list[str]
+) -> None:
+    """By the plans dense and sorted, over the table or record by record, ties included."""
+    first, *others = [
+        privrisk(
+            str(small),
+            f"--set=decision={problem}, method: {search}}}",
+            "--set=risk.sensitivity.node_weights={city: {Ulm: 0.05, Kiel: 3}}",
+            root=tmp_path / search,
+        )
+        for search in searches
+    ]
+    wanted = decisions_of(first)
+    assert wanted.filter(like="level_").drop_duplicates().shape[0] > 1, "records differ"
+    for other, search in zip(others, searches[1:], strict=True):
+        assert bytes_of(other) == bytes_of(first)
+        found = decisions_of(other)
+        single = search in ("branch_and_bound", "btda")
+        assert ("gap" in found.columns) == single
+        if single:
+            assert not found.pop("gap").any()
+            assert other.summary["plan"] == "sorted"
+        pd.testing.assert_frame_equal(found.drop(columns="method"), wanted.drop(columns="method"), rtol=1e-12)
+        assert other.manifest["guarantee"]["status"] == "proved"
+    if "max-utility" in problem:
+        assert wanted["risk"].max() <= 0.1
+        assert first.manifest["guarantee"]["parameters"]["risk_at_most"] == 0.1
+
+
+def test_a_ceiling_is_kept_or_the_run_says_why_not(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    asked = "--set=decision={problem: max-utility, risk_at_most: %s}"
+    loose = privrisk(str(small), asked % 2, root=tmp_path / "loose")
+    assert decisions_of(loose).filter(like="level_").to_numpy().sum() == 0, "nothing need be generalized"
+    tight = privrisk(str(small), asked % 0.05, root=tmp_path / "tight")
+    assert tight.code == 0, tight.err
+    assert decisions_of(tight)["risk"].max() <= 0.05
+    assert decisions_of(tight)["utility"].mean() < decisions_of(loose)["utility"].mean()
+    constant = "--set=risk.sensitivity.form=constant"
+    impossible = privrisk(str(small), asked % 0.001, constant, root=tmp_path / "impossible")
+    assert impossible.code == 2
+    assert (
+        "decision.risk_at_most: 60 of 60 records have a higher risk than 0.001 even fully suppressed" in impossible.err
+    )
+    suppressed = privrisk(str(small), asked % "0.001, infeasible: suppress", constant, root=tmp_path / "suppressed")
+    assert suppressed.code == 0, suppressed.err
+    assert set(pq.read_table(suppressed.data).to_pandas()["city"]) == {"*"}
+    assert "Records for which that is impossible are fully suppressed." in suppressed.manifest["guarantee"]["statement"]
+
+
+def test_a_penalty_trades_risk_for_utility(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    asked = "--set=decision={problem: min-risk-minus-utility, lambda: %s}"
+    free, dear = (decisions_of(privrisk(str(small), asked % rate, root=tmp_path / str(rate))) for rate in (0, 9))
+    assert free["risk"].max() == 0
+    assert free["utility"].max() == 0, "fully suppressed"
+    assert dear.filter(like="level_").to_numpy().sum() == 0
+
+
+def test_the_aggregate_model_jumps(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    """F12 ch. 5: for a small trade-off all is released, for a large one nearly all is suppressed."""
+    asked = "--set=decision={problem: max-aggregate, lambda: %s}"
+    runs = [privrisk(str(small), asked % rate, root=tmp_path / str(rate)) for rate in (1e-6, 1e3)]
+    little, much = map(decisions_of, runs)
+    assert little.filter(like="level_").to_numpy().sum() == 0
+    assert 0 < much["risk"].max() < 0.01, "a disclosure without sensitivity is no candidate"
+    assert (much["method"] == "aggregate").all()
+    assert runs[0].summary["plan"] == "sorted"
+    assert runs[0].manifest["guarantee"]["parameters"]["lambda"] == 1e-6
+    assert runs[0].manifest["guarantee"]["status"] == "proved"
+
+
+@pytest.mark.parametrize("method", ["genetic", "approximate", "branch_and_bound, most_steps: 1"])
+def test_what_is_not_proved_is_called_heuristic(privrisk: Privrisk, small: Path, method: str) -> None:
+    ran = privrisk(str(small), f"--set=decision.method={method.partition(',')[0]}", *(
+        ["--set=decision.most_steps=1"] if "," in method else []
+    ))  # fmt: skip
+    assert ran.code == 0, ran.err
+    found = decisions_of(ran)
+    assert found["utility"].min() >= 3
+    open_ones = int((found["gap"] > 0).sum())
+    assert open_ones > 0
+    guarantee = ran.manifest["guarantee"]
+    assert guarantee["status"] == "heuristic"
+    assert f"For {open_ones:,} records the search stopped before that was proved" in guarantee["statement"]
+    assert ran.summary["facts"]["records whose decision is not proved"] == open_ones
+    assert ran.summary["facts"]["largest gap of these"] == pytest.approx(found["gap"].max())
+    stages = json.loads((ran.root / "out" / ran.manifest["data"]["path"]).parent.joinpath("manifest.json").read_text())
+    assert stages["guarantee"]["status"] == "heuristic"
+
+
+def wide(directory: Path, rows: int, people: int) -> Path:
+    """A policy with more attributes than can be enumerated, and a register; returns its file."""
+    pick = random.Random(7)
+    names = [f"a{i}" for i in range(WIDE)]
+    person = [[pick.choice("xxxyyz") for _ in names] for _ in range(people)]
+    for name, of in (("table", person[:rows]), ("register", person)):
+        frame = pd.DataFrame(of, columns=names)
+        frame.insert(0, "id", [f"p{i}" for i in range(len(of))])
+        frame.to_parquet(directory / f"{name}.parquet")
+    flat = {"role": "quasi-identifier", "hierarchy": {"flat": {"values": ["x", "y", "z"]}}}
+    policy = {
+        "version": 1,
+        "run": {"name": "wide"},
+        "table": {"path": str(directory / "table.parquet"), "record_id": "id"},
+        "columns": {"id": {"role": "identifier"}, **dict.fromkeys(names, flat)},
+        "dictionary": {"kind": "table", "path": str(directory / "register.parquet"),
+                       "columns": {name: name for name in names}},
+        "risk": {"sensitivity": {"form": "linear", "weights": {name: 1 + i % 3 for i, name in enumerate(names)}}},
+        "decision": {"utility_at_least": 12},
+        "output": {"path": str(directory / "out"), "vault": str(directory / "vault")},
+    }  # fmt: skip
+    file = directory / "wide.yaml"
+    file.write_text(yaml.safe_dump(policy, sort_keys=False))
+    return file
+
+
+def test_lattices_too_large_to_enumerate_are_searched(privrisk: Privrisk, tmp_path: Path) -> None:
+    """2^21 nodes a record: the job chooses branch and bound, and its counts are those of the register."""
+    policy = wide(tmp_path, 40, 400)
+    refused = privrisk(str(policy), "--set=decision.method=exact")
+    assert refused.code == 2
+    assert "decision.method: a record's lattice has up to 2,097,152 nodes" in refused.err
+    assert "use 'branch_and_bound'" in refused.err
+    ran = privrisk(str(policy), "--explain", "--run-id=wide")
+    assert ran.code == 0, ran.err
+    assert "search: branch_and_bound (a lattice may have 2,097,152 nodes, more than the 1,048,576" in ran.out
+    assert "dense: keeps no vectors, which the search of one record's lattice reads" in ran.out
+    assert ran.summary["plan"] == "sorted"
+    assert ran.manifest["guarantee"]["status"] == "proved"
+    table, register = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("table", "register"))
+    found = decisions_of(ran).set_index("id")
+    weights = pd.Series({f"a{i}": 1.0 + i % 3 for i in range(WIDE)})
+    for record in table.to_dict("records"):
+        row = found.loc[record["id"]]
+        kept = [name for name in weights.index if row[f"level_{name}"] == 0]
+        assert row["utility"] == len(kept) == 12
+        consistent = int((register[kept] == [record[name] for name in kept]).all(axis=1).sum())
+        assert row["consistent"] == consistent
+        assert row["risk"] == pytest.approx(weights[kept].sum() / consistent)
+        # No exchange of one attribute does better.
+        for out in kept:
+            for other in weights.index.difference(kept):
+                swapped = [name for name in kept if name != out] + [other]
+                rho = int((register[swapped] == [record[name] for name in swapped]).all(axis=1).sum())
+                assert weights[swapped].sum() / rho >= row["risk"] * (1 - 1e-9)
+    aggregate = privrisk(str(policy), "--set=decision={problem: max-aggregate, lambda: 3}", "--run-id=aggregate")
+    assert aggregate.code == 0, aggregate.err
+    assert aggregate.manifest["guarantee"]["status"] == "proved"
+    assert (decisions_of(aggregate)["gap"] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("decision={problem: max-aggregate, lambda: 1}|risk.model=III", "stated for the risk models I and II"),
+        ("decision.method=branch_and_bound|risk.sensitivity.form=multiplicative", "a sum over attributes"),
+        ("decision.method=btda|counting.plan=dense", "must be 'auto' or 'sorted'"),
+        ("decision.most_steps=5|decision.method=exact", "is only used by the methods"),
+        ("decision={problem: max-utility}", "decision.risk_at_most"),
+        (
+            "decision={problem: max-utility, risk_at_most: 1, method: btda}",
+            "'auto', 'exhaustive' or 'branch_and_bound'",
+        ),
+    ],
+)
+def test_impossible_requests_are_faults_of_the_policy(privrisk: Privrisk, small: Path, change: str, fault: str) -> None:
+    ran = privrisk(str(small), *[f"--set={one}" for one in change.split("|")])
+    assert ran.code == 2
+    assert fault in ran.err
