@@ -1,0 +1,198 @@
+"""The experiments of several tables, as figures for a program and as plots for a person."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from privrisk_spark.experiments.effort import Effort, effort
+from privrisk_spark.experiments.heuristics import Genetic, genetic_search
+from privrisk_spark.experiments.plots import Plot, plots
+from privrisk_spark.experiments.risk_utility import RiskUtility, risk_utility
+from privrisk_spark.experiments.subject import Subject
+from privrisk_spark.experiments.trade_offs import TradeOff, trade_off
+from privrisk_spark.kernels.lattice import Lattice
+from privrisk_spark.results import json_safe
+
+FLOORS = tuple(i / 10 for i in range(1, 10))
+"""Least utilities, as shares of the greatest."""
+
+ANONYMITY = (2, 5, 10, 20, 50, 100)
+"""Values of k of k-anonymity; F12 goes from 1 to 100."""
+
+BUDGETS = ((10, 5), (20, 10), (40, 20), (60, 60))
+"""Population and generations of the genetic search."""
+
+QUANTILES = tuple(i / 10 for i in range(11))
+"""Of the records' crossings: the values of λ at which the aggregate model meets the threshold model."""
+
+MEASURED = ("seconds", "exact_seconds")
+"""Arrays that hold times; everything else is a function of the data and the options."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is run.
+
+    Attributes
+    ----------
+    rows : int
+        Of the generated table.
+    attributes : int
+        Of the generated table.
+    records : int
+        Most distinct records decided for means over a table.
+    searches : int
+        Records whose lattices are searched one by one, at each point; five times as many for the aggregate model.
+    seed : int
+    """
+
+    rows: int = 10_000
+    attributes: int = 7
+    records: int = 2_000
+    searches: int = 10
+    seed: int = 2012
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """Everything about one table."""
+
+    data: str
+    basis: str
+    attributes: tuple[str, ...]
+    effort: Effort
+    risk_utility: RiskUtility
+    genetic: Genetic
+    trade_off: TradeOff
+
+    @property
+    def plots(self) -> tuple[Plot, ...]:
+        """Plots, in the order of the page."""
+        return plots(self.data, self.attributes, self.effort, self.risk_utility, self.genetic, self.trade_off)
+
+
+@dataclass(frozen=True, eq=False)
+class DecidingResult:
+    """The experiments of every table.
+
+    Attributes
+    ----------
+    created, version : str
+    sizes : Sizes
+    experiments : tuple of Experiment
+    notes : tuple of str
+        What a reader must know besides.
+    private : bool
+        Whether figures are about a table of the user.
+    """
+
+    created: str
+    version: str
+    sizes: Sizes
+    experiments: tuple[Experiment, ...]
+    notes: tuple[str, ...] = ()
+    private: bool = False
+
+    @property
+    def plots(self) -> list[list[Plot]]:
+        """Plots of the same kind together, in the order of the page."""
+        return [list(same) for same in zip(*(one.plots for one in self.experiments), strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-safe, for ``deciding.json``."""
+        return {
+            "date": self.created,
+            "version": self.version,
+            "sizes": _plain(self.sizes),
+            "notes": list(self.notes),
+            "measured": list(MEASURED),
+            "experiments": [_plain(one) for one in self.experiments],
+            "plots": [
+                {
+                    "key": plot.key,
+                    "data": plot.data,
+                    "title": plot.title,
+                    "figure": plot.figure,
+                    "claim": plot.claim,
+                    "found": plot.found,
+                    "measured": plot.measured,
+                }
+                for one in self.experiments
+                for plot in one.plots
+            ],
+        }
+
+    def to_csv(self) -> str:
+        """Return one line per drawn point, for ``deciding.csv``."""
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["experiment", "data", "panel", "series", "x_is", "x", "y_is", "y", "measured"])
+        for one in self.experiments:
+            for plot in one.plots:
+                for panel in plot.panels:
+                    for series in panel.series:
+                        for x, y in zip(series.x, series.y, strict=True):
+                            name = [plot.key, plot.data, panel.title, series.name]
+                            point = [panel.x_label, json_safe(x), panel.y_label, json_safe(y)]
+                            writer.writerow([*name, *point, "yes" if plot.measured else "no"])
+        return stream.getvalue()
+
+
+def run(subject: Subject, sizes: Sizes) -> Experiment:
+    """Make every experiment on one table.
+
+    Parameters
+    ----------
+    subject : Subject
+        Of at least one attribute.
+    sizes : Sizes
+    """
+    seed, searches = sizes.seed, sizes.searches
+    attributes = range(min(2, subject.k), subject.k + 1)
+    return Experiment(
+        data=subject.name,
+        basis=basis(subject),
+        attributes=subject.attributes,
+        effort=effort(subject, seed=seed, records=searches, floors=FLOORS, attributes=attributes),
+        risk_utility=risk_utility(subject, seed=seed, records=sizes.records, floors=FLOORS, anonymity=ANONYMITY),
+        genetic=genetic_search(
+            subject,
+            seed=seed,
+            records=searches,
+            floors=(0.25, 0.5, 0.75),
+            attributes=attributes,
+            budgets=BUDGETS,
+        ),
+        trade_off=trade_off(
+            subject, seed=seed, records=5 * searches, timed=searches, quantiles=QUANTILES, attributes=attributes
+        ),
+    )
+
+
+def basis(subject: Subject) -> str:
+    """What a table is, in a sentence."""
+    nodes = Lattice(subject.heights).n_nodes
+    heights = ", ".join(str(height) for height in subject.heights)
+    return (
+        f"{subject.rows:,} rows, {len(subject.counts):,} of them distinct; {subject.k} attributes with hierarchies of "
+        f"heights {heights}, so that a record's lattice has up to {nodes:,} nodes."
+    )
+
+
+def _plain(value: object) -> Any:
+    """Return a result as JSON can hold it; what is not finite becomes null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return json_safe(value)

@@ -1,0 +1,207 @@
+"""What an experiment is made on: a table of codes over hierarchies, known to the attacker as it is.
+
+As in F12 §4.6, utility is depth, ``u(a) = Σ depth(a_i)``, sensitivity is additive with modified harmonic means for
+inner nodes, and the dictionary is the table; consistency is generalization instead of likeness of labels, under which
+risk need not be monotone and none of the searches applies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.clustered import BalancedTree, clustered_table, keyed_uniforms
+from privrisk_spark.kernels.counting import Axis, SortedCounts, distinct_rows
+from privrisk_spark.kernels.generalization import DictionaryRows
+from privrisk_spark.kernels.lattice import Lattice
+from privrisk_spark.kernels.record import RecordLattice
+from privrisk_spark.kernels.risk import RiskModel
+from privrisk_spark.kernels.sensitivity import harmonic_weights
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
+LongArray = npt.NDArray[np.int64]
+
+HEIGHTS = (1, 5)
+"""Least and greatest height of a generated hierarchy (F12 §4.6)."""
+
+BRANCHING = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A table, its hierarchies and weights.
+
+    Attributes
+    ----------
+    name : str
+    attributes : tuple of k str
+    axes : tuple of k Axis
+        With consistency ``subsumes``.
+    weights, utilities : tuple of k ndarrays of float64, shape (n_nodes_i,)
+        Of every node.
+    vectors : ndarray of int32, shape (m, k)
+        Leaf codes of the distinct records.
+    counts : ndarray of int64, shape (m,)
+        Rows of each.
+    """
+
+    name: str
+    attributes: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    weights: tuple[FloatArray, ...]
+    utilities: tuple[FloatArray, ...]
+    vectors: IntArray
+    counts: LongArray
+
+    @classmethod
+    def generated(cls, seed: int, rows: int, attributes: int) -> Subject:
+        """A table of clusters over hierarchies of random heights, with random weights.
+
+        Parameters
+        ----------
+        seed, rows : int
+        attributes : int
+            Number of attributes; the first ones do not depend on how many follow.
+        """
+        low, high = HEIGHTS
+        heights = low + ((high - low + 1) * keyed_uniforms(seed, "heights", (attributes,))).astype(np.int64)
+        trees = [BalancedTree(height, BRANCHING) for height in heights.tolist()]
+        weight = 0.1 + 0.9 * keyed_uniforms(seed, "weights", (attributes,))
+        first, times = counted(clustered_table(seed, rows, trees))
+        return cls(
+            "generated",
+            tuple(f"attribute {i + 1}" for i in range(attributes)),
+            tuple(Axis(tree.at_depth, tree.ancestor) for tree in trees),
+            tuple(
+                harmonic_weights(tree.parent, tree.depth, tree.leaves, np.full(tree.leaves, w))
+                for tree, w in zip(trees, weight.tolist(), strict=True)
+            ),
+            tuple(tree.depth.astype(np.float64) for tree in trees),
+            first,
+            times,
+        )
+
+    @property
+    def k(self) -> int:
+        """Number of attributes."""
+        return len(self.axes)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the table."""
+        return int(self.counts.sum())
+
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """Height of each hierarchy."""
+        return tuple(axis.ancestor.shape[1] - 1 for axis in self.axes)
+
+    @cached_property
+    def greatest_utility(self) -> float:
+        """Utility of a record that lies deepest in every hierarchy and is released as it is."""
+        return float(sum(float(values.max()) for values in self.utilities))
+
+    @cached_property
+    def nodes(self) -> IntArray:
+        """int32 (m, k): node of every value, as a dictionary has it."""
+        return np.column_stack([axis.ancestor[self.vectors[:, i], 0] for i, axis in enumerate(self.axes)])
+
+    @cached_property
+    def dictionary(self) -> DictionaryRows:
+        """The table as one record sees it."""
+        return DictionaryRows(self.axes, self.nodes, self.counts)
+
+    @cached_property
+    def held(self) -> SortedCounts:
+        """The table, counted."""
+        return SortedCounts.group(self.axes, self.nodes, self.counts)
+
+    def first(self, k: int) -> Subject:
+        """The same table without the attributes from number ``k`` on.
+
+        Raises
+        ------
+        InputError
+            If there are not so many, or none.
+        """
+        if not 1 <= k <= self.k:
+            raise InputError(f"A table of {self.k} attributes has no first {k}.")
+        if k == self.k:
+            return self
+        vectors, counts = counted(self.vectors[:, :k], self.counts)
+        return replace(
+            self,
+            attributes=self.attributes[:k],
+            axes=self.axes[:k],
+            weights=self.weights[:k],
+            utilities=self.utilities[:k],
+            vectors=vectors,
+            counts=counts,
+        )
+
+    def within(self, nodes: int) -> Subject:
+        """The same table with as many first attributes, at least one, as keep the lattice within so many nodes."""
+        k = 1
+        while k < self.k and Lattice(self.heights[: k + 1]).n_nodes <= nodes:
+            k += 1
+        return self.first(k)
+
+    def drawn(self, seed: int, records: int) -> LongArray:
+        """Rows of distinct records, drawn without replacement by how often they occur.
+
+        Parameters
+        ----------
+        seed : int
+        records : int
+            At most so many.
+
+        Returns
+        -------
+        ndarray of int64
+            Ascending.
+        """
+        # The smallest of independent exponentials with these rates (Efraimidis and Spirakis 2006).
+        waits = -np.log(keyed_uniforms(seed, f"records {self.k}", (len(self.counts),))) / self.counts
+        return np.sort(np.argsort(waits, kind="stable")[:records])
+
+    def record(self, row: int, model: RiskModel = "I") -> RecordLattice:
+        """One record's decision problem against the table.
+
+        Parameters
+        ----------
+        row : int
+            Of :attr:`vectors`.
+        model : {"I", "II", "III"}
+        """
+        codes = self.vectors[row].tolist()
+        chains = [
+            axis.ancestor[code, : int(axis.code_depth[code]) + 1] for axis, code in zip(self.axes, codes, strict=True)
+        ]
+        return RecordLattice.of_rows(
+            self.dictionary.levels(codes),
+            [values[chain] for values, chain in zip(self.weights, chains, strict=True)],
+            [values[chain] for values, chain in zip(self.utilities, chains, strict=True)],
+            counts=self.counts,
+            model=model,
+        )
+
+
+def counted(codes: IntArray, counts: LongArray | None = None) -> tuple[IntArray, LongArray]:
+    """Distinct rows in lexicographic order, and the rows of each.
+
+    Parameters
+    ----------
+    codes : ndarray of int32, shape (n, k)
+    counts : ndarray of int64, shape (n,), optional
+        One each by default.
+    """
+    first, member = distinct_rows([np.ascontiguousarray(column) for column in codes.T])
+    times = np.zeros(len(first), dtype=np.int64)
+    np.add.at(times, member, np.ones(len(codes), dtype=np.int64) if counts is None else counts)
+    order = np.lexsort(codes[first].T[::-1])
+    return codes[first][order], times[order]
