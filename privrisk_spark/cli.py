@@ -1,4 +1,4 @@
-"""Command line: ``privrisk release``, ``curves``, ``config schema``, ``synthesize`` and ``prepare-java``."""
+"""Command line: ``release``, ``curves``, ``experiments``, ``config schema``, ``synthesize`` and ``prepare-java``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -32,6 +32,8 @@ app = typer.Typer(
 )
 config_app = typer.Typer(no_args_is_help=True, help="About policies.")
 app.add_typer(config_app, name="config")
+experiments_app = typer.Typer(no_args_is_help=True, help="Published experiments, run again.")
+app.add_typer(experiments_app, name="experiments")
 
 
 class LogFormat(StrEnum):
@@ -144,6 +146,50 @@ def curves(
     for name in ("curves.html", "curves.csv", "curves.json"):
         typer.echo(f"  {place / name}")
     typer.echo("  never publish them: exact figures about the table")
+
+
+@experiments_app.command("deciding")
+def experiments_deciding(
+    output: Annotated[str, typer.Option(metavar="DIR", help="Where to write; never publish it.")],
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of the generated table.")] = 10_000,
+    attributes: Annotated[int, typer.Option(min=2, max=10, help="Attributes of the generated table.")] = 7,
+    records: Annotated[int, typer.Option(min=1, help="Most distinct records decided for means over a table.")] = 2_000,
+    searches: Annotated[int, typer.Option(min=1, help="Records whose lattices are searched one by one.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures but for times.")] = 2012,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+) -> None:
+    """Run Fouad's (2012) comparisons of searches and models on generated data, and on a policy's table: data and plots.
+
+    Without a policy nothing is read and Spark is not started.
+    """
+    with _attempt("deciding", log_format) as attempt:
+        files = [*(policies or []), *(config or [])]
+        policy, day = (None, _date(date))
+        if files:
+            attempt.run_id = ""
+            policy, day = _policy(attempt, files, overrides, date)
+        elif overrides:
+            raise ConfigError([Fault("--set", "changes a policy, and none is named")])
+        with _engine():
+            from privrisk_spark import deciding as job
+            from privrisk_spark.experiments.results import Sizes
+
+            sizes = Sizes(rows, attributes, records, searches, seed)
+            place = job.check_output(policy, output)
+            attempt.status = place
+            with (
+                nullcontext() if policy is None else _session("privrisk experiments", encrypt=False, checks=False) as s
+            ):
+                result = job.deciding(s, policy, sizes, place=place, run_id=attempt.run_id, date=day)
+    typer.echo(f"Experiments on {len(result.experiments)} tables, seed {seed}")
+    for name in ("deciding.html", "deciding.csv", "deciding.json"):
+        typer.echo(f"  {place / name}")
+    if result.private:
+        typer.echo("  never publish them: exact figures about the table")
 
 
 @dataclass

@@ -81,8 +81,8 @@ class Asked:
     records: int = 20_000
 
 
-def check_request(policy: Policy, output: str) -> Path:
-    """Return the directory the curves go to, resolved.
+def check_request(policy: Policy, output: str, *, files: Sequence[str] = _FILES, what: str = "curves") -> Path:
+    """Return the directory the curves, or other exact figures, go to, resolved.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def check_request(policy: Policy, output: str) -> Path:
     """
     if policy.guarantee.kind == "dp":
         raise InputError(
-            "guarantee.kind: curves are exact figures about the table, which no differentially private policy allows; "
+            f"guarantee.kind: {what} are exact figures about the table, which no differentially private policy allows; "
             "use a policy of the kind 'risk'."
         )
     if not isinstance(policy.decision, LeastRiskDecision) or policy.decision.method in SINGLE:
@@ -100,12 +100,10 @@ def check_request(policy: Policy, output: str) -> Path:
             "problem 'min-risk' and the method 'auto' or 'exact'."
         )
     fault = "--output"
-    if "://" in output:
-        raise ConfigError([Fault(fault, "must be a local or mounted path; remote file systems are not available")])
-    place = Path(output).resolve()
+    place = local_path(output)
     release = Path(policy.output.path).resolve()
     if place == release or release in place.parents or place in release.parents:
-        raise ConfigError([Fault(fault, "must be neither output.path nor inside nor around it: curves stay private")])
+        raise ConfigError([Fault(fault, f"must be neither output.path nor inside nor around it: {what} stay private")])
     sources: list[tuple[str, Table]] = [("table", policy.table)]
     sources += [(one.key, one.table) for one in _dictionaries(policy) if one.table is not None]
     for key, source in sources:
@@ -120,16 +118,37 @@ def check_request(policy: Policy, output: str) -> Path:
                     )
                 ]
             )
-    if place.exists():
-        ours = place.is_dir() and all(
-            path.name in _FILES or path.name.startswith((".scratch-", ".curves.", ".status."))
-            for path in place.iterdir()
-        )
-        if not ours:
-            raise ConfigError(
-                [Fault(fault, "has other content than the curves of an earlier run; name a new directory")]
-            )
+    check_place(place, files=files, what=what)
     return place
+
+
+def local_path(output: str) -> Path:
+    """Return ``--output``, resolved.
+
+    Raises
+    ------
+    ConfigError
+        If it is on a remote file system.
+    """
+    if "://" in output:
+        raise ConfigError([Fault("--output", "must be a local or mounted path; remote file systems are not available")])
+    return Path(output).resolve()
+
+
+def check_place(place: Path, *, files: Sequence[str], what: str) -> None:
+    """Refuse a directory that holds anything but the files of an earlier run.
+
+    Raises
+    ------
+    ConfigError
+        If it does, or is no directory.
+    """
+    if not place.exists():
+        return
+    temporary = (".scratch-", *(f".{name.split('.')[0]}." for name in files if "." in name[1:]))
+    if not (place.is_dir() and all(path.name in files or path.name.startswith(temporary) for path in place.iterdir())):
+        rule = f"has other content than the {what} of an earlier run; name a new directory"
+        raise ConfigError([Fault("--output", rule)])
 
 
 def _dictionaries(policy: Policy) -> list[OneDictionary]:
@@ -246,6 +265,23 @@ def _floors(policy: Policy, hierarchies: dict[str, Hierarchy], given: Sequence[f
     return tuple(sorted(set(given)))
 
 
+def collect_codes(
+    scratch: Scratch, table: DataFrame, policy: Policy, hierarchies: dict[str, Hierarchy], place: Path
+) -> tuple[Batches, int]:
+    """Pin the table as codes, refuse values nobody can decide on, and count its rows."""
+    found = collect_pinned(scratch, table, policy, hierarchies, repeated=False)
+
+    def set_aside(name: str) -> int:
+        listed = scratch.path / "unknown_values"
+        values = write_unknown_values(table, name, hierarchies[name], listed)
+        shutil.rmtree(place / "unknown_values", ignore_errors=True)
+        listed.rename(place / "unknown_values")
+        return values
+
+    refuse_values(policy, found.facts, set_aside, listed_in=place / "unknown_values")
+    return found.encoded, found.facts.rows
+
+
 def parse_floors(text: str) -> tuple[float, ...]:
     """Read ``--floors a,b,c``.
 
@@ -283,7 +319,7 @@ class _Curves:
             announce(sources.explanation())
             stage.sentence = f"Opened the table with {k} quasi-identifiers."
         with progress.stage("encode") as stage:
-            encoded, rows = self._encode(sources)
+            encoded, rows = collect_codes(self.scratch, sources.table, policy, sources.hierarchies, self.place)
             stage.sentence = "Encoded every value as an integer code."
         with progress.stage("count") as stage:
             grown = self._count(sources, encoded, sources.grown)
@@ -320,21 +356,6 @@ class _Curves:
             write_json(self.place / "curves.json", result.to_dict())
             stage.sentence = "Wrote data and plots."
         return result
-
-    def _encode(self, sources: _Sources) -> tuple[Batches, int]:
-        """Pin the table as codes, and refuse values nobody can decide on."""
-        policy, hierarchies = self.policy, sources.hierarchies
-        found = collect_pinned(self.scratch, sources.table, policy, hierarchies, repeated=False)
-
-        def set_aside(name: str) -> int:
-            listed = self.scratch.path / "unknown_values"
-            values = write_unknown_values(sources.table, name, hierarchies[name], listed)
-            shutil.rmtree(self.place / "unknown_values", ignore_errors=True)
-            listed.rename(self.place / "unknown_values")
-            return values
-
-        refuse_values(policy, found.facts, set_aside, listed_in=self.place / "unknown_values")
-        return found.encoded, found.facts.rows
 
     def _count(self, sources: _Sources, encoded: Batches, one: OneDictionary) -> StoredCounts:
         """Count a whole dictionary, which also refuses one that cannot be used."""

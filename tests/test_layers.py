@@ -38,13 +38,14 @@ ENGINE_MODULES = {
     "data_docs": {"great_expectations"},
     "pipeline": {"pyspark"},
     "curves": {"pyspark", "pyarrow"},
+    "deciding": {"pyspark"},
     "dry_run": {"pyspark"},
     "session": {"pyspark"},
     "worker_daemon": {"pyspark"},
     "cli": {"pyspark", "py4j"},
     "synthetic": {"pyarrow"},
 }
-TOP = {"pipeline", "curves", "dry_run", "cli", "session"}
+TOP = {"pipeline", "curves", "deciding", "dry_run", "cli", "session"}
 """Nothing below imports these."""
 
 ACTIONS = {"collect", "toArrow", "toPandas", "first", "head", "take", "isEmpty", "foreach", "show", "toLocalIterator"}
@@ -128,7 +129,7 @@ def acts(call: ast.Call) -> bool:
 @pytest.mark.parametrize("path", [p for p in MODULES if name_of(p) in ENGINE_MODULES], ids=name_of)
 def test_spark_acts_only_where_it_can_be_seen(path: Path) -> None:
     name = name_of(path)
-    if name in {"pipeline", "curves", "dry_run", "synthetic"}:
+    if name in {"pipeline", "curves", "deciding", "dry_run", "synthetic"}:
         return
     for function, around in functions_of(ast.parse(path.read_text())):
         names = [*around, function.name]
@@ -178,6 +179,7 @@ def test_the_package_imports_without_spark() -> None:
         "import sys\n"
         "for name in ('pyspark', 'pandas', 'great_expectations'): sys.modules[name] = None\n"
         "import privrisk_spark.config, privrisk_spark.mechanism, privrisk_spark.ledger, privrisk_spark.report\n"
+        "import privrisk_spark.experiments.page\n"
         "import privrisk_spark.kernels.decide, privrisk_spark.kernels.crowd, privrisk_spark.problem\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)

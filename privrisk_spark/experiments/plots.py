@@ -225,6 +225,12 @@ def risk_utility_plot(risk: RiskUtility) -> Plot:
         )
     else:
         found = "No level vector makes the table k-anonymous for the k asked for, or there are too many to try."
+    if risk.infeasible.any():
+        least = int(risk.infeasible.argmax())
+        found += (
+            f" At c = {_number(risk.floors[least])} {_number(risk.infeasible[least])} of {_number(risk.rows)} rows are "
+            "out of reach and suppressed."
+        )
     return Plot(
         key="risk-utility",
         title="Risk and utility against k-anonymity",
@@ -412,10 +418,11 @@ def levels_plot(risk: RiskUtility, attributes: Sequence[str]) -> Plot:
     share = risk.chosen / np.maximum(risk.heights, 1)
     middle = int(np.abs(risk.floors - risk.heights.sum() / 2).argmin())
     order = np.argsort(share[middle], kind="stable")
+    way = "falls" if share[-1].mean() < share[0].mean() else "goes"
     falling = int((np.diff(share, axis=0) <= 1e-9).all(axis=0).sum())
     found = (
-        f"The mean level falls from {_percent(float(share[0].mean()))} of the height at c = {_number(risk.floors[0])} "
-        f"to {_percent(float(share[-1].mean()))} at c = {_number(risk.floors[-1])}, at every step for {falling} of "
+        f"The mean level {way} from {_percent(float(share[0].mean()))} of the height at c = {_number(risk.floors[0])} "
+        f"to {_percent(float(share[-1].mean()))} at c = {_number(risk.floors[-1])}, never rising for {falling} of "
         f"{len(attributes)} attributes. At c = {_number(risk.floors[middle])} {attributes[order[-1]]} is generalized "
         f"most ({_percent(share[middle, order[-1]])} of its height) and {attributes[order[0]]} least "
         f"({_percent(share[middle, order[0]])})."

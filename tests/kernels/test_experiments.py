@@ -23,9 +23,10 @@ from privrisk_spark.experiments.page import render_deciding, table
 from privrisk_spark.experiments.plots import Panel, Series
 from privrisk_spark.experiments.results import MEASURED, DecidingResult, Sizes, run
 from privrisk_spark.experiments.risk_utility import RiskUtility, full_domain, risk_utility
-from privrisk_spark.experiments.subject import Subject
+from privrisk_spark.experiments.subject import Subject, counted
 from privrisk_spark.experiments.trade_offs import METHODS, TradeOff, trade_off
 from privrisk_spark.kernels.clustered import BalancedTree, clustered_table, keyed_uniforms
+from privrisk_spark.kernels.counting import Axis
 from privrisk_spark.kernels.enumeration import MOST_NODES, Nodes, enumerate_nodes
 from privrisk_spark.kernels.goal import LeastRisk
 from privrisk_spark.kernels.record import RecordLattice
@@ -208,11 +209,24 @@ def test_a_search_that_misses_is_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "The least risk was missed" in plots.visited_plot(found).found
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(1, 7))
 def test_full_domain_recoding_against_brute_force(seed: int) -> None:
-    subject = Subject.generated(seed, 60, 3)
+    # Values are missing, so that the records of a class of ties differ in utility; small trees, so that there are ties.
+    trees = [BalancedTree(height, 2) for height in (1, 2, 2, 1)]
+    codes = clustered_table(seed, 60, trees)
+    codes[: 7 * seed, seed % 4] = trees[seed % 4].leaves
+    vectors, counts = counted(codes)
+    subject = Subject(
+        "small",
+        ("a", "b", "c", "d"),
+        tuple(Axis(tree.at_depth, tree.ancestor) for tree in trees),
+        tuple(tree.depth.astype(np.float64) for tree in trees),
+        tuple(tree.depth.astype(np.float64) for tree in trees),
+        vectors,
+        counts,
+    )
     table_rows = np.repeat(np.arange(len(subject.counts)), subject.counts).tolist()
-    wanted = (1, 2, 5, 20, 60, 61)
+    wanted = (1, 2, 3, 5, 8, 12, 20, 30, 60, 61)
     found = full_domain(subject, wanted)
     for k in wanted:
         options = []
@@ -225,6 +239,17 @@ def test_full_domain_recoding_against_brute_force(seed: int) -> None:
             options.append((-round(float(utility), 9), len(classes), levels))
         assert found.get(k) == (min(options)[2] if options else None)
     assert 61 not in found
+
+
+def test_rows_count_in_the_utility_of_a_recoding() -> None:
+    tree = BalancedTree(1, 2)
+    none = tree.leaves
+    depth = (tree.depth.astype(np.float64),) * 2
+    codes = np.array([[0, none], [none, 0], [none, 1], [0, 0]], dtype=np.int32)
+    axes = (Axis(tree.at_depth, tree.ancestor),) * 2
+    # 11 of 15 rows know the first attribute and 5 the second, but 2 and 3 of the 4 distinct records do.
+    subject = Subject("gaps", ("a", "b"), axes, depth, depth, *counted(codes, np.array([10, 2, 2, 1])))
+    assert full_domain(subject, (2,)) == {2: (0, 1)}
 
 
 def test_the_optimum_and_k_anonymity_in_means() -> None:
@@ -261,6 +286,13 @@ def test_the_genetic_search_never_beats_the_optimum_and_is_reproducible() -> Non
     assert found.optimal[:, 1].tolist() == [1, 1]
     assert found.records.tolist() == [3, 3]
     assert (found.seconds > 0).all()
+    # Four paths of a lattice of thousands of nodes are not enough.
+    large = Subject.generated(2012, 300, 6)
+    poor = genetic_search(large, seed=4, records=5, floors=(0.5,), attributes=(6,), budgets=((4, 0),))
+    assert poor.mean_gap[0, 0] > 0.01
+    assert poor.greatest_gap[0, 0] > poor.mean_gap[0, 0]
+    assert poor.optimal[0, 0] < 1
+    assert poor.visited[0, 0] <= 4
 
 
 def test_models_of_trade_off() -> None:
@@ -357,8 +389,16 @@ def test_sentences_on_risk_and_utility() -> None:
     assert "falls" in plots.risk_utility_plot(risks(matched_risk=np.array([[0.0, 1.0]] * 3))).found
     none = risks(anonymous_risk=np.zeros((3, 0)), matched_risk=np.zeros((3, 0)))
     assert plots.risk_utility_plot(none).found.startswith("No level vector")
+    rising = risks(chosen=risks().chosen[::-1].copy())
+    assert plots.levels_plot(rising, ["age", "city"]).found.startswith("The mean level goes from 31 %")
+    lacking = np.array([0, 3, 7])
+    assert plots.risk_utility_plot(risks(infeasible=lacking)).found.endswith(
+        "At c = 3 7 of 20 rows are out of reach and suppressed."
+    )
+    assert "out of reach" not in plots.risk_utility_plot(risks()).found
     found = plots.levels_plot(risks(), ["age", "city"]).found
-    assert "from 100 % of the height at c = 1 to 31 % at c = 3, at every step for 1 of 2 attributes" in found
+    assert "from 100 % of the height at c = 1 to 31 % at c = 3, never rising for 1 of 2 attributes" in found
+    assert found.startswith("The mean level falls from")
     assert "At c = 3 city is generalized most (38 % of its height) and age least (25 %)" in found
 
 
