@@ -44,9 +44,9 @@ from privrisk_spark.kernels.utility import UNITS
 from privrisk_spark.pinning import collect_pinned
 from privrisk_spark.plans import explained
 from privrisk_spark.policy import Policy
-from privrisk_spark.policy_decisions import SINGLE, LeastRiskDecision
+from privrisk_spark.policy_decisions import LeastRiskDecision
 from privrisk_spark.policy_dictionaries import OneDictionary, SeveralDictionaries, Table
-from privrisk_spark.problem import greatest_utility, problem
+from privrisk_spark.problem import greatest_utility, is_single, problem, search_of
 from privrisk_spark.progress import Progress, write_status
 from privrisk_spark.release import locked, write_json, write_text, write_unknown_values
 from privrisk_spark.report import render_curves
@@ -93,11 +93,6 @@ def check_request(policy: Policy, output: str, *, files: Sequence[str] = _FILES,
         raise InputError(
             f"guarantee.kind: {what} are exact figures about the table, which no differentially private policy allows; "
             "use a policy of the kind 'risk'."
-        )
-    if not isinstance(policy.decision, LeastRiskDecision) or policy.decision.method in SINGLE:
-        raise InputError(
-            "decision: curves are drawn of least risk over utility floors, by the methods that enumerate; use the "
-            "problem 'min-risk' and the method 'auto' or 'exact'."
         )
     fault = "--output"
     place = local_path(output)
@@ -227,6 +222,11 @@ class _Sources:
         if table.isEmpty():
             raise SchemaError("table: it has no rows.")
         hierarchies = collect_hierarchies(policy, table, known)
+        if not isinstance(policy.decision, LeastRiskDecision) or is_single(search_of(policy, hierarchies)[0]):
+            raise InputError(
+                "decision: curves are drawn of least risk over utility floors, by enumeration; use the problem "
+                "'min-risk', the method 'auto' or 'exact', and lattices that can be enumerated."
+            )
         true = true_dictionary(policy)
         external = [one for one in policy.dictionaries if one.table is not None]
         grown = true or (external or list(policy.dictionaries))[0]

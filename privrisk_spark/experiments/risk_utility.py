@@ -12,6 +12,7 @@ from privrisk_spark.experiments.subject import Subject
 from privrisk_spark.kernels.classes import ClassSizes
 from privrisk_spark.kernels.counting import consistent_at
 from privrisk_spark.kernels.decide import Decisions, Problem, decide
+from privrisk_spark.kernels.goal import LeastRisk
 from privrisk_spark.kernels.lattice import TOLERANCE, Lattice
 from privrisk_spark.kernels.risk import RiskModel, identification_risk
 from privrisk_spark.kernels.sensitivity import Sensitivity
@@ -98,7 +99,7 @@ def risk_utility(
             utility=subject.utilities,
             sensitivity=Sensitivity("linear", subject.weights),
             model=model,
-            floor=floor,
+            goal=LeastRisk(floor),
         )
         return decide(problem, subject.held, codes)
 

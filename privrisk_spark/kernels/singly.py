@@ -46,6 +46,9 @@ from privrisk_spark.kernels.sensitivity import scaled
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 
+_ROUNDING = 1e-9
+"""A smaller relative gap is none: where a search was cut short among equal decisions, only the tie is not settled."""
+
 GENERATIONS, POPULATION = 60, 60
 """Of the genetic search."""
 
@@ -156,7 +159,7 @@ def decide_singly(
         levels[r], feasible[r] = chosen, found is not None
         risk[r], utility[r], consistent[r] = lattice.risk(chosen), lattice.utility(chosen), lattice.consistent(chosen)
         risk_before[r] = lattice.risk(np.zeros(k, dtype=np.int8))
-        gap[r] = 0.0 if found is None else found.gap
+        gap[r] = 0.0 if found is None or found.gap <= _ROUNDING * max(1.0, abs(found.objective)) else found.gap
     nodes = np.column_stack([problem.disclosed(i, codes[:, i], levels[:, i]) for i in range(k)])
     return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible, gap)
 

@@ -350,6 +350,13 @@ def test_what_is_refused(curves: Curves, policy: Path, tmp_path: Path, monkeypat
     assert [path.name for path in broken.directory.iterdir()] == ["status.json"]
 
 
+@pytest.mark.parametrize("decision", ["{problem: max-utility, risk_at_most: 1}", "{utility_at_least: 1, method: btda}"])
+def test_curves_are_of_the_threshold_model_by_enumeration(curves: Curves, policy: Path, decision: str) -> None:
+    refused = curves(str(policy), f"--set=decision={decision}", "--set=risk.sensitivity.form=linear")
+    assert refused.code == 2
+    assert "decision: curves are drawn of least risk over utility floors, by enumeration" in refused.err
+
+
 def test_dry_run_touches_nothing(curves: Curves, policy: Path) -> None:
     before = sorted(policy.parent.iterdir())
     ran = curves(str(policy), "--dry-run")
