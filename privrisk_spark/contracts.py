@@ -300,6 +300,22 @@ def refuse_failures(checks: Sequence[Check], *, fail_on: Level) -> None:
     raise CheckError("Not published. " + " | ".join(parts) + ".")
 
 
+def refuse_infinite(facts: InputFacts, search: str) -> None:
+    """Refuse infinite weights, for a search that takes none.
+
+    Raises
+    ------
+    SchemaError
+        Naming column and number of rows.
+    """
+    for name, rows in facts.infinite_weights.items():
+        if rows:
+            raise SchemaError(
+                f"columns.{name}: {rows:,} rows have an infinite weight, which decision.method '{search}' does not "
+                "take; give a large one, or use 'exact' or 'exhaustive'."
+            )
+
+
 def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], int], *, listed_in: Path) -> None:
     """Refuse values nobody can decide on: missing where that is forbidden, no weights, outside a hierarchy.
 

@@ -325,10 +325,12 @@ def pin(encoded: Batches, directory: str, *, k: int, n_weights: int) -> Batches:
                 "nulls": [int(np.count_nonzero(numbers[column] == schemas.NULL)) for column in codes],
                 "unknown": [int(np.count_nonzero(numbers[column] == schemas.UNKNOWN)) for column in codes],
                 "bad_weights": [int(np.count_nonzero(~(numbers[column] >= 0))) for column in weights],
+                "infinite_weights": [int(np.count_nonzero(np.isinf(numbers[column]))) for column in weights],
             }
             if schemas.SAMPLE_WEIGHT in there:
                 sampled = table.column(schemas.SAMPLE_WEIGHT).to_numpy()
                 facts["bad_weights"].append(int(np.count_nonzero(~((sampled >= 0) & (sampled < MOST_WEIGHT)))))
+                facts["infinite_weights"].append(0)
             if schemas.ENTITY in there:
                 facts["null_entities"] = table.column(schemas.ENTITY).null_count
             yield report(name, facts)

@@ -33,6 +33,7 @@ class InputFacts:
     rows, null_ids, duplicate_ids, null_entities : int
     nulls, unknown : dict of attribute to rows
     bad_weights : dict of weight column to rows that are missing, NaN or negative
+    infinite_weights : dict of weight column to rows
     snapshot : str
         Identity of the content: independent of order and partitioning; private.
     """
@@ -44,6 +45,7 @@ class InputFacts:
     nulls: dict[str, int]
     unknown: dict[str, int]
     bad_weights: dict[str, int]
+    infinite_weights: dict[str, int]
     snapshot: str
 
 
@@ -74,6 +76,7 @@ def input_facts(
         nulls=by_name(attributes, "nulls"),
         unknown=by_name(attributes, "unknown"),
         bad_weights=by_name(weight_columns, "bad_weights"),
+        infinite_weights=by_name(weight_columns, "infinite_weights"),
         snapshot=f"{rows}-{total:016x}{other:016x}",
     )
 

@@ -188,6 +188,8 @@ class _Job:
             )
         with progress.stage("encode") as stage:
             encoded, facts, checks = self._encode(blocks=False)
+            if is_single(task.search):
+                contracts.refuse_infinite(facts, task.search)
             linked = collect_links(self.scratch, encoded, self.further.links)
             stage.sentence = "Encoded every value as an integer code and checked the input contract."
             stage.parameters = {"rows": facts.rows, "nulls": facts.nulls, "suppressed_unknown_values": facts.unknown}

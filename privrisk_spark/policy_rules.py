@@ -61,7 +61,8 @@ def _impossible_decision(policy: Policy, decision: DecisionPolicy) -> Iterable[F
     if policy.risk.sensitivity.form == "multiplicative" and policy.risk.model != "II":
         yield Fault(
             "decision.method",
-            f"'{method}' needs a sensitivity that is a sum over attributes, and the form is 'multiplicative'",
+            f"'{method}' needs a sensitivity that is a sum over attributes, and the form is 'multiplicative'; use the "
+            "form 'linear'" + ("" if method == "aggregate" else ", or the method 'exhaustive'"),
         )
     if isinstance(decision, AggregateDecision) and policy.risk.model == "III":
         yield Fault("decision.problem", "'max-aggregate' is stated for the risk models I and II. Got model 'III'")

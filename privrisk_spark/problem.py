@@ -166,13 +166,19 @@ def problem(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: tuple[Ax
             f"record released as it is. Got {goal.floor:g}."
         )
     search = search_of(policy, hierarchies)[0]
+    phi = sensitivity(policy.risk.sensitivity, hierarchies)
     if is_single(search):
         _refuse_singly(policy, search)
+        if policy.risk.model != "II" and not all(np.isfinite(weights).all() for weights in phi.weights):
+            raise InputError(
+                f"risk.sensitivity: decision.method '{search}' takes finite weights alone. Got infinity; give a large "
+                "weight, or use 'exact' or 'exhaustive'."
+            )
     return Problem(
         ancestor=tuple(hierarchy.ancestor for hierarchy in hierarchies.values()),
         code_depth=tuple(axis.code_depth for axis in axes),
         utility=node_utilities(policy, hierarchies),
-        sensitivity=sensitivity(policy.risk.sensitivity, hierarchies),
+        sensitivity=phi,
         model=policy.risk.model,
         goal=goal,
         search=search,

@@ -123,6 +123,26 @@ def test_what_is_not_proved_is_called_heuristic(privrisk: Privrisk, small: Path,
     assert stages["guarantee"]["status"] == "heuristic"
 
 
+def test_infinite_weights_are_refused_before_anything_is_decided(
+    privrisk: Privrisk, tmp_path: Path, small: Path
+) -> None:
+    search = "--set=decision.method=branch_and_bound"
+    of_node = privrisk(str(small), search, "--set=risk.sensitivity.node_weights={city: {Ulm: .inf}}")
+    assert of_node.code == 2
+    assert "takes finite weights alone. Got infinity" in of_node.err
+    table = pd.read_csv(tmp_path / "table.csv", sep=";").assign(w=[float("inf")] * 2 + [1.0] * 58)
+    table.to_parquet(tmp_path / "weighed.parquet")
+    weighed = [
+        f"--set=table={{path: {tmp_path / 'weighed.parquet'}, format: parquet, options: {{}}, record_id: id}}",
+        "--set=columns.w={role: weight}",
+        "--set=risk.sensitivity.personal={columns: {city: w}}",
+    ]
+    of_rows = privrisk(str(small), search, *weighed)
+    assert of_rows.code == 2
+    assert "columns.w: 2 rows have an infinite weight, which decision.method 'branch_and_bound'" in of_rows.err
+    assert privrisk(str(small), "--set=decision.method=exact", *weighed).code == 0
+
+
 def wide(directory: Path, rows: int, people: int) -> Path:
     """A policy with more attributes than can be enumerated, and a register; returns its file."""
     pick = random.Random(7)
