@@ -220,7 +220,7 @@ def test_errors_a_newcomer_makes(privrisk: Privrisk, small: Path, tmp_path: Path
     one_line(privrisk(str(tmp_path / "nowhere.yaml")), "there is no policy file")
     one_line(privrisk(), "name a policy file")
     one_line(
-        privrisk(str(small), "--set=decision.method=genetic"), "'genetic' is not available in this version", "'exact'"
+        privrisk(str(small), "--set=decision.method=minrisk"), "'minrisk' is not available in this version", "'exact'"
     )
     one_line(privrisk(str(small), "--set=output.format=delta"), "'delta' is not available in this version")
     one_line(privrisk(str(small), "--set=dictionary.kind=bayes"), "dictionary.members: is required")
