@@ -185,7 +185,7 @@ def curves(
     EngineError
         Exit code 3: running again may help.
     """
-    with _held(place, run_id) as scratch:
+    with held(place, run_id) as scratch:
         result = _Curves(spark, policy, asked, place, scratch, run_id).compute(date, announce or (lambda _: None))
         write_status(place, run_id, phase="written", code=0, message=f"curves in {place}")
     return result
@@ -441,7 +441,7 @@ def _notes(policy: Policy, grown: OneDictionary, *, bounded: bool) -> Iterator[s
 
 
 @contextmanager
-def _held(place: Path, run_id: str) -> Iterator[Path]:
+def held(place: Path, run_id: str) -> Iterator[Path]:
     """Hold the directory, for the owner's eyes only, with a scratch directory that is removed at the end."""
     usual = os.umask(0o077)
     try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from privrisk_spark import __version__, schemas
 from privrisk_spark.batches import Scratch
 from privrisk_spark.counts import collect_vectors, vectors_of_table
-from privrisk_spark.curves import _held, check_place, check_request, collect_codes, local_path
+from privrisk_spark.curves import check_place, check_request, collect_codes, held, local_path
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.experiments.page import render_deciding
 from privrisk_spark.experiments.results import DecidingResult, Experiment, Sizes, run
@@ -82,7 +82,7 @@ def deciding(
     EngineError
         Exit code 3: running again may help.
     """
-    with _held(place, run_id) as scratch:
+    with held(place, run_id) as scratch:
         progress = Progress(place, run_id, 3 + 2 * (policy is not None))
         subjects: list[Subject] = []
         notes: list[str] = []

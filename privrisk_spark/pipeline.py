@@ -188,7 +188,7 @@ class _Job:
             )
         with progress.stage("encode") as stage:
             encoded, facts, checks = self._encode(blocks=False)
-            if is_single(task.search):
+            if is_single(task.search) and task.model != "II":
                 contracts.refuse_infinite(facts, task.search)
             linked = collect_links(self.scratch, encoded, self.further.links)
             stage.sentence = "Encoded every value as an integer code and checked the input contract."

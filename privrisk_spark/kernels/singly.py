@@ -47,7 +47,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 
 _ROUNDING = 1e-9
-"""A smaller relative gap is none: where a search was cut short among equal decisions, only the tie is not settled."""
+"""A gap smaller than that, relative to the objective, is none: of a search cut short among equals only the tie is open."""
 
 GENERATIONS, POPULATION = 60, 60
 """Of the genetic search."""
@@ -159,7 +159,7 @@ def decide_singly(
         levels[r], feasible[r] = chosen, found is not None
         risk[r], utility[r], consistent[r] = lattice.risk(chosen), lattice.utility(chosen), lattice.consistent(chosen)
         risk_before[r] = lattice.risk(np.zeros(k, dtype=np.int8))
-        gap[r] = 0.0 if found is None or found.gap <= _ROUNDING * max(1.0, abs(found.objective)) else found.gap
+        gap[r] = 0.0 if found is None or found.gap <= _ROUNDING * abs(found.objective) else found.gap
     nodes = np.column_stack([problem.disclosed(i, codes[:, i], levels[:, i]) for i in range(k)])
     return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible, gap)
 
@@ -190,7 +190,9 @@ def record_lattice(
         If the sensitivity is multiplicative: it is no sum over attributes.
     """
     sensitivity = problem.sensitivity
-    if sensitivity.form == "multiplicative":
+    # Risk model II asks nothing of the sensitivity, whatever it is.
+    form = "constant" if problem.model == "II" else sensitivity.form
+    if form == "multiplicative":
         raise InputError(
             f"decision.method: '{problem.search}' needs a sensitivity that is a sum over attributes; with the form "
             "'multiplicative' use 'exact' or 'exhaustive'."
@@ -199,9 +201,9 @@ def record_lattice(
     for i, code in enumerate(codes):
         chain = problem.ancestor[i][code, : problem.code_depth[i][code] + 1]
         root = len(sensitivity.weights[i]) - 1
-        if sensitivity.form == "constant":
+        if form == "constant":
             of_level = np.full(len(chain), sensitivity.constant if i == 0 else 0.0)
-        elif sensitivity.form == "record":
+        elif form == "record":
             of_level = scaled((chain != root).astype(np.float64), np.float64(record_weight))
         else:
             of_level = sensitivity.weights[i][chain]

@@ -187,6 +187,40 @@ def test_what_is_left_open_is_stated(
             assert found.risk[i] - found.gap[i] <= least * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("search", ["genetic", "branch_and_bound", "btda"])
+@given(case=cases(), data=st.data())
+def test_what_is_proved_does_not_depend_on_the_unit_of_risk(
+    search: str, case: tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, Any]], data: st.DataObject
+) -> None:
+    """Weights in trillionths: a gap is small or not relative to the risk alone."""
+    _, codes, _, settings = case
+    settings["form"], settings["model"] = "linear", "I"
+    problem, counts, _, of = world(case)
+    problem = replace(problem, goal=asked(data.draw, "risk", of), search=search, most_steps=1)  # type: ignore[arg-type]
+    tiny = tuple(weights * 2.0**-40 for weights in problem.sensitivity.weights)
+    usual = decide(problem, counts, codes)
+    scaled = decide(replace(problem, sensitivity=replace(problem.sensitivity, weights=tiny)), counts, codes)
+    assert usual.gap is not None
+    assert scaled.gap is not None
+    assert scaled.levels.tolist() == usual.levels.tolist()
+    assert scaled.gap.tolist() == (usual.gap * 2.0**-40).tolist()
+
+
+def test_identification_probability_asks_no_sensitivity() -> None:
+    """Risk model II under a multiplicative form and infinite weights, as enumeration decides it."""
+    tree = Hierarchy.from_paths("x", [("a", "n"), ("b", "n"), ("c",)])
+    problem = build([tree], weights=[1.0], form="multiplicative", model="II", measure="depth", floor=1.0)
+    sensitivity = replace(problem.sensitivity, weights=(np.array([math.inf, 1.0, 1.0, 0.0, 0.0]),))
+    rows = np.array([[0], [1], [2]], dtype=np.int32)
+    counts = SortedCounts.group([Axis(tree.at_depth, tree.ancestor)], rows, np.ones(3, dtype=np.int64))
+    one, other = (
+        decide(replace(problem, sensitivity=sensitivity, search=search), counts, rows)  # type: ignore[arg-type]
+        for search in ("exact", "branch_and_bound")
+    )
+    assert other.levels.tolist() == one.levels.tolist() == [[1], [1], [0]]
+    assert other.risk.tolist() == one.risk.tolist() == [0.5, 0.5, 1.0]
+
+
 @given(case=cases(), data=st.data())
 def test_personal_weights_are_the_records_own(
     case: tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, Any]], data: st.DataObject
