@@ -55,19 +55,22 @@ def _impossible_decision(policy: Policy, decision: DecisionPolicy) -> Iterable[F
         if decision.most_steps != 1_000_000 and decision.method != "auto":
             yield Fault("decision.most_steps", f"is only used by the methods {listing(SINGLE)}; leave it out")
         return
-    method = "aggregate" if isinstance(decision, AggregateDecision) else decision.method
+    yield from against_singly(policy, "aggregate" if isinstance(decision, AggregateDecision) else decision.method)
+
+
+def against_singly(policy: Policy, method: str, *, enumerable: bool = True) -> Iterable[Fault]:
+    """Yield what a search of one record at a time cannot take, whether it is named or a lattice's size chose it."""
+    instead = "; use 'exhaustive'" if enumerable and method != "aggregate" else ""
     if policy.dictionary.kind in ("bayes", "minimax"):
-        yield Fault("decision.method", f"'{method}' takes one dictionary; use 'exhaustive' with several")
+        yield Fault("decision.method", f"'{method}' takes one dictionary, and there are several{instead}")
     if policy.risk.sensitivity.form == "multiplicative" and policy.risk.model != "II":
         yield Fault(
             "decision.method",
-            f"'{method}' needs a sensitivity that is a sum over attributes, and the form is 'multiplicative'; use the "
-            "form 'linear'" + ("" if method == "aggregate" else ", or the method 'exhaustive'"),
+            f"'{method}' needs a sensitivity that is a sum over attributes, and the form is 'multiplicative'{instead}"
+            f"{', or' if instead else '; use'} the form 'linear'",
         )
-    if isinstance(decision, AggregateDecision) and policy.risk.model == "III":
-        yield Fault("decision.problem", "'max-aggregate' is stated for the risk models I and II. Got model 'III'")
-    if decision.method == "approximate" and policy.risk.model == "III":
-        yield Fault("decision.method", "'approximate' is stated for the risk models I and II. Got model 'III'")
+    if method in ("aggregate", "approximate") and policy.risk.model == "III":
+        yield Fault("decision.method", f"'{method}' is stated for the risk models I and II. Got model 'III'")
     if policy.counting.plan not in ("auto", "sorted"):
         yield Fault(
             "counting.plan",
@@ -76,7 +79,7 @@ def _impossible_decision(policy: Policy, decision: DecisionPolicy) -> Iterable[F
     if policy.table.entity_id is not None or any(
         one.table is not None and one.table.entity_id is not None for one in policy.dictionaries
     ):
-        yield Fault("decision.method", f"'{method}' counts rows, not persons; use 'exhaustive' with entity_id")
+        yield Fault("decision.method", f"'{method}' counts rows, and entity_id asks for persons{instead}")
 
 
 def _impossible_columns(policy: Policy) -> Iterable[Fault]:

@@ -24,6 +24,7 @@ from privrisk_spark.policy_decisions import (
     LeastRiskDecision,
 )
 from privrisk_spark.policy_dictionaries import OneDictionary
+from privrisk_spark.policy_rules import against_singly
 
 EXACT_LIMIT = 2**20
 """Largest lattice the enumerating searches accept, in nodes."""
@@ -107,22 +108,6 @@ def search_of(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> tuple[Sea
     return "exhaustive", f"{fits}; the objective is not monotone"
 
 
-def _refuse_singly(policy: Policy, search: Search) -> None:
-    """Refuse what a search of one record at a time cannot take, where the lattice's size chose it."""
-    form = policy.risk.sensitivity.form
-    reasons = {
-        "takes one dictionary": len(policy.dictionaries) > 1,
-        "needs a sensitivity that is a sum over attributes": form == "multiplicative" and policy.risk.model != "II",
-        "counts rows, not persons": any(entity_of(policy, one) is not None for one in policy.dictionaries),
-    }
-    for reason, applies in reasons.items():
-        if applies:
-            raise InputError(
-                f"decision.method: '{search}' {reason}; the lattice is too large for those that do not. Use fewer "
-                "quasi-identifiers or lower hierarchies."
-            )
-
-
 def entity_of(policy: Policy, one: OneDictionary) -> str | None:
     """Return the column that names the person in a dictionary with several rows a person."""
     return policy.table.entity_id if one.table is None else one.table.entity_id
@@ -168,7 +153,9 @@ def problem(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: tuple[Ax
     search = search_of(policy, hierarchies)[0]
     phi = sensitivity(policy.risk.sensitivity, hierarchies)
     if is_single(search):
-        _refuse_singly(policy, search)
+        # A method that was named has been held against these before.
+        for fault in against_singly(policy, search, enumerable=False):
+            raise InputError(f"{fault.path}: {fault.rule}; the lattice is too large for a search that enumerates.")
         if policy.risk.model != "II" and not all(np.isfinite(weights).all() for weights in phi.weights):
             raise InputError(
                 f"risk.sensitivity: decision.method '{search}' takes finite weights alone. Got infinity; give a large "

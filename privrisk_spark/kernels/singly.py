@@ -47,7 +47,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 
 _ROUNDING = 1e-9
-"""A gap smaller than that, relative to the objective, is none: of a search cut short among equals only the tie is open."""
+"""A gap smaller than that, relative to the objective, is none: of a search cut short only the tie is open then."""
 
 GENERATIONS, POPULATION = 60, 60
 """Of the genetic search."""

@@ -58,6 +58,14 @@ def test_exact_searches_write_the_same_release(
             assert other.summary["plan"] == "sorted"
         pd.testing.assert_frame_equal(found.drop(columns="method"), wanted.drop(columns="method"), rtol=1e-12)
         assert other.manifest["guarantee"]["status"] == "proved"
+    joined = privrisk(
+        str(small),
+        f"--set=decision={problem}, method: exhaustive}}",
+        "--set=risk.sensitivity.node_weights={city: {Ulm: 0.05, Kiel: 3}}",
+        "--set=counting.plan=shuffle",
+        root=tmp_path / "shuffle",
+    )
+    assert bytes_of(joined) == bytes_of(first)
     if "max-utility" in problem:
         assert wanted["risk"].max() <= 0.1
         assert first.manifest["guarantee"]["parameters"]["risk_at_most"] == 0.1
@@ -176,6 +184,10 @@ def test_lattices_too_large_to_enumerate_are_searched(privrisk: Privrisk, tmp_pa
     assert refused.code == 2
     assert "decision.method: a record's lattice has up to 2,097,152 nodes" in refused.err
     assert "use 'branch_and_bound'" in refused.err
+    form = privrisk(str(policy), "--set=risk.sensitivity.form=multiplicative")
+    assert form.code == 2
+    assert "'branch_and_bound' needs a sensitivity that is a sum over attributes" in form.err
+    assert "the lattice is too large for a search that enumerates" in form.err
     ran = privrisk(str(policy), "--explain", "--run-id=wide")
     assert ran.code == 0, ran.err
     assert "search: branch_and_bound (a lattice may have 2,097,152 nodes, more than the 1,048,576" in ran.out
