@@ -59,7 +59,7 @@ from privrisk_spark.pinning import collect_pinned
 from privrisk_spark.plans import PlanChoice
 from privrisk_spark.policy import DpGuarantee, Policy
 from privrisk_spark.policy_dictionaries import Table
-from privrisk_spark.problem import is_single, lattice_size, node_utilities, problem, sensitivity
+from privrisk_spark.problem import is_single, lattice_size, node_utilities, problem, sensitivity, takes_infinite
 from privrisk_spark.progress import Progress, write_status
 from privrisk_spark.release import (
     Workplace,
@@ -188,7 +188,7 @@ class _Job:
             )
         with progress.stage("encode") as stage:
             encoded, facts, checks = self._encode(blocks=False)
-            if is_single(task.search) and task.model != "II":
+            if not takes_infinite(task.search, policy):
                 contracts.refuse_infinite(facts, task.search)
             linked = collect_links(self.scratch, encoded, self.further.links)
             stage.sentence = "Encoded every value as an integer code and checked the input contract."

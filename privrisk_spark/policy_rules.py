@@ -61,15 +61,16 @@ def _impossible_decision(policy: Policy, decision: DecisionPolicy) -> Iterable[F
 def against_singly(policy: Policy, method: str, *, enumerable: bool = True) -> Iterable[Fault]:
     """Yield what a search of one record at a time cannot take, whether it is named or a lattice's size chose it."""
     instead = "; use 'exhaustive'" if enumerable and method != "aggregate" else ""
-    if policy.dictionary.kind in ("bayes", "minimax"):
+    ratios = method in ("aggregate", "approximate")
+    if ratios and policy.dictionary.kind in ("bayes", "minimax"):
         yield Fault("decision.method", f"'{method}' takes one dictionary, and there are several{instead}")
-    if policy.risk.sensitivity.form == "multiplicative" and policy.risk.model != "II":
+    if ratios and policy.risk.sensitivity.form == "multiplicative" and policy.risk.model != "II":
         yield Fault(
             "decision.method",
             f"'{method}' needs a sensitivity that is a sum over attributes, and the form is 'multiplicative'{instead}"
             f"{', or' if instead else '; use'} the form 'linear'",
         )
-    if method in ("aggregate", "approximate") and policy.risk.model == "III":
+    if ratios and policy.risk.model == "III":
         yield Fault("decision.method", f"'{method}' is stated for the risk models I and II. Got model 'III'")
     if policy.counting.plan not in ("auto", "sorted"):
         yield Fault(

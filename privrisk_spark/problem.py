@@ -118,6 +118,12 @@ def is_single(search: Search) -> bool:
     return search in get_args(SingleSearch)
 
 
+def takes_infinite(search: Search, policy: Policy) -> bool:
+    """Whether a search takes infinite weights; risk model II does not look at them."""
+    model = policy.risk.model
+    return not is_single(search) or model == "II" or (model == "I" and search != "approximate")
+
+
 def goal_of(policy: Policy) -> AnyGoal:
     """Return what the policy's decision optimizes."""
     decision = policy.decision
@@ -156,10 +162,10 @@ def problem(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: tuple[Ax
         # A method that was named has been held against these before.
         for fault in against_singly(policy, search, enumerable=False):
             raise InputError(f"{fault.path}: {fault.rule}; the lattice is too large for a search that enumerates.")
-        if policy.risk.model != "II" and not all(np.isfinite(weights).all() for weights in phi.weights):
+        if not takes_infinite(search, policy) and not all(np.isfinite(weights).all() for weights in phi.weights):
             raise InputError(
-                f"risk.sensitivity: decision.method '{search}' takes finite weights alone. Got infinity; give a large "
-                "weight, or use 'exact' or 'exhaustive'."
+                f"risk.sensitivity: decision.method '{search}' takes finite weights alone under model "
+                f"'{policy.risk.model}'. Got infinity; give a large weight, or use 'exact' or 'exhaustive'."
             )
     return Problem(
         ancestor=tuple(hierarchy.ancestor for hierarchy in hierarchies.values()),

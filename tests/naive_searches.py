@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 TOLERANCE = 1e-12
 Levels = tuple[int, ...]
@@ -19,26 +19,45 @@ class Record:
     weights: list[list[float]]
     utilities: list[list[float]]
     model: str
+    exponential: bool = False
+    further: list[list[Levels]] = field(default_factory=list)
+    rule: str = "bayes"
+    prior: tuple[float, ...] = (1.0,)
 
     @property
     def nodes(self) -> list[Levels]:
         return list(itertools.product(*[range(len(w)) for w in self.weights]))
 
+    def rhos(self, x: Levels) -> list[int]:
+        return [
+            sum(all(a <= b for a, b in zip(g, x, strict=True)) for g in rows) for rows in (self.rows, *self.further)
+        ]
+
     def rho(self, x: Levels) -> int:
-        return sum(all(a <= b for a, b in zip(g, x, strict=True)) for g in self.rows)
+        return min(self.rhos(x))
 
     def phi(self, x: Levels) -> float:
-        return sum(w[level] for w, level in zip(self.weights, x, strict=True))
+        total = sum(w[level] for w, level in zip(self.weights, x, strict=True))
+        return math.exp(total) if self.exponential else total
 
     def utility(self, x: Levels) -> float:
         return sum(d[level] for d, level in zip(self.utilities, x, strict=True))
 
     def risk(self, x: Levels) -> float:
+        risks = [
+            self.risk_against(x, rho, len(rows))
+            for rho, rows in zip(self.rhos(x), (self.rows, *self.further), strict=True)
+        ]
+        if self.rule == "minimax":
+            return max(risks)
+        return sum(q * risk for q, risk in zip(self.prior, risks, strict=True))
+
+    def risk_against(self, x: Levels, rho: int, n: int) -> float:
         if self.model == "II":
-            return 1 / self.rho(x)
+            return 1 / rho
         if self.model == "I":
-            return self.phi(x) / self.rho(x)
-        return self.phi(x) * math.log(len(self.rows) / self.rho(x))
+            return self.phi(x) / rho
+        return self.phi(x) * math.log(n / rho)
 
     def printed_model_three(self, x: Levels) -> float:
         """F12's Φ log(1/ρ), which is not monotone."""

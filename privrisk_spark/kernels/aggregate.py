@@ -84,7 +84,8 @@ def aggregate(
     Raises
     ------
     InputError
-        If the risk model is III, κ lies in (0, 1), or the lattice is too large for a κ other than 0, 1, 2.
+        If the risk model is III, κ lies in (0, 1), the lattice is too large for a κ other than 0, 1, 2, there are
+        several dictionaries, or Φ is not a sum of weights.
 
     Notes
     -----
@@ -98,6 +99,7 @@ def aggregate(
     F12 ch. 5; W. Dinkelbach, "On nonlinear fractional programming", Management Science 13 (1967); J.-C. Picard,
     "Maximal closure of a graph", Management Science 22 (1976).
     """
+    lattice.plain("aggregate")
     objective = _Objective.of(lattice, trade_off, kappa, zero_phi)
     if objective.settled:
         return objective.as_it_is(lattice)

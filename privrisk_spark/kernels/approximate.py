@@ -59,12 +59,16 @@ def approximate(lattice: RecordLattice, goal: LeastRisk, *, share: float = 1.0) 
     Raises
     ------
     InputError
-        For model III, whose risk is not a ratio, or a share out of range.
+        For model III, whose risk is not a ratio, several dictionaries, a sensitivity that is not a sum of finite
+        weights, or a share out of range.
     """
     if lattice.model == "III":
         raise InputError("approximate: the relaxation needs a risk that is a ratio, model I or II. Got model III.")
     if not 0 < share <= 1:
         raise InputError(f"approximate: share must be in (0, 1]. Got {share}.")
+    lattice.plain("approximate")
+    if not all(np.isfinite(w).all() for w in lattice.weights):
+        raise InputError("decision.method: 'approximate' takes finite weights alone. Got infinity; use a large weight.")
     evaluation = Evaluation(lattice)
     bottom = np.zeros((1, lattice.k), dtype=np.int64)
     if not goal.admits(np.zeros(1), evaluation.utility(bottom))[0]:
@@ -149,7 +153,7 @@ def _relaxation(lattice: RecordLattice, floor: float) -> tuple[FloatArray, float
     pinned = np.zeros(1 + n + m)
     pinned[t] = 1.0
     found = linprog(
-        normal - gain * 1e-6 / lattice.dictionary_rows,
+        normal - gain * 1e-6 / lattice.dictionary_rows[0],
         A_ub=matrix, b_ub=np.zeros(count), A_eq=pinned[None, :], b_eq=[1.0], bounds=(0, None), method="highs",
     )  # fmt: skip
     if found.status:

@@ -16,7 +16,6 @@ from privrisk_spark.kernels.goal import Goal, GreatestUtility
 from privrisk_spark.kernels.lattice import TOLERANCE, Lattice, reaches
 from privrisk_spark.kernels.local_search import preferred
 from privrisk_spark.kernels.record import Answer, RecordLattice, answer
-from privrisk_spark.kernels.risk import identification_risk
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]
@@ -30,7 +29,7 @@ MOST_NODES = 2**24
 class Nodes:
     """Anonymity number, utility and risk of every node, by node number, shape (n_nodes,) each.
 
-    Make one with :meth:`of_record`.
+    Of several dictionaries the least anonymity number. Make one with :meth:`of_record`.
 
     Attributes
     ----------
@@ -59,19 +58,18 @@ class Nodes:
         node = np.zeros(len(record.vectors), dtype=np.int64)
         for column, stride in zip(record.vectors.T, lattice.strides.tolist(), strict=True):
             node += column.astype(np.int64) * stride
-        # Vectors are distinct, so nothing is added twice.
-        rows = np.zeros(lattice.n_nodes, dtype=np.int64)
-        rows[node] = record.counts
-        consistent = rows.reshape(lattice.shape)
-        for axis in range(len(lattice.shape)):
-            np.cumsum(consistent, axis=axis, out=consistent)
-        risk = identification_risk(
-            record.model,
-            lattice.utility(record.weights),
-            consistent.ravel(),
-            dictionary_rows=record.dictionary_rows,
-        )
-        return cls(lattice, consistent.ravel(), lattice.utility(record.utilities), risk)
+        rho = []
+        for counts in record.multiplicities:
+            # Vectors are distinct, so nothing is added twice.
+            rows = np.zeros(lattice.n_nodes, dtype=np.int64)
+            rows[node] = counts
+            consistent = rows.reshape(lattice.shape)
+            for axis in range(len(lattice.shape)):
+                np.cumsum(consistent, axis=axis, out=consistent)
+            rho.append(consistent.ravel())
+        total = lattice.utility(record.weights)
+        risk = record.risks(np.exp(total) if record.exponential else total, rho)
+        return cls(lattice, np.min(rho, axis=0), lattice.utility(record.utilities), risk)
 
     def frontier(self, floor: float) -> BoolArray:
         """Feasible nodes with at least one infeasible immediate generalization (F12 §4.5).

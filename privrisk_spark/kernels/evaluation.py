@@ -16,10 +16,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.lattice import TOLERANCE
 from privrisk_spark.kernels.record import RecordLattice
-from privrisk_spark.kernels.risk import identification_risk
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]
@@ -57,11 +55,6 @@ class Evaluation:
         Distinct vectors that are counted.
     weights, utilities : ndarray of float64, shape (k, levels)
         ``w_i`` and ``d_i`` of each level. Beyond ``h_i`` they hold 0 and minus infinity.
-
-    Raises
-    ------
-    InputError
-        If a weight is not finite.
     """
 
     def __init__(self, lattice: RecordLattice, *, floor: float = -np.inf) -> None:
@@ -70,11 +63,6 @@ class Evaluation:
         self.weights = np.zeros((lattice.k, self.levels))
         self.utilities = np.full((lattice.k, self.levels), -np.inf)
         for i, (w, d) in enumerate(zip(lattice.weights, lattice.utilities, strict=True)):
-            if not np.isfinite(w).all():
-                raise InputError(
-                    f"weights[{i}]: a search over one record's lattice needs finite weights. Got infinity; give the "
-                    "levels that must not be disclosed a utility that no floor can ask for, or a large weight."
-                )
             self.weights[i, : len(w)] = w
             self.utilities[i, : len(d)] = d
         utility = self.utility(lattice.vectors)
@@ -98,31 +86,18 @@ class Evaluation:
         return groups
 
     @cached_property
-    def _utilities_with(self) -> list[tuple[slice, LongArray, npt.NDArray[np.float32]]]:
-        """Attributes, strides of their levels, and ``Σ d_i(max(x_i, g_i))`` of every combination of levels and row."""
-        columns = np.ascontiguousarray(self.lattice.vectors[self._order].T)
-        n = max(1, columns.shape[1])
-        groups: list[tuple[slice, LongArray, npt.NDArray[np.float32]]] = []
-        for start, stop, strides in _grouped((self.lattice.heights + 1).tolist(), max(1, min(64, _TABLE_WORDS // n))):
-            table = np.zeros((1, columns.shape[1]), dtype=np.float32)
-            for i in range(start, stop):
-                size = int(self.lattice.heights[i]) + 1
-                joined = np.maximum(columns[i][None, :], np.arange(size)[:, None])
-                of_attribute = self.utilities[i].astype(np.float32)[joined]
-                table = (table[:, None, :] + of_attribute[None, :, :]).reshape(len(table) * size, columns.shape[1])
-            groups.append((slice(start, stop), strides, table))
-        return groups
-
-    @cached_property
     def _order(self) -> LongArray:
         """Rows counted, in descending order of multiplicity."""
-        order: LongArray = self.rows[np.argsort(-self.lattice.counts[self.rows], kind="stable")]
+        times = np.sum([counts[self.rows] for counts in self.lattice.multiplicities], axis=0)
+        order: LongArray = self.rows[np.argsort(-times, kind="stable")]
         return order
 
     @cached_property
-    def _digits(self) -> list[tuple[int, WordArray]]:
-        """Value of each binary digit of the multiplicities, and the rows that have it, as far as any do."""
-        counts = -np.sort(-self.lattice.counts[self.rows])
+    def _digits(self) -> list[list[tuple[int, WordArray]]]:
+        """Of every dictionary, each binary digit's value and the rows whose multiplicity has it, as far as any do."""
+        return [self._digits_of(counts[self._order]) for counts in self.lattice.multiplicities]
+
+    def _digits_of(self, counts: LongArray) -> list[tuple[int, WordArray]]:
         digits = []
         for b in range(int(counts.max(initial=0)).bit_length()):
             having = (counts >> b) & 1 == 1
@@ -139,8 +114,8 @@ class Evaluation:
         for start in range(0, n, step):
             yield slice(start, start + step)
 
-    def consistent(self, levels: LongArray) -> LongArray:
-        """``ρ`` of level vectors.
+    def rho(self, levels: LongArray) -> LongArray:
+        """``ρ`` of level vectors in every dictionary.
 
         Parameters
         ----------
@@ -148,46 +123,15 @@ class Evaluation:
 
         Returns
         -------
-        ndarray of int64, shape (n,)
+        ndarray of int64, shape (n_dictionaries, n)
         """
-        found = np.zeros(len(levels), dtype=np.int64)
+        found = np.zeros((len(self._digits), len(levels)), dtype=np.int64)
         for part in self._parts(len(levels)):
             rows = self._row_sets(levels[part])
-            for value, having in self._digits:
-                bits = np.bitwise_count(rows[:, : len(having)] & having)
-                found[part] += value * bits.sum(axis=1, dtype=np.int64)
-        return found
-
-    def consistent_within(self, lo: LongArray, hi: LongArray, floor: float) -> LongArray:
-        """Upper bound of ``ρ(x)`` among ``lo <= x <= hi`` with ``u(x) >= floor``: rows ``g <= hi``, ``u(g ∨ lo) >= c``.
-
-        Such an ``x`` that generalizes ``g`` is at least ``g ∨ lo``, so its utility is at most that of ``g ∨ lo``.
-
-        Parameters
-        ----------
-        lo, hi : ndarray of int64, shape (n, k)
-        floor : float
-
-        Returns
-        -------
-        ndarray of int64, shape (n,)
-        """
-        found = np.zeros(len(hi), dtype=np.int64)
-        times = self.lattice.counts[self._order]
-        # Sums in single precision, so with slack.
-        slack = 1e-5 * max(1.0, float(self.utilities[:, 0].sum()))
-        for part in self._parts(len(hi)):
-            rows = self._row_sets(hi[part])
-            box, word = np.nonzero(rows)
-            bits = np.unpackbits(rows[box, word].astype(_WORD).view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
-            at, bit = np.nonzero(bits)
-            box, row = box[at], word[at] * 64 + bit
-            reached = np.zeros(len(row), dtype=np.float32)
-            for attributes, strides, table in self._utilities_with:
-                reached += table.ravel().take((lo[part, attributes] @ strides * table.shape[1])[box] + row)
-            found[part] = np.bincount(
-                box, weights=np.where(reached >= floor - slack, times[row], 0), minlength=len(rows)
-            ).astype(np.int64)
+            for d, digits in enumerate(self._digits):
+                for value, having in digits:
+                    bits = np.bitwise_count(rows[:, : len(having)] & having)
+                    found[d, part] += value * bits.sum(axis=1, dtype=np.int64)
         return found
 
     def _row_sets(self, levels: LongArray) -> WordArray:
@@ -201,7 +145,8 @@ class Evaluation:
 
     def sensitivity(self, levels: npt.NDArray[np.integer]) -> FloatArray:
         """``Φ`` of level vectors, shape (n, k) to (n,); summed from the first attribute to the last."""
-        return _summed(self.weights, levels)
+        total = _summed(self.weights, levels)
+        return np.exp(total) if self.lattice.exponential else total
 
     def utility(self, levels: npt.NDArray[np.integer]) -> FloatArray:
         """``u`` of level vectors, shape (n, k) to (n,); summed from the first attribute to the last."""
@@ -209,13 +154,7 @@ class Evaluation:
 
     def risk(self, levels: LongArray) -> FloatArray:
         """``r`` of level vectors, shape (n, k) to (n,)."""
-        return self.risk_of(self.sensitivity(levels), self.consistent(levels))
-
-    def risk_of(self, sensitivity: FloatArray, consistent: LongArray) -> FloatArray:
-        """Risk for given ``Φ`` and ``ρ``, shape (n,) each."""
-        return identification_risk(
-            self.lattice.model, sensitivity, consistent, dictionary_rows=self.lattice.dictionary_rows
-        )
+        return self.lattice.risks(self.sensitivity(levels), list(self.rho(levels)))
 
 
 def _grouped(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int, LongArray]]:

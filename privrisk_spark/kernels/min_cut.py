@@ -7,15 +7,13 @@ routines hold capacities in 32 bits, too few for weights of many orders of magni
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InternalError
+from privrisk_spark.kernels.machine_code import compiled
 
 BoolArray = npt.NDArray[np.bool_]
 NodeArray = npt.NDArray[np.int32]
@@ -91,14 +89,13 @@ def minimum_cut(network: Network, *, negligible: int = 0) -> Cut:
 
     Notes
     -----
-    The search is compiled on first use, in about 2 s, and kept beside the module or in the user's cache directory;
-    where neither can be written, every process compiles its own.
+    The search is compiled on first use, in about 2 s (:mod:`privrisk_spark.kernels.machine_code`).
     """
     if network.source == network.sink:
         raise InternalError("source and sink must differ")
     if network.n_arcs and (network.capacity.min() < 0 or network.capacity.max() > LARGEST_SUM):
         raise InternalError(f"capacities must lie in [0, {LARGEST_SUM}]")
-    value, source_side, nearly = _compiled()(
+    value, source_side, nearly = _search(
         network.n_nodes,
         np.ascontiguousarray(network.tail, dtype=np.int32),
         np.ascontiguousarray(network.head, dtype=np.int32),
@@ -110,22 +107,7 @@ def minimum_cut(network: Network, *, negligible: int = 0) -> Cut:
     return Cut(int(value), source_side, nearly)
 
 
-_Search = Callable[[int, NodeArray, NodeArray, LongArray, int, int, int], tuple[int, BoolArray, BoolArray]]
-
-
-@cache
-def _compiled() -> _Search:
-    """The search as machine code; imported here, so that a process that cuts nothing pays nothing."""
-    import numba
-
-    try:
-        compiled = numba.njit(_search, cache=True)
-    except RuntimeError:
-        # No directory to keep the code in: a read-only installation without a home.
-        compiled = numba.njit(_search)
-    return cast("_Search", compiled)
-
-
+@compiled
 def _search(
     n_nodes: int, tail: NodeArray, head: NodeArray, capacity: LongArray, source: int, sink: int, negligible: int
 ) -> tuple[int, BoolArray, BoolArray]:

@@ -5,7 +5,9 @@ row ``t`` is consistent with ``x`` where its generalization vector ``g(t) <= x``
 which the record's value covers the row's (F12 §4.2). So of the dictionary only the distinct vectors ``g`` and their
 multiplicities matter, and
 
-``ρ(x) = Σ_g c_g [g <= x]``,  ``Φ(x) = Σ_i w_i(x_i)``,  ``u(x) = Σ_i d_i(x_i)``.
+``ρ(x) = Σ_g c_g [g <= x]``,  ``Φ(x) = Σ_i w_i(x_i)`` or ``exp(Σ_i w_i(x_i))``,  ``u(x) = Σ_i d_i(x_i)``.
+
+Of several dictionaries every one has multiplicities of its own, and the risk is the expected or the largest one.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.errors import InternalError
+from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.counting import distinct_rows
 from privrisk_spark.kernels.lattice import TOLERANCE
-from privrisk_spark.kernels.risk import RiskModel, identification_risk
+from privrisk_spark.kernels.risk import DictionaryRule, RiskModel, identification_risk, over_dictionaries
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]
@@ -32,7 +34,7 @@ Status = Literal["proved", "heuristic"]
 
 @dataclass(frozen=True, eq=False)
 class RecordLattice:
-    """One record against one dictionary.
+    """One record against one dictionary, or several of which the attacker holds one.
 
     Attributes
     ----------
@@ -40,12 +42,19 @@ class RecordLattice:
         Distinct generalization vectors of the dictionary rows, in lexicographic order; the record's own, all zeros, is
         among them.
     counts : ndarray of int64, shape (m,)
-        Rows of each, positive.
+        Rows of each in the first dictionary; positive if it is the only one.
     weights : tuple of k ndarrays of float64, shape (h_i + 1,)
-        ``w_i`` of each level, non-negative and non-increasing.
+        ``w_i`` of each level, non-negative and non-increasing; infinity allowed.
     utilities : tuple of k ndarrays of float64, shape (h_i + 1,)
-        ``d_i`` of each level, non-negative and non-increasing.
+        ``d_i`` of each level, non-negative, finite and non-increasing.
     model : {"I", "II", "III"}
+    exponential : bool
+        Φ is the exponential of the sum of weights.
+    further : tuple of ndarrays of int64, shape (m,)
+        Rows of each in the other dictionaries. The record itself is in every dictionary.
+    rule : {"bayes", "minimax"}
+    prior : tuple of float
+        Probability of every dictionary under ``bayes``.
     """
 
     vectors: LevelArray
@@ -53,6 +62,10 @@ class RecordLattice:
     weights: tuple[FloatArray, ...]
     utilities: tuple[FloatArray, ...]
     model: RiskModel = "I"
+    exponential: bool = False
+    further: tuple[LongArray, ...] = ()
+    rule: DictionaryRule = "bayes"
+    prior: tuple[float, ...] = (1.0,)
 
     @classmethod
     def of_rows(
@@ -63,6 +76,7 @@ class RecordLattice:
         *,
         counts: LongArray | None = None,
         model: RiskModel = "I",
+        exponential: bool = False,
     ) -> RecordLattice:
         """From generalization vectors that may repeat; a record that no row equals is added (F12 §4.2).
 
@@ -73,18 +87,81 @@ class RecordLattice:
         counts : ndarray of int64, shape (n,), optional
             Multiplicity of each row; one by default.
         model : {"I", "II", "III"}
+        exponential : bool
+        """
+        times = np.ones(len(rows), dtype=np.int64) if counts is None else counts
+        return cls.of_dictionaries([(rows, times)], weights, utilities, model=model, exponential=exponential)
+
+    @classmethod
+    def of_dictionaries(
+        cls,
+        dictionaries: Sequence[tuple[npt.NDArray[np.integer], LongArray]],
+        weights: Sequence[FloatArray],
+        utilities: Sequence[FloatArray],
+        *,
+        model: RiskModel = "I",
+        exponential: bool = False,
+        rule: DictionaryRule = "bayes",
+        prior: tuple[float, ...] = (1.0,),
+    ) -> RecordLattice:
+        """From the rows of several dictionaries; the record is added to those that lack it (F12 §4.2).
+
+        Parameters
+        ----------
+        dictionaries : sequence of (ndarray of integers, shape (n_d, k); ndarray of int64, shape (n_d,))
+            Generalization vectors that may repeat, and the multiplicity of each.
+        weights, utilities : sequence of k ndarrays of float64, shape (h_i + 1,)
+        model : {"I", "II", "III"}
+        exponential : bool
+        rule : {"bayes", "minimax"}
+        prior : tuple of float
         """
         k = len(weights)
-        times = np.ones(len(rows), dtype=np.int64) if counts is None else counts.astype(np.int64)
-        levels = rows.astype(np.int8).reshape(-1, k)
-        if not (times[(levels == 0).all(axis=1)] > 0).any():
-            levels, times = np.vstack([levels, np.zeros((1, k), dtype=np.int8)]), np.append(times, 1)
+        all_levels: list[LevelArray] = []
+        all_times: list[LongArray] = []
+        for rows, counts in dictionaries:
+            levels, times = rows.astype(np.int8).reshape(-1, k), counts.astype(np.int64)
+            if not (times[(levels == 0).all(axis=1)] > 0).any():
+                levels, times = np.vstack([levels, np.zeros((1, k), dtype=np.int8)]), np.append(times, 1)
+            all_levels.append(levels)
+            all_times.append(times)
+        levels = np.concatenate(all_levels)
         first, member = distinct_rows([np.ascontiguousarray(column) for column in levels.T])
-        sums = np.zeros(len(first), dtype=np.int64)
-        np.add.at(sums, member, times)
+        sums = np.zeros((len(dictionaries), len(first)), dtype=np.int64)
+        start = 0
+        for d, times in enumerate(all_times):
+            np.add.at(sums[d], member[start : start + len(times)], times)
+            start += len(times)
         order = np.lexsort(levels[first].T[::-1])
-        order = order[sums[order] > 0]
-        return cls(levels[first][order], sums[order], tuple(weights), tuple(utilities), model)
+        order = order[sums[:, order].any(axis=0)]
+        counts, *further = sums[:, order]
+        return cls(
+            levels[first][order],
+            counts,
+            tuple(weights),
+            tuple(utilities),
+            model,
+            exponential=exponential,
+            further=tuple(further),
+            rule=rule,
+            prior=prior,
+        )
+
+    def plain(self, search: str) -> None:
+        """Refuse what a search of ratios cannot take.
+
+        Raises
+        ------
+        InputError
+            If there are several dictionaries, or Φ is not a sum of weights.
+        """
+        if self.further:
+            raise InputError(f"decision.method: '{search}' takes one dictionary. Got {1 + len(self.further)}.")
+        if self.exponential and self.model != "II":
+            raise InputError(
+                f"decision.method: '{search}' needs a sensitivity that is a sum over attributes; with the form "
+                "'multiplicative' use another method."
+            )
 
     def __post_init__(self) -> None:
         for name, of_levels in (("weights", self.weights), ("utilities", self.utilities)):
@@ -95,6 +172,10 @@ class RecordLattice:
             raise InternalError("generalization vectors must lie in the lattice")
         if not len(self.vectors) or self.vectors[0].any():
             raise InternalError("the record itself must be in the dictionary")
+        if not all(counts[0] > 0 for counts in self.multiplicities):
+            raise InternalError("the record itself must be in every dictionary")
+        if self.rule == "bayes" and len(self.prior) != len(self.multiplicities):
+            raise InternalError("there must be one probability per dictionary")
 
     @property
     def k(self) -> int:
@@ -106,10 +187,15 @@ class RecordLattice:
         """int64 (k,): ``h_i``."""
         return np.array([len(values) - 1 for values in self.weights], dtype=np.int64)
 
+    @property
+    def multiplicities(self) -> tuple[LongArray, ...]:
+        """Rows of each vector in every dictionary."""
+        return (self.counts, *self.further)
+
     @cached_property
-    def dictionary_rows(self) -> int:
-        """``N``, the record itself included."""
-        return int(self.counts.sum())
+    def dictionary_rows(self) -> tuple[int, ...]:
+        """``N`` of every dictionary, the record itself included."""
+        return tuple(int(counts.sum()) for counts in self.multiplicities)
 
     @property
     def size(self) -> int:
@@ -119,28 +205,39 @@ class RecordLattice:
             product *= height + 1
         return product
 
+    def rho(self, levels: npt.NDArray[np.integer]) -> tuple[int, ...]:
+        """``ρ(x)`` of every dictionary."""
+        rows = (self.vectors <= levels).all(axis=1)
+        return tuple(int(counts[rows].sum()) for counts in self.multiplicities)
+
     def consistent(self, levels: npt.NDArray[np.integer]) -> int:
-        """``ρ(x)``."""
-        return int(self.counts[(self.vectors <= levels).all(axis=1)].sum())
+        """``ρ(x)``; the least one, of several dictionaries."""
+        return min(self.rho(levels))
 
     def sensitivity(self, levels: npt.NDArray[np.integer]) -> float:
         """``Φ(x)``."""
-        return float(sum(float(values[x]) for values, x in zip(self.weights, levels, strict=True)))
+        total = float(sum(float(values[x]) for values, x in zip(self.weights, levels, strict=True)))
+        return float(np.exp(total)) if self.exponential else total
 
     def utility(self, levels: npt.NDArray[np.integer]) -> float:
         """``u(x)``."""
         return float(sum(float(values[x]) for values, x in zip(self.utilities, levels, strict=True)))
 
-    def risk_of(self, sensitivity: float, consistent: int) -> float:
-        """Risk of the record's model for given ``Φ`` and ``ρ``."""
-        found = identification_risk(
-            self.model, np.array([sensitivity]), np.array([consistent]), dictionary_rows=self.dictionary_rows
+    def risks(self, sensitivity: FloatArray, rho: Sequence[LongArray]) -> FloatArray:
+        """Risk of the record's model for given ``Φ`` and ``ρ``, shape (n,) each, the latter one per dictionary."""
+        return over_dictionaries(
+            self.rule,
+            self.prior,
+            [
+                identification_risk(self.model, sensitivity, consistent, dictionary_rows=n)
+                for consistent, n in zip(rho, self.dictionary_rows, strict=True)
+            ],
         )
-        return float(found[0])
 
     def risk(self, levels: npt.NDArray[np.integer]) -> float:
         """``r(x)``."""
-        return self.risk_of(self.sensitivity(levels), self.consistent(levels))
+        rho = [np.array([consistent]) for consistent in self.rho(levels)]
+        return float(self.risks(np.array([self.sensitivity(levels)]), rho)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,11 +288,13 @@ def answer(
     proved: bool,
 ) -> Answer:
     """Evaluate a level vector and put the answer together."""
+    rho = lattice.rho(levels)
+    risk = lattice.risks(np.array([lattice.sensitivity(levels)]), [np.array([consistent]) for consistent in rho])
     return Answer(
         levels=levels.astype(np.int8),
-        risk=lattice.risk(levels),
+        risk=float(risk[0]),
         utility=lattice.utility(levels),
-        consistent=lattice.consistent(levels),
+        consistent=min(rho),
         objective=objective,
         bound=bound,
         status="proved" if proved else "heuristic",

@@ -154,12 +154,30 @@ class Attacker:
         ndarray of float64, shape (n,)
             Summed from the first dictionary to the last.
         """
-        if len(risks) == 1:
-            return risks[0]
-        if self.rule == "minimax":
-            worst: FloatArray = np.max(np.stack(risks), axis=0)
-            return worst
-        total = np.zeros(len(risks[0]))
-        for q, risk in zip([q for q in self.prior if q > 0], risks, strict=True):
-            total += q * risk
-        return total
+        return over_dictionaries(self.rule, [q for q in self.prior if q > 0], risks)
+
+
+def over_dictionaries(rule: DictionaryRule, prior: Sequence[float], risks: Sequence[FloatArray]) -> FloatArray:
+    """Risk of an attacker who holds one of several dictionaries, from the risk against each.
+
+    Parameters
+    ----------
+    rule : {"bayes", "minimax"}
+    prior : sequence of float
+        One per dictionary; ``minimax`` does not look at it.
+    risks : sequence of ndarrays of float64, shape (n,)
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Summed from the first dictionary to the last. Of one dictionary, its risk.
+    """
+    if len(risks) == 1:
+        return risks[0]
+    if rule == "minimax":
+        worst: FloatArray = np.max(np.stack(risks), axis=0)
+        return worst
+    total = np.zeros(len(risks[0]))
+    for q, risk in zip(prior, risks, strict=True):
+        total += q * risk
+    return total

@@ -39,7 +39,7 @@ from privrisk_spark.kernels.genetic import genetic, uniforms_per_individual
 from privrisk_spark.kernels.goal import AnyGoal, GreatestAggregate, LeastRisk
 from privrisk_spark.kernels.node_search import btda
 from privrisk_spark.kernels.randomness import uniforms
-from privrisk_spark.kernels.record import Answer, RecordLattice
+from privrisk_spark.kernels.record import Answer, RecordLattice, answer
 from privrisk_spark.kernels.risk import Attacker
 from privrisk_spark.kernels.sensitivity import scaled
 
@@ -116,7 +116,7 @@ def decide_singly(
     problem : Problem
         With a search of this module.
     attacker : Attacker
-        With one dictionary, counted by the plan ``sorted``, whose vectors are looked at.
+        With dictionaries counted by the plan ``sorted``, whose vectors are looked at.
     codes : ndarray of int32, shape (n, k)
     personal, record_weight : ndarray of float64, optional
 
@@ -128,15 +128,14 @@ def decide_singly(
     Raises
     ------
     InputError
-        If there are several dictionaries, the sensitivity is no sum over attributes, or the search does not serve the
-        goal or takes no infinite weights.
+        If the search does not serve the goal, or takes no several dictionaries, multiplicative sensitivity or infinite
+        weights.
     """
-    if len(attacker.possible) != 1:
-        raise InputError(f"decision.method: '{problem.search}' takes one dictionary. Got {len(attacker.possible)}.")
-    (counts,) = attacker.possible
-    if not isinstance(counts, SortedCounts):
-        raise InputError(f"counting.plan: decision.method '{problem.search}' needs 'sorted'.")
-    rows = rows_of(counts)
+    rows: list[DictionaryRows] = []
+    for counts in attacker.possible:
+        if not isinstance(counts, SortedCounts):
+            raise InputError(f"counting.plan: decision.method '{problem.search}' needs 'sorted'.")
+        rows.append(rows_of(counts))
     if problem.search in get_args(TableSearch):
         raise InternalError(f"'{problem.search}' is no search of one record's lattice")
     search = single_search(cast("SingleSearch", problem.search), problem.goal, problem.most_steps)
@@ -148,55 +147,50 @@ def decide_singly(
     for r in range(n):
         lattice = record_lattice(
             problem,
+            attacker,
             rows,
             codes[r],
             personal=None if personal is None else personal[r],
             record_weight=1.0 if record_weight is None else float(record_weight[r]),
         )
         found = search(lattice)
-        top = lattice.heights
-        chosen = top if found is None else found.levels
-        levels[r], feasible[r] = chosen, found is not None
-        risk[r], utility[r], consistent[r] = lattice.risk(chosen), lattice.utility(chosen), lattice.consistent(chosen)
+        feasible[r] = found is not None
+        if found is None:
+            found = answer(lattice, lattice.heights, objective=np.nan, bound=np.nan, visited=0, proved=True)
+        levels[r], risk[r], utility[r], consistent[r] = found.levels, found.risk, found.utility, found.consistent
         risk_before[r] = lattice.risk(np.zeros(k, dtype=np.int8))
-        gap[r] = 0.0 if found is None or found.gap <= _ROUNDING * abs(found.objective) else found.gap
+        gap[r] = 0.0 if found.gap <= _ROUNDING * abs(found.objective) else found.gap
     nodes = np.column_stack([problem.disclosed(i, codes[:, i], levels[:, i]) for i in range(k)])
     return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible, gap)
 
 
 def record_lattice(
     problem: Problem,
-    rows: DictionaryRows,
+    attacker: Attacker,
+    rows: Sequence[DictionaryRows],
     codes: Sequence[int] | IntArray,
     *,
     personal: FloatArray | None = None,
     record_weight: float = 1.0,
 ) -> RecordLattice:
-    """Put one record against the dictionary.
+    """Put one record against the dictionaries.
 
     Parameters
     ----------
     problem : Problem
-    rows : DictionaryRows
+    attacker : Attacker
+        Whose rule and prior count.
+    rows : sequence of DictionaryRows
+        Of every dictionary that is possible.
     codes : sequence of k int
     personal : ndarray of float64, shape (k,), optional
         Personal weights ``w_j`` of the linear form.
     record_weight : float
         ``w_r`` of the record form.
-
-    Raises
-    ------
-    InputError
-        If the sensitivity is multiplicative: it is no sum over attributes.
     """
     sensitivity = problem.sensitivity
     # Risk model II asks nothing of the sensitivity, whatever it is.
     form = "constant" if problem.model == "II" else sensitivity.form
-    if form == "multiplicative":
-        raise InputError(
-            f"decision.method: '{problem.search}' needs a sensitivity that is a sum over attributes; with the form "
-            "'multiplicative' use 'exact' or 'exhaustive'."
-        )
     weights: list[FloatArray] = []
     for i, code in enumerate(codes):
         chain = problem.ancestor[i][code, : problem.code_depth[i][code] + 1]
@@ -210,6 +204,12 @@ def record_lattice(
             of_level = of_level if personal is None else scaled(of_level, personal[i])
         weights.append(of_level)
     utilities = problem.chains([int(code) for code in codes])
-    return RecordLattice.of_rows(
-        rows.levels([int(code) for code in codes]), weights, utilities, counts=rows.counts, model=problem.model
+    return RecordLattice.of_dictionaries(
+        [(one.levels([int(code) for code in codes]), one.counts) for one in rows],
+        weights,
+        utilities,
+        model=problem.model,
+        exponential=form == "multiplicative",
+        rule=attacker.rule,
+        prior=tuple(q for q in attacker.prior if q > 0),
     )

@@ -131,13 +131,43 @@ def test_what_is_not_proved_is_called_heuristic(privrisk: Privrisk, small: Path,
     assert stages["guarantee"]["status"] == "heuristic"
 
 
+@pytest.mark.parametrize("form", ["multiplicative", "linear"])
+def test_record_searches_against_several_dictionaries(
+    privrisk: Privrisk, small: Path, tmp_path: Path, form: str
+) -> None:
+    """The expected and the largest risk over the table and a part of it; Φ as a product, and infinite weights."""
+    table = pd.read_csv(tmp_path / "table.csv", sep=";")
+    table.iloc[::3].to_parquet(tmp_path / "part.parquet")
+    columns = "{age: age, sex: sex, city: city}"
+    members = "[{name: own, kind: self%s}, {name: part, kind: table, path: %s, columns: %s%s}]"
+    for kind, priors in (("bayes", (", prior: 0.3", ", prior: 0.7")), ("minimax", ("", ""))):
+        dictionary = (
+            f"{{kind: {kind}, members: {members % (priors[0], tmp_path / 'part.parquet', columns, priors[1])}}}"
+        )
+        runs = [
+            privrisk(
+                str(small),
+                f"--set=dictionary={dictionary}",
+                f"--set=decision.method={method}",
+                f"--set=risk.sensitivity.form={form}",
+                "--set=risk.sensitivity.node_weights={city: {Ulm: .inf, Kiel: 0.5}}",
+                root=tmp_path / kind / method,
+            )
+            for method in ("exact", "branch_and_bound")
+        ]
+        assert bytes_of(runs[0]) == bytes_of(runs[1])
+        one, other = map(decisions_of, runs)
+        assert one["risk"].max() < float("inf")
+        pd.testing.assert_frame_equal(one.drop(columns="method"), other.drop(columns=["method", "gap"]), rtol=1e-12)
+
+
 def test_infinite_weights_are_refused_before_anything_is_decided(
     privrisk: Privrisk, tmp_path: Path, small: Path
 ) -> None:
-    search = "--set=decision.method=branch_and_bound"
+    search = "--set=decision.method=approximate"
     of_node = privrisk(str(small), search, "--set=risk.sensitivity.node_weights={city: {Ulm: .inf}}")
     assert of_node.code == 2
-    assert "takes finite weights alone. Got infinity" in of_node.err
+    assert "takes finite weights alone under model 'I'. Got infinity" in of_node.err
     table = pd.read_csv(tmp_path / "table.csv", sep=";").assign(w=[float("inf")] * 2 + [1.0] * 58)
     table.to_parquet(tmp_path / "weighed.parquet")
     weighed = [
@@ -147,7 +177,7 @@ def test_infinite_weights_are_refused_before_anything_is_decided(
     ]
     of_rows = privrisk(str(small), search, *weighed)
     assert of_rows.code == 2
-    assert "columns.w: 2 rows have an infinite weight, which decision.method 'branch_and_bound'" in of_rows.err
+    assert "columns.w: 2 rows have an infinite weight, which decision.method 'approximate'" in of_rows.err
     assert privrisk(str(small), "--set=decision.method=exact", *weighed).code == 0
 
 
@@ -184,10 +214,10 @@ def test_lattices_too_large_to_enumerate_are_searched(privrisk: Privrisk, tmp_pa
     assert refused.code == 2
     assert "decision.method: a record's lattice has up to 2,097,152 nodes" in refused.err
     assert "use 'branch_and_bound'" in refused.err
-    form = privrisk(str(policy), "--set=risk.sensitivity.form=multiplicative")
-    assert form.code == 2
-    assert "'branch_and_bound' needs a sensitivity that is a sum over attributes" in form.err
-    assert "the lattice is too large for a search that enumerates" in form.err
+    persons = privrisk(str(policy), "--set=dictionary.entity_id=id")
+    assert persons.code == 2
+    assert "'branch_and_bound' counts rows, and entity_id asks for persons" in persons.err
+    assert "the lattice is too large for a search that enumerates" in persons.err
     ran = privrisk(str(policy), "--explain", "--run-id=wide")
     assert ran.code == 0, ran.err
     assert "search: branch_and_bound (a lattice may have 2,097,152 nodes, more than the 1,048,576" in ran.out
@@ -220,7 +250,7 @@ def test_lattices_too_large_to_enumerate_are_searched(privrisk: Privrisk, tmp_pa
     ("change", "fault"),
     [
         ("decision={problem: max-aggregate, lambda: 1}|risk.model=III", "stated for the risk models I and II"),
-        ("decision.method=branch_and_bound|risk.sensitivity.form=multiplicative", "a sum over attributes"),
+        ("decision.method=approximate|risk.sensitivity.form=multiplicative", "a sum over attributes"),
         ("decision.method=btda|counting.plan=dense", "must be 'auto' or 'sorted'"),
         ("decision.most_steps=5|decision.method=exact", "is only used by the methods"),
         ("decision={problem: max-utility}", "decision.risk_at_most"),

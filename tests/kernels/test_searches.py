@@ -14,11 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels import box_record
 from privrisk_spark.kernels import branch_and_bound as boxes
 from privrisk_spark.kernels import evaluation as evaluating
+from privrisk_spark.kernels.aggregate import aggregate
 from privrisk_spark.kernels.approximate import approximate
 from privrisk_spark.kernels.branch_and_bound import branch_and_bound, root_bound
 from privrisk_spark.kernels.disclosure_rules import choose_rule, least_exposed, log_exposure
+from privrisk_spark.kernels.enumeration import enumerate_nodes
 from privrisk_spark.kernels.evaluation import Evaluation
 from privrisk_spark.kernels.genetic import genetic, uniforms_per_individual
 from privrisk_spark.kernels.goal import Goal, GreatestUtility, LeastPenalized, LeastRisk
@@ -63,15 +66,21 @@ class Case:
 
 
 def lattice_of(record: literal.Record) -> RecordLattice:
-    return RecordLattice.of_rows(
-        np.array(record.rows, dtype=np.int64),
+    return RecordLattice.of_dictionaries(
+        [
+            (np.array(rows, dtype=np.int64), np.ones(len(rows), dtype=np.int64))
+            for rows in (record.rows, *record.further)
+        ],
         [np.array(w) for w in record.weights],
         [np.array(d) for d in record.utilities],
         model=record.model,  # type: ignore[arg-type]
+        exponential=record.exponential,
+        rule=record.rule,  # type: ignore[arg-type]
+        prior=record.prior,
     )
 
 
-def random_case(rng: np.random.Generator, *, most: int = 5) -> Case:
+def random_case(rng: np.random.Generator, *, most: int = 5, widely: bool = False) -> Case:
     """Chains with plateaus (steps 0, 1, 2), with any reals, or with decimals whose sums round differently."""
     k = int(rng.integers(1, most + 1))
     heights = rng.integers(0, 4, k).tolist()
@@ -89,11 +98,22 @@ def random_case(rng: np.random.Generator, *, most: int = 5) -> Case:
         values: list[float] = np.cumsum(falls[::-1])[::-1].tolist()
         return values
 
-    rows = [tuple(int(rng.integers(0, h + 1)) for h in heights) for _ in range(int(rng.integers(0, 26)))]
-    rows.append((0,) * k)
+    def some_rows() -> list[literal.Levels]:
+        rows = [tuple(int(rng.integers(0, h + 1)) for h in heights) for _ in range(int(rng.integers(0, 26)))]
+        return [*rows, (0,) * k]
+
     record = literal.Record(
-        rows, [chain(h) for h in heights], [chain(h) for h in heights], str(rng.choice(["I", "II", "III"]))
+        some_rows(), [chain(h) for h in heights], [chain(h) for h in heights], str(rng.choice(["I", "II", "III"]))
     )
+    if widely:
+        prior = rng.dirichlet(np.ones(3))
+        record = replace(
+            record,
+            exponential=bool(rng.integers(2)),
+            further=[some_rows() for _ in range(2)],
+            rule=str(rng.choice(["bayes", "minimax"])),
+            prior=tuple(prior.tolist()),
+        )
     return Case(record, float(rng.choice([-0.5, 0, 0.25, 0.5, 0.5, 0.75, 1, 1.1])))
 
 
@@ -139,11 +159,54 @@ def test_least_risk_is_that_of_all_level_vectors(name: str) -> None:
     assert name not in EXACT or proved > 100
 
 
+@pytest.mark.parametrize("name", sorted(set(SEARCHES) - {"approximate"}))
+def test_several_dictionaries_and_products(name: str) -> None:
+    """Expected and largest risk over three dictionaries, and Φ = exp(Σ w)."""
+    rng = np.random.default_rng(100 + len(name))
+    for _ in range(80):
+        case = random_case(rng, widely=True)
+        found = SEARCHES[name](case.lattice, LeastRisk(case.floor))
+        check(found, case.record, literal.least_risk(case.record, case.floor), case.floor)
+        assert name not in EXACT or found is None or found.status == "proved"
+
+
+@pytest.mark.parametrize("name", [*EXACT, "enumeration"])
+@pytest.mark.parametrize("model", ["I", "II"])
+def test_infinite_weights(name: str, model: str) -> None:
+    """Levels that may not be disclosed: left out where that is possible, and else the risk is infinite and the record
+    itself, of the highest utility, is released."""
+    rng = np.random.default_rng(3)
+    infinite = 0
+    for _ in range(60):
+        case = random_case(rng, widely=bool(rng.integers(2)))
+        weights = [list(w) for w in case.record.weights]
+        for w in weights:
+            for level in range(int(rng.integers(len(w) + 1)) if rng.uniform() < 0.5 else 0):
+                w[level] = math.inf
+        record = replace(case.record, weights=weights, model=model)
+        search = enumerate_nodes if name == "enumeration" else EXACT[name]
+        best = literal.least_risk(record, case.floor)
+        found = search(lattice_of(record), LeastRisk(case.floor))
+        assert levels_of(found) == best
+        if found is not None and best is not None:
+            assert found.status == "proved"
+            assert found.risk == pytest.approx(record.risk(best))
+            infinite += math.isinf(found.risk)
+        if name == "branch_and_bound":
+            ceiling = float(rng.choice([0.1, 1, 3]))
+            most = branch_and_bound(lattice_of(record), GreatestUtility(ceiling))
+            assert levels_of(most) == literal.greatest_utility(record, ceiling)
+            if not math.isinf(record.risk(record.nodes[-1])):
+                penalized = branch_and_bound(lattice_of(record), LeastPenalized(0.1))
+                assert levels_of(penalized) == literal.least_penalized(record, 0.1)
+    assert model == "II" or infinite > 3
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_all_goals_of_branch_and_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    for _ in range(100):
-        case = random_case(rng)
+    for _ in range(200):
+        case = random_case(rng, widely=bool(rng.integers(2)))
         record, lattice = case.record, case.lattice
         best = literal.least_risk(record, case.floor)
         check(branch_and_bound(lattice, LeastRisk(case.floor)), record, best, case.floor)
@@ -168,16 +231,27 @@ def test_all_goals_of_branch_and_bound(seed: int) -> None:
 
 @pytest.mark.parametrize("few", [0, 10**9])
 def test_how_boxes_are_looked_at_does_not_change_the_answer(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows one by one in every box or in none, one box at a time, tables of single attributes, parts of one vector."""
+    """Rows one by one in every box or in none, tables of single attributes, few slopes, no dynamic programming."""
     rng = np.random.default_rng(few % 97)
-    cases = [random_case(rng) for _ in range(40)]
-    want = [levels_of(branch_and_bound(case.lattice, LeastRisk(case.floor))) for case in cases]
+    cases = [random_case(rng, widely=i % 2 == 1) for i in range(80)]
+    goals: list[Goal] = []
+    for case in cases:
+        ceiling = case.record.risk((0,) * case.lattice.k) * float(rng.choice([0.1, 0.3, 1]))
+        goals.append([LeastRisk(case.floor), GreatestUtility(ceiling), LeastPenalized(0.1)][int(rng.integers(3))])
+
+    def answers() -> list[tuple[int, ...] | None]:
+        return [levels_of(branch_and_bound(case.lattice, goal)) for case, goal in zip(cases, goals, strict=True)]
+
+    want, down = answers(), [levels_of(btda(case.lattice, LeastRisk(case.floor))) for case in cases]
     monkeypatch.setattr(boxes, "_FEW_ROWS", few)
-    monkeypatch.setattr(boxes, "_MOST_AT_ONCE", 1)
+    monkeypatch.setattr(box_record, "_COMBINATIONS", 1)
+    monkeypatch.setattr(box_record, "_SLOPES", 2)
+    monkeypatch.setattr(box_record, "_UNITS", 10**6 if few else -1)
     monkeypatch.setattr(evaluating, "_COMBINATIONS", 1)
     monkeypatch.setattr(evaluating, "_TABLE_WORDS", 1)
     monkeypatch.setattr(evaluating, "_WORDS_AT_ONCE", 1)
-    assert [levels_of(branch_and_bound(case.lattice, LeastRisk(case.floor))) for case in cases] == want
+    assert answers() == want
+    assert [levels_of(btda(case.lattice, LeastRisk(case.floor))) for case in cases] == down
 
 
 @pytest.mark.parametrize("k", [7, 9])
@@ -213,26 +287,15 @@ def test_evaluation_counts_rows(seed: int) -> None:
     record = replace(case.record, rows=repeated)
     every = np.array(record.nodes)
     lattice = lattice_of(record)
-    assert Evaluation(lattice).consistent(every).tolist() == [record.rho(x) for x in record.nodes]
+    assert Evaluation(lattice).rho(every).tolist() == [[record.rho(x) for x in record.nodes]]
+    several = replace(record, further=[case.record.rows], prior=(0.5, 0.5))
+    assert Evaluation(lattice_of(several)).rho(every).T.tolist() == [several.rhos(x) for x in record.nodes]
     partial = Evaluation(lattice, floor=case.floor)
-    found = partial.consistent(every)
+    found = partial.rho(every)[0]
     for x, count in zip(record.nodes, found.tolist(), strict=True):
         assert count <= record.rho(x)
         if literal.reaches(record.utility(x), case.floor):
             assert count == record.rho(x)
-    lo = np.zeros_like(every)
-    lo[:] = every[int(rng.integers(len(every)))]
-    hi = np.maximum(every, lo)
-    bound = partial.consistent_within(lo, hi, case.floor)
-    slack = 3e-5 * max(1.0, record.utility((0,) * lattice.k))
-    for a, b, most in zip(lo.tolist(), hi.tolist(), bound.tolist(), strict=True):
-        within = [g for g in record.rows if all(p <= q for p, q in zip(g, b, strict=True))]
-        joined = [record.utility(tuple(map(max, g, a))) for g in within]
-        assert sum(u >= case.floor for u in joined) <= most <= sum(u >= case.floor - slack for u in joined)
-        inside = itertools.product(*[range(p, q + 1) for p, q in zip(a, b, strict=True)])
-        for x in inside:
-            if literal.reaches(record.utility(x), case.floor):
-                assert record.rho(x) <= most
 
 
 # ----------------------------------------------------------------------------------- golden values and printed errors
@@ -401,8 +464,16 @@ def test_what_a_search_refuses() -> None:
     for search in (btda, aruba):
         with pytest.raises(InputError, match="most_nodes"):
             search(lattice, goal, most_nodes=0)
-    with pytest.raises(InputError, match="finite weights"):
-        branch_and_bound(replace(lattice, weights=(np.array([np.inf, 1, 0]), *lattice.weights[1:])), goal)
+    infinite = replace(lattice, weights=(np.array([np.inf, 1, 0]), *lattice.weights[1:]))
+    with pytest.raises(InputError, match="no infinite weights in model 'III'"):
+        branch_and_bound(replace(infinite, model="III"), goal)
+    with pytest.raises(InputError, match="'approximate' takes finite weights alone"):
+        approximate(infinite, goal)
+    for search in (approximate, lambda lattice, goal: aggregate(lattice, trade_off=1.0)):
+        with pytest.raises(InputError, match="takes one dictionary"):
+            search(replace(lattice, further=(lattice.counts,), prior=(0.5, 0.5)), goal)
+        with pytest.raises(InputError, match="a sum over attributes"):
+            search(replace(lattice, exponential=True), goal)
     with pytest.raises(InputError, match="not negative"):
         LeastPenalized(-1.0)
     with pytest.raises(InputError, match="shape"):
@@ -426,10 +497,14 @@ def test_what_a_search_refuses() -> None:
 # ------------------------------------------------------------------------------------------------------ single searches
 
 
-def test_the_bound_of_a_box_is_that_of_the_knapsack() -> None:
+def test_the_bound_of_a_box_is_that_of_the_knapsack(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two attributes whose weight falls in one piece, (4, 4, 0), at the second level: of two units of utility each
-    must be lost to save 4. Saved by level, the second step alone would promise 4 for one unit, 8 in all."""
+    must be lost to save 4. Saved by level, the second step alone would promise 4 for one unit, 8 in all. By dynamic
+    programming the box is solved: with a floor of 1 only one attribute can be suppressed."""
     alike = literal.Record([(0, 0)], [[4, 4, 0]] * 2, [[2, 1, 0]] * 2, "I")
+    assert root_bound(lattice_of(alike), LeastRisk(1)) == pytest.approx(4)
+    assert root_bound(lattice_of(alike), GreatestUtility(2)) == 0
+    monkeypatch.setattr(box_record, "_UNITS", -1)
     assert root_bound(lattice_of(alike), LeastRisk(2)) == pytest.approx(4)
     assert root_bound(lattice_of(alike), LeastRisk(1)) == pytest.approx(2)
     # 8 may be had for a utility of 4, and each unit of Φ less costs half a unit.

@@ -1,0 +1,388 @@
+"""One record's lattice as arrays for :mod:`privrisk_spark.kernels.box_search`, and the risk of a level vector.
+
+The anonymity number is counted as in :mod:`privrisk_spark.kernels.evaluation`: a bit per row, a conjunction per group
+of attributes, and the binary digits of the multiplicities.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.goal import Goal, GreatestUtility, LeastPenalized, LeastRisk
+from privrisk_spark.kernels.lattice import TOLERANCE
+from privrisk_spark.kernels.machine_code import compiled
+from privrisk_spark.kernels.record import RecordLattice
+
+FloatArray = npt.NDArray[np.float64]
+LongArray = npt.NDArray[np.int64]
+LevelArray = npt.NDArray[np.int8]
+WordArray = npt.NDArray[np.uint64]
+
+LEAST_RISK, GREATEST_UTILITY, LEAST_PENALIZED = 0, 1, 2
+
+
+_SLOPES = 160
+"""Most slopes tabulated. Changes boxes visited, not a proved result."""
+
+_COMBINATIONS, _WORDS = 256, 2**20
+"""Most combinations of levels per group of attributes, and words of their row sets. Do not change a result."""
+
+_UNITS = 4096
+"""Most units of utility a lattice may lose to be looked at by dynamic programming."""
+
+
+class Record(NamedTuple):
+    """One record's lattice, goal and tables.
+
+    Attributes
+    ----------
+    weights, utilities : ndarray of float64, shape (k, L)
+        Finite from ``bottom`` on.
+    bottom, heights : ndarray of int64, shape (k,)
+    tables, table_of, stride : row sets of every combination of levels of adjacent attributes
+    planes, plane_value, plane_of, plane_words : binary digits of the multiplicities
+    vectors, counts : rows in the order of the row sets
+    dictionary_rows, prior : ndarray of float64, shape (D,)
+    worst : bool
+        The largest over the dictionaries instead of the expectation.
+    surprisal : bool
+        Model III.
+    base : float
+        Added to the sum of weights.
+    exponential : bool
+        Φ is the exponential of the sum.
+    slopes : ndarray of float64, shape (n_slopes,)
+        Ascending multipliers of utility; the first is 0.
+    cheapest : ndarray of int8, shape (k, L, L, n_slopes)
+        Level in [lo, hi] of least ``w - slope · d``, the lowest of equals.
+    steps : ndarray of int64, shape (k, L), or of shape (k, 0)
+        Utility lost from level 0 on in whole units, where utilities are multiples of one.
+    unit : float
+    goal : int
+    constraint : float
+        Floor, ceiling, or trade-off.
+    """
+
+    weights: FloatArray
+    utilities: FloatArray
+    bottom: LongArray
+    heights: LongArray
+    tables: WordArray
+    table_of: LongArray
+    stride: LongArray
+    planes: WordArray
+    plane_value: LongArray
+    plane_of: LongArray
+    plane_words: LongArray
+    vectors: LevelArray
+    counts: LongArray
+    dictionary_rows: FloatArray
+    prior: FloatArray
+    worst: bool
+    surprisal: bool
+    base: float
+    exponential: bool
+    slopes: FloatArray
+    cheapest: npt.NDArray[np.int8]
+    steps: LongArray
+    unit: float
+    goal: int
+    constraint: float
+
+
+def record_of(lattice: RecordLattice, goal: Goal) -> Record | None:
+    """Put a record's lattice into arrays.
+
+    Parameters
+    ----------
+    lattice : RecordLattice
+    goal : LeastRisk or GreatestUtility or LeastPenalized
+
+    Returns
+    -------
+    Record or None
+        None where every level vector has infinite sensitivity.
+
+    Raises
+    ------
+    InputError
+        If a weight is infinite in model III.
+    """
+    k, heights = lattice.k, lattice.heights
+    levels = int(heights.max(initial=0)) + 1
+    weights, utilities = np.zeros((k, levels)), np.zeros((k, levels))
+    for i, (w, d) in enumerate(zip(lattice.weights, lattice.utilities, strict=True)):
+        # Model II: the sensitivity is 1, whatever is disclosed.
+        weights[i, : len(w)] = 0.0 if lattice.model == "II" else w
+        utilities[i, : len(d)] = d
+    infinite = np.isinf(weights)
+    if infinite.any() and lattice.model == "III":
+        raise InputError(
+            "risk.sensitivity: a search over one record's lattice takes no infinite weights in model 'III'; use a "
+            "large weight, or model 'I'."
+        )
+    bottom = infinite.sum(axis=1).astype(np.int64)
+    if (bottom > heights).any():
+        return None
+    weights[infinite] = 0.0
+    rows = _rows(lattice, utilities, goal.floor if isinstance(goal, LeastRisk) else -np.inf)
+    vectors = np.ascontiguousarray(lattice.vectors[rows])
+    counts = np.ascontiguousarray(np.stack([counts[rows] for counts in lattice.multiplicities]))
+    words = max(1, -(-len(rows) // 64))
+    tables, table_of, stride = row_sets(
+        vectors, heights, int(max(1, min(_COMBINATIONS, _WORDS // (words * max(1, k // 3)))))
+    )
+    planes, value, of, plane_words = _planes(counts, words)
+    slopes = _slopes(weights, utilities, bottom, heights)
+    steps, unit = _steps(utilities, heights)
+    match goal:
+        case LeastRisk(constraint):
+            kind = LEAST_RISK
+        case GreatestUtility(constraint):
+            kind = GREATEST_UTILITY
+        case LeastPenalized(constraint):
+            kind = LEAST_PENALIZED
+    return Record(
+        weights=weights,
+        utilities=utilities,
+        bottom=bottom,
+        heights=heights,
+        tables=tables,
+        table_of=table_of,
+        stride=stride,
+        planes=planes,
+        plane_value=value,
+        plane_of=of,
+        plane_words=plane_words,
+        vectors=vectors,
+        counts=counts,
+        dictionary_rows=np.array(lattice.dictionary_rows, dtype=np.float64),
+        prior=np.array(lattice.prior if lattice.rule == "bayes" else [1.0] * len(counts)),
+        worst=lattice.rule == "minimax",
+        surprisal=lattice.model == "III",
+        base=1.0 if lattice.model == "II" else 0.0,
+        exponential=lattice.exponential and lattice.model != "II",
+        slopes=slopes,
+        cheapest=cheapest_levels(weights, utilities, bottom, heights, slopes),
+        steps=steps,
+        unit=unit,
+        goal=kind,
+        constraint=float(constraint),
+    )
+
+
+def _rows(lattice: RecordLattice, utilities: FloatArray, floor: float) -> LongArray:
+    """Rows that a level vector of utility at least ``floor`` may generalize, by descending multiplicity."""
+    total = np.zeros(len(lattice.vectors))
+    for of_level, column in zip(utilities, lattice.vectors.T, strict=True):
+        total += of_level.take(column)
+    rows = np.flatnonzero(total >= floor - 2 * TOLERANCE * max(1.0, abs(floor)))
+    times = np.sum([counts[rows] for counts in lattice.multiplicities], axis=0)
+    order: LongArray = rows[np.argsort(-times, kind="stable")]
+    return order
+
+
+def _planes(counts: LongArray, words: int) -> tuple[npt.NDArray[np.uint64], LongArray, LongArray, LongArray]:
+    """Rows whose multiplicity has each binary digit, its value, dictionary, and the words up to the last such row."""
+    planes: list[npt.NDArray[np.uint64]] = []
+    value, of, length = [], [], []
+    for d, times in enumerate(counts):
+        for digit in range(int(times.max(initial=0)).bit_length()):
+            having = np.zeros(words * 64, dtype=np.bool_)
+            having[: len(times)] = (times >> digit) & 1 == 1
+            if having.any():
+                planes.append(np.packbits(having, bitorder="little").view("<u8").astype(np.uint64))
+                value.append(1 << digit)
+                of.append(d)
+                length.append(int(np.flatnonzero(having)[-1]) // 64 + 1)
+    return np.array(planes, dtype=np.uint64).reshape(-1, words), *(
+        np.array(column, dtype=np.int64) for column in (value, of, length)
+    )  # type: ignore[return-value]
+
+
+def _slopes(weights: FloatArray, utilities: FloatArray, bottom: LongArray, heights: LongArray) -> FloatArray:
+    """0 and the slopes at which the cheapest level may change, ascending; some of them where there are very many."""
+    found = [np.zeros(1)]
+    for w, d, low, high in zip(weights, utilities, bottom.tolist(), heights.tolist(), strict=True):
+        a, b = np.triu_indices(high - low + 1, 1)
+        saved, lost = w[low + a] - w[low + b], d[low + a] - d[low + b]
+        use = (saved > 0) & (lost > 0)
+        found.append(saved[use] / lost[use])
+    slopes: FloatArray = np.unique(np.concatenate(found))
+    slopes = slopes[np.isfinite(slopes)]
+    if len(slopes) > _SLOPES:
+        slopes = slopes[np.unique(np.linspace(0, len(slopes) - 1, _SLOPES).round().astype(np.int64))]
+    return slopes
+
+
+def _steps(utilities: FloatArray, heights: LongArray) -> tuple[LongArray, float]:
+    """Units of utility lost at each level, and the unit; no levels where there is none that all are multiples of."""
+    lost = utilities[:, :1] - utilities
+    inside = np.arange(utilities.shape[1]) <= heights[:, None]
+    values = lost[inside]
+    for unit in (1.0, 0.5, 0.25, 0.2, 0.1, 0.05, 0.01):
+        whole = np.round(values / unit)
+        if (np.abs(values - whole * unit) <= 1e-12 * np.maximum(1.0, values)).all():
+            steps = np.where(inside, np.round(lost / unit), 0).astype(np.int64)
+            if steps.max(axis=1).sum() <= _UNITS:
+                return steps, unit
+    return np.zeros((len(utilities), 0), dtype=np.int64), 1.0
+
+
+@compiled
+def row_sets(vectors: LevelArray, heights: LongArray, combinations: int) -> tuple[WordArray, LongArray, LongArray]:
+    """Rows that every combination of levels of a few adjacent attributes generalizes.
+
+    Parameters
+    ----------
+    vectors : ndarray of int8, shape (m, k)
+    heights : ndarray of int64, shape (k,)
+    combinations : int
+        Most of a group of attributes, unless one alone has more levels.
+
+    Returns
+    -------
+    tables : ndarray of uint64, shape (n, words)
+        A bit per row.
+    table_of : ndarray of int64, shape (groups + 1,)
+        First row of each group's table.
+    stride : ndarray of int64, shape (groups, k)
+        What a level of an attribute adds to the row.
+    """
+    m, k = vectors.shape
+    words = max(1, (m + 63) // 64)
+    group_of = np.zeros(k, dtype=np.int64)
+    groups, size = 0, 1
+    for i in range(k):
+        if i > 0 and size * (heights[i] + 1) > combinations:
+            groups += 1
+            size = 1
+        size *= heights[i] + 1
+        group_of[i] = groups
+    groups += 1
+    table_of = np.zeros(groups + 1, dtype=np.int64)
+    stride = np.zeros((groups, k), dtype=np.int64)
+    for group in range(groups):
+        size = 1
+        for i in range(k - 1, -1, -1):
+            if group_of[i] == group:
+                stride[group, i] = size
+                size *= heights[i] + 1
+        table_of[group + 1] = table_of[group] + size
+    tables = np.zeros((table_of[groups], words), dtype=np.uint64)
+    for i in range(k):
+        group, step, size = group_of[i], stride[group_of[i], i], heights[i] + 1
+        within = np.zeros((size, words), dtype=np.uint64)
+        for row in range(m):
+            bit = np.uint64(1) << np.uint64(row % 64)
+            for level in range(vectors[row, i], size):
+                within[level, row // 64] |= bit
+        first = i == 0 or group_of[i - 1] != group
+        for at in range(table_of[group], table_of[group + 1]):
+            level = ((at - table_of[group]) // step) % size
+            for word in range(words):
+                if first:
+                    tables[at, word] = within[level, word]
+                else:
+                    tables[at, word] &= within[level, word]
+    return tables, table_of, stride
+
+
+@compiled
+def cheapest_levels(
+    weights: FloatArray, utilities: FloatArray, bottom: LongArray, heights: LongArray, slopes: FloatArray
+) -> LevelArray:
+    """Level of least ``w - slope · d`` between any two levels, the lowest of equals; int8 (k, L, L, n_slopes)."""
+    k, levels = weights.shape
+    cheapest = np.zeros((k, levels, levels, len(slopes)), dtype=np.int8)
+    for i in range(k):
+        for lo in range(bottom[i], heights[i] + 1):
+            for slope in range(len(slopes)):
+                level = lo
+                least = weights[i, lo] - slopes[slope] * utilities[i, lo]
+                for hi in range(lo, heights[i] + 1):
+                    value = weights[i, hi] - slopes[slope] * utilities[i, hi]
+                    if value < least:
+                        least, level = value, hi
+                    cheapest[i, lo, hi, slope] = level
+    return cheapest
+
+
+@compiled
+def bits_in(word: int) -> int:
+    """Bits of a 64-bit word that are set."""
+    x = np.uint64(word)
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))  # type: ignore[return-value]
+
+
+@compiled
+def sensitivity_of(record: Record, total: float) -> float:
+    """Φ of a sum of weights."""
+    return np.exp(total) if record.exponential else record.base + total
+
+
+@compiled
+def sum_of(values: FloatArray, levels: LongArray) -> float:
+    """Sum over attributes, from the first to the last."""
+    total = 0.0
+    for i in range(len(levels)):
+        total += values[i, levels[i]]
+    return total
+
+
+@compiled
+def rows_within(record: Record, levels: LongArray, rows: WordArray) -> None:
+    """Set the bits of the rows that a level vector generalizes."""
+    words = len(rows)
+    for group in range(len(record.table_of) - 1):
+        at = record.table_of[group]
+        for i in range(len(levels)):
+            at += record.stride[group, i] * levels[i]
+        if group == 0:
+            for word in range(words):
+                rows[word] = record.tables[at, word]
+        else:
+            for word in range(words):
+                rows[word] &= record.tables[at, word]
+
+
+@compiled
+def count(record: Record, rows: WordArray, rho: LongArray) -> None:
+    """Count the rows of every dictionary whose bits are set."""
+    rho[:] = 0
+    for plane in range(len(record.plane_value)):
+        bits = 0
+        for word in range(record.plane_words[plane]):
+            bits += bits_in(rows[word] & record.planes[plane, word])
+        rho[record.plane_of[plane]] += record.plane_value[plane] * bits
+
+
+@compiled
+def factor_of(record: Record, rho: LongArray) -> float:
+    """Risk for Φ = 1."""
+    combined = 0.0
+    for d in range(len(rho)):
+        if rho[d] == 0:
+            # No level vector that is asked for has none.
+            one = np.log(record.dictionary_rows[d]) if record.surprisal else 1.0
+        elif record.surprisal:
+            one = np.log(record.dictionary_rows[d] / rho[d])
+        else:
+            one = 1.0 / rho[d]
+        combined = max(combined, one) if record.worst else combined + record.prior[d] * one
+    return combined
+
+
+@compiled
+def risk_at(record: Record, levels: LongArray, rows: WordArray, rho: LongArray) -> float:
+    """Risk of a level vector; ``rows`` and ``rho`` are filled."""
+    rows_within(record, levels, rows)
+    count(record, rows, rho)
+    return sensitivity_of(record, sum_of(record.weights, levels)) * factor_of(record, rho)
