@@ -81,7 +81,7 @@ from privrisk_spark.source import Wanted, scan
 from privrisk_spark.table import check_columns, check_dictionary, collect_hierarchies, read
 
 DECISIONS_PER_TASK = 250_000
-SINGLE_DECISIONS_PER_TASK = 500
+SINGLE_DECISIONS_PER_TASK = 100
 """Records that are decided one at a time: some take a thousand times as long as others, and no core should wait."""
 
 Announce = Callable[[str], object]
