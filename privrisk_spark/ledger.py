@@ -13,6 +13,7 @@ exact fractions, so that three times 0.1 is 0.3 and a cap of 0.3 admits it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -23,7 +24,6 @@ from typing import Final, Literal
 
 import sqlalchemy as sa
 
-from privrisk_spark import ledger_file
 from privrisk_spark.errors import BudgetError, InputError
 from privrisk_spark.ledger_account import (
     Account,
@@ -39,15 +39,19 @@ from privrisk_spark.ledger_account import (
     on_record,
     replay,
 )
-from privrisk_spark.ledger_file import events
+from privrisk_spark.ledger_file import LedgerFile
+from privrisk_spark.ledger_server import LedgerServer
+from privrisk_spark.ledger_storage import Storage, events
 
 __all__ = ["Balance", "Ledger", "Reservation", "Run"]
 
-_URL_SCHEME: Final = "sqlite:///"
+_FILE: Final = "sqlite:///"
+_SERVER: Final = "postgresql+psycopg://"
+_REFERENCE: Final = "env:"
 
 
 class Ledger:
-    """Privacy-budget ledger in one SQLite file.
+    """Privacy-budget ledger in one SQLite file, or in a PostgreSQL database.
 
     Parameters
     ----------
@@ -57,18 +61,24 @@ class Ledger:
         (SQLite's locks are not reliable on network file systems), with the vault, and back it up: a lost
         ledger is a lost history.
 
+        ``postgresql+psycopg://role:password@host/database``, with connection parameters of libpq behind a
+        ``?``. The ledger appears at the first reservation, in a schema of its own.
+
+        ``env:NAME`` stands for the URL that an environment variable holds.
+
     Raises
     ------
     InputError
-        If the URL names another database, or no file.
+        If the URL names another database, no file or no database, a variable that is not set, or a driver that
+        is not installed. No error repeats the URL, which may hold a password.
 
     Notes
     -----
-    Every change is one ``BEGIN IMMEDIATE`` transaction: writers queue for up to 30 s, each sees all
-    earlier reservations, and no two can spend the same remainder. Any database failure is an `EngineError`
-    and leaves the ledger as it was; a caller that gets one must not draw. Balances are replayed from the
-    events at every call and compared with the running totals stored beside them, so that a tampered file is
-    refused, not believed.
+    Every change is one transaction: writers of a lineage queue for up to 30 s, each sees all earlier
+    reservations, and no two can spend the same remainder. Any database failure is an `EngineError`; a caller
+    that gets one must not draw, and may repeat the call: a run id is charged once. Balances are replayed from
+    the events at every call and compared with the running totals stored beside them, so that a tampered ledger
+    is refused, not believed.
 
     Examples
     --------
@@ -79,7 +89,43 @@ class Ledger:
     """
 
     def __init__(self, url: str) -> None:
-        self._path = _path_of(url)
+        self._storage = _storage_of(url)
+
+    @property
+    def grants(self) -> tuple[str, ...]:
+        """SQL the ledger's owner runs so that another ``{role}`` can use it; empty for a file."""
+        return self._storage.grants
+
+    def create(self) -> None:
+        """Create an empty ledger if there is none; `reserve` does so by itself where it may.
+
+        Raises
+        ------
+        InputError
+            If what is there is no ledger, or the role may not create one.
+        EngineError
+            If the database fails.
+        """
+        self._storage.create()
+        with self._storage.transaction(None, read_only=True):
+            pass
+
+    def lineages(self) -> tuple[str, ...]:
+        """Return the names of all lineages that ever reserved, in alphabetical order; none without a ledger.
+
+        Returns
+        -------
+        tuple of str
+
+        Raises
+        ------
+        EngineError
+            If the database fails.
+        """
+        if not self._storage.exists():
+            return ()
+        with self._storage.transaction(None, read_only=True) as connection:
+            return tuple(sorted(connection.execute(sa.select(events.c.lineage).distinct()).scalars()))
 
     def reserve(
         self,
@@ -128,12 +174,12 @@ class Ledger:
             If the database fails; nothing is reserved then.
         """
         request = check_request(lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism)
-        ledger_file.create(self._path)
-        with ledger_file.transaction(self._path, read_only=False) as connection:
-            account = _replay(connection, request.lineage)
+        self._storage.create()
+        with self._storage.transaction(request.lineage, read_only=False) as connection:
+            account = self._replay(connection, request.lineage)
             reservation = decide(account, request)
             if reservation.fresh:
-                _append(connection, account, request)
+                self._append(connection, account, _reserved(account, request))
         return reservation
 
     def would_cost(
@@ -187,7 +233,7 @@ class Ledger:
                     f"run id {run_id} was committed on another snapshot; a release of this one needs a new run id."
                 )
             if run.state == "reserved":
-                _close(connection, account, run, "committed", snapshot=snapshot)
+                self._append(connection, account, _closed(account, run, "committed", snapshot=snapshot))
         return on_record(account, run, state="committed", snapshot=snapshot)
 
     def void(self, *, lineage: str, run_id: str, reason: str, nothing_left_the_zone: bool = False) -> Balance:
@@ -233,8 +279,9 @@ class Ledger:
                     f"run id {run_id} was voided with its budget kept as spent; that cannot be taken back."
                 )
             if run.state == "reserved":
-                _close(connection, account, run, "void", reason=reason, nothing_left=nothing_left_the_zone)
-            return balance_of(_replay(connection, lineage))
+                event = _closed(account, run, "void", reason=reason, nothing_left=nothing_left_the_zone)
+                self._append(connection, account, event)
+            return balance_of(self._replay(connection, lineage))
 
     def balance(self, lineage: str) -> Balance:
         """Return what a lineage has spent; all zero, without a cap, if the ledger does not know it.
@@ -260,48 +307,47 @@ class Ledger:
         unknown = BudgetError(
             f"run id {run_id} is not reserved in ledger.lineage {lineage}; reserve it before it is closed."
         )
-        if not ledger_file.exists(self._path):
+        if not self._storage.exists():
             raise unknown
-        with ledger_file.transaction(self._path, read_only=False) as connection:
-            account = _replay(connection, lineage)
+        with self._storage.transaction(lineage, read_only=False) as connection:
+            account = self._replay(connection, lineage)
             if run_id not in account.runs:
                 raise unknown
             yield connection, account, account.runs[run_id]
 
     def _account(self, lineage: str) -> Account:
-        if not ledger_file.exists(self._path):
-            return Account(lineage, {}, Fraction(0), Fraction(0), None, None)
-        with ledger_file.transaction(self._path, read_only=True) as connection:
-            return _replay(connection, lineage)
+        if not self._storage.exists():
+            return replay(lineage, ())
+        with self._storage.transaction(lineage, read_only=True) as connection:
+            return self._replay(connection, lineage)
+
+    def _replay(self, connection: sa.Connection, lineage: str) -> Account:
+        rows = sa.select(events).where(events.c.lineage == lineage).order_by(events.c.sequence)
+        found = connection.execute(rows).mappings()
+        return replay(lineage, ({**row} for row in found), gapless=self._storage.gapless)
+
+    def _append(self, connection: sa.Connection, account: Account, event: Mapping[str, object]) -> None:
+        number = {"sequence": account.last + 1} if self._storage.gapless else {}
+        connection.execute(events.insert(), {"lineage": account.lineage, **number, **event})
 
 
-def _replay(connection: sa.Connection, lineage: str) -> Account:
-    rows = sa.select(events).where(events.c.lineage == lineage).order_by(events.c.sequence)
-    return replay(lineage, ({**row} for row in connection.execute(rows).mappings()))
+def _reserved(account: Account, request: Request) -> dict[str, object]:
+    return {
+        "run_id": request.run_id,
+        "state": "reserved",
+        "epsilon": str(decimal_of(request.epsilon)),
+        "delta": str(decimal_of(request.delta)),
+        "cap_epsilon": str(decimal_of(request.cap_epsilon)),
+        "cap_delta": str(decimal_of(request.cap_delta)),
+        **_totals(account, account.epsilon + request.epsilon, account.delta + request.delta),
+        "mechanism": request.mechanism,
+        "mechanism_digest": request.digest,
+        "nothing_left_the_zone": False,
+        "created_at": _now(),
+    }
 
 
-def _append(connection: sa.Connection, account: Account, request: Request) -> None:
-    connection.execute(
-        events.insert(),
-        {
-            "lineage": request.lineage,
-            "run_id": request.run_id,
-            "state": "reserved",
-            "epsilon": str(decimal_of(request.epsilon)),
-            "delta": str(decimal_of(request.delta)),
-            "cap_epsilon": str(decimal_of(request.cap_epsilon)),
-            "cap_delta": str(decimal_of(request.cap_delta)),
-            **_totals(account, account.epsilon + request.epsilon, account.delta + request.delta),
-            "mechanism": request.mechanism,
-            "mechanism_digest": request.digest,
-            "nothing_left_the_zone": False,
-            "created_at": _now(),
-        },
-    )
-
-
-def _close(
-    connection: sa.Connection,
+def _closed(
     account: Account,
     run: Run,
     state: Literal["committed", "void"],
@@ -309,34 +355,23 @@ def _close(
     snapshot: str | None = None,
     reason: str | None = None,
     nothing_left: bool = False,
-) -> None:
-    reserved = connection.execute(
-        sa.select(events.c.mechanism).where(
-            events.c.lineage == account.lineage,
-            events.c.run_id == run.run_id,
-            events.c.state == "reserved",
-        )
-    ).scalar_one()
+) -> dict[str, object]:
     back = (Fraction(run.epsilon), Fraction(run.delta)) if nothing_left else (Fraction(0), Fraction(0))
-    connection.execute(
-        events.insert(),
-        {
-            "lineage": account.lineage,
-            "run_id": run.run_id,
-            "state": state,
-            "epsilon": str(run.epsilon),
-            "delta": str(run.delta),
-            "cap_epsilon": str(decimal_of(account.cap_epsilon or Fraction(0))),
-            "cap_delta": str(decimal_of(account.cap_delta or Fraction(0))),
-            **_totals(account, account.epsilon - back[0], account.delta - back[1]),
-            "mechanism": reserved,
-            "mechanism_digest": run.mechanism_digest,
-            "snapshot": snapshot,
-            "nothing_left_the_zone": nothing_left,
-            "reason": reason,
-            "created_at": _now(),
-        },
-    )
+    return {
+        "run_id": run.run_id,
+        "state": state,
+        "epsilon": str(run.epsilon),
+        "delta": str(run.delta),
+        "cap_epsilon": str(decimal_of(account.cap_epsilon or Fraction(0))),
+        "cap_delta": str(decimal_of(account.cap_delta or Fraction(0))),
+        **_totals(account, account.epsilon - back[0], account.delta - back[1]),
+        "mechanism": run.mechanism,
+        "mechanism_digest": run.mechanism_digest,
+        "snapshot": snapshot,
+        "nothing_left_the_zone": nothing_left,
+        "reason": reason,
+        "created_at": _now(),
+    }
 
 
 def _totals(account: Account, epsilon: Fraction, delta: Fraction) -> dict[str, str]:
@@ -348,11 +383,29 @@ def _totals(account: Account, epsilon: Fraction, delta: Fraction) -> dict[str, s
     }
 
 
-def _path_of(url: str) -> Path:
-    if not url.startswith(_URL_SCHEME):
-        # The URL is not repeated: that of a server may hold a password.
-        raise InputError("ledger.url must start with sqlite:///; other databases are not available in this version")
-    name = url.removeprefix(_URL_SCHEME)
+def _storage_of(url: str) -> Storage:
+    # No message repeats the URL or a part of it: it may hold a password, in its place or, mistyped, in another.
+    if url.startswith(_REFERENCE):
+        url = os.environ.get(url.removeprefix(_REFERENCE), "")
+        if not url:
+            raise InputError("ledger.url names an environment variable that is not set; write env:NAME of one that is.")
+    if url.startswith(_FILE):
+        return LedgerFile(_path_of(url.removeprefix(_FILE)))
+    if not url.startswith(_SERVER):
+        raise InputError(f"ledger.url must start with {_FILE} or {_SERVER}, or be env:NAME of a variable that does.")
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        parsed = None
+    if parsed is None or not parsed.database:
+        raise InputError(
+            f"ledger.url must name a database, as {_SERVER}role:password@host:port/database; write : / ? # [ ] @ and % "
+            "in a password as %3A %2F %3F %23 %5B %5D %40 and %25."
+        )
+    return LedgerServer(parsed)
+
+
+def _path_of(name: str) -> Path:
     if not name or name.endswith("/") or name.startswith((":memory:", "file:")) or "?" in name or "\0" in name:
         raise InputError(
             "ledger.url must name a file, as sqlite:///relative/path or sqlite:////absolute/path, without "

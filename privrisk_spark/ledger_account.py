@@ -96,8 +96,8 @@ class Run:
     counted : bool
         Whether that is part of the lineage's spent budget: always, except for a run voided with the
         statement that nothing left the trusted zone.
-    mechanism_digest : str
-        SHA-256 of the canonical JSON of its mechanism record, in hexadecimal.
+    mechanism, mechanism_digest : str
+        Canonical JSON of its mechanism record, and its SHA-256 in hexadecimal.
     snapshot : str or None
         Snapshot named at the commit.
     reason : str or None
@@ -113,6 +113,7 @@ class Run:
     epsilon: Decimal
     delta: Decimal
     counted: bool
+    mechanism: str
     mechanism_digest: str
     snapshot: str | None
     reason: str | None
@@ -182,6 +183,8 @@ class Account:
         Exact sums over the counted runs.
     cap_epsilon, cap_delta : fractions.Fraction or None
         The lowest cap recorded; None before the first reservation.
+    last : int
+        Sequence number of the last event; 0 if there is none.
     """
 
     lineage: str
@@ -190,9 +193,10 @@ class Account:
     delta: Fraction
     cap_epsilon: Fraction | None
     cap_delta: Fraction | None
+    last: int
 
 
-def replay(lineage: str, events: Iterable[Mapping[str, Any]]) -> Account:
+def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool = False) -> Account:
     """Add up the events of a lineage, and refuse them if they do not follow from each other.
 
     Parameters
@@ -201,6 +205,8 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]]) -> Account:
         The lineage.
     events : iterable of mapping
         Its events in the order of their sequence numbers, keyed by the ledger's column names.
+    gapless : bool, default False
+        Whether these numbers must be 1, 2, 3, …
 
     Returns
     -------
@@ -209,10 +215,11 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]]) -> Account:
     Raises
     ------
     EngineError
-        If an amount is unreadable, a stored running total is not the sum of the events before it, a cap
-        rose, a mechanism does not have its digest, or a state follows one it cannot follow.
+        If an amount is unreadable, a stored running total is not the sum of the events before it or above its cap,
+        a cap rose, a mechanism does not have its digest, a state follows one it cannot follow, or a number is missing.
     """
     runs: dict[str, Run] = {}
+    last = 0
     epsilon = delta = Fraction(0)
     caps: tuple[Fraction, Fraction] | None = None
     for row in events:
@@ -224,6 +231,7 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]]) -> Account:
         follows = before == (epsilon, delta) and row["mechanism_digest"] == _digest(row["mechanism"])
         if caps is not None:
             follows = follows and cap[0] <= caps[0] and cap[1] <= caps[1]
+        follows = follows and (row["sequence"] == last + 1 or not gapless)
         if row["state"] == "reserved":
             follows = follows and earlier is None
             epsilon, delta = epsilon + cost[0], delta + cost[1]
@@ -233,6 +241,7 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]]) -> Account:
                 epsilon=decimal_of(cost[0]),
                 delta=decimal_of(cost[1]),
                 counted=True,
+                mechanism=row["mechanism"],
                 mechanism_digest=row["mechanism_digest"],
                 snapshot=None,
                 reason=None,
@@ -255,11 +264,12 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]]) -> Account:
                 reason=row["reason"],
                 closed_at=row["created_at"],
             )
-        if not follows or after != (epsilon, delta):
+        if not follows or after != (epsilon, delta) or epsilon > cap[0] or delta > cap[1]:
             raise _inconsistent(row["sequence"])
         runs[run.run_id] = run
-        caps = cap
-    return Account(lineage, runs, epsilon, delta, *(caps or (None, None)))
+        caps, last = cap, row["sequence"]
+    cap_epsilon, cap_delta = caps or (None, None)
+    return Account(lineage, runs, epsilon, delta, cap_epsilon, cap_delta, last)
 
 
 def decide(account: Account, request: Request) -> Reservation:

@@ -19,40 +19,14 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from privrisk_spark.errors import EngineError, InputError
+from privrisk_spark.ledger_storage import metadata
 
-__all__ = ["create", "events", "exists", "transaction"]
+__all__ = ["LedgerFile"]
 
 # Marks the file as ours ("PRLG"), so that another program's database is never taken for a ledger.
 _APPLICATION_ID: Final = 0x50524C47
 _SCHEMA_VERSION: Final = 1
 _BUSY_SECONDS: Final = 30.0
-
-_metadata = sa.MetaData()
-events = sa.Table(
-    "events",
-    _metadata,
-    sa.Column("sequence", sa.Integer, primary_key=True),
-    sa.Column("lineage", sa.Text, nullable=False),
-    sa.Column("run_id", sa.Text, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),
-    sa.Column("epsilon", sa.Text, nullable=False),
-    sa.Column("delta", sa.Text, nullable=False),
-    sa.Column("cap_epsilon", sa.Text, nullable=False),
-    sa.Column("cap_delta", sa.Text, nullable=False),
-    sa.Column("spent_epsilon_before", sa.Text, nullable=False),
-    sa.Column("spent_epsilon_after", sa.Text, nullable=False),
-    sa.Column("spent_delta_before", sa.Text, nullable=False),
-    sa.Column("spent_delta_after", sa.Text, nullable=False),
-    sa.Column("mechanism", sa.Text, nullable=False),
-    sa.Column("mechanism_digest", sa.Text, nullable=False),
-    sa.Column("snapshot", sa.Text),
-    sa.Column("nothing_left_the_zone", sa.Boolean(create_constraint=True, name="nothing_left"), nullable=False),
-    sa.Column("reason", sa.Text),
-    sa.Column("created_at", sa.Text, nullable=False),
-    sa.CheckConstraint("state IN ('reserved', 'committed', 'void')", name="state"),
-    sqlite_autoincrement=True,
-)
-sa.Index("events_one_per_state", events.c.lineage, events.c.run_id, events.c.state, unique=True)
 
 # The third trigger is there because INSERT OR REPLACE deletes the old row without firing a DELETE trigger.
 _TRIGGERS: Final = {
@@ -74,91 +48,68 @@ _TRIGGERS: Final = {
 }
 
 
-def exists(path: Path) -> bool:
-    """Tell whether there is a ledger file.
+class LedgerFile:
+    """A ledger in one SQLite file; see `privrisk_spark.ledger_storage.Storage` for what the methods promise.
 
     Parameters
     ----------
     path : pathlib.Path
-        The file.
+        The file: mode 0600 from its creation on, in a directory of mode 0700 if that is made too.
 
-    Returns
-    -------
-    bool
-
-    Raises
-    ------
-    EngineError
-        If the file system does not say.
+    Notes
+    -----
+    A transaction that writes is ``BEGIN IMMEDIATE``: SQLite has one writer at a time for all lineages, so
+    events need no number of their own per lineage.
     """
-    try:
-        path.stat()
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise _failure(error) from error
-    return True
 
+    gapless = False
+    grants: tuple[str, ...] = ()
 
-def create(path: Path) -> None:
-    """Create an empty ledger if there is none: mode 0600, missing directories 0700.
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file. If several processes create it at once, one wins and all use it.
-
-    Raises
-    ------
-    EngineError
-        If it cannot be created.
-    """
-    if exists(path):
-        return
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
-    try:
-        _make_directory(path.parent)
-        # Made before SQLite opens it, so that it never exists with wider permissions; linked under its name
-        # only when whole, so that an empty file is always a lost ledger and never a new one.
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    def exists(self) -> bool:
+        """Tell whether there is a ledger file."""
         try:
-            with transaction(draft, read_only=False, checked=False) as connection:
-                _create_schema(connection)
-            with suppress(FileExistsError):
-                os.link(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
-    except OSError as error:
-        raise _failure(error) from error
+            self._path.stat()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise _failure(error) from error
+        return True
+
+    def create(self) -> None:
+        """Create an empty ledger if there is none."""
+        if self.exists():
+            return
+        path = self._path
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+        try:
+            _make_directory(path.parent)
+            # Made before SQLite opens it, so that it never exists with wider permissions; linked under its name
+            # only when whole, so that an empty file is always a lost ledger and never a new one.
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            try:
+                with _opened(draft, read_only=False) as connection:
+                    _create_schema(connection)
+                with suppress(FileExistsError):
+                    os.link(draft, path)
+            finally:
+                draft.unlink(missing_ok=True)
+        except OSError as error:
+            raise _failure(error) from error
+
+    @contextmanager
+    def transaction(self, lineage: str | None, *, read_only: bool) -> Iterator[sa.Connection]:
+        """Open the file for one transaction."""
+        del lineage
+        with _opened(self._path, read_only=read_only) as connection:
+            _check_schema(connection)
+            yield connection
 
 
 @contextmanager
-def transaction(path: Path, *, read_only: bool, checked: bool = True) -> Iterator[sa.Connection]:
-    """Open a ledger file for one transaction.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file, which must exist.
-    read_only : bool
-        False queues for the write lock at once, for up to 30 s, so that what is read cannot change before
-        the commit.
-    checked : bool, default True
-        Refuse a file that is not an append-only ledger of this schema. False only while the file is being
-        made.
-
-    Yields
-    ------
-    sqlalchemy.Connection
-        Committed when the block ends, rolled back when it raises.
-
-    Raises
-    ------
-    InputError
-        If the file is something else.
-    EngineError
-        If the database fails in any way; the ledger is then as it was.
-    """
+def _opened(path: Path, *, read_only: bool) -> Iterator[sa.Connection]:
     # mode=rw: open what is there, never create; an unwritable file opens for reading and refuses writes.
     uri = f"{path.absolute().as_uri()}?mode=rw"
 
@@ -174,15 +125,13 @@ def transaction(path: Path, *, read_only: bool, checked: bool = True) -> Iterato
     sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     try:
         with engine.begin() as connection:
-            if checked:
-                _check_schema(connection)
             yield connection
     except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
         raise _failure(error) from error
 
 
 def _create_schema(connection: sa.Connection) -> None:
-    _metadata.create_all(connection, checkfirst=False)
+    metadata.create_all(connection, checkfirst=False)
     for statement in _TRIGGERS.values():
         connection.exec_driver_sql(statement)
     connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION_ID}")

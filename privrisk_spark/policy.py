@@ -275,7 +275,9 @@ class Cap(Part):
 class LedgerPolicy(Part):
     """Privacy-budget ledger."""
 
-    url: Text = Field(description="SQLAlchemy URL, such as sqlite:///vault/ledger.db.")
+    url: Text = Field(
+        description="sqlite:///vault/ledger.db, or postgresql+psycopg://role@host/database, or env:NAME of a variable."
+    )
     lineage: str = Field(min_length=1, max_length=200, description="Name all releases of one data set share.")
     cap: Cap = Field(description="Budget of the lineage, such as {epsilon: 4, delta: 1e-7}.")
 

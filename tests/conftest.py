@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from postgresql import Server, binaries, server
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -55,3 +56,14 @@ def adult() -> Path:
     if not (directory / "adult.csv").exists():
         pytest.skip("the Adult table is not here; set PRIVRISK_ADULT to a directory that holds adult.csv")
     return directory
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    """A PostgreSQL server of this session; tests that need it are skipped where its programs are not installed."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    programs = binaries()
+    if programs is None:
+        pytest.skip("PostgreSQL's initdb and postgres are not installed here (Debian: apt-get install postgresql)")
+    with server(programs) as running:
+        yield running
