@@ -1,4 +1,4 @@
-"""Command line: ``release``, ``curves``, ``experiments``, ``config schema``, ``synthesize`` and ``prepare-java``."""
+"""Command line: ``release``, ``curves``, ``experiments``, ``ledger``, ``config``, ``synthesize``, ``prepare-java``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import typer
 
 from privrisk_spark import __version__
 from privrisk_spark.errors import BusyError, ConfigError, EngineError, Fault, InputError, InternalError, PrivriskError
+from privrisk_spark.ledger_commands import ledger_app
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +35,7 @@ config_app = typer.Typer(no_args_is_help=True, help="About policies.")
 app.add_typer(config_app, name="config")
 experiments_app = typer.Typer(no_args_is_help=True, help="Published experiments, run again.")
 app.add_typer(experiments_app, name="experiments")
+app.add_typer(ledger_app, name="ledger")
 
 
 class LogFormat(StrEnum):
