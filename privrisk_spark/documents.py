@@ -109,6 +109,19 @@ def risk_guarantee(policy: Policy, measured: DecisionFacts) -> Guarantee:
     return Guarantee("risk", statement, "heuristic" if measured.unproved else "proved", parameters)
 
 
+def dp_guarantee(plan: Mechanism) -> Guarantee:
+    """Guarantee of a differentially private release.
+
+    Parameters
+    ----------
+    plan : Mechanism
+    """
+    parameters = plan.parameters()
+    if plan.noise_reason is not None:
+        parameters["noise_reason"] = plan.noise_reason
+    return Guarantee("dp", plan.statement, "proved", parameters)
+
+
 def _asked(policy: Policy, *, risk: str) -> tuple[str, dict[str, object]]:
     """The policy's optimization problem in words, and its parameters."""
     decision, utility = policy.decision, f"{policy.utility.measure} utility"
@@ -173,7 +186,7 @@ def explanation(
         lines.append(f"search: {search} ({why})")
     if plan is not None:
         lines.append(plan.statement)
-        lines += [f"{name}: {value}" for name, value in plan.parameters().items()]
+        lines += [f"{name}: {value}" for name, value in dp_guarantee(plan).parameters.items()]
         half, almost = plan.survival
         lines.append(f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %")
     return "\n".join(lines)

@@ -1,11 +1,11 @@
 """Mechanism R: the public parameters of a differentially private release, fixed before the table is read.
 
-The release is admission of t-frequent cells under discrete Gaussian noise, an exponential draw per record among
-admitted generalizations (F12 eq 5.4), a keyed Bernoulli sample, and a crowd threshold on whole released tuples.
+The release is admission of t-frequent cells under discrete Gaussian or Laplace noise, an exponential draw per record
+among admitted generalizations (F12 eq 5.4), a keyed Bernoulli sample, and a crowd threshold on whole released tuples.
 
 Status: *proved*, for add/remove of one row and one row per person, assuming the keyed function is pseudo-random: the
-admission is (ε₁, δ_gauss + δ_select)-DP, the rest is (ε₂, δ*)-DP for every admitted set
-(:mod:`privrisk_spark.kernels.crowd`), and the two add up.
+admission is (ε₁, δ_gauss + δ_select)-DP (δ_gauss = 0 under Laplace noise), the rest is (ε₂, δ*)-DP for every admitted
+set (:mod:`privrisk_spark.kernels.crowd`), and the two add up.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from typing import Any
 
 from privrisk_spark import __version__
 from privrisk_spark.builders import is_public
-from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.crowd import certificate, keep_numerator, least_crowd, survival_rows
 from privrisk_spark.kernels.discrete_gaussian import Admission, calibrate_admission
+from privrisk_spark.kernels.discrete_laplace import LaplaceAdmission, calibrate_laplace
+from privrisk_spark.kernels.rational import round_down
 from privrisk_spark.policy import DpGuarantee, Policy
 
 KEEP_DENOMINATOR = 2**32
@@ -38,8 +40,10 @@ class Mechanism:
     policy : DpGuarantee
     schemes : tuple of tuple of int
         Public level vectors.
-    admission : Admission or None
+    admission : Admission, LaplaceAdmission or None
         Noise and least threshold of the admission; None with a public dictionary.
+    noise_reason : str or None
+        Why this noise, where ``guarantee.noise`` left it open.
     frequent : int
         ``t``: cells with a (noisy) count below it are not admitted.
     keep_numerator : int
@@ -56,7 +60,8 @@ class Mechanism:
 
     policy: DpGuarantee
     schemes: tuple[tuple[int, ...], ...]
-    admission: Admission | None
+    admission: Admission | LaplaceAdmission | None
+    noise_reason: str | None
     frequent: int
     keep_numerator: int
     crowd: int
@@ -104,12 +109,7 @@ class Mechanism:
             "public_rows": self.policy.public_rows,
         }
         if self.admission is not None:
-            result |= {
-                "sigma_squared": self.admission.sigma_squared,
-                "T": self.admission.threshold,
-                "delta_gauss": self.admission.delta_gauss,
-                "delta_select": self.admission.delta_select,
-            }
+            result |= self.admission.parameters()
         return result
 
     def digest(self, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str:
@@ -151,8 +151,7 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
     if hierarchies is not None:
         faults += _levels_outside(dp, hierarchies)
     noisy = dp.mode == "local"
-    share = Fraction(dp.delta) / 4 if noisy else Fraction(0)
-    budget = Fraction(dp.delta) - 2 * share
+    budget = Fraction(dp.delta) / 2 if noisy else Fraction(dp.delta)
     epsilon_keep = Fraction(dp.epsilon.keep)
     numerator = keep_numerator(epsilon_keep, Fraction(str(dp.keep_fraction)))
     crowd = dp.crowd if dp.crowd is not None else least_crowd(budget, numerator, epsilon_keep)
@@ -164,10 +163,10 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
                 f"must be at least {least_crowd(budget, numerator, epsilon_keep)} for delta {dp.delta}. Got {crowd}",
             )
         )
-    admission = None
+    admission, reason = None, None
     frequent = dp.frequent or 1
     if noisy:
-        admission = calibrate_admission(float(dp.epsilon.admit), len(dp.schemes), float(share), float(share))
+        admission, reason = _admission(dp, budget)
         frequent = dp.frequent or admission.threshold
         if frequent < admission.threshold:
             faults.append(
@@ -181,6 +180,7 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
         policy=dp,
         schemes=tuple(tuple(scheme) for scheme in dp.schemes),
         admission=admission,
+        noise_reason=reason,
         frequent=frequent,
         keep_numerator=numerator,
         crowd=crowd,
@@ -188,6 +188,29 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
         count_cap=dp.objective.count_cap or dp.public_rows,
         survival=(survival_rows(crowd, numerator, 0.5), survival_rows(crowd, numerator, 0.99)),
     )
+
+
+def _admission(dp: DpGuarantee, budget: Fraction) -> tuple[Admission | LaplaceAdmission, str | None]:
+    """Calibrate the noise that is asked for, or the one that admits cells of fewer rows, and say why."""
+    w, epsilon = len(dp.schemes), dp.epsilon.admit
+
+    def gaussian() -> Admission:
+        # Half of the budget for the noisy counts, half for cells of one row.
+        return calibrate_admission(float(epsilon), w, round_down(budget / 2), round_down(budget / 2))
+
+    if dp.noise == "gaussian":
+        return gaussian(), None
+    laplace = calibrate_laplace(Fraction(epsilon), w, budget)
+    if dp.noise == "laplace":
+        return laplace, None
+    try:
+        other = gaussian()
+    except InputError:
+        return laplace, f"Laplace: T = {laplace.threshold}; no Gaussian noise is enough"
+    # On a tie the Gaussian: lighter tails, and a smaller loss in tight accounting.
+    if laplace.threshold < other.threshold:
+        return laplace, f"Laplace: T = {laplace.threshold}; with Gaussian noise it would be {other.threshold}"
+    return other, f"Gaussian: T = {other.threshold}; with Laplace noise it would be {laplace.threshold}"
 
 
 def _private_domains(policy: Policy) -> list[Fault]:

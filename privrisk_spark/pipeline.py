@@ -350,8 +350,8 @@ class _Job:
                 admissible = sampling.AdmittedSet.collect_cells(admitted, recoding)
                 theta = {"admitted_cells": admissible.sizes}
                 stage.sentence = (
-                    f"Admitted the cells of {len(plan.schemes)} public schemes whose count plus discrete Gaussian "
-                    f"noise (sigma² = {plan.admission.sigma_squared}) reaches t = {plan.frequent}."
+                    f"Admitted the cells of {len(plan.schemes)} public schemes whose count plus {plan.admission.noise} "
+                    f"reaches t = {plan.frequent}."
                 )
                 stage.parameters = {**theta}
             stage.status = "proved"
@@ -388,7 +388,7 @@ class _Job:
             self.place.swap_into_vault(self.place.scratch / "decisions", "decisions")
             self.place.swap_into_vault(self.place.scratch / "classes", "classes")
             stage.sentence = "Moved the drawn generalizations to the vault."
-        run = self._run(Guarantee("dp", plan.statement, "proved", plan.parameters()), checks)
+        run = self._run(documents.dp_guarantee(plan), checks)
         levels = documents.tuple_levels(self.hierarchies, list(nodes.T), sizes)
         vault, public = documents.dp_reports(run, plan, exact, released, sampled=exact.sampled, levels=levels)
         self._write_vault(vault, plan=self.plan if self.choices else "admission", snapshot=facts.snapshot)

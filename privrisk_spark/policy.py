@@ -189,6 +189,10 @@ class DpGuarantee(Part):
     schemes: list[list[Natural]] = Field(
         min_length=1, max_length=4096, description="Public level vectors, in the order of the quasi-identifiers."
     )
+    noise: Literal["auto", "gaussian", "laplace"] = Field(
+        "auto",
+        description="Noise of the admission in mode local; 'auto' takes the one with the lower threshold T.",
+    )
     objective: Objective = Field(description="Objective of the draw, such as {phi_min: 0.1}.")
     keep_fraction: Annotated[float, Field(gt=0, le=1), NUMBER] = Field(
         0.5, description="Keep probability as a share of 1 - exp(-keep)."

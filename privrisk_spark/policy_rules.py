@@ -433,6 +433,8 @@ def _impossible_dp(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
                 "guarantee.epsilon.admit",
                 f"must be 0 in mode 'public-dictionary', as admission costs nothing there. Got {dp.epsilon.admit}",
             )
+        if dp.noise != "auto":
+            yield Fault("guarantee.noise", "is not used in mode 'public-dictionary', which adds none; leave it out")
         if dp.frequent is None:
             yield Fault("guarantee.frequent", "is required in mode 'public-dictionary': there is no noise to derive it")
     else:

@@ -25,7 +25,6 @@ from privrisk_spark.kernels import randomness
 from privrisk_spark.kernels.cells import CellSpace
 from privrisk_spark.kernels.counting import CellIndex, consistent_at
 from privrisk_spark.kernels.decide import Decisions
-from privrisk_spark.kernels.discrete_gaussian import sample
 from privrisk_spark.kernels.exponential import draw, objective, probabilities
 from privrisk_spark.kernels.risk import identification_risk
 from privrisk_spark.kernels.sensitivity import Sensitivity
@@ -122,7 +121,7 @@ def admitted_cells(cells: DataFrame, recoding: Recoding, keys: ReleaseKeys) -> D
     k = len(recoding.ancestor)
     mechanism, key = recoding.mechanism, keys.noise
     assert mechanism.admission is not None
-    sigma_squared, frequent = mechanism.admission.sigma_squared, mechanism.frequent
+    admission, frequent = mechanism.admission, mechanism.frequent
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
@@ -132,7 +131,7 @@ def admitted_cells(cells: DataFrame, recoding: Recoding, keys: ReleaseKeys) -> D
             for number in np.unique(numbers):
                 rows = np.flatnonzero(numbers == number)
                 streams = randomness.Streams(key, randomness.cell_messages(int(number), nodes[rows]))
-                noisy[rows] += sample(streams, len(rows), sigma_squared=sigma_squared)
+                noisy[rows] += admission.sample(streams, len(rows))
             frequent_cells = table.drop_columns([schemas.N_ROWS]).append_column(schemas.NOISY, pa.array(noisy))
             yield frequent_cells.filter(pa.array(noisy >= frequent))
 

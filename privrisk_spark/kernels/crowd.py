@@ -66,6 +66,7 @@ from scipy.special import betainc
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.randomness import KEEP_BITS
+from privrisk_spark.kernels.rational import PRECISION, exp_scaled, rational, round_up
 
 KEEP_UNIT = 1 << KEEP_BITS
 """A keep numerator B stands for the keep probability B / 2^32."""
@@ -73,7 +74,6 @@ KEEP_UNIT = 1 << KEEP_BITS
 EPSILON_MAX = 64
 """Largest epsilon taken: beyond it there is nothing to protect, and the rationals only grow."""
 
-_PRECISION = 256
 _ROWS_MAX = 1 << 40
 
 
@@ -122,25 +122,25 @@ def certificate(k: int, keep_numerator: int, epsilon: Fraction | str | float) ->
     if k < 1:
         raise InputError(f"The crowd threshold k must be at least 1. Got {k}.")
     exact = _epsilon(epsilon)
-    growth = _exp_scaled(exact)
+    growth = exp_scaled(exact)
     _check_keep(keep_numerator, exact, growth)
     drop = KEEP_UNIT - keep_numerator
     # gamma = 1 - (drop / 2^32) / (growth / 2^256)
-    gamma = 1 - Fraction(drop << _PRECISION, growth << KEEP_BITS)
+    gamma = 1 - Fraction(drop << PRECISION, growth << KEEP_BITS)
     last = max(k, math.ceil((k - 1) / gamma))
     # Everything over 2^(32 (n-1)): mass = f(k-1; n-1), upper = Pr[Bin(n-1) >= k].
     mass, upper = keep_numerator ** (k - 1), 0
-    excess = growth - (1 << _PRECISION)
+    excess = growth - (1 << PRECISION)
     best, worst = -1, k
     for n in range(k, last + 1):
         joint = keep_numerator * mass
-        value = (joint << _PRECISION) - (excess * upper << KEEP_BITS)
+        value = (joint << PRECISION) - (excess * upper << KEEP_BITS)
         if value > best << KEEP_BITS * (n - worst):
             best, worst = value, n
         upper = (upper << KEEP_BITS) + joint
         mass = mass * drop * n // (n - k + 1)
-    delta = Fraction(best, 1 << (KEEP_BITS * worst + _PRECISION))
-    return Certificate(delta, _round_up(delta), worst)
+    delta = Fraction(best, 1 << (KEEP_BITS * worst + PRECISION))
+    return Certificate(delta, round_up(delta), worst)
 
 
 def keep_numerator(epsilon: Fraction | str | float, fraction: Fraction | str | float = 1) -> int:
@@ -163,11 +163,11 @@ def keep_numerator(epsilon: Fraction | str | float, fraction: Fraction | str | f
     InputError
         If an argument is out of range, or nothing would be kept.
     """
-    share = _rational(fraction, "The keep fraction")
+    share = rational(fraction, "The keep fraction")
     if not 0 < share <= 1:
         raise InputError(f"The keep fraction must be above 0 and at most 1. Got {fraction}.")
-    growth = _exp_scaled(_epsilon(epsilon))
-    kept = (1 - Fraction(1 << _PRECISION, growth)) * KEEP_UNIT * share
+    growth = exp_scaled(_epsilon(epsilon))
+    kept = (1 - Fraction(1 << PRECISION, growth)) * KEEP_UNIT * share
     numerator = math.floor(kept)
     if numerator < 1:
         raise InputError(
@@ -204,7 +204,7 @@ def least_crowd(
     InputError
         If an argument is out of range.
     """
-    target = _rational(delta, "delta")
+    target = rational(delta, "delta")
     if not 0 < target < 1:
         raise InputError(f"delta must be between 0 and 1, both excluded. Got {delta}.")
     if floor < 1:
@@ -286,27 +286,15 @@ def exp_lower_bound(epsilon: Fraction | str | float) -> Fraction:
     InputError
         If epsilon is out of range.
     """
-    return Fraction(_exp_scaled(_epsilon(epsilon)), 1 << _PRECISION)
-
-
-def _exp_scaled(epsilon: Fraction) -> int:
-    """Return ``floor(2^256 s)``, s a partial sum of the exponential series missing less than 2^-255."""
-    total = term = Fraction(1)
-    i = 0
-    # Once i > 2 epsilon the terms halve at least, so the missing ones sum to less than the last.
-    while i <= 2 * epsilon or term * (1 << (_PRECISION - 1)) >= 1:
-        i += 1
-        term = term * epsilon / i
-        total += term
-    return math.floor(total * (1 << _PRECISION))
+    return Fraction(exp_scaled(_epsilon(epsilon)), 1 << PRECISION)
 
 
 def _check_keep(keep_numerator: int, epsilon: Fraction, growth: int) -> None:
     if not 1 <= keep_numerator < KEEP_UNIT:
         raise InputError(f"The keep numerator must be in [1, 2^{KEEP_BITS}). Got {keep_numerator}.")
     # 1 / (1 - beta) <= e^epsilon
-    if growth * (KEEP_UNIT - keep_numerator) < KEEP_UNIT << _PRECISION:
-        most = math.floor((1 - Fraction(1 << _PRECISION, growth)) * KEEP_UNIT)
+    if growth * (KEEP_UNIT - keep_numerator) < KEEP_UNIT << PRECISION:
+        most = math.floor((1 - Fraction(1 << PRECISION, growth)) * KEEP_UNIT)
         raise InputError(
             f"The keep probability exceeds 1 - e^-epsilon at epsilon {float(epsilon):g}: the keep numerator"
             f" may be at most {most}. Got {keep_numerator}."
@@ -314,20 +302,7 @@ def _check_keep(keep_numerator: int, epsilon: Fraction, growth: int) -> None:
 
 
 def _epsilon(epsilon: Fraction | str | float) -> Fraction:
-    exact = _rational(epsilon, "epsilon")
+    exact = rational(epsilon, "epsilon")
     if not 0 < exact <= EPSILON_MAX:
         raise InputError(f"epsilon must be positive and at most {EPSILON_MAX}. Got {epsilon}.")
     return exact
-
-
-def _rational(value: Fraction | str | float, name: str) -> Fraction:
-    """Read a number; a float as the shortest decimal that denotes it."""
-    try:
-        return Fraction(value if isinstance(value, (Fraction, str, int)) else repr(float(value)))
-    except (ValueError, ZeroDivisionError) as error:
-        raise InputError(f"{name} must be a finite number. Got {value!r}.") from error
-
-
-def _round_up(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

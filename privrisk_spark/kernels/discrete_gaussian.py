@@ -55,6 +55,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels import discrete_laplace
+from privrisk_spark.kernels.exact_coins import bernoulli_exp
 from privrisk_spark.kernels.randomness import Streams
 
 SIGMA_SQUARED_MAX = 1 << 26
@@ -64,7 +66,6 @@ FLOAT_MARGIN = 1e-6
 """Relative amount added to every printed probability, against float64 rounding."""
 
 _CHUNK = 1 << 15  # elements sampled together; streams are per element, so this changes speed only
-_WORD_MAX = (1 << 64) - 1
 _SQUARE_SAFE = math.isqrt((1 << 63) - 1)
 _LEAST_FLOAT = float(np.finfo(np.float64).tiny)
 
@@ -89,6 +90,30 @@ class Admission:
     threshold: int
     delta_gauss: float
     delta_select: float
+
+    @property
+    def noise(self) -> str:
+        """The noise, in words."""
+        return f"discrete Gaussian noise (sigma² = {self.sigma_squared})"
+
+    @property
+    def delta(self) -> Fraction:
+        """Delta of the admission."""
+        return Fraction(self.delta_gauss) + Fraction(self.delta_select)
+
+    def parameters(self) -> dict[str, object]:
+        """What may be published of it."""
+        return {
+            "noise": "gaussian",
+            "sigma_squared": self.sigma_squared,
+            "T": self.threshold,
+            "delta_gauss": self.delta_gauss,
+            "delta_select": self.delta_select,
+        }
+
+    def sample(self, streams: Streams, n: int) -> NDArray[np.int64]:
+        """Draw one noise per element; see :func:`sample`."""
+        return sample(streams, n, sigma_squared=self.sigma_squared)
 
 
 def sample(streams: Streams, n: int, *, sigma_squared: int) -> NDArray[np.int64]:
@@ -126,9 +151,9 @@ def sample(streams: Streams, n: int, *, sigma_squared: int) -> NDArray[np.int64]
     for first in range(0, n, _CHUNK):
         pending = np.arange(first, min(first + _CHUNK, n), dtype=np.intp)
         while pending.size:
-            proposal = _discrete_laplace(streams, pending, scale)
+            proposal = discrete_laplace.draw(streams, pending, scale)
             whole, rest = _square_over(np.abs(proposal) * scale - sigma_squared, denominator)
-            accepted = _bernoulli_exp(streams, pending, whole, rest, denominator)
+            accepted = bernoulli_exp(streams, pending, whole, rest, denominator)
             values[pending[accepted]] = proposal[accepted]
             pending = pending[~accepted]
     return values
@@ -339,91 +364,6 @@ def _upper_sum(variance: int, at_least: int) -> float:
     last = float(y[-1])
     ratio = math.exp(-(2.0 * last + 1.0) / (2.0 * variance))
     return math.fsum(mass) + float(mass[-1]) * ratio / (1.0 - ratio)
-
-
-def _discrete_laplace(streams: Streams, index: NDArray[np.intp], scale: int) -> NDArray[np.int64]:
-    """Draw ``Pr[y] ~ exp(-|y| / scale)`` per element (Algorithm 2 with s = 1)."""
-    values = np.zeros(index.size, dtype=np.int64)
-    pending = np.arange(index.size, dtype=np.intp)
-    while pending.size:
-        low = _below(streams, index[pending], scale)
-        started = _bernoulli_exp_fraction(streams, index[pending], low, scale)
-        live, low = pending[started], low[started]
-        magnitude = low + scale * _successes(streams, index[live], None)
-        negative = _below(streams, index[live], 2) == 1
-        # Zero has two signs; one of them is drawn again.
-        accepted = ~(negative & (magnitude == 0))
-        values[live[accepted]] = np.where(negative, -magnitude, magnitude)[accepted]
-        pending = np.sort(np.concatenate([pending[~started], live[~accepted]]))
-    return values
-
-
-def _bernoulli_exp(
-    streams: Streams,
-    index: NDArray[np.intp],
-    whole: NDArray[np.int64],
-    rest: NDArray[np.int64],
-    denominator: int,
-) -> NDArray[np.bool_]:
-    """Draw true with probability ``exp(-(whole + rest / denominator))`` (Algorithm 1, second part)."""
-    alive: NDArray[np.bool_] = _successes(streams, index, whole) == whole
-    survivors = np.flatnonzero(alive)
-    alive[survivors] = _bernoulli_exp_fraction(streams, index[survivors], rest[survivors], denominator)
-    return alive
-
-
-def _successes(streams: Streams, index: NDArray[np.intp], at_most: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Count Bernoulli(1/e) successes per element before the first failure, stopping at ``at_most``."""
-    count = np.zeros(index.size, dtype=np.int64)
-    pending = np.arange(index.size, dtype=np.intp)
-    while True:
-        if at_most is not None:
-            pending = pending[count[pending] < at_most[pending]]
-        if not pending.size:
-            return count
-        ones = np.ones(pending.size, dtype=np.int64)
-        pending = pending[_bernoulli_exp_fraction(streams, index[pending], ones, 1)]
-        count[pending] += 1
-
-
-def _bernoulli_exp_fraction(
-    streams: Streams, index: NDArray[np.intp], numerator: NDArray[np.int64], denominator: int
-) -> NDArray[np.bool_]:
-    """Draw true with probability ``exp(-fraction)``, fraction in [0, 1] (Algorithm 1, first part).
-
-    With A_k ~ Bernoulli(fraction / k), the first k with A_k = 0 is odd with that probability. A_k is drawn
-    as Bernoulli(fraction) and Bernoulli(1 / k), so that no product of bounds can overflow.
-    """
-    odd = np.zeros(index.size, dtype=np.bool_)
-    pending = np.arange(index.size, dtype=np.intp)
-    k = 1
-    while pending.size:
-        hit = np.ones(pending.size, dtype=np.bool_)
-        if denominator > 1:
-            hit = _below(streams, index[pending], denominator) < numerator[pending]
-        if k > 1:
-            first = np.flatnonzero(hit)
-            hit[first] = _below(streams, index[pending[first]], k) == 0
-        elif denominator == 1:
-            hit = numerator[pending] == 1
-        odd[pending[~hit]] = k % 2 == 1
-        pending = pending[hit]
-        k += 1
-    return odd
-
-
-def _below(streams: Streams, index: NDArray[np.intp], bound: int) -> NDArray[np.int64]:
-    """Draw uniform integers in [0, bound) per element, by rejection; ``1 <= bound < 2^63``."""
-    values = np.zeros(index.size, dtype=np.int64)
-    # 2^64 - (2^64 mod bound) words remain, a multiple of the bound.
-    least = np.uint64((_WORD_MAX % bound + 1) % bound)
-    pending = np.arange(index.size, dtype=np.intp)
-    while pending.size:
-        words = streams.draw(index[pending])
-        fair = words >= least
-        values[pending[fair]] = (words[fair] % np.uint64(bound)).astype(np.int64)
-        pending = pending[~fair]
-    return values
 
 
 def _square_over(values: NDArray[np.int64], denominator: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -22,6 +22,8 @@ from privrisk_spark.anonymize import Conclusion, Decided, conclude, decided
 from privrisk_spark.batches import Batches, pinned
 from privrisk_spark.counts import count_and_store
 from privrisk_spark.dictionaries import axes
+from privrisk_spark.kernels.discrete_gaussian import Admission
+from privrisk_spark.kernels.discrete_laplace import LaplaceAdmission
 from privrisk_spark.mechanism import Mechanism, mechanism
 from privrisk_spark.problem import node_utilities, sensitivity
 from privrisk_spark.sampling import (
@@ -45,7 +47,7 @@ KEYS = ReleaseKeys.derive(bytes(range(32)), run_id="r", snapshot="s", mechanism=
 OTHER_KEYS = ReleaseKeys.derive(bytes(range(32)), run_id="r", snapshot="another", mechanism="m")
 
 
-def recoding_of(**change: Any) -> tuple[Recoding, Any]:
+def recoding_of(*, noise: str = "gaussian", **change: Any) -> tuple[Recoding, Any]:
     objective = {"phi_min": 0.5, "lambda": 0.02, "kappa": 1.5, "tau": 1.25, "count_cap": 60}
     policy = policy_of(
         {name: quasi({"tree": tree}) for name, tree in TREES.items()},
@@ -54,6 +56,7 @@ def recoding_of(**change: Any) -> tuple[Recoding, Any]:
             "kind": "dp",
             "epsilon": {"admit": "0.5", "keep": "0.7"},
             "delta": "1e-7",
+            "noise": noise,
             "public_rows": 1000,
             "schemes": [list(scheme) for scheme in SCHEMES],
             "objective": objective,
@@ -147,12 +150,22 @@ def noisy_cells(spark: Any, recoding: Recoding, keys: ReleaseKeys, partitions: i
     return admitted_cells(cells.coalesce(1) if partitions == 1 else cells.repartition(partitions), recoding, keys)
 
 
-def test_noise_is_a_function_of_key_and_cell_with_the_right_moments(spark):
-    """20,000 cells under fixed keys: the bounds below are 4 standard errors, and a scale 5 % off would exceed them."""
+def moments(admission: Any) -> tuple[float, float]:
+    """Variance of the noise, and its fourth central moment."""
+    if isinstance(admission, Admission):
+        return admission.sigma_squared, 3 * admission.sigma_squared**2
+    y = np.arange(-60 * math.ceil(admission.scale), 60 * math.ceil(admission.scale) + 1)
+    law = np.exp(-np.abs(y) / float(admission.scale))
+    return tuple(float((law * y**power).sum() / law.sum()) for power in (2, 4))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("asked", ["gaussian", "laplace"])
+def test_noise_is_a_function_of_key_and_cell_with_the_right_moments(spark, asked):
+    """20,000 cells under fixed keys: bounds of 4 standard errors, which a Gaussian scale 5 % off would exceed."""
     n = 10_000
-    everything, _ = recoding_of(frequent=-(10**6))
-    assert everything.mechanism.admission is not None
-    sigma_squared = everything.mechanism.admission.sigma_squared
+    everything, _ = recoding_of(noise=asked, frequent=-(10**6))
+    assert isinstance(everything.mechanism.admission, Admission if asked == "gaussian" else LaplaceAdmission)
+    variance, fourth = moments(everything.mechanism.admission)
     frames = [noisy_cells(spark, everything, KEYS, partitions, n) for partitions in (1, 4, 11)]
     frames.append(noisy_cells(spark, everything, OTHER_KEYS, 4, n))
     assert frames[0].schema == schemas.cells(2, noisy=True)
@@ -165,8 +178,8 @@ def test_noise_is_a_function_of_key_and_cell_with_the_right_moments(spark):
     assert np.array_equal(noise[0], noise[2])
     for sample in (noise[0], noise[3]):
         flat = sample.ravel()
-        assert abs(flat.mean()) < 4 * math.sqrt(sigma_squared / flat.size)
-        assert abs(flat.var() / sigma_squared - 1) < 4 * math.sqrt(2 / flat.size)
+        assert abs(flat.mean()) < 4 * math.sqrt(variance / flat.size)
+        assert abs(flat.var() / variance - 1) < 4 * math.sqrt((fourth / variance**2 - 1) / flat.size)
     # Another key, and the same nodes under another scheme, have unrelated noise.
     pairs = [(noise[0].ravel(), noise[3].ravel()), (noise[0, 0], noise[0, 1])]
     for one, other in pairs:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels import discrete_gaussian
+from privrisk_spark.kernels import discrete_gaussian, exact_coins
 from privrisk_spark.kernels.discrete_gaussian import (
     SIGMA_SQUARED_MAX,
     calibrate_admission,
@@ -145,7 +145,7 @@ def test_law_at_the_largest_sigma():
 def test_uniform_integers_have_no_modulo_bias():
     # A quarter of the words must be refused for this bound; taken, they would give the first third a half.
     bound = 3 << 61
-    values = discrete_gaussian._below(Streams(KEY, messages(30_000)), np.arange(30_000), bound)
+    values = exact_coins.below(Streams(KEY, messages(30_000)), np.arange(30_000), bound)
     assert values.max() < bound
     assert chisquare(np.bincount(values >> 61, minlength=3)).pvalue > 1e-3
 
