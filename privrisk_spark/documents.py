@@ -110,15 +110,20 @@ def risk_guarantee(policy: Policy, measured: DecisionFacts) -> Guarantee:
 
 
 def dp_guarantee(plan: Mechanism) -> Guarantee:
-    """Guarantee of a differentially private release.
+    """Guarantee of a differentially private release, its cost in both accountings, and what it says of several rows.
 
     Parameters
     ----------
     plan : Mechanism
     """
+    # Not before it is needed: its packages take a second to import.
+    from privrisk_spark import accounting
+
     parameters = plan.parameters()
     if plan.noise_reason is not None:
         parameters["noise_reason"] = plan.noise_reason
+    parameters["accounting"] = accounting.account(parameters)
+    parameters |= accounting.further_guarantees(plan.epsilon, plan.policy.delta)
     return Guarantee("dp", plan.statement, "proved", parameters)
 
 
@@ -186,10 +191,21 @@ def explanation(
         lines.append(f"search: {search} ({why})")
     if plan is not None:
         lines.append(plan.statement)
-        lines += [f"{name}: {value}" for name, value in dp_guarantee(plan).parameters.items()]
+        lines += _named(dp_guarantee(plan).parameters)
         half, almost = plan.survival
         lines.append(f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %")
     return "\n".join(lines)
+
+
+def _named(parameters: Mapping[str, object], *, within: str = "") -> list[str]:
+    """Parameters as lines; those of several parts a line for each part."""
+    lines: list[str] = []
+    for name, value in parameters.items():
+        if isinstance(value, Mapping) and all(isinstance(part, Mapping) for part in value.values()):
+            lines += _named(value, within=f"{within}{name}.")
+        else:
+            lines.append(f"{within}{name}: {value}")
+    return lines
 
 
 def risk_reports(

@@ -149,7 +149,8 @@ def _shown(value: object) -> str:
         return short_number(value)
     value = json_safe(value)
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {_shown(item)}" for key, item in value.items())
+        inside = {key: f"({_shown(item)})" if isinstance(item, dict) else _shown(item) for key, item in value.items()}
+        return ", ".join(f"{key}: {item}" for key, item in inside.items())
     if isinstance(value, list):
         return ", ".join(f"[{_shown(item)}]" if isinstance(item, list) else _shown(item) for item in value)
     return _shown(value)

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
-import itertools
 import math
 import random
-from collections import defaultdict
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from naive_crowd import binomial, hockey_stick, random_kernel, release_law, thresholded
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.crowd import (
@@ -28,21 +27,6 @@ SHARES = st.sampled_from(["1", "9/10", "1/2", "1/5", "1/100"])
 # --- literal twins
 
 
-def binomial(n: int, beta: Fraction) -> list[Fraction]:
-    return [math.comb(n, j) * beta**j * (1 - beta) ** (n - j) for j in range(n + 1)]
-
-
-def thresholded(n: int, k: int, beta: Fraction) -> dict[int, Fraction]:
-    law: dict[int, Fraction] = defaultdict(Fraction)
-    for j, mass in enumerate(binomial(n, beta)):
-        law[j if j >= k else 0] += mass
-    return law
-
-
-def hockey_stick(p: dict, q: dict, a: Fraction) -> Fraction:
-    return sum((max(p.get(o, 0) - a * q.get(o, 0), Fraction(0)) for o in {*p, *q}), Fraction(0))
-
-
 def naive_certificate(k: int, numerator: int, epsilon: str, up_to: int) -> tuple[Fraction, int]:
     beta, a = Fraction(numerator, KEEP_UNIT), exp_lower_bound(epsilon)
     values = []
@@ -52,23 +36,6 @@ def naive_certificate(k: int, numerator: int, epsilon: str, up_to: int) -> tuple
         values.append((hockey_stick(with_row, without, a), n))
     best = max(value for value, _ in values)
     return best, min(n for value, n in values if value == best)
-
-
-Kernel = dict[int | None, Fraction]
-
-
-def release_law(kernels: list[Kernel], k: int, beta: Fraction) -> dict[tuple, Fraction]:
-    """Law of the published histogram, by enumerating where every row goes and whether it is kept."""
-    law: dict[tuple, Fraction] = defaultdict(Fraction)
-    for images in itertools.product(*(kernel.items() for kernel in kernels)):
-        for kept in itertools.product((True, False), repeat=len(images)):
-            mass = math.prod((p * (beta if keep else 1 - beta) for (_, p), keep in zip(images, kept, strict=True)))
-            counts: dict[int, int] = defaultdict(int)
-            for (cell, _), keep in zip(images, kept, strict=True):
-                if keep and cell is not None:
-                    counts[cell] += 1
-            law[tuple(sorted((cell, count) for cell, count in counts.items() if count >= k))] += Fraction(mass)
-    return law
 
 
 # --- certificate
@@ -105,15 +72,6 @@ def test_certificate_is_the_literal_maximum_over_all_n(k, epsilon, share):
     assume(up_to <= 60)
     found = certificate(k, numerator, epsilon)
     assert (found.delta, found.worst_n) == naive_certificate(k, numerator, epsilon, up_to)
-
-
-def random_kernel(rng: random.Random, n_cells: int) -> Kernel:
-    weights = [rng.choice((0, 0, 1, 2, 5)) for _ in range(n_cells + 1)]
-    if not any(weights):
-        weights[0] = 1
-    total = sum(weights)
-    cells: list[int | None] = [*range(n_cells), None]
-    return {cell: Fraction(w, total) for cell, w in zip(cells, weights, strict=True) if w}
 
 
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(1, 4), EPSILONS, SHARES)
