@@ -195,6 +195,27 @@ def test_what_the_proof_does_not_cover_is_refused(
     assert not (tmp_path / "r" / "ledger.db").exists(), "refused before the ledger is touched"
 
 
+def test_a_release_under_laplace_noise_by_itself(privrisk: Privrisk, tmp_path: Path) -> None:
+    """With few schemes the Laplace noise has the lower threshold; the manifest says so, and what the release costs."""
+    schemes = "--set=guarantee.schemes=[[0, 4, 1, 1, 3, 2, 1, 2, 0]]"
+    ran = dp(privrisk, tmp_path / "r", schemes, "--explain")
+    assert ran.code == 0, ran.err
+    parameters = ran.manifest["guarantee"]["parameters"]
+    assert (parameters["noise"], parameters["scale"], parameters["T"], parameters["t"]) == ("laplace", "10/3", 71, 71)
+    assert parameters["noise_reason"] == "Laplace: T = 71; with Gaussian noise it would be 115"
+    assert parameters["accounting"]["basic"] == {"epsilon": "1", "delta": "1E-9", "status": "proved"}
+    assert 0.7 < parameters["accounting"]["pld"]["epsilon"] < 1
+    assert set(parameters["groups"]) == {"2", "5", "10"}
+    page = (ran.data.parent / "report.html").read_text()
+    assert "discrete Laplace noise (scale = 10/3) reaches t = 71" in page
+    release = pq.read_table(ran.data).to_pandas()
+    assert release.value_counts(dropna=False).min() >= parameters["k"]
+    assert len(release) > 0.1 * 30162
+    asked = dp(privrisk, tmp_path / "asked", schemes, "--set=guarantee.noise=laplace")
+    assert asked.code == 0, asked.err
+    assert content(asked) == content(ran), "the same mechanism, however it was chosen"
+
+
 def test_an_admitted_draw_against_a_public_dictionary(privrisk: Privrisk, adult: Path, tmp_path: Path) -> None:
     """Mode public-dictionary: admission costs nothing; here half of the table plays the public table."""
     half = pd.read_csv(adult / "adult.csv", sep=";", dtype=str).iloc[::2]
