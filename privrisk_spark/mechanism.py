@@ -3,7 +3,8 @@
 The release is admission of t-frequent cells under discrete Gaussian or Laplace noise, an exponential draw per record
 among admitted generalizations (F12 eq 5.4), a keyed Bernoulli sample, and a crowd threshold on whole released tuples.
 
-Status: *proved*, for add/remove of one row and one row per person, assuming the keyed function is pseudo-random: the
+Status: *proved*, for add/remove of one row and one row per person (drawn beforehand where a person may have several:
+``sampling.one_row_each``), assuming the keyed function is pseudo-random: the
 admission is (ε₁, δ_gauss + δ_select)-DP (δ_gauss = 0 under Laplace noise), the rest is (ε₂, δ*)-DP for every admitted
 set (:mod:`privrisk_spark.kernels.crowd`), and the two add up.
 """
@@ -54,6 +55,8 @@ class Mechanism:
         Certificate of the sampling and threshold, rounded up.
     count_cap : int
         Public cap of counts in the objective.
+    persons : bool
+        Whether one row of each person is drawn beforehand; else every row is a person.
     survival : tuple of int
         Rows a cell needs to be released with probability 50 % and 99 %.
     """
@@ -67,6 +70,7 @@ class Mechanism:
     crowd: int
     delta_crowd: float
     count_cap: int
+    persons: bool
     survival: tuple[int, int]
 
     @property
@@ -78,9 +82,14 @@ class Mechanism:
     def statement(self) -> str:
         """The guarantee, as printed with the release."""
         admitted = "" if self.admission else " The admissible cells come from a public dictionary and cost nothing."
+        unit = "one row, one row per person,"
+        if self.persons:
+            unit = (
+                "one person with all their rows, of which one is drawn (a row that names nobody is a person by itself),"
+            )
         return (
-            f"({self.epsilon}, {self.policy.delta})-differential privacy for adding or removing one row, one row per "
-            f"person, under the assumption that the keyed function is pseudo-random.{admitted}"
+            f"({self.epsilon}, {self.policy.delta})-differential privacy for adding or removing {unit} under the "
+            f"assumption that the keyed function is pseudo-random.{admitted}"
         )
 
     def parameters(self) -> dict[str, object]:
@@ -91,8 +100,8 @@ class Mechanism:
             "epsilon_admit": str(self.policy.epsilon.admit),
             "epsilon_keep": str(self.policy.epsilon.keep),
             "delta": str(self.policy.delta),
-            "neighbours": "add or remove one row",
-            "unit": "one row per person",
+            "neighbours": "add or remove one person with all their rows" if self.persons else "add or remove one row",
+            "unit": "person, one row drawn of each" if self.persons else "one row per person",
             "schemes": [list(scheme) for scheme in self.schemes],
             "w": len(self.schemes),
             "t": self.frequent,
@@ -117,7 +126,7 @@ class Mechanism:
 
         Hierarchies count by their content, a public dictionary by where it lies.
         """
-        document = {
+        document: dict[str, object] = {
             "mechanism": self.parameters(),
             # Pairs, in the policy's order: the schemes' levels go by it.
             "columns": [[name, c.model_dump(mode="json", by_alias=True)] for name, c in policy.columns.items()],
@@ -126,6 +135,8 @@ class Mechanism:
             "dictionary": policy.dictionary.model_dump(mode="json"),
             "hierarchies": [[hierarchy.labels, hierarchy.parent.tolist()] for hierarchy in hierarchies.values()],
         }
+        if self.persons:
+            document["entity_id"] = policy.table.entity_id
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
@@ -186,6 +197,7 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
         crowd=crowd,
         delta_crowd=proof.delta_float,
         count_cap=dp.objective.count_cap or dp.public_rows,
+        persons=policy.table.entity_id is not None,
         survival=(survival_rows(crowd, numerator, 0.5), survival_rows(crowd, numerator, 0.99)),
     )
 

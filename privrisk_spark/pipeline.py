@@ -50,7 +50,6 @@ from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.cells import CellSpace
 from privrisk_spark.kernels.counting import Axis
 from privrisk_spark.kernels.decide import Problem
-from privrisk_spark.kernels.sensitivity import Sensitivity
 from privrisk_spark.keystore import destroy_key, pin_snapshot, release_key
 from privrisk_spark.ledger import Ledger
 from privrisk_spark.links import collect_links
@@ -59,7 +58,7 @@ from privrisk_spark.pinning import collect_pinned
 from privrisk_spark.plans import PlanChoice
 from privrisk_spark.policy import DpGuarantee, Policy
 from privrisk_spark.policy_dictionaries import Table
-from privrisk_spark.problem import is_single, lattice_size, node_utilities, problem, sensitivity, takes_infinite
+from privrisk_spark.problem import is_single, lattice_size, problem, takes_infinite
 from privrisk_spark.progress import Progress, write_status
 from privrisk_spark.release import (
     Workplace,
@@ -328,7 +327,13 @@ class _Job:
             pin_snapshot(self.place.vault, self.place.run_id, facts.snapshot)
             keys = sampling.ReleaseKeys.derive(key, run_id=self.place.run_id, snapshot=facts.snapshot, mechanism=digest)
             stage.sentence = "Encoded every value as an integer code; values outside a hierarchy are suppressed."
-        recoding = self._recoding(plan)
+            if policy.table.entity_id is not None:
+                one_each = self.scratch.write_frame(sampling.one_row_each(encoded, keys), "persons")
+                encoded = Batches.of_frame(one_each)
+                stage.sentence += (
+                    " Of each person one row was drawn, by a keyed function of the row; the rest is not used."
+                )
+        recoding = sampling.Recoding.of_policy(policy, self.hierarchies, self.axes, plan)
         with progress.stage("admit") as stage:
             admissible: sampling.AdmittedSet | sampling.PublicCounts | sampling.FrequentCells
             theta: dict[str, Any]
@@ -411,18 +416,6 @@ class _Job:
         )
         most = self.policy.counting.sorted_vectors
         return sampling.FrequentCells.collect_cells(self.scratch.write_frame(found, "frequent"), space, most=most)
-
-    def _recoding(self, plan: Mechanism) -> sampling.Recoding:
-        by_weights = self.policy.risk.model == "I"
-        return sampling.Recoding(
-            ancestor=tuple(hierarchy.ancestor for hierarchy in self.hierarchies.values()),
-            code_depth=tuple(axis.code_depth for axis in self.axes),
-            utility=node_utilities(self.policy, self.hierarchies),
-            sensitivity=sensitivity(self.policy.risk.sensitivity, self.hierarchies)
-            if by_weights
-            else Sensitivity("constant", ()),
-            mechanism=plan,
-        )
 
     # ------------------------------------------------------------ both kinds
 

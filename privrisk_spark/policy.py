@@ -57,7 +57,8 @@ class ReleaseTable(Table):
     )
     entity_id: Text | None = Field(
         None,
-        description="Column naming the person, if one person has several rows; frequencies count distinct persons.",
+        description="Column naming the person, if one person has several rows; frequencies count distinct persons, and "
+        "under dp one row of each is drawn.",
     )
     weight: Text | None = Field(
         None, description="Column of sampling weights; classes are reported with rows and weighted population."
@@ -179,7 +180,7 @@ class Objective(Part):
 
 
 class DpGuarantee(Part):
-    """Differential privacy for add/remove of one row, one row per person."""
+    """Differential privacy for add/remove of one row, one row per person (drawn, with table.entity_id)."""
 
     kind: Literal["dp"]
     mode: Literal["local", "public-dictionary"] = "local"

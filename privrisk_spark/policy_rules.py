@@ -249,10 +249,6 @@ def _impossible_counting(policy: Policy) -> Iterable[Fault]:
     if isinstance(dp, DpGuarantee):
         if similar:
             yield Fault("dictionary.consistency", "'similar' is not available under dp")
-        if policy.table.entity_id is not None:
-            yield Fault(
-                "table.entity_id", "is not available under dp in this version: keep one row per person beforehand"
-            )
         if policy.table.weight is not None:
             yield Fault("table.weight", "is not available under dp: sampling weights are not part of the guarantee")
         if plan == "shuffle":

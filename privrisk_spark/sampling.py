@@ -1,4 +1,4 @@
-"""Differentially private stages: admission, recoding and sampling, crowd histogram.
+"""Differentially private stages: one row a person, admission, recoding and sampling, crowd histogram.
 
 Every random number is a keyed function of a record or a cell (:mod:`privrisk_spark.kernels.randomness`), so retries and
 other partitionings give the same bits. The keys travel inside UDF closures, never as column literals, which a query
@@ -7,7 +7,7 @@ plan would show.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,20 +15,24 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark import schemas
 from privrisk_spark.anonymize import Decide, Decided, integers
 from privrisk_spark.batches import Batches, grouped, in_chunks
 from privrisk_spark.counts import StoredCounts
 from privrisk_spark.errors import InputError
+from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels import randomness
 from privrisk_spark.kernels.cells import CellSpace
-from privrisk_spark.kernels.counting import CellIndex, consistent_at
+from privrisk_spark.kernels.counting import Axis, CellIndex, consistent_at
 from privrisk_spark.kernels.decide import Decisions
 from privrisk_spark.kernels.exponential import draw, objective, probabilities
 from privrisk_spark.kernels.risk import identification_risk
 from privrisk_spark.kernels.sensitivity import Sensitivity
 from privrisk_spark.mechanism import Mechanism
+from privrisk_spark.policy import Policy
+from privrisk_spark.problem import node_utilities, sensitivity
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -40,19 +44,22 @@ class ReleaseKeys:
 
     Attributes
     ----------
-    noise, recode, keep : bytes
+    noise, recode, keep, person : bytes
         Derived from the release key and bound to run id, snapshot and mechanism.
     """
 
     noise: bytes
     recode: bytes
     keep: bytes
+    person: bytes
 
     @classmethod
     def derive(cls, release_key: bytes, *, run_id: str, snapshot: str, mechanism: str) -> ReleaseKeys:
         """Derive independent keys; another snapshot or mechanism under the same run id gives unrelated draws."""
         bound = (run_id, snapshot, mechanism)
-        return cls(*(randomness.derive_key(release_key, *bound, label) for label in ("noise", "recode", "keep")))
+        return cls(
+            *(randomness.derive_key(release_key, *bound, label) for label in ("noise", "recode", "keep", "person"))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +81,22 @@ class Recoding:
     sensitivity: Sensitivity
     mechanism: Mechanism
 
+    @classmethod
+    def of_policy(
+        cls, policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: Sequence[Axis], plan: Mechanism
+    ) -> Recoding:
+        """What the policy and its hierarchies say."""
+        by_weights = policy.risk.model == "I"
+        return cls(
+            ancestor=tuple(hierarchy.ancestor for hierarchy in hierarchies.values()),
+            code_depth=tuple(axis.code_depth for axis in axes),
+            utility=node_utilities(policy, hierarchies),
+            sensitivity=sensitivity(policy.risk.sensitivity, hierarchies)
+            if by_weights
+            else Sensitivity("constant", ()),
+            mechanism=plan,
+        )
+
     def disclosed(self, codes: IntArray, scheme: Sequence[int]) -> list[IntArray]:
         """Nodes of records under a scheme, per attribute."""
         return [
@@ -85,6 +108,45 @@ class Recoding:
     def radices(self) -> list[int]:
         """Exclusive upper bound of the nodes of each attribute."""
         return [len(utility) for utility in self.utility]
+
+
+_DRAW = "draw"
+
+
+def one_row_each(encoded: Batches, keys: ReleaseKeys) -> DataFrame:
+    """Return ENCODED with one row of each person, without ``entity``.
+
+    It is the row with the smallest keyed function of its identity, hence one of the person's rows at random, and the
+    same one however the rows are spread. A row that names no person is a person by itself: to refuse the table, or
+    to drop the row, would make what is published depend on it in a way no proof covers.
+
+    Which row of a person is drawn depends on that person's rows alone. So a person more or less, with however many
+    rows, is a row more or less of what is returned, and the guarantee for a row becomes one for a person.
+
+    Parameters
+    ----------
+    encoded : Batches
+        With ``block`` and ``entity``.
+    keys : ReleaseKeys
+    """
+    key, kept = keys.person, [name for name in encoded.schema.fieldNames() if name != schemas.ENTITY]
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            blocks = _blocks(table)
+            words = randomness.prf(key, randomness.record_messages(blocks))
+            # The identity decides between equal draws, which happen with probability 2^-128.
+            draws = np.hstack([np.ascontiguousarray(words.astype("<u8")).view(np.uint8).reshape(-1, 16), blocks])
+            column = pa.FixedSizeBinaryArray.from_buffers(
+                pa.binary(32), len(draws), [None, pa.py_buffer(draws.tobytes())]
+            )
+            yield table.append_column(_DRAW, column.cast(pa.binary()))
+
+    schema = T.StructType([*encoded.schema.fields, T.StructField(_DRAW, T.BinaryType())])
+    rows = encoded.then(step, schema).frame()
+    alone = F.when(F.col(schemas.ENTITY).isNull(), F.col(schemas.BLOCK)).alias("alone")
+    drawn = F.min_by(F.struct(*kept), _DRAW).alias("row")
+    return rows.groupBy(schemas.ENTITY, alone).agg(drawn).select("row.*")
 
 
 def scheme_cells(vectors: DataFrame, recoding: Recoding) -> DataFrame:

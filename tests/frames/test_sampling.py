@@ -22,6 +22,7 @@ from privrisk_spark.anonymize import Conclusion, Decided, conclude, decided
 from privrisk_spark.batches import Batches, pinned
 from privrisk_spark.counts import count_and_store
 from privrisk_spark.dictionaries import axes
+from privrisk_spark.kernels import randomness
 from privrisk_spark.kernels.discrete_gaussian import Admission
 from privrisk_spark.kernels.discrete_laplace import LaplaceAdmission
 from privrisk_spark.mechanism import Mechanism, mechanism
@@ -34,6 +35,7 @@ from privrisk_spark.sampling import (
     admitted_cells,
     crowd_histogram,
     drawing,
+    one_row_each,
     scheme_cells,
 )
 from privrisk_spark.table import collect_hierarchies
@@ -116,6 +118,68 @@ def encoded(spark: Any, codes: np.ndarray, order: np.ndarray, partitions: int) -
 def recode(frame: Any, recoding: Recoding, admissible: Any, keys: ReleaseKeys) -> Any:
     """DECIDED of a whole frame."""
     return decided(Batches.of_frame(frame), drawing(recoding, admissible, keys), k=2).frame()
+
+
+# ------------------------------------------------------------------------------------------ one row a person
+
+
+def of_persons(spark: Any, persons: list[str | None], order: np.ndarray, partitions: int) -> Batches:
+    """ENCODED rows ``i`` of persons; the first code is the row's number."""
+    codes = np.column_stack([np.arange(len(persons)), np.zeros(len(persons))]).astype(np.int32)
+    frame = encoded(spark, codes, order, 1).toArrow()
+    who = pa.array([persons[i] for i in order], pa.string())
+    table = frame.append_column("entity", who)
+    schema = "record_id string, block binary, q0 int, q1 int, entity string"
+    rows = spark.createDataFrame(table, schema)
+    return Batches.of_frame(rows.coalesce(1) if partitions == 1 else rows.repartition(partitions))
+
+
+PERSONS: list[str | None] = [*(f"p{i // 3}" for i in range(3000)), None, None, None, "", "", "alone"]
+
+
+@pytest.fixture(scope="module")
+def one_each(spark):
+    generator = np.random.default_rng(5)
+    frames = [
+        one_row_each(of_persons(spark, PERSONS, generator.permutation(len(PERSONS)), partitions), keys)
+        for keys, partitions in ((KEYS, 1), (KEYS, 4), (KEYS, 11), (OTHER_KEYS, 4))
+    ]
+    fewer = [person for person in PERSONS if person not in ("p0", "p7", "")]
+    numbers = [i for i, person in enumerate(PERSONS) if person not in ("p0", "p7", "")]
+    whole = of_persons(spark, PERSONS, np.array(numbers), 3)
+    assert len(fewer) == len(numbers)
+    frames.append(one_row_each(whole, KEYS))
+    assert all(frame.columns == ["record_id", "block", "q0", "q1"] for frame in frames)
+    return [sorted(row["q0"] for row in rows) for rows in together(frames)]
+
+
+def test_one_row_of_each_person_whatever_the_layout(one_each):
+    one, four, eleven, other, fewer = one_each
+    assert one == four == eleven
+    persons = [PERSONS[i] for i in one]
+    assert Counter(persons) == Counter({**dict.fromkeys(PERSONS, 1), None: 3}), "who names nobody is a person"
+    blocks = np.array(
+        [list(hashlib.sha256(f"record-{i}".encode()).digest()[:16]) for i in range(len(PERSONS))], np.uint8
+    )
+    words = randomness.prf(KEYS.person, randomness.record_messages(blocks))
+    of_person: dict[Any, list[tuple[bytes, int]]] = {}
+    for i, person in enumerate(PERSONS):
+        drawn = int(words[i, 0]).to_bytes(8, "little") + int(words[i, 1]).to_bytes(8, "little")
+        of_person.setdefault((i,) if person is None else person, []).append((drawn, i))
+    assert one == sorted(min(rows)[1] for rows in of_person.values()), "the smallest keyed function"
+    # A person less changes nothing for the others.
+    assert fewer == [i for i in one if PERSONS[i] not in ("p0", "p7", "")]
+    assert other != one
+
+
+def test_which_row_of_a_person_is_drawn_is_uniform(one_each):
+    one, _, _, other, _ = one_each
+    for rows in (one, other):
+        place = np.bincount([i % 3 for i in rows if i < 3000], minlength=3)
+        assert stats.chisquare(place).pvalue > 1e-3
+    # Two keys agree on a third of the persons.
+    both = len({i for i in one if i < 3000} & {i for i in other if i < 3000})
+    assert abs(both - 1000 / 3) < 4 * math.sqrt(1000 * 2 / 9)
 
 
 # ------------------------------------------------------------------------------------------ admission
@@ -449,7 +513,7 @@ def test_keys_are_bound_to_run_snapshot_mechanism_and_use():
     variants = [("r", "s", "m"), ("r2", "s", "m"), ("r", "s2", "m"), ("r", "s", "m2"), ("rs", "", "m"), ("r", "sm", "")]
     derived = [ReleaseKeys.derive(release_key, run_id=r, snapshot=s, mechanism=m) for r, s, m in variants]
     derived.append(ReleaseKeys.derive(bytes(32), run_id="r", snapshot="s", mechanism="m"))
-    every = [key for keys in derived for key in (keys.noise, keys.recode, keys.keep)]
+    every = [key for keys in derived for key in (keys.noise, keys.recode, keys.keep, keys.person)]
     assert len(set(every)) == len(every)
     assert {len(key) for key in every} == {32}
     assert ReleaseKeys.derive(release_key, run_id="r", snapshot="s", mechanism="m") == derived[0]
@@ -460,7 +524,7 @@ def forms(key: bytes) -> list[str]:
 
 
 def test_keys_show_in_no_text_and_no_plan(spark, tmp_path, capsys):
-    secret = [form for key in (KEYS.noise, KEYS.recode, KEYS.keep) for form in forms(key)]
+    secret = [form for key in (KEYS.noise, KEYS.recode, KEYS.keep, KEYS.person) for form in forms(key)]
     for text in (repr(KEYS), str(KEYS), f"{KEYS}", repr([KEYS]), repr({"keys": KEYS})):
         assert not any(form in text for form in secret)
     frame = encoded(spark, np.array(TYPES, dtype=np.int32), np.arange(len(TYPES)), 2)
@@ -472,10 +536,11 @@ def test_keys_show_in_no_text_and_no_plan(spark, tmp_path, capsys):
         recode(frame, RECODING, admitted_set(spark), KEYS),
         conclude(Batches.of_frame(frame), drawn, conclusion_in(tmp_path / "planned")).frame(),
         crowd_histogram(tuples, k=2, crowd=2),
+        one_row_each(of_persons(spark, PERSONS[:20], np.arange(20), 2), KEYS),
     ]
     written = [path.read_bytes() for path in (tmp_path / "written").rglob("part-*")]
     assert len(written) >= 4
-    for key in (KEYS.noise, KEYS.recode, KEYS.keep):
+    for key in (KEYS.noise, KEYS.recode, KEYS.keep, KEYS.person):
         assert not any(key in content for content in written)
     control = frame.withColumn("key", F.lit(KEYS.recode))
     plans = []

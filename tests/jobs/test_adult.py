@@ -216,6 +216,29 @@ def test_a_release_under_laplace_noise_by_itself(privrisk: Privrisk, tmp_path: P
     assert content(asked) == content(ran), "the same mechanism, however it was chosen"
 
 
+def test_a_release_of_persons_with_several_rows(privrisk: Privrisk, adult: Path, tmp_path: Path) -> None:
+    """Three rows a person: the release is one of a third of the rows, and its unit is the person."""
+    lines = (adult / "adult.csv").read_text().splitlines()
+    several = [f"{line};{'who' if i == 0 else f'p{(i - 1) // 3}'}" for i, line in enumerate(lines)]
+    (tmp_path / "several.csv").write_text("\n".join(several) + "\n")
+    more = [
+        f"--set=table.path={tmp_path}/several.csv",
+        "--set=table.entity_id=who",
+        "--set=columns.who={role: identifier}",
+        "--set=guarantee.schemes=[[0, 4, 1, 1, 3, 2, 1, 2, 0]]",
+    ]
+    ran = dp(privrisk, tmp_path / "r", *more)
+    assert ran.code == 0, ran.err
+    assert "adding or removing one person with all their rows" in ran.manifest["guarantee"]["statement"]
+    parameters = ran.manifest["guarantee"]["parameters"]
+    numerator = int(parameters["keep_probability"].split("/")[0])
+    persons = -(-(len(lines) - 1) // 3)
+    assert 0.5 < ran.manifest["rows"] / (persons * numerator / 2**32) < 1.1
+    text = (tmp_path / "r" / "out" / "manifest.json").read_text() + (ran.data.parent / "report.html").read_text()
+    assert str(persons) not in text
+    assert f"{persons:,}" not in text
+
+
 def test_an_admitted_draw_against_a_public_dictionary(privrisk: Privrisk, adult: Path, tmp_path: Path) -> None:
     """Mode public-dictionary: admission costs nothing; here half of the table plays the public table."""
     half = pd.read_csv(adult / "adult.csv", sep=";", dtype=str).iloc[::2]

@@ -56,6 +56,23 @@ def test_the_parts_of_delta_sum_to_no_more_than_delta(noise):
         assert plan.parameters()["noise"] == noise
 
 
+def test_the_unit_is_the_person_where_persons_are_named():
+    plans = [planned(), planned(("table.entity_id", "who"), ("columns.who", {"role": "identifier"}))]
+    rows, persons = plans
+    assert "one row per person," in rows.statement
+    assert "one person with all their rows" in persons.statement
+    assert [plan.parameters()["unit"] for plan in plans] == ["one row per person", "person, one row drawn of each"]
+    digests = {
+        plan.digest(parse(changed(DP, *FREE, *more)), {})
+        for plan, more in (
+            (rows, ()),
+            (persons, (("table.entity_id", "who"), ("columns.who", {"role": "identifier"}))),
+            (persons, (("table.entity_id", "else"), ("columns.else", {"role": "identifier"}))),
+        )
+    }
+    assert len(digests) == 3
+
+
 def test_parameters_name_what_the_noise_has():
     gaussian, laplace = (planned(("guarantee.noise", noise)).parameters() for noise in ("gaussian", "laplace"))
     assert "scale" not in gaussian
