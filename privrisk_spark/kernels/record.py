@@ -132,11 +132,11 @@ class RecordLattice:
         for d, times in enumerate(all_times):
             np.add.at(sums[d], member[start : start + len(times)], times)
             start += len(times)
-        order = np.lexsort(levels[first].T[::-1])
-        order = order[sums[:, order].any(axis=0)]
-        counts, *further = sums[:, order]
+        # Distinct rows come in lexicographic order.
+        having = sums.any(axis=0)
+        counts, *further = sums[:, having]
         return cls(
-            levels[first][order],
+            levels[first[having]],
             counts,
             tuple(weights),
             tuple(utilities),

@@ -33,6 +33,7 @@ from privrisk_spark.kernels.approximate import approximate
 from privrisk_spark.kernels.branch_and_bound import branch_and_bound
 from privrisk_spark.kernels.counting import SortedCounts
 from privrisk_spark.kernels.decide import Decisions, Problem, SingleSearch, TableSearch
+from privrisk_spark.kernels.enumeration import enumerate_nodes
 from privrisk_spark.kernels.fingerprint import mixed
 from privrisk_spark.kernels.generalization import DictionaryRows, rows_of
 from privrisk_spark.kernels.genetic import genetic, uniforms_per_individual
@@ -48,6 +49,9 @@ IntArray = npt.NDArray[np.int32]
 
 _ROUNDING = 1e-9
 """A gap smaller than that, relative to the objective, is none: of a search cut short only the tie is open then."""
+
+_ENUMERATED = 2**15
+"""Lattices that are sooner enumerated than bounded, in nodes: one box, looked at whole. Does not change an answer."""
 
 GENERATIONS, POPULATION = 60, 60
 """Of the genetic search."""
@@ -83,7 +87,11 @@ def single_search(search: SingleSearch, goal: AnyGoal, most_steps: int) -> Calla
                 most_cuts=most_steps,
             )
     elif search == "branch_and_bound":
-        return lambda lattice: branch_and_bound(lattice, goal, most_boxes=most_steps)
+        return lambda lattice: (
+            enumerate_nodes(lattice, goal)
+            if lattice.size <= min(most_steps, _ENUMERATED)
+            else branch_and_bound(lattice, goal, most_boxes=most_steps)
+        )
     elif isinstance(goal, LeastRisk):
         if search == "btda":
             return lambda lattice: btda(lattice, goal, most_nodes=most_steps)

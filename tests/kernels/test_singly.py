@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +18,7 @@ from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.kernels import singly
 from privrisk_spark.kernels.counting import Axis, DenseCounts, SortedCounts
 from privrisk_spark.kernels.decide import Problem, decide
 from privrisk_spark.kernels.generalization import rows_of
@@ -41,6 +42,14 @@ EXACT = [
     ("btda", "risk"),
     ("aggregate", "aggregate"),
 ]
+
+
+@pytest.fixture(scope="module", params=[0, 2**15], ids=["bounded", "enumerated"], autouse=True)
+def small_lattices(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Lattices so small are enumerated; with none, branch and bound itself is looked at."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(singly, "_ENUMERATED", request.param)
+        yield
 
 
 def value(goal: AnyGoal, of: SimpleNamespace, levels: tuple[int, ...]) -> tuple[float, ...] | None:
@@ -272,7 +281,8 @@ def test_personal_weights_are_the_records_own(
     assert one.risk_before == pytest.approx(other.risk_before)
 
 
-def test_what_single_searches_cannot_take_is_refused_by_name() -> None:
+def test_what_single_searches_cannot_take_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(singly, "_ENUMERATED", 0)
     tree = Hierarchy.from_paths("x", [("a", "n"), ("b", "n"), ("c",)])
     problem = build([tree], weights=[1.0], form="linear", model="I", measure="depth", floor=1.0, search="genetic")
     axes = [Axis(tree.at_depth, tree.ancestor)]
