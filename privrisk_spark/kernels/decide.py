@@ -4,7 +4,7 @@ Three searches share one evaluation:
 
 * ``exact``: risk at the maximal feasible nodes, which hold an optimum because risk is non-increasing in every level;
 * ``aruba``: risk at the frontier nodes, visited by moves from one of them (F12 Algorithm 3);
-* ``exhaustive``: risk at all feasible nodes; asks nothing of the risk.
+* ``exhaustive``: risk at all feasible nodes; asks nothing of the risk, and serves every goal.
 
 Status: *proved*. All return the optimum of the problem as stated, for every risk model of
 :mod:`privrisk_spark.kernels.risk` and every modular utility; the proof of connectivity is in
@@ -42,12 +42,12 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels import fingerprint
+from privrisk_spark.kernels.block import Block, blocks
 from privrisk_spark.kernels.counting import Counts, distinct_keys, distinct_rows
-from privrisk_spark.kernels.goal import AnyGoal, GreatestAggregate, LeastRisk
-from privrisk_spark.kernels.incumbent import Incumbents
+from privrisk_spark.kernels.goal import AnyGoal, GreatestAggregate, LeastRisk, least_positive_risk
+from privrisk_spark.kernels.incumbent import AggregateIncumbents, Incumbents
 from privrisk_spark.kernels.lattice import (
     TOLERANCE,
-    Lattice,
     Neighbourhood,
     feasible_nodes,
     maximal_nodes,
@@ -127,7 +127,7 @@ class Problem:
     goal : LeastRisk, GreatestUtility, LeastPenalized or GreatestAggregate
         What is optimized, and under which constraint.
     search : {"exact", "aruba", "exhaustive"} or a search of single records
-        ``exact`` and ``aruba`` find the least risk; ``exhaustive`` all but the greatest aggregate.
+        ``exact`` and ``aruba`` find the least risk; ``exhaustive`` serves every goal.
     neighbourhood : {"swap", "cube"}
         Moves of ``aruba``.
     most_steps : int
@@ -233,7 +233,7 @@ def decide(
     Raises
     ------
     InputError
-        If the search prunes and some dictionary's ``ρ`` is not monotone.
+        If the search does not serve the goal, or prunes and some dictionary's ``ρ`` is not monotone.
     """
     decided, kind = decide_kinds(problem, attacker, codes, personal=personal, record_weight=record_weight)
     levels = decided.levels[kind]
@@ -273,6 +273,8 @@ def decide_kinds(
             f"decision.method: '{problem.search}' needs risk that never rises when a value is generalized, and labels "
             "that are 'similar' do not give it; use 'exhaustive'."
         )
+    if problem.search in ("exact", "aruba") and not isinstance(problem.goal, LeastRisk):
+        raise InputError(f"decision.method: '{problem.search}' does not solve this problem.")
     form = problem.sensitivity.form
     personal = personal if form in ("linear", "multiplicative") else None
     record_weight = record_weight if form == "record" else None
@@ -335,7 +337,7 @@ def _decide_each(
     risk, risk_before, utility = np.zeros(n), np.zeros(n), np.zeros(n)
     consistent = np.zeros(n, dtype=np.int64)
     feasible = np.ones(n, dtype=np.bool_)
-    for block in _blocks(problem, codes):
+    for block in blocks(problem, codes):
         rows = block.rows
         records = _Records(problem, attacker, block, codes[rows], _pick(personal, rows), _pick(record_weight, rows))
         best = records.search()
@@ -350,65 +352,6 @@ def _decide_each(
     return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible)
 
 
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """Records whose values have the same depths, and so the same lattice, in the order of their profiles.
-
-    ``profile`` ascends; ``chains`` holds, per attribute, the utility of each level and profile, (h_i + 1, n_profiles).
-    """
-
-    rows: LongArray
-    lattice: Lattice
-    profile: LongArray
-    chains: tuple[FloatArray, ...]
-
-    @cached_property
-    def starts(self) -> LongArray:
-        """First record of each profile, and the number of records."""
-        return np.searchsorted(self.profile, np.arange(self.chains[0].shape[1] + 1))
-
-    def only(self, rows: LongArray) -> _Block:
-        """Some of the records, ascending."""
-        return _Block(self.rows[rows], self.lattice, self.profile[rows], self.chains)
-
-    def utility(self, levels: Sequence[int], profiles: LongArray | slice) -> FloatArray:
-        """Utility at a level vector; summed as :meth:`Lattice.utility` sums."""
-        total = np.zeros(1)
-        for chain, level in zip(self.chains, levels, strict=True):
-            total = total + chain[level][profiles]
-        return total
-
-    def members(self, profiles: LongArray) -> tuple[LongArray | slice, LongArray]:
-        """Records of some profiles, ascending, and how many each has; a slice if they are all the records."""
-        size = self.starts[profiles + 1] - self.starts[profiles]
-        total = int(size.sum())
-        if total == len(self.rows):
-            return slice(None), size
-        skipped = self.starts[profiles] - (np.cumsum(size) - size)
-        return np.arange(total) + np.repeat(skipped, size), size
-
-
-def _blocks(problem: Problem, codes: IntArray) -> Iterator[_Block]:
-    k = codes.shape[1]
-    of_profile, profile = distinct_rows([problem.profiles[i].take(codes[:, i]) for i in range(k)])
-    one = codes[of_profile]
-    of_shape, shape = distinct_rows([problem.code_depth[i].take(one[:, i]) for i in range(k)])
-    for s, example in enumerate(of_shape.tolist()):
-        lattice = Lattice(tuple(int(problem.code_depth[i][one[example, i]]) for i in range(k)))
-        profiles = np.flatnonzero(shape == s)
-        number = np.full(len(of_profile), len(profiles))
-        number[profiles] = np.arange(len(profiles))
-        local = number[profile]
-        order = np.argsort(local, kind="stable")[: np.count_nonzero(local < len(profiles))]
-        chains = tuple(
-            np.ascontiguousarray(utility[ancestor[one[profiles, i], : height + 1]].T)
-            for i, (utility, ancestor, height) in enumerate(
-                zip(problem.utility, problem.ancestor, lattice.heights, strict=True)
-            )
-        )
-        yield _Block(order, lattice, local[order], chains)
-
-
 class _Records:
     """Risk of one block of records at lattice nodes, and the search for the best."""
 
@@ -416,7 +359,7 @@ class _Records:
         self,
         problem: Problem,
         attacker: Attacker,
-        block: _Block,
+        block: Block,
         codes: IntArray,
         personal: FloatArray | None,
         record_weight: FloatArray | None,
@@ -480,11 +423,22 @@ class _Records:
 
     def risk(self, rows: LongArray | slice, node: int) -> tuple[FloatArray, LongArray]:
         """Risk of some records at one lattice node, and the smallest ``ρ_θ``."""
+        phi, found = self._evaluated(rows, node)
+        model = self.problem.model
+        risks = [identification_risk(model, phi, consistent, dictionary_rows=n) for consistent, n in found]
+        least = found[0][0]
+        for consistent, _ in found[1:]:
+            least = np.minimum(least, consistent)
+        return self.attacker.risk(risks), least
+
+    def _evaluated(
+        self, rows: LongArray | slice, node: int
+    ) -> tuple[FloatArray, list[tuple[LongArray, int | LongArray]]]:
+        """Φ of some records at one lattice node, and ``ρ_θ`` and ``N_θ`` of each possible dictionary."""
         levels, heights = self.levels(node), self.block.lattice.heights
         columns = self.columns if isinstance(rows, slice) else [column.take(rows) for column in self.columns]
         phi = self.sensitivity(rows, columns, levels)
-        risks: list[FloatArray] = []
-        least: LongArray | None = None
+        evaluated: list[tuple[LongArray, int | LongArray]] = []
         for counts, absent in zip(self.attacker.possible, self.absent, strict=True):
             found = counts.consistent(columns, levels, heights)
             n: int | LongArray = counts.dictionary_rows
@@ -493,10 +447,37 @@ class _Records:
             if self.problem.search == "exhaustive":
                 # Nothing need be similar to a node; under a monotone ρ this changes nothing.
                 found = np.maximum(found, 1)
-            risks.append(identification_risk(self.problem.model, phi, found, dictionary_rows=n))
-            least = found if least is None else np.minimum(least, found)
-        assert least is not None
-        return self.attacker.risk(risks), least
+            evaluated.append((found, n))
+        return phi, evaluated
+
+    @cached_property
+    def least_sensitivity(self) -> FloatArray:
+        """Smallest positive Φ of each record over its lattice; infinity where there is none."""
+        least = np.full(len(self.columns[0]), np.inf)
+        for node in range(self.block.lattice.n_nodes):
+            phi = self.sensitivity(slice(None), self.columns, self.levels(node))
+            np.minimum(least, phi, out=least, where=phi > 0)
+        return least
+
+    def weighed_risk(self, goal: GreatestAggregate, rows: LongArray, node: int, risk: FloatArray) -> FloatArray:
+        """The risk whose inverse an aggregate weighs, of some records, their risk given."""
+        none = np.flatnonzero(risk == 0)
+        if goal.zero_phi == "exclude" or not len(none):
+            return risk
+        phi, found = self._evaluated(rows[none], node)
+        risks = [
+            least_positive_risk(
+                self.problem.model,
+                phi,
+                consistent,
+                dictionary_rows=n,
+                least_sensitivity=self.least_sensitivity[rows[none]],
+            )
+            for consistent, n in found
+        ]
+        weighed = risk.copy()
+        weighed[none] = self.attacker.risk(risks)
+        return weighed
 
     def search(self) -> Incumbents:
         """Best node of every record by the problem's search, with ties settled over all feasible nodes."""
@@ -536,7 +517,8 @@ class _Records:
 
     def _best_of(self, candidates: Iterable[tuple[int, LongArray]]) -> Incumbents:
         """Best of each profile's candidate nodes, offered in ascending order to all records that have them."""
-        best = Incumbents.none(len(self.columns[0]))
+        kind = AggregateIncumbents if isinstance(self.problem.goal, GreatestAggregate) else Incumbents
+        best = kind.none(len(self.columns[0]))
         profiles: list[LongArray] = []
         nodes: list[LongArray] = []
         held = 0
@@ -564,8 +546,15 @@ class _Records:
         goal = self.problem.goal
         if suppressing or isinstance(goal, LeastRisk):
             best.offer(rows, node, risk, utility, consistent)
+        elif isinstance(goal, GreatestAggregate):
+            assert isinstance(best, AggregateIncumbents)
+            numbers = np.arange(len(self.columns[0])) if isinstance(rows, slice) else rows
+            weighed = self.weighed_risk(goal, numbers, node, risk) if node else risk
+            value = goal.objective(weighed, utility)
+            if node:
+                value[~goal.admits(weighed, utility)] = -np.inf
+            best.offer_value(goal, rows, node, value, risk, utility, consistent)
         else:
-            assert not isinstance(goal, GreatestAggregate)
             best.offer_for(goal, rows, node, risk, utility, consistent)
 
     def _unsettled(self, best: Incumbents) -> BoolArray:

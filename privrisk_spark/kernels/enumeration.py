@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.goal import Goal, GreatestUtility
+from privrisk_spark.kernels.goal import AnyGoal, GreatestAggregate, GreatestUtility, least_positive_risk
 from privrisk_spark.kernels.lattice import TOLERANCE, Lattice, reaches
 from privrisk_spark.kernels.local_search import preferred
 from privrisk_spark.kernels.record import Answer, RecordLattice, answer
@@ -107,13 +107,13 @@ class Nodes:
         return np.array(kept, dtype=np.int64)
 
 
-def enumerate_nodes(record: RecordLattice, goal: Goal) -> Answer | None:
+def enumerate_nodes(record: RecordLattice, goal: AnyGoal) -> Answer | None:
     """Best level vector by looking at every node.
 
     Parameters
     ----------
     record : RecordLattice
-    goal : LeastRisk or GreatestUtility or LeastPenalized
+    goal : LeastRisk or GreatestUtility or LeastPenalized or GreatestAggregate
 
     Returns
     -------
@@ -121,6 +121,8 @@ def enumerate_nodes(record: RecordLattice, goal: Goal) -> Answer | None:
         Proved; ``visited`` counts the nodes of the lattice. None if nothing satisfies the constraint.
     """
     nodes = Nodes.of_record(record)
+    if isinstance(goal, GreatestAggregate):
+        return _greatest_aggregate(record, goal, nodes)
     admitted = np.flatnonzero(goal.admits(nodes.risk, nodes.utility))
     if not len(admitted):
         return None
@@ -134,4 +136,30 @@ def enumerate_nodes(record: RecordLattice, goal: Goal) -> Answer | None:
     chosen = np.array(best[2], dtype=np.int64)
     risk, utility = np.array([record.risk(chosen)]), np.array([record.utility(chosen)])
     value = float(goal.objective(risk, utility)[0])
+    return answer(record, chosen, objective=value, bound=value, visited=nodes.lattice.n_nodes, proved=True)
+
+
+def _greatest_aggregate(record: RecordLattice, goal: GreatestAggregate, nodes: Nodes) -> Answer:
+    """Node of the greatest value; where the record's risk is 0 as it is, that is its utility's part alone."""
+    if nodes.risk[0] == 0 or goal.trade_off == 0:
+        node, value = 0, float(nodes.utility[0]) ** goal.kappa
+    else:
+        risk = nodes.risk
+        if goal.zero_phi == "floor":
+            phi = nodes.lattice.utility(record.weights)
+            least = np.full(len(phi), phi[phi > 0].min(initial=np.inf))
+            positive = least_positive_risk(
+                record.model,
+                phi,
+                nodes.consistent,
+                dictionary_rows=record.dictionary_rows,
+                least_sensitivity=least,
+            )
+            risk = np.where(risk > 0, risk, positive)
+        values = np.where(goal.admits(risk, nodes.utility), goal.objective(risk, nodes.utility), -np.inf)
+        tied = np.flatnonzero(goal.reaches(values, np.array([values.max()])))
+        utility = nodes.utility[tied]
+        node = int(tied[~goal.more_useful(np.array([utility.max()]), utility)][0])
+        value = float(values[node])
+    chosen = nodes.lattice.levels(np.array([node]))[0]
     return answer(record, chosen, objective=value, bound=value, visited=nodes.lattice.n_nodes, proved=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.goal import Goal
+from privrisk_spark.kernels.goal import Goal, GreatestAggregate
 from privrisk_spark.kernels.lattice import TOLERANCE
 
 FloatArray = npt.NDArray[np.float64]
@@ -95,3 +95,62 @@ class Incumbents:
             (self.consistent, other.consistent),
         ):
             mine[rows] = found
+
+
+@dataclass(frozen=True, eq=False)
+class AggregateIncumbents(Incumbents):
+    """The node of greatest ``λ/r + u^κ`` so far of each record.
+
+    Attributes
+    ----------
+    value : ndarray of float64, shape (n,)
+        Of the node.
+    highest : ndarray of float64, shape (n,)
+        Of all nodes offered. Ties are against it: as it never falls, no chain of ties leads downwards.
+    """
+
+    value: FloatArray
+    highest: FloatArray
+
+    @classmethod
+    def none(cls, n: int) -> AggregateIncumbents:
+        """Nothing found yet for ``n`` records."""
+        of_any = Incumbents.none(n)
+        # Less than any value, which is not negative, by more than the tolerance.
+        nothing = np.full(n, -1.0)
+        return cls(of_any.node, of_any.risk, of_any.utility, of_any.consistent, of_any.rivals, nothing, nothing.copy())
+
+    def offer_value(
+        self,
+        goal: GreatestAggregate,
+        rows: LongArray | slice,
+        node: int,
+        value: FloatArray,
+        risk: FloatArray,
+        utility: FloatArray,
+        consistent: LongArray,
+    ) -> None:
+        """Take ``node`` for the rows where its value is greater; nodes must be offered in ascending order.
+
+        Parameters
+        ----------
+        goal : GreatestAggregate
+        rows : ndarray of int64, shape (n,), or slice
+        node : int
+        value : ndarray of float64, shape (n,)
+            Minus infinity where it is no candidate.
+        risk, utility : ndarray of float64, shape (n,)
+        consistent : ndarray of int64, shape (n,)
+        """
+        near = np.flatnonzero(goal.reaches(value, self.highest[rows]))
+        if not len(near):
+            return
+        at = near if isinstance(rows, slice) else rows[near]
+        value, utility = value[near], utility[near]
+        highest = np.maximum(self.highest[at], value)
+        self.highest[at] = highest
+        better = ~goal.reaches(self.value[at], highest) | goal.more_useful(utility, self.utility[at])
+        taken, of = at[better], near[better]
+        self.node[taken] = node
+        self.value[taken], self.utility[taken] = value[better], utility[better]
+        self.risk[taken], self.consistent[taken] = risk[of], consistent[of]
