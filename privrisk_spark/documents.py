@@ -145,7 +145,7 @@ def _asked(policy: Policy, *, risk: str) -> tuple[str, dict[str, object]]:
         "kappa": decision.kappa,
         "zero_phi": decision.zero_phi,
     }
-    power = f"its {utility}" + ("" if decision.kappa == 1 else f" to the power {decision.kappa}")
+    power = f"its {utility}" + ("" if decision.kappa == 1 else f" to the power {decision.kappa:g}")
     return f"greatest sum of {decision.lambda_:g} by its {risk}, and {power}", parameters
 
 
@@ -158,15 +158,21 @@ def counting_sentence(policy: Policy, choices: Mapping[str, PlanChoice]) -> str:
     return f"Counted consistent dictionary rows {plans}; consistency '{policy.dictionary.consistency}'."
 
 
-def decision_sentence(policy: Policy, problem: Problem) -> str:
+def decision_sentence(policy: Policy, problem: Problem, hierarchies: Mapping[str, Hierarchy]) -> str:
     """What the deciding stage did, in words."""
     over = {"bayes": ", expected over the dictionaries", "minimax": " against the worst of the dictionaries"}
     asked, _ = _asked(policy, risk=f"model-{problem.model} risk{over.get(policy.dictionary.kind, '')}")
-    sentence = f"Chose each record's disclosure by '{problem.search}': {asked}."
+    why = search_of(policy, hierarchies)[1]
+    sentence = f"Chose each record's disclosure by '{problem.search}' ({why}): {asked}."
     if policy.dictionary.consistency == "similar":
         sentence += (
             " Every feasible node was looked at: counts by likeness of labels are not monotone, and no theorem that "
             "leaves nodes out holds for them."
+        )
+    if isinstance(policy.decision, AggregateDecision):
+        sentence += (
+            " This model is nearly all or nothing: as lambda grows, a record's optimum jumps from the release as it is "
+            "to the suppression of nearly all of it."
         )
     if policy.dictionary.kind == "minimax":
         sentence += " The mean of the records' worst risks is an upper bound of the worst dictionary's mean risk."

@@ -1,4 +1,4 @@
-"""What is found out about decisions beyond their risk: after linkage, and against an estimate's true dictionary."""
+"""What is found out about decisions beyond their risk: after linkage, against a true dictionary, where they jump."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from privrisk_spark.batches import Batches, Scratch
 from privrisk_spark.bound import assumed_bound, collect_bound, true_dictionary
 from privrisk_spark.counts import SpreadVectors, StoredCounts
+from privrisk_spark.crossing import collect_crossings
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.decide import Problem
 from privrisk_spark.linkage import collect_linkage, decided_records
@@ -86,18 +87,20 @@ def collect_findings(
         The external dictionaries as Spark opened them.
     """
     estimated = policy.dictionary.kind == "estimated"
+    crossings = collect_crossings(scratch, encoded, problem, policy, list(hierarchies), counted)
+    sections = [] if crossings is None else [crossings.section()]
     if linked is None and not estimated:
-        return None, []
+        return None, sections
     rows = decided_records(scratch, encoded, policy, hierarchies)
     linkage = None
     if linked is not None:
         linkage = collect_linkage(scratch, rows, problem, policy, hierarchies, linked=linked, counted=counted[0])
     if not estimated:
-        return linkage, []
+        return linkage, sections
     if further.true is None:
-        return linkage, [assumed_bound()]
+        return linkage, [*sections, assumed_bound()]
     estimate = dictionaries.get(policy.dictionaries[0].name)
     bound = collect_bound(
         scratch, rows, encoded, problem, counted[0], policy, hierarchies, estimate=estimate, true=further.true
     )
-    return linkage, [bound.section()]
+    return linkage, [*sections, bound.section()]

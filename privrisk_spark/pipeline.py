@@ -201,7 +201,7 @@ class _Job:
             tuples, measured = self._decide(encoded, task, counted)
             if measured.infeasible and decision.infeasible == "error":
                 raise collect_infeasible(encoded, task, k=self.k, infeasible=measured.infeasible, total=measured.rows)
-            stage.sentence = documents.decision_sentence(policy, task)
+            stage.sentence = documents.decision_sentence(policy, task, self.hierarchies)
             stage.parameters = {"infeasible_records_suppressed": measured.infeasible}
             stage.status = "heuristic" if measured.unproved else "proved"
             made = (self.scratch, encoded, task, policy, self.hierarchies)

@@ -52,11 +52,13 @@ class AggregateDecision(Part):
 
     problem: Literal["max-aggregate"]
     lambda_: Positive = Field(alias="lambda", description="What 1/risk is worth in units of utility^kappa.")
-    kappa: Literal[0, 1, 2] = 1
+    kappa: NonNegative = Field(1, description="Exponent of the utility; the method 'aggregate' takes 0, 1 and 2.")
     zero_phi: Literal["exclude", "floor"] = Field(
-        "exclude", description="Whether a disclosure without sensitivity is no candidate, or one of the least risk."
+        "exclude",
+        description="Whether a disclosure without risk is no candidate, or one whose zero sensitivity counts as the "
+        "record's least positive one.",
     )
-    method: Literal["auto", "aggregate"] = "auto"
+    method: Literal["auto", "aggregate", "exhaustive"] = "auto"
     most_steps: Count = Field(1_000_000, description=_STEPS)
     infeasible: ClassVar[Infeasible] = "error"
 

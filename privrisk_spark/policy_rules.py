@@ -50,17 +50,19 @@ def _impossible_decision(policy: Policy, decision: DecisionPolicy) -> Iterable[F
             "decision.neighbourhood",
             f"is only used by the method 'aruba', and decision.method is '{decision.method}'; leave it out",
         )
-    single = decision.method in SINGLE or isinstance(decision, AggregateDecision)
-    if not single:
+    if decision.method not in SINGLE:
         if decision.most_steps != 1_000_000 and decision.method != "auto":
             yield Fault("decision.most_steps", f"is only used by the methods {listing(SINGLE)}; leave it out")
         return
-    yield from against_singly(policy, "aggregate" if isinstance(decision, AggregateDecision) else decision.method)
+    yield from against_singly(policy, decision.method)
 
 
 def against_singly(policy: Policy, method: str, *, enumerable: bool = True) -> Iterable[Fault]:
     """Yield what a search of one record at a time cannot take, whether it is named or a lattice's size chose it."""
-    instead = "; use 'exhaustive'" if enumerable and method != "aggregate" else ""
+    instead = "; use 'exhaustive'" if enumerable else ""
+    decision = policy.decision
+    if isinstance(decision, AggregateDecision) and decision.kappa not in (0, 1, 2):
+        yield Fault("decision.kappa", f"must be 0, 1 or 2 for '{method}'{instead}. Got {decision.kappa:g}")
     ratios = method in ("aggregate", "approximate")
     if ratios and policy.dictionary.kind in ("bayes", "minimax"):
         yield Fault("decision.method", f"'{method}' takes one dictionary, and there are several{instead}")
@@ -71,7 +73,7 @@ def against_singly(policy: Policy, method: str, *, enumerable: bool = True) -> I
             f"{', or' if instead else '; use'} the form 'linear'",
         )
     if ratios and policy.risk.model == "III":
-        yield Fault("decision.method", f"'{method}' is stated for the risk models I and II. Got model 'III'")
+        yield Fault("decision.method", f"'{method}' is stated for the risk models I and II{instead}. Got model 'III'")
     if policy.counting.plan not in ("auto", "sorted"):
         yield Fault(
             "counting.plan",
@@ -223,8 +225,7 @@ def _impossible_dictionaries(policy: Policy) -> Iterable[Fault]:
         if given.against is not None and isinstance(given.estimate, SelfEstimate) and policy.table.record_id is None:
             yield Fault("table.record_id", "is required where dictionary.against is held against the table itself")
     decision = policy.decision
-    aggregate = isinstance(decision, AggregateDecision)
-    if similar and decision is not None and (aggregate or decision.method not in ("auto", "exhaustive")):
+    if similar and decision is not None and decision.method not in ("auto", "exhaustive"):
         yield Fault(
             "decision.method",
             "must be 'auto' or 'exhaustive' under the consistency 'similar', whose counts are not monotone: a search "

@@ -98,13 +98,42 @@ def literal(
         ]
         return naive.risk_of_attacker(rule, prior, risks)
 
+    def weighed_risk(levels: tuple[int, ...], zero_phi: str) -> float:
+        """The risk whose inverse an aggregate weighs: where it is 0, by the least positive of what makes it so."""
+        if risk(levels) > 0 or zero_phi == "exclude":
+            return risk(levels)
+        positive = [phi for phi in map(sensitivity, naive.lattice(depths)) if phi > 0]
+        phi = sensitivity(levels) or min(positive)
+        rows = [len(known.rows) + lacking for known, lacking in zip(dictionaries, absent, strict=True)]
+        counted = [rho(levels, d) for d in range(len(dictionaries))]
+        if problem.model == "III":
+            counted = [n - 1 if found == n else found for found, n in zip(counted, rows, strict=True)]
+        risks = [naive.risk(problem.model, phi, found, n) for found, n in zip(counted, rows, strict=True)]
+        return naive.risk_of_attacker(rule, prior, risks)
+
     def utility(levels: tuple[int, ...]) -> float:
         return sum(float(u[n]) for u, n in zip(problem.utility, nodes(levels), strict=True))
 
     def smallest(levels: tuple[int, ...]) -> int:
         return min(rho(levels, d) for d in likely)
 
-    return SimpleNamespace(depths=depths, risk=risk, utility=utility, consistent=smallest, sensitivity=sensitivity)
+    return SimpleNamespace(
+        depths=depths, risk=risk, utility=utility, consistent=smallest, sensitivity=sensitivity,
+        weighed_risk=weighed_risk,
+    )  # fmt: skip
+
+
+def greatest_aggregate(of: SimpleNamespace, trade_off: float, kappa: float, zero_phi: str) -> tuple[int, ...]:
+    """Greatest λ/r + u^κ, then greatest utility, then smallest levels; as it is where that has no risk."""
+    bottom = (0,) * len(of.depths)
+    if of.risk(bottom) == 0:
+        return bottom
+    risks = {x: of.weighed_risk(x, zero_phi) for x in naive.lattice(of.depths)}
+    values = {x: trade_off / r + of.utility(x) ** kappa for x, r in risks.items() if r > 0}
+    highest = max(values.values())
+    tied = [x for x, value in values.items() if value >= highest * (1 - 1e-12)]
+    most = max(map(of.utility, tied))
+    return min(x for x in tied if of.utility(x) >= most - 1e-12 * max(1.0, most))
 
 
 def naive_decision(

@@ -29,6 +29,7 @@ ENGINE_MODULES = {
     "linkage": {"pyspark", "pyarrow"},
     "measure": {"pyspark", "pyarrow"},
     "bound": {"pyspark", "pyarrow"},
+    "crossing": {"pyspark", "pyarrow"},
     "links": {"pyspark", "pyarrow"},
     "findings": {"pyspark"},
     "pinning": {"pyspark"},

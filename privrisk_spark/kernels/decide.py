@@ -278,7 +278,7 @@ def decide_kinds(
     form = problem.sensitivity.form
     personal = personal if form in ("linear", "multiplicative") else None
     record_weight = record_weight if form == "record" else None
-    first, kind = _alike(problem, attacker, codes, personal, record_weight)
+    first, kind = kinds_of(problem, attacker, codes, personal, record_weight)
     if problem.search in get_args(SingleSearch):
         # These searches bring packages that no other needs.
         from privrisk_spark.kernels.singly import decide_singly
@@ -292,7 +292,7 @@ def _pick(values: FloatArray | None, rows: LongArray) -> FloatArray | None:
     return None if values is None else values[rows]
 
 
-def _alike(
+def kinds_of(
     problem: Problem,
     attacker: Attacker,
     codes: IntArray,
@@ -339,7 +339,7 @@ def _decide_each(
     feasible = np.ones(n, dtype=np.bool_)
     for block in blocks(problem, codes):
         rows = block.rows
-        records = _Records(problem, attacker, block, codes[rows], _pick(personal, rows), _pick(record_weight, rows))
+        records = Records(problem, attacker, block, codes[rows], _pick(personal, rows), _pick(record_weight, rows))
         best = records.search()
         nothing = np.flatnonzero(best.node < 0)
         if len(nothing):
@@ -352,8 +352,19 @@ def _decide_each(
     return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible)
 
 
-class _Records:
-    """Risk of one block of records at lattice nodes, and the search for the best."""
+class Records:
+    """Risk of one block of records at lattice nodes, and the search for the best.
+
+    Parameters
+    ----------
+    problem : Problem
+    attacker : Attacker
+    block : Block
+    codes : ndarray of int32, shape (n, k)
+        Of the records of the block, in its order; weights likewise.
+    personal : ndarray of float64, shape (n, k), or None
+    record_weight : ndarray of float64, shape (n,), or None
+    """
 
     def __init__(
         self,
@@ -388,9 +399,9 @@ class _Records:
             return None
         return [column[first] for column in self.columns], member
 
-    def only(self, rows: LongArray) -> _Records:
+    def only(self, rows: LongArray) -> Records:
         """Some of the records, ascending."""
-        return _Records(
+        return Records(
             self.problem,
             self.attacker,
             self.block.only(rows),
@@ -400,6 +411,7 @@ class _Records:
         )
 
     def levels(self, node: int) -> list[int]:
+        """Level vector of a node."""
         levels: list[int] = self.block.lattice.levels(np.array([node]))[0].tolist()
         return levels
 
