@@ -62,14 +62,16 @@ class CrossingFacts:
         cumulative = np.cumsum([steps[step] for step in order])
         there = int(cumulative[-1]) if len(order) else 0
         at = [order[int(np.searchsorted(cumulative, ceil(q * there)))] for q in (0.1, 0.5, 0.9) if there]
+        least = min((part["least"] for part in parts), default=inf)
+        most = max((part["most"] for part in parts), default=-inf)
         return cls(
             trade_off=trade_off,
             rows=sum(part["rows"] for part in parts),
             passed=sum(part["passed"] for part in parts),
             never=sum(part["rows"] for part in parts) - there,
-            least=min((part["least"] for part in parts), default=inf),
-            most=max((part["most"] for part in parts), default=-inf),
-            quantiles=tuple(0.0 if step is None else 10 ** (step / _PER_DECADE) for step in at),
+            least=least,
+            most=most,
+            quantiles=tuple(min(max(0.0 if step is None else 10 ** (step / _PER_DECADE), least), most) for step in at),
         )
 
     def section(self) -> Section:

@@ -65,7 +65,7 @@ class Run:
     checks: Sequence[Check]
 
 
-def risk_guarantee(policy: Policy, measured: DecisionFacts) -> Guarantee:
+def risk_guarantee(policy: Policy, measured: DecisionFacts, hierarchies: Mapping[str, Hierarchy]) -> Guarantee:
     """Guarantee of a release decided by risk.
 
     Parameters
@@ -74,8 +74,10 @@ def risk_guarantee(policy: Policy, measured: DecisionFacts) -> Guarantee:
         With a decision.
     measured : DecisionFacts
         Of the decisions.
+    hierarchies : mapping of attribute to Hierarchy
     """
     assert policy.decision is not None
+    method, why = search_of(policy, hierarchies)
     against = {
         "self": "the table itself",
         "table": "the given dictionary",
@@ -104,6 +106,7 @@ def risk_guarantee(policy: Policy, measured: DecisionFacts) -> Guarantee:
         "consistency": policy.dictionary.consistency,
         "utility": policy.utility.measure,
         "utility_unit": UNITS[policy.utility.measure],
+        "method": f"{method} ({why})",
         **limits,
     }
     return Guarantee("risk", statement, "heuristic" if measured.unproved else "proved", parameters)

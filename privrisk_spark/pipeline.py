@@ -221,7 +221,7 @@ class _Job:
             self.place.swap_into_vault(self.place.scratch / "decisions", "decisions")
             self.place.swap_into_vault(self.place.scratch / "classes", "classes")
             stage.sentence = "Moved decisions and exact measures to the vault."
-        run = self._run(documents.risk_guarantee(policy, measured), checks)
+        run = self._run(documents.risk_guarantee(policy, measured, self.hierarchies), checks)
         rows_of = self._dictionary_rows(counted)
         vault, public = documents.risk_reports(
             run, measured, released, dictionary_rows=rows_of, classes=classes, linkage=linkage, sections=sections

@@ -129,8 +129,6 @@ def _search_of_aggregate(policy: Policy, hierarchies: Mapping[str, Hierarchy], s
     against = [f"{fault.path}: {fault.rule}" for fault in against_singly(policy, "aggregate", enumerable=False)]
     if policy.dictionary.consistency == "similar":
         against.append("counts by likeness of labels are not monotone")
-    if policy.risk.model != "II" and not _is_finite(sensitivity(policy.risk.sensitivity, hierarchies)):
-        against.append("risk.sensitivity: 'aggregate' takes finite weights alone")
     if size > EXACT_LIMIT:
         many = f"a lattice may have {size:,} nodes, more than the {EXACT_LIMIT:,} to be enumerated"
         if against:

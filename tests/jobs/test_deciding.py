@@ -25,9 +25,14 @@ def decisions_of(ran: Ran) -> pd.DataFrame:
     return pd.read_parquet(ran.root / "vault" / "decisions").sort_values("id", ignore_index=True)
 
 
+AGGREGATE = ["auto", "aggregate", "exhaustive"]
+
+
 @pytest.mark.parametrize(
     ("problem", "searches"),
     [
+        ("{problem: max-aggregate, lambda: 0.01", AGGREGATE),
+        ("{problem: max-aggregate, lambda: 0.040856, kappa: 2, zero_phi: floor", AGGREGATE),
         ("{problem: min-risk, utility_at_least: 3", ["exact", "branch_and_bound", "btda", "exhaustive"]),
         ("{problem: max-utility, risk_at_most: 0.1", ["auto", "exhaustive", "branch_and_bound"]),
         ("{problem: min-risk-minus-utility, lambda: 0.03", ["auto", "exhaustive", "branch_and_bound"]),
@@ -51,7 +56,7 @@ def test_exact_searches_write_the_same_release(
     for other, search in zip(others, searches[1:], strict=True):
         assert bytes_of(other) == bytes_of(first)
         found = decisions_of(other)
-        single = search in ("branch_and_bound", "btda")
+        single = search in ("branch_and_bound", "btda", "aggregate")
         assert ("gap" in found.columns) == single
         if single:
             assert not found.pop("gap").any()
@@ -69,6 +74,29 @@ def test_exact_searches_write_the_same_release(
     if "max-utility" in problem:
         assert wanted["risk"].max() <= 0.1
         assert first.manifest["guarantee"]["parameters"]["risk_at_most"] == 0.1
+
+
+def test_what_minimum_cuts_cannot_do_is_enumerated(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    asked = [
+        "--set=decision={problem: max-aggregate, lambda: 0.5, kappa: 0.5, zero_phi: floor}",
+        "--set=risk={model: III, sensitivity: {form: multiplicative, weights: {age: 0.5}}}",
+    ]
+    looked_up, joined = (
+        privrisk(str(small), *asked, f"--set=counting.plan={plan}", root=tmp_path / plan)
+        for plan in ("dense", "shuffle")
+    )
+    assert bytes_of(joined) == bytes_of(looked_up)
+    assert looked_up.manifest["guarantee"]["status"] == "proved"
+    reason = looked_up.manifest["guarantee"]["parameters"]["method"]
+    for cause in (
+        "decision.kappa: must be 0, 1 or 2",
+        "a sum over attributes",
+        "Got model 'III'",
+        "reads the dictionary",
+    ):
+        assert cause in reason
+    assert looked_up.summary["crossing"]["rows"] == 60
+    assert "crossing" not in joined.summary, "nobody keeps the counts"
 
 
 def test_a_ceiling_is_kept_or_the_run_says_why_not(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
@@ -106,8 +134,19 @@ def test_the_aggregate_model_jumps(privrisk: Privrisk, small: Path, tmp_path: Pa
     little, much = map(decisions_of, runs)
     assert little.filter(like="level_").to_numpy().sum() == 0
     assert 0 < much["risk"].max() < 0.01, "a disclosure without sensitivity is no candidate"
-    assert (much["method"] == "aggregate").all()
-    assert runs[0].summary["plan"] == "sorted"
+    assert (much["method"] == "exhaustive").all()
+    reason = runs[0].manifest["guarantee"]["parameters"]["method"]
+    assert reason.startswith("exhaustive (a lattice has at most 30 nodes; up to 16,384, all records together")
+    assert "This model is nearly all or nothing" in (runs[0].data.parent / "report.html").read_text()
+    crossing = runs[0].summary["crossing"]
+    assert crossing["passed"] == crossing["never"] == 0
+    assert crossing["least"] <= crossing["percentiles_10_50_90"][1] <= crossing["most"]
+    assert runs[1].summary["crossing"]["passed"] == runs[1].summary["crossing"]["rows"] == 60
+    middle = privrisk(str(small), asked % crossing["percentiles_10_50_90"][1], root=tmp_path / "middle")
+    as_it_is = (decisions_of(middle).filter(like="level_") == 0).all(axis=1).sum()
+    assert as_it_is == 60 - middle.summary["crossing"]["passed"]
+    assert "All or nothing" in (tmp_path / "middle" / "vault" / "report.html").read_text()
+    assert "All or nothing" not in "".join(path.read_text() for path in (tmp_path / "middle" / "out").rglob("*.html"))
     assert runs[0].manifest["guarantee"]["parameters"]["lambda"] == 1e-6
     assert runs[0].manifest["guarantee"]["status"] == "proved"
 
@@ -249,7 +288,12 @@ def test_lattices_too_large_to_enumerate_are_searched(privrisk: Privrisk, tmp_pa
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ("decision={problem: max-aggregate, lambda: 1}|risk.model=III", "stated for the risk models I and II"),
+        ("decision={problem: max-aggregate, lambda: 1, method: aggregate}|risk.model=III", "the risk models I and II"),
+        (
+            "decision={problem: max-aggregate, lambda: 1, method: aggregate, kappa: 1.5}",
+            "decision.kappa: must be 0, 1 or",
+        ),
+        ("decision={problem: max-aggregate, lambda: 1, kappa: -1}", "decision.kappa"),
         ("decision.method=approximate|risk.sensitivity.form=multiplicative", "a sum over attributes"),
         ("decision.method=btda|counting.plan=dense", "must be 'auto' or 'sorted'"),
         ("decision.most_steps=5|decision.method=exact", "is only used by the methods"),

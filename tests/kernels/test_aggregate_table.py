@@ -247,6 +247,21 @@ def test_crossings_are_those_of_single_records(seed: int) -> None:
             np.testing.assert_allclose(crossings(one, Attacker.knowing(of_table), codes), want, rtol=1e-9)
 
 
+@pytest.mark.parametrize("model", ["I", "III"])
+def test_a_crossing_does_not_depend_on_the_other_records(model: str) -> None:
+    """With weights of their own, and with level vectors of no risk counted as of the least."""
+    random = np.random.default_rng(5)
+    trees, codes, _, counts = table(random)
+    problem = build(trees, weights=[1.0] * len(trees), form="linear", model=model, measure="depth", floor=0.0)
+    problem = replace(problem, goal=GreatestAggregate(1.0, 1.0, "floor"))
+    weights = random.choice([0.0, 0.5, 1.0, 4.0], codes.shape)
+    together = crossings(problem, Attacker.knowing(counts), codes, personal=weights)
+    for i in range(len(codes)):
+        (alone,) = crossings(problem, Attacker.knowing(counts), codes[i : i + 1], personal=weights[i : i + 1])
+        assert alone == together[i]
+    assert len(np.unique(together)) > 10
+
+
 def test_a_record_jumps_at_its_crossing() -> None:
     """λ* = 4 / (7 - 1/13) of the example; with the top as a candidate of 17 λ, 5 / (17 - 1/13)."""
     problem, counts, record = as_table("I")
