@@ -107,7 +107,7 @@ def search_of(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> tuple[Sea
             )
         return decision.method, "named by decision.method"
     if isinstance(decision, AggregateDecision):
-        return _search_of_aggregate(policy, hierarchies, size)
+        return _search_of_aggregate(policy, size)
     if policy.dictionary.consistency == "similar":
         return "exhaustive", "counts by likeness of labels are not monotone, so nothing may be left out"
     if size > EXACT_LIMIT:
@@ -118,7 +118,7 @@ def search_of(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> tuple[Sea
     return "exhaustive", f"{fits}; the objective is not monotone"
 
 
-def _search_of_aggregate(policy: Policy, hierarchies: Mapping[str, Hierarchy], size: int) -> tuple[Search, str]:
+def _search_of_aggregate(policy: Policy, size: int) -> tuple[Search, str]:
     """Enumeration of the whole table's lattices, or minimum cuts record by record; the one that is possible, or faster.
 
     Raises

@@ -16,6 +16,7 @@ from privrisk_spark.kernels.goal import AnyGoal, GreatestAggregate, GreatestUtil
 from privrisk_spark.kernels.lattice import TOLERANCE, Lattice, reaches
 from privrisk_spark.kernels.local_search import preferred
 from privrisk_spark.kernels.record import Answer, RecordLattice, answer
+from privrisk_spark.kernels.risk import over_dictionaries
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]
@@ -27,19 +28,21 @@ MOST_NODES = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Anonymity number, utility and risk of every node, by node number, shape (n_nodes,) each.
+    """Anonymity numbers, utility and risk of every node, by node number, shape (n_nodes,) each.
 
-    Of several dictionaries the least anonymity number. Make one with :meth:`of_record`.
+    Make one with :meth:`of_record`.
 
     Attributes
     ----------
     lattice : Lattice
-    consistent : ndarray of int64
-    utility, risk : ndarray of float64
+    rho : tuple of ndarrays of int64
+        One per dictionary.
+    sensitivity, utility, risk : ndarray of float64
     """
 
     lattice: Lattice
-    consistent: LongArray
+    rho: tuple[LongArray, ...]
+    sensitivity: FloatArray
     utility: FloatArray
     risk: FloatArray
 
@@ -68,8 +71,9 @@ class Nodes:
                 np.cumsum(consistent, axis=axis, out=consistent)
             rho.append(consistent.ravel())
         total = lattice.utility(record.weights)
-        risk = record.risks(np.exp(total) if record.exponential else total, rho)
-        return cls(lattice, np.min(rho, axis=0), lattice.utility(record.utilities), risk)
+        sensitivity = np.exp(total) if record.exponential else total
+        utility = lattice.utility(record.utilities)
+        return cls(lattice, tuple(rho), sensitivity, utility, record.risks(sensitivity, rho))
 
     def frontier(self, floor: float) -> BoolArray:
         """Feasible nodes with at least one infeasible immediate generalization (F12 §4.5).
@@ -146,16 +150,13 @@ def _greatest_aggregate(record: RecordLattice, goal: GreatestAggregate, nodes: N
     else:
         risk = nodes.risk
         if goal.zero_phi == "floor":
-            phi = nodes.lattice.utility(record.weights)
+            phi = nodes.sensitivity
             least = np.full(len(phi), phi[phi > 0].min(initial=np.inf))
-            positive = least_positive_risk(
-                record.model,
-                phi,
-                nodes.consistent,
-                dictionary_rows=record.dictionary_rows,
-                least_sensitivity=least,
-            )
-            risk = np.where(risk > 0, risk, positive)
+            positive = [
+                least_positive_risk(record.model, phi, consistent, dictionary_rows=n, least_sensitivity=least)
+                for consistent, n in zip(nodes.rho, record.dictionary_rows, strict=True)
+            ]
+            risk = np.where(risk > 0, risk, over_dictionaries(record.rule, record.prior, positive))
         values = np.where(goal.admits(risk, nodes.utility), goal.objective(risk, nodes.utility), -np.inf)
         tied = np.flatnonzero(goal.reaches(values, np.array([values.max()])))
         utility = nodes.utility[tied]

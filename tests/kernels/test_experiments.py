@@ -147,7 +147,7 @@ def test_every_node_is_that_of_the_literal_twin(data: st.DataObject) -> None:
     nodes = Nodes.of_record(record)
     levels = [tuple(x) for x in nodes.lattice.levels(np.arange(record.size)).tolist()]
     assert levels == twin.nodes
-    assert nodes.consistent.tolist() == [twin.rho(x) for x in levels]
+    assert nodes.rho[0].tolist() == [twin.rho(x) for x in levels]
     np.testing.assert_allclose(nodes.risk, [twin.risk(x) for x in levels], rtol=1e-12, atol=1e-14)
     floor = data.draw(st.integers(-1, 13))
     assert {levels[i] for i in np.flatnonzero(nodes.frontier(floor))} == naive_frontier(twin, floor)
