@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import case_study, cluster, growth, lattice_nodes
+from benchmarks import case_study, cluster, deciding, growth, lattice_nodes
 from benchmarks.standalone import ClusterError
 from privrisk_spark.errors import listing, nearest
 
@@ -18,12 +18,17 @@ BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
     "growth": growth.run,
     "cluster": cluster.run,
     "lattice-nodes": lattice_nodes.run,
+    "deciding": deciding.run,
 }
 
 _COLUMNS = {
     "rows": ("rows", "{:,}"),
     "dictionary_rows": ("dictionary", "{:,}"),
     "lattice_nodes": ("nodes", "{:,}"),
+    "attributes": ("k", "{}"),
+    "bar": ("bar s", "{:g}"),
+    "slowest": ("slowest s", "{:.4f}"),
+    "proved": ("proved", "{}"),
     "time_to_linear": ("to linear", "{:.2f}"),
     "memory_to_first": ("memory", "{:.2f}"),
     "time_to_local": ("to local", "{:.2f}"),
@@ -66,8 +71,8 @@ def _table(results: Sequence[case_study.Result]) -> str:
         lines.append(
             [
                 result.name,
-                f"{result.seconds:.2f}",
-                f"{result.floor_seconds:.2f}",
+                f"{result.seconds:.4g}",
+                f"{result.floor_seconds:.4g}",
                 f"{result.ratio:.2f}",
                 f"{result.peak_mb:.0f}",
                 *["" if v is None else _COLUMNS[name][1].format(v) for name, v in zip(shown, given, strict=True)],
