@@ -43,7 +43,7 @@ class WeightColumns:
     attribute : tuple of k float
         ``w_j``, for the normalization.
     factor, record : int or None
-        Columns of ``w'_r`` and of ``w_r``.
+        Columns of ``w'_r`` and of ``w_r``; of the form ``interaction`` one column is both.
     sum_to, at_most : float or None
         Normalization of a record's weights.
     """
@@ -61,6 +61,8 @@ class WeightColumns:
         """Resolve the policy's column names to positions."""
         names, sensitivity = policy.weight_columns, policy.risk.sensitivity
         given = sensitivity.personal or Personal()
+        # The factor scales all weights of a record, those of interactions too.
+        of_record = given.factor if sensitivity.form == "interaction" else sensitivity.record
         return cls(
             n=len(names),
             of_attribute=tuple(
@@ -68,7 +70,7 @@ class WeightColumns:
             ),
             attribute=tuple(sensitivity.weights.get(name, 1.0) for name in attributes),
             factor=names.index(given.factor) if given.factor else None,
-            record=names.index(sensitivity.record) if sensitivity.record else None,
+            record=names.index(of_record) if of_record else None,
             sum_to=given.sum_to,
             at_most=given.at_most,
         )

@@ -30,7 +30,7 @@ from privrisk_spark.kernels.moments import Moments, merged
 from privrisk_spark.links import KEY, PROBABILITY, Linked, added_codes
 from privrisk_spark.policy import Policy, QuasiIdentifier
 from privrisk_spark.policy_dictionaries import DictionaryColumn, OneDictionary
-from privrisk_spark.problem import sensitivity
+from privrisk_spark.problem import node_weights
 from privrisk_spark.results import LinkageFacts, Summary
 from privrisk_spark.source import column
 
@@ -143,7 +143,7 @@ def collect_linkage(
             "counting.dense_cells nor counting.sorted_vectors; raise one of them, or use coarser hierarchies."
         )
     added = axes(larger, linked.hierarchies, one)
-    weights = sensitivity(larger.risk.sensitivity, linked.hierarchies).weights
+    weights = node_weights(larger.risk.sensitivity, linked.hierarchies)
     risks = with_linked_risk(
         decided_rows.frame(),
         linked.links,

@@ -116,7 +116,9 @@ class Personal(Part):
     columns: Annotated[dict[str, str], SORTED] = Field(
         default_factory=dict, description="Quasi-identifier: column of w_{j,r}."
     )
-    factor: Text | None = Field(None, description="Column of w'_r, multiplies every weight of the record.")
+    factor: Text | None = Field(
+        None, description="Column of w'_r, multiplies every weight of the record, those of interactions too."
+    )
     sum_to: Positive | None = Field(
         None, description="Scale each record's weights, its own times the attribute's, to this sum."
     )
@@ -125,10 +127,17 @@ class Personal(Part):
     )
 
 
+class Interaction(Part):
+    """Attributes whose joint disclosure weighs more than each alone (LSFB06 Φ4, F12 eq 2.3)."""
+
+    columns: list[Text] = Field(min_length=2, description="Quasi-identifiers, each once; what counts is all disclosed.")
+    weight: Weight = Field(description="What their joint disclosure adds, not negative; .inf allowed.")
+
+
 class SensitivityPolicy(Part):
     """Sensitivity Φ of a disclosed record."""
 
-    form: Literal["constant", "linear", "record", "multiplicative"] = "linear"
+    form: Literal["constant", "linear", "record", "multiplicative", "interaction"] = "linear"
     constant: NonNegative = Field(1.0, description="Φ of the constant form.")
     weights: Annotated[dict[str, Weight], SORTED] = Field(
         default_factory=dict, description="Leaf weight per quasi-identifier (default 1; .inf allowed)."
@@ -137,6 +146,12 @@ class SensitivityPolicy(Part):
         default_factory=dict, description="Weights of single nodes by label, in place of the harmonic mean."
     )
     record: Text | None = Field(None, description="Column of w_r for the record form (default 1).")
+    interactions: list[Interaction] = Field(
+        default_factory=list,
+        max_length=256,
+        description="Of the form 'interaction': sets of attributes and their weights, such as "
+        "[{columns: [age, city], weight: 0.3}].",
+    )
     personal: Personal | None = None
 
 

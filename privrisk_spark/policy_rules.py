@@ -66,10 +66,11 @@ def against_singly(policy: Policy, method: str, *, enumerable: bool = True) -> I
     ratios = method in ("aggregate", "approximate")
     if ratios and policy.dictionary.kind in ("bayes", "minimax"):
         yield Fault("decision.method", f"'{method}' takes one dictionary, and there are several{instead}")
-    if ratios and policy.risk.sensitivity.form == "multiplicative" and policy.risk.model != "II":
+    form = policy.risk.sensitivity.form
+    if (form == "interaction" or (ratios and form == "multiplicative")) and policy.risk.model != "II":
         yield Fault(
             "decision.method",
-            f"'{method}' needs a sensitivity that is a sum over attributes, and the form is 'multiplicative'{instead}"
+            f"'{method}' needs a sensitivity that is a sum over attributes, and the form is '{form}'{instead}"
             f"{', or' if instead else '; use'} the form 'linear'",
         )
     if ratios and policy.risk.model == "III":
@@ -136,7 +137,42 @@ def _impossible_columns(policy: Policy) -> Iterable[Fault]:
                 yield Fault(f"{path}.{name}", f"is not a quasi-identifier{nearest(name, quasi)}{there}")
 
 
+_WEIGHED = ("linear", "multiplicative", "interaction")
+"""Forms of the sensitivity with a weight of every node."""
+
+
+def _impossible_interactions(policy: Policy) -> Iterable[Fault]:
+    sensitivity, at = policy.risk.sensitivity, "risk.sensitivity.interactions"
+    quasi = list(policy.quasi_identifiers)
+    if sensitivity.form == "interaction" and not sensitivity.interactions:
+        yield Fault(
+            at, "is required by the form 'interaction': sets of columns, such as [{columns: [age, city], weight: 0.3}]"
+        )
+    first: dict[frozenset[str], int] = {}
+    for i, given in enumerate(sensitivity.interactions):
+        for j, name in enumerate(given.columns):
+            if name not in quasi:
+                hint = nearest(name, quasi)
+                yield Fault(
+                    f"{at}.{i}.columns.{j}", f"'{name}' is not a quasi-identifier{hint}; there are {listing(quasi)}"
+                )
+        if len(set(given.columns)) < len(given.columns):
+            yield Fault(f"{at}.{i}.columns", "names a column twice; an interaction is of different columns")
+        before = first.setdefault(frozenset(given.columns), i)
+        if before != i:
+            yield Fault(f"{at}.{i}", f"repeats {at}.{before}; give each set of columns once")
+    personal = sensitivity.personal
+    if sensitivity.form == "interaction" and personal is not None:
+        for key in ("sum_to", "at_most"):
+            if getattr(personal, key) is not None:
+                yield Fault(
+                    f"risk.sensitivity.personal.{key}",
+                    "normalizes a sum of weights, and the form 'interaction' has weights beyond that; leave it out",
+                )
+
+
 def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
+    yield from _impossible_interactions(policy)
     sensitivity, at = policy.risk.sensitivity, "risk.sensitivity"
     personal = sensitivity.personal or Personal()
     readers = [(f"{at}.personal.columns.{name}", column) for name, column in personal.columns.items()]
@@ -155,10 +191,11 @@ def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
     form = sensitivity.form
     used_by = {
         "constant": ("constant",),
-        "weights": ("linear", "multiplicative"),
-        "node_weights": ("linear", "multiplicative"),
+        "weights": _WEIGHED,
+        "node_weights": _WEIGHED,
         "record": ("record",),
-        "personal": ("linear", "multiplicative"),
+        "personal": _WEIGHED,
+        "interactions": ("interaction",),
     }
     for key, forms in used_by.items():
         unused = form not in forms and getattr(sensitivity, key) != SensitivityPolicy.model_fields[key].get_default(
@@ -304,7 +341,7 @@ def _impossible_linkage(policy: Policy) -> Iterable[Fault]:
             "risk.sensitivity.personal",
             "must not be normalized (sum_to, at_most) with linkage: an added attribute would lower the other weights",
         )
-    weighed = policy.risk.model != "II" and sensitivity.form in ("linear", "multiplicative")
+    weighed = policy.risk.model != "II" and sensitivity.form in _WEIGHED
     for name, added in linkage.columns.items():
         if name in policy.columns:
             yield Fault(f"linkage.columns.{name}", "is a column of the table; linkage adds what the table lacks")
@@ -315,7 +352,7 @@ def _impossible_linkage(policy: Policy) -> Iterable[Fault]:
         if added.weight != 1 and not weighed:
             yield Fault(
                 f"linkage.columns.{name}.weight",
-                "is only used by the models 'I' and 'III' with the form 'linear' or 'multiplicative'; leave it out",
+                f"is only used by the models 'I' and 'III' with the form {_or(_WEIGHED)}; leave it out",
             )
 
 

@@ -40,8 +40,8 @@ either is done in seconds. A small table against a register of millions is the e
 """
 
 
-def sensitivity(policy: SensitivityPolicy, hierarchies: Mapping[str, Hierarchy]) -> Sensitivity:
-    """Sensitivity with the weights of every node filled in.
+def node_weights(policy: SensitivityPolicy, hierarchies: Mapping[str, Hierarchy]) -> tuple[FloatArray, ...]:
+    """Sensitivity weight of every node, per attribute.
 
     Raises
     ------
@@ -62,7 +62,19 @@ def sensitivity(policy: SensitivityPolicy, hierarchies: Mapping[str, Hierarchy])
         labels = hierarchy.labels if hierarchy.public else ("…",) * hierarchy.n_nodes
         relative = override_weights(name, relative, given, parent=hierarchy.parent, labels=labels)
         weights.append(scaled(relative, np.float64(policy.weights.get(name, 1.0))))
-    return Sensitivity(policy.form, tuple(weights), policy.constant)
+    return tuple(weights)
+
+
+def sensitivity(policy: SensitivityPolicy, hierarchies: Mapping[str, Hierarchy]) -> Sensitivity:
+    """Sensitivity with the weights of every node filled in; errors are those of :func:`node_weights`."""
+    place = {name: i for i, name in enumerate(hierarchies)}
+    return Sensitivity(
+        policy.form,
+        node_weights(policy, hierarchies),
+        policy.constant,
+        sets=tuple(tuple(place[name] for name in given.columns) for given in policy.interactions),
+        set_weights=tuple(given.weight for given in policy.interactions),
+    )
 
 
 def node_utilities(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> tuple[FloatArray, ...]:

@@ -120,15 +120,24 @@ def harmonic(parent: Parents, n_leaves: int, leaf_weight: Sequence[float], node:
 
 
 def phi(
-    form: str, weights: Sequence[float], suppressed: Sequence[bool], *, constant: float = 1, record: float = 1
+    form: str,
+    weights: Sequence[float],
+    suppressed: Sequence[bool],
+    *,
+    constant: float = 1,
+    record: float = 1,
+    interactions: Sequence[tuple[Sequence[int], float]] = (),
 ) -> float:
-    """Sensitivity of a disclosed record from the weights of its nodes."""
+    """Sensitivity of a disclosed record from the weights of its nodes, and of sets of attributes disclosed whole."""
     disclosed = [w for w, s in zip(weights, suppressed, strict=True) if not s]
     if form == "constant":
         return constant
     if form == "record":
         return 0.0 if not disclosed or record == 0 else record * len(disclosed)
     total = sum(disclosed)
+    if form == "interaction":
+        whole = [w for members, w in interactions if not any(suppressed[j] for j in members)]
+        return total + sum(0.0 if w == 0 or record == 0 else record * w for w in whole)
     return total if form == "linear" else math.exp(total) if total < 700 else math.inf
 
 

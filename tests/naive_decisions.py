@@ -88,7 +88,8 @@ def literal(
             for w, n, s in zip(problem.sensitivity.weights, here, scale, strict=True)
         ]
         suppressed = [n == h.root for n, h in zip(here, hierarchies, strict=True)]
-        return naive.phi(problem.sensitivity.form, weights, suppressed)
+        together = list(zip(problem.sensitivity.sets, problem.sensitivity.set_weights, strict=True))
+        return naive.phi(problem.sensitivity.form, weights, suppressed, interactions=together)
 
     def risk(levels: tuple[int, ...]) -> float:
         phi = sensitivity(levels)

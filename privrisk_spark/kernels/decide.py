@@ -223,7 +223,7 @@ def decide(
     personal : ndarray of float64, shape (n, k), optional
         Personal weights ``w_{j,r}``.
     record_weight : ndarray of float64, shape (n,), optional
-        ``w_r`` of the record form.
+        ``w_r`` of the forms ``record`` and ``interaction``.
 
     Returns
     -------
@@ -233,7 +233,8 @@ def decide(
     Raises
     ------
     InputError
-        If the search does not serve the goal, or prunes and some dictionary's ``ρ`` is not monotone.
+        If the search does not serve the goal, prunes and some dictionary's ``ρ`` is not monotone, or looks at one record
+        and Φ is no function of a sum over attributes.
     """
     decided, kind = decide_kinds(problem, attacker, codes, personal=personal, record_weight=record_weight)
     levels = decided.levels[kind]
@@ -276,10 +277,15 @@ def decide_kinds(
     if problem.search in ("exact", "aruba") and not isinstance(problem.goal, LeastRisk):
         raise InputError(f"decision.method: '{problem.search}' does not solve this problem.")
     form = problem.sensitivity.form
-    personal = personal if form in ("linear", "multiplicative") else None
-    record_weight = record_weight if form == "record" else None
+    personal = personal if form in ("linear", "multiplicative", "interaction") else None
+    record_weight = record_weight if form in ("record", "interaction") else None
     first, kind = kinds_of(problem, attacker, codes, personal, record_weight)
     if problem.search in get_args(SingleSearch):
+        if form == "interaction" and problem.model != "II":
+            raise InputError(
+                f"decision.method: '{problem.search}' needs a sensitivity that is a sum over attributes; with the form "
+                "'interaction' use 'exact' or 'exhaustive'."
+            )
         # These searches bring packages that no other needs.
         from privrisk_spark.kernels.singly import decide_singly
 

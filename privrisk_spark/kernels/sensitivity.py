@@ -9,11 +9,15 @@ form                Φ                                    source
 ``linear``          Σ w_j(node), or Σ w_{j,r} · h_j      LSFB06 Φ1 and Φ3, F12 eq 2.1, 2.2
 ``record``          w_r · number of disclosed            LSFB06 Φ2
 ``multiplicative``  exp(Σ w_{j,r} · h_j)                 LSFB06 Φ5, F12 eq 2.4
+``interaction``     Σ w_{j,r} · h_j + w_r · Σ_S w_S      LSFB06 Φ4, F12 eq 2.3
 ==================  ===================================  ===============================
 
-:func:`interaction` gives what LSFB06 Φ4 (F12 eq 2.3) adds to the linear form. F12 prints ``y_j = ⊥`` in eqs 2.2-2.4
-where ``y_j ≠ ⊥`` is meant. ``h_j(node)`` is the weight of the node relative to an attribute weight of 1, so personal
-weights scale the whole hierarchy of an attribute.
+``S`` runs over given sets of two or more attributes that are disclosed whole; see :func:`interaction`. F12 prints
+``y_j = ⊥`` in eqs 2.2-2.4 where ``y_j ≠ ⊥`` is meant. ``h_j(node)`` is the weight of the node relative to an attribute
+weight of 1, so personal weights scale the whole hierarchy of an attribute.
+
+Every form is non-increasing in every level: node weights do not increase upwards, and a level that rises can only
+suppress an attribute, which takes a non-negative term away, that of a set too.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 
-SensitivityForm = Literal["constant", "linear", "record", "multiplicative"]
+SensitivityForm = Literal["constant", "linear", "record", "multiplicative", "interaction"]
 
 
 def harmonic_weights(
@@ -133,16 +137,22 @@ class Sensitivity:
 
     Attributes
     ----------
-    form : {"constant", "linear", "record", "multiplicative"}
+    form : {"constant", "linear", "record", "multiplicative", "interaction"}
     weights : tuple of k ndarrays of float64, shape (n_nodes_i,)
         Weight of each node, 0 at the root; the shared part ``h_j`` (times ``w_j`` where weights are not personal).
     constant : float
         ``c`` of the constant form.
+    sets : tuple of s tuples of int
+        Attributes whose joint disclosure weighs more, of the form ``interaction``.
+    set_weights : tuple of s float
+        ``w_S``, non-negative; infinity allowed.
     """
 
     form: SensitivityForm
     weights: tuple[FloatArray, ...]
     constant: float = 1.0
+    sets: tuple[tuple[int, ...], ...] = ()
+    set_weights: tuple[float, ...] = ()
 
     def phi(
         self,
@@ -160,7 +170,7 @@ class Sensitivity:
         personal : ndarray of float64, shape (n, k), optional
             ``w_{j,r}``, multiplies the node weights; ``0 · inf`` is 0.
         record_weight : ndarray of float64, shape (n,), optional
-            ``w_r`` of the record form; 1 when absent.
+            ``w_r`` of the forms ``record`` and ``interaction``; 1 when absent.
 
         Returns
         -------
@@ -186,14 +196,20 @@ class Sensitivity:
         if self.form == "multiplicative":
             with np.errstate(over="ignore"):
                 return np.exp(total)
+        if self.form == "interaction":
+            disclosed = np.column_stack([n != len(w) - 1 for n, w in zip(nodes, self.weights, strict=True)])
+            of_set = np.array(self.set_weights, dtype=np.float64)
+            return total + interaction(
+                disclosed, self.sets, of_set if record_weight is None else scaled(of_set, record_weight[:, None])
+            )
         return total
 
 
 def interaction(disclosed: BoolArray, sets: Sequence[Sequence[int]], weights: FloatArray) -> FloatArray:
     """Additional sensitivity of disclosing attributes together (LSFB06 Φ4, F12 eq 2.3).
 
-    The sum of the weights of those sets of attributes that are disclosed whole. As weights are not negative, it never
-    rises when an attribute is suppressed. It is not modular in the levels.
+    The sum of the weights of those sets of attributes that are disclosed whole, however coarsely. As weights are not
+    negative, it never rises when an attribute is suppressed. It is not modular in the levels.
 
     Parameters
     ----------

@@ -145,16 +145,25 @@ def test_the_risk_after_linkage_is_the_literal_one(
     assert not [path for path in ran.root.rglob("*") if "links" in path.name and path.parent != linkable.parent]
 
 
-@pytest.mark.parametrize("plan", ["dense", "sorted"])
+@pytest.mark.parametrize(
+    ("plan", "form"),
+    [
+        ("dense", "{form: linear}"),
+        ("sorted", "{form: linear}"),
+        # What attributes weigh together stays with the released ones.
+        ("dense", "{form: interaction, interactions: [{columns: [age, sex], weight: 3}]}"),
+    ],
+)
 def test_a_table_that_is_its_own_dictionary_knows_no_added_attribute(
-    privrisk: Privrisk, linkable: Path, plan: str
+    privrisk: Privrisk, linkable: Path, plan: str, form: str
 ) -> None:
     document = linkable.read_text()
     own = document[: document.index("\ndictionary:")].replace(", dictionary: occupation", "")
     linkable.write_text(own)
-    ran = privrisk(str(linkable), f"--set=counting.plan={plan}")
+    ran = privrisk(str(linkable), f"--set=counting.plan={plan}", f"--set=risk.sensitivity={form}")
     assert ran.code == 0, ran.err
     facts = ran.summary["linkage"]
+    assert facts["unlinked_risk"] == ran.summary["risk_after"]
     assert facts["contradicted"] == 0
     # A link adds its weights to Φ and leaves ρ as it is: job 2 and team 1 in half the cases, team in a quarter.
     decisions = pd.read_parquet(ran.root / "vault" / "decisions").set_index("id")

@@ -92,7 +92,6 @@ def test_keys_of_later_versions(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "choose"),
     [
-        ("risk.sensitivity.form", "interaction", "'constant', 'linear', 'record' or 'multiplicative'"),
         (
             "decision.method",
             "minrisk",
@@ -308,6 +307,77 @@ W = ("columns.w", {"role": "weight"})
             "not both",
         ),
         ([("risk.sensitivity.personal", {})], "risk.sensitivity.personal", "needs columns or factor"),
+        ([("risk.sensitivity", {"form": "interaction"})], "risk.sensitivity.interactions", "is required by the form"),
+        (
+            [("risk.sensitivity", {"form": "linear", "interactions": [{"columns": ["age", "zip"], "weight": 1}]})],
+            "risk.sensitivity.interactions",
+            "is only used by the form 'interaction', and risk.sensitivity.form is 'linear'",
+        ),
+        (
+            [("risk.sensitivity", {"form": "interaction", "interactions": [{"columns": ["age", "zp"], "weight": 1}]})],
+            "risk.sensitivity.interactions.0.columns.1",
+            "'zp' is not a quasi-identifier (did you mean 'zip'?)",
+        ),
+        (
+            [("risk.sensitivity", {"form": "interaction", "interactions": [{"columns": ["age", "age"], "weight": 1}]})],
+            "risk.sensitivity.interactions.0.columns",
+            "names a column twice",
+        ),
+        (
+            [("risk.sensitivity", {"form": "interaction", "interactions": [{"columns": ["age"], "weight": 1}]})],
+            "risk.sensitivity.interactions.0.columns",
+            "must hold at least 2 items. Got 1",
+        ),
+        (
+            [
+                (
+                    "risk.sensitivity",
+                    {"form": "interaction", "interactions": [{"columns": ["age", "zip"], "weight": -1}]},
+                )
+            ],
+            "risk.sensitivity.interactions.0.weight",
+            "must be at least 0. Got -1",
+        ),
+        (
+            [
+                (
+                    "risk.sensitivity",
+                    {
+                        "form": "interaction",
+                        "interactions": [{"columns": c, "weight": 1} for c in (["age", "zip"], ["zip", "age"])],
+                    },
+                )
+            ],
+            "risk.sensitivity.interactions.1",
+            "repeats risk.sensitivity.interactions.0",
+        ),
+        (
+            [
+                W,
+                (
+                    "risk.sensitivity",
+                    {
+                        "form": "interaction",
+                        "interactions": [{"columns": ["age", "zip"], "weight": 1}],
+                        "personal": {"factor": "w", "sum_to": 2},
+                    },
+                ),
+            ],
+            "risk.sensitivity.personal.sum_to",
+            "leave it out",
+        ),
+        (
+            [
+                (
+                    "risk.sensitivity",
+                    {"form": "interaction", "interactions": [{"columns": ["age", "zip"], "weight": 1}]},
+                ),
+                ("decision.method", "branch_and_bound"),
+                ("counting", {}),
+            ],
+            "decision.method",
+            "and the form is 'interaction'; use 'exhaustive', or the form 'linear'",
+        ),
         ([("decision.neighbourhood", "cube")], "decision.neighbourhood", "and decision.method is 'exact'"),
         ([("decision", DROP)], "decision", "is required when guarantee.kind is 'risk'"),
         ([("ledger", DP["ledger"])], "ledger", "is only used when guarantee.kind is 'dp'"),
