@@ -365,8 +365,10 @@ def conclude(rows: Batches, decide_chunk: Decide, conclusion: Conclusion) -> Bat
     return rows.then(step, PARTS)
 
 
-def collect_infeasible(rows: Batches, problem: Problem, *, k: int, infeasible: int, total: int) -> InfeasibleError:
-    """Say which floor every record could reach, or that a ceiling is too low for some.
+def collect_infeasible(
+    rows: Batches, problem: Problem, *, k: int, infeasible: int, total: int, cells: int | None = None
+) -> InfeasibleError:
+    """Say which floor every record could reach, how many values all have, or that a ceiling is too low for some.
 
     Parameters
     ----------
@@ -375,6 +377,8 @@ def collect_infeasible(rows: Batches, problem: Problem, *, k: int, infeasible: i
     problem : Problem
     k, infeasible, total : int
         Quasi-identifiers; records that cannot reach the floor; records.
+    cells : int or None
+        Values that every record was to disclose, where that was asked.
     """
     if isinstance(problem.goal, GreatestUtility):
         return InfeasibleError(
@@ -384,13 +388,23 @@ def collect_infeasible(rows: Batches, problem: Problem, *, k: int, infeasible: i
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            least = problem.greatest_utility(integers(table, schemas.codes(k))).min()
+            codes = integers(table, schemas.codes(k))
+            if cells is None:
+                least = float(problem.greatest_utility(codes).min())
+            else:
+                least = float((codes != [len(depth) - 1 for depth in problem.code_depth]).sum(axis=1).min())
             yield pa.table({schemas.UTILITY: pa.array([least], pa.float64())})
 
     found = rows.then(step, T.StructType([T.StructField(schemas.UTILITY, T.DoubleType())])).frame().toArrow()
+    most = min(found.column(0).to_pylist())
+    if cells is not None:
+        return InfeasibleError(
+            f"decision.cells: {infeasible:,} of {total:,} records have fewer than {cells} values, others being "
+            f"missing; all have {most:g}. Lower it, or set decision.infeasible: suppress."
+        )
     return InfeasibleError(
         f"decision.utility_at_least: {infeasible:,} of {total:,} records cannot reach {problem.floor:g} even unchanged "
-        f"(missing values, or short branches of a hierarchy); all can reach {min(found.column(0).to_pylist()):g}. "
+        f"(missing values, or short branches of a hierarchy); all can reach {most:g}. "
         "Lower it, or set decision.infeasible: suppress."
     )
 
@@ -454,9 +468,11 @@ def _key(values: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     return numbers
 
 
-def join_decisions(encoded: DataFrame, decided: DataFrame, *, k: int, n_weights: int) -> DataFrame:
-    """Give every row the decision of its distinct record; the keys are never null."""
-    keys = [*schemas.codes(k), *schemas.weights(n_weights)]
+def join_decisions(
+    encoded: DataFrame, decided: DataFrame, *, k: int, n_weights: int, more: Sequence[str] = ()
+) -> DataFrame:
+    """Give every row the decision of its distinct record, which ``more`` columns may tell apart; no key is null."""
+    keys = [*schemas.codes(k), *schemas.weights(n_weights), *more]
     added = [name for name in decided.columns if name not in {*keys, schemas.N_ROWS}]
     left = encoded.alias("e")
     right = decided.select(*keys, *added).alias("d")

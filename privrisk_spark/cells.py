@@ -234,6 +234,22 @@ def marginals(vectors: DataFrame, space: CellSpace, *, entities: bool = False) -
     return tally.counted(tally.gathered(frame, keys), keys)
 
 
+def collect_marginals(vectors: DataFrame, space: CellSpace, *, entities: bool = False) -> list[LongArray]:
+    """Collect ``ρ`` of every class of each attribute alone: no more numbers than the hierarchies have nodes.
+
+    Returns
+    -------
+    list of k ndarrays of int64, shape (n_classes_i,)
+        Zeros for an attribute the dictionary lacks.
+    """
+    found = marginals(vectors, space, entities=entities).toArrow()
+    attribute, classes, rows = (found.column(name).to_numpy() for name in (_ATTRIBUTE, _CLASS, schemas.N_ROWS))
+    result = [np.zeros(relation.n_classes, dtype=np.int64) for relation in space.relations]
+    for i, of_class in enumerate(result):
+        of_class[classes[attribute == i]] = rows[attribute == i]
+    return result
+
+
 def collect_frequent(vectors: DataFrame, space: CellSpace, least: int, *, entities: bool = False) -> CellSpace:
     """Restrict the cells to classes that are frequent alone; collects no more numbers than the hierarchies have nodes.
 
@@ -345,17 +361,33 @@ def chunked(records: DataFrame, problem: Problem, *, tasks: int | None = None, r
     return near.withColumn(CHUNK, F.shiftright(F.monotonically_increasing_id(), bits))
 
 
-def needed_cells(chunks: DataFrame, problem: Problem, space: CellSpace) -> DataFrame:
-    """Return the distinct cells each chunk can ask for: ``chunk`` long, ``c<j>`` long."""
+def needed_cells(
+    chunks: DataFrame, problem: Problem, space: CellSpace, *, asked: Callable[[pa.Table], list[LongArray]] | None = None
+) -> DataFrame:
+    """Return the distinct cells each chunk can ask for: ``chunk`` long, ``c<j>`` long.
+
+    Parameters
+    ----------
+    chunks : DataFrame
+        Of :func:`chunked`.
+    problem : Problem
+    space : CellSpace
+    asked : callable, optional
+        Gives words of the cells that the records of a chunk look up; by default all that deciding them can.
+    """
     codes, names = schemas.codes(len(problem.ancestor)), words(space)
 
     def run(table: pa.Table) -> pa.Table:
-        cells = cells_to_ask(problem, space, np.column_stack(_read(table, codes)).astype(np.int32))
+        if asked is None:
+            cells = cells_to_ask(problem, space, np.column_stack(_read(table, codes)).astype(np.int32))
+        else:
+            cells = asked(table)
         chunk = np.full(len(cells[0]), table.column(CHUNK)[0].as_py(), dtype=np.int64)
         return pa.table([pa.array(chunk), *[pa.array(cell) for cell in cells]], names=[CHUNK, *names])
 
     schema = T.StructType(_longs([CHUNK, *names]))
-    return chunks.select(CHUNK, *codes).groupBy(CHUNK).applyInArrow(run, schema)
+    needed = chunks.select(CHUNK, *codes) if asked is None else chunks
+    return needed.groupBy(CHUNK).applyInArrow(run, schema)
 
 
 def look_up(asked: DataFrame, counted: DataFrame, space: CellSpace) -> DataFrame:

@@ -22,7 +22,14 @@ import pandas as pd
 from privrisk_spark.errors import CheckError, HierarchyError, SchemaError
 from privrisk_spark.measure import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
 from privrisk_spark.policy import Policy
-from privrisk_spark.policy_decisions import GreatestUtilityDecision, LeastRiskDecision
+from privrisk_spark.policy_decisions import (
+    CellsDecision,
+    DisclosePerAttribute,
+    DisclosePerRecord,
+    GreatestUtilityDecision,
+    LeastRiskDecision,
+    ListedRulesDecision,
+)
 from privrisk_spark.release import write_json
 from privrisk_spark.results import Check
 
@@ -262,6 +269,23 @@ def decision_rules(
         ceiling = decision.risk_at_most
         rules.append(Rule("risk", f"every record's risk is at most {ceiling:g}", at_most=ceiling * (1 + 1e-9)))
         values["risk"] = measured.risk_after.max
+    if isinstance(decision, ListedRulesDecision):
+        floor = decision.utility_at_least
+        slack = 1e-9 * max(1.0, abs(floor))
+        rules.append(Rule("mean utility", f"the mean utility is at least {floor:g}", at_least=floor - slack))
+        values["mean utility"] = measured.utility.mean
+    if isinstance(decision, CellsDecision):
+        of_attribute = {levels.attribute: sum(levels.rows[:-1]) for levels in measured.levels}
+        if isinstance(decision, DisclosePerAttribute):
+            disclosed = {f"values of {name} disclosed": cells for name, cells in of_attribute.items()}
+            wanted = decision.cells
+        else:
+            disclosed = {"values disclosed": sum(of_attribute.values())}
+            records = measured.rows - measured.infeasible if isinstance(decision, DisclosePerRecord) else 1
+            wanted = decision.cells * records
+        for name, cells in disclosed.items():
+            rules.append(Rule(name, f"{wanted:,} values are disclosed", wanted, wanted))
+            values[name] = cells
     if checks.min_class_size is not None and classes is not None and classes.fewest_persons is not None:
         size = checks.min_class_size
         rules.append(Rule("fewest persons", f"every released class has at least {size} persons", at_least=size))

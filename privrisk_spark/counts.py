@@ -29,6 +29,7 @@ from privrisk_spark.dictionaries import NULL, UNKNOWN, Alphabet, alphabets, axes
 from privrisk_spark.encoding import encode_dictionary, resolve, resolved_vectors
 from privrisk_spark.errors import HierarchyError, InputError, SchemaError
 from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.kernels.cells import CellSpace
 from privrisk_spark.kernels.counting import Axis, Counts, DenseCounts, SortedCounts
 from privrisk_spark.kernels.histogram import VectorHistogram
 from privrisk_spark.plans import PlanChoice, choose_plan
@@ -159,9 +160,17 @@ def sum_vectors(
     return np.column_stack(codes) if codes else vectors, counts
 
 
-def vectors_of_table(encoded: Batches, k: int, n_weights: int) -> DataFrame:
-    """Return VECTORS of the table: distinct records, told apart also by personal weights, with their multiplicity."""
-    names = [*schemas.codes(k), *schemas.weights(n_weights)]
+def vectors_of_table(encoded: Batches, k: int, n_weights: int, more: Sequence[str] = ()) -> DataFrame:
+    """Return VECTORS of the table: distinct records, told apart also by personal weights, with their multiplicity.
+
+    Parameters
+    ----------
+    encoded : Batches
+    k, n_weights : int
+    more : sequence of str
+        Further columns that tell records apart.
+    """
+    names = [*schemas.codes(k), *schemas.weights(n_weights), *more]
     kinds = {field.name: field.dataType for field in encoded.schema.fields}
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -276,6 +285,11 @@ class SpreadVectors:
     vectors: DataFrame
     dictionary_rows: int
     entities: bool = False
+
+
+def cell_space(spread: SpreadVectors, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> CellSpace:
+    """Cells of the policy's one dictionary, which stays distributed."""
+    return CellSpace.of(spread.axes, possible_codes(hierarchies, policy.dictionaries[0]))
 
 
 def plan_of(

@@ -24,14 +24,20 @@ from privrisk_spark.plans import PlanChoice, explained
 from privrisk_spark.policy import Policy
 from privrisk_spark.policy_decisions import (
     AggregateDecision,
+    CellsDecision,
+    DiscloseInAll,
+    DisclosePerRecord,
     GreatestUtilityDecision,
     LeastPenalizedDecision,
     LeastRiskDecision,
+    ListedRulesDecision,
+    RuleDecision,
 )
-from privrisk_spark.problem import greatest_utility, lattice_size, search_of
+from privrisk_spark.problem import Method, greatest_utility, lattice_size, search_of
 from privrisk_spark.results import (
     AttributeLevels,
     Check,
+    ChosenRule,
     Guarantee,
     LinkageFacts,
     Report,
@@ -65,7 +71,12 @@ class Run:
     checks: Sequence[Check]
 
 
-def risk_guarantee(policy: Policy, measured: DecisionFacts, hierarchies: Mapping[str, Hierarchy]) -> Guarantee:
+def risk_guarantee(
+    policy: Policy,
+    measured: DecisionFacts,
+    hierarchies: Mapping[str, Hierarchy],
+    rule: ChosenRule | None = None,
+) -> Guarantee:
     """Guarantee of a release decided by risk.
 
     Parameters
@@ -75,8 +86,11 @@ def risk_guarantee(policy: Policy, measured: DecisionFacts, hierarchies: Mapping
     measured : DecisionFacts
         Of the decisions.
     hierarchies : mapping of attribute to Hierarchy
+    rule : ChosenRule, optional
+        The rule of a list that was chosen.
     """
-    assert policy.decision is not None
+    decision = policy.decision
+    assert decision is not None
     method, why = search_of(policy, hierarchies)
     against = {
         "self": "the table itself",
@@ -88,13 +102,25 @@ def risk_guarantee(policy: Policy, measured: DecisionFacts, hierarchies: Mapping
     form = "not used" if policy.risk.model == "II" else policy.risk.sensitivity.form
     sensitivity = "" if policy.risk.model == "II" else f" ({form} sensitivity)"
     asked, limits = _asked(policy, risk=f"model-{policy.risk.model} risk{sensitivity} against {against}")
-    statement = (
-        f"Each record is disclosed at the level vector of {asked}. The risk is that of a uniform attacker who knows no "
-        "more than that; it is no promise against one who knows more."
+    heuristic = measured.unproved > 0
+    if rule is not None:
+        limits |= {"rule": rule.name, "levels": dict(rule.levels)}
+        statement = f"Every record is disclosed by the rule '{rule.name}', {asked}."
+    elif isinstance(decision, CellsDecision):
+        # Of the whole table or an attribute, the order of cells is optimal for another objective than the mean risk.
+        heuristic |= not isinstance(decision, DisclosePerRecord)
+        statement = f"What is disclosed is {asked}."
+    else:
+        statement = f"Each record is disclosed at the level vector of {asked}."
+    statement += (
+        " The risk is that of a uniform attacker who knows no more than that; it is no promise against one who knows "
+        "more."
     )
     if measured.infeasible:
         statement += " Records for which that is impossible are fully suppressed."
-    if measured.unproved:
+    if isinstance(decision, DisclosePerRecord):
+        statement += _against_the_dictionary(decision, measured)
+    elif measured.unproved:
         statement += (
             f" For {measured.unproved:,} records the search stopped before that was proved; none could gain more than "
             f"{measured.gap:.3g}."
@@ -109,7 +135,17 @@ def risk_guarantee(policy: Policy, measured: DecisionFacts, hierarchies: Mapping
         "method": f"{method} ({why})",
         **limits,
     }
-    return Guarantee("risk", statement, "heuristic" if measured.unproved else "proved", parameters)
+    return Guarantee("risk", statement, "heuristic" if heuristic else "proved", parameters)
+
+
+def _against_the_dictionary(decision: DisclosePerRecord, measured: DecisionFacts) -> str:
+    """How good the choice of cells is where attributes are not independent."""
+    if not measured.unproved:
+        return f" Against the dictionary as it is, no other {decision.cells} values of a record have a lower risk."
+    return (
+        f" Attributes are hardly ever independent: for {measured.unproved:,} records other values may have a lower "
+        f"risk against the dictionary as it is, by {measured.gap:.3g} at most."
+    )
 
 
 def dp_guarantee(plan: Mechanism) -> Guarantee:
@@ -142,6 +178,14 @@ def _asked(policy: Policy, *, risk: str) -> tuple[str, dict[str, object]]:
     if isinstance(decision, LeastPenalizedDecision):
         rate = decision.lambda_
         return f"least {risk} less {rate:g} times its {utility}", {"lambda": rate}
+    if isinstance(decision, CellsDecision):
+        return _asked_of_cells(decision, risk=risk), {"cells": decision.cells}
+    if isinstance(decision, ListedRulesDecision):
+        floor, number = decision.utility_at_least, len(decision.rules)
+        asked = f"of {number:,} listed ones that of least mean {risk} among those with a mean {utility} of {floor:g}"
+        if policy.dictionary.kind == "minimax":
+            asked += "; the mean against each dictionary is taken, and the largest of these is the least there is"
+        return asked, {"utility_at_least": floor, "rules": number}
     assert isinstance(decision, AggregateDecision)
     parameters: dict[str, object] = {
         "lambda": decision.lambda_,
@@ -150,6 +194,21 @@ def _asked(policy: Policy, *, risk: str) -> tuple[str, dict[str, object]]:
     }
     power = f"its {utility}" + ("" if decision.kappa == 1 else f" to the power {decision.kappa:g}")
     return f"greatest sum of {decision.lambda_:g} by its {risk}, and {power}", parameters
+
+
+def _asked_of_cells(decision: CellsDecision, *, risk: str) -> str:
+    cells = f"{decision.cells:,} {'value' if decision.cells == 1 else 'values'}"
+    independent = "if the attributes of the dictionary were independent"
+    if isinstance(decision, DisclosePerRecord):
+        return (
+            f"of each record the {cells} of least exposure exp(w) N/ρ alone, and nothing else (LSFB06, MinRisk): the "
+            f"least {risk} of all ways to disclose so many, {independent}"
+        )
+    of = "of the table" if isinstance(decision, DiscloseInAll) else "of each attribute"
+    return (
+        f"the {cells} {of} with the least exposure exp(w) N/ρ alone, and nothing else: {independent}, the mean "
+        f"logarithm of the {risk} would be the least of all ways to disclose so many; for its mean this is a heuristic"
+    )
 
 
 def counting_sentence(policy: Policy, choices: Mapping[str, PlanChoice]) -> str:
@@ -165,8 +224,10 @@ def decision_sentence(policy: Policy, problem: Problem, hierarchies: Mapping[str
     """What the deciding stage did, in words."""
     over = {"bayes": ", expected over the dictionaries", "minimax": " against the worst of the dictionaries"}
     asked, _ = _asked(policy, risk=f"model-{problem.model} risk{over.get(policy.dictionary.kind, '')}")
-    why = search_of(policy, hierarchies)[1]
-    sentence = f"Chose each record's disclosure by '{problem.search}' ({why}): {asked}."
+    method, why = search_of(policy, hierarchies)
+    sentence = f"Chose each record's disclosure by '{method}' ({why}): {asked}."
+    if isinstance(policy.decision, RuleDecision):
+        return sentence
     if policy.dictionary.consistency == "similar":
         sentence += (
             " Every feasible node was looked at: counts by likeness of labels are not monotone, and no theorem that "

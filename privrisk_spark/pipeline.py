@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,37 +19,25 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark import cells, contracts, documents, measure, sampling, schemas
-from privrisk_spark.anonymize import (
-    Conclusion,
-    Decide,
-    Decided,
-    StoredAttacker,
-    WeightColumns,
-    collect_infeasible,
-    conclude,
-    decided,
-    decided_table,
-    deciding,
-    join_decisions,
-)
+from privrisk_spark.anonymize import Conclusion, Decide, collect_infeasible, conclude
 from privrisk_spark.batches import PARTS, Batches, Scratch, pinned, take_parts
 from privrisk_spark.builders import is_public
 from privrisk_spark.canonical import TupleParts, ordered
 from privrisk_spark.counts import (
     SpreadVectors,
     StoredCounts,
+    cell_space,
     collect_counts,
     collect_vectors,
     plan_of,
     vectors_of_table,
 )
-from privrisk_spark.dictionaries import axes, possible_codes
+from privrisk_spark.decisions import collect_decisions
+from privrisk_spark.dictionaries import axes
 from privrisk_spark.errors import BudgetError, SchemaError
 from privrisk_spark.findings import Further, collect_findings
 from privrisk_spark.hierarchy import Hierarchy
-from privrisk_spark.kernels.cells import CellSpace
 from privrisk_spark.kernels.counting import Axis
-from privrisk_spark.kernels.decide import Problem
 from privrisk_spark.keystore import destroy_key, pin_snapshot, release_key
 from privrisk_spark.ledger import Ledger
 from privrisk_spark.links import collect_links
@@ -57,8 +45,9 @@ from privrisk_spark.mechanism import Mechanism, cost_of, mechanism
 from privrisk_spark.pinning import collect_pinned
 from privrisk_spark.plans import PlanChoice
 from privrisk_spark.policy import DpGuarantee, Policy
+from privrisk_spark.policy_decisions import DisclosePerRecord
 from privrisk_spark.policy_dictionaries import Table
-from privrisk_spark.problem import is_single, lattice_size, problem, takes_infinite
+from privrisk_spark.problem import is_single, lattice_size, problem, search_of, takes_infinite
 from privrisk_spark.progress import Progress, write_status
 from privrisk_spark.release import (
     Workplace,
@@ -78,10 +67,6 @@ from privrisk_spark.release import (
 from privrisk_spark.results import Check, Guarantee, Report
 from privrisk_spark.source import Wanted, scan
 from privrisk_spark.table import check_columns, check_dictionary, collect_hierarchies, read
-
-DECISIONS_PER_TASK = 250_000
-SINGLE_DECISIONS_PER_TASK = 100
-"""Records that are decided one at a time: some take a thousand times as long as others, and no core should wait."""
 
 Announce = Callable[[str], object]
 
@@ -198,12 +183,17 @@ class _Job:
             stage.parameters = {"plan": self.plan, "dictionary_rows": self._dictionary_rows(counted)}
             stage.status = "tested"
         with progress.stage("decide") as stage:
-            tuples, measured = self._decide(encoded, task, counted)
+            method, _ = search_of(policy, self.hierarchies)
+            rows, decide_chunk, rule = collect_decisions(self.scratch, encoded, task, counted, policy, self.hierarchies)
+            tuples, measured = self._conclude(rows, decide_chunk, method)
             if measured.infeasible and decision.infeasible == "error":
-                raise collect_infeasible(encoded, task, k=self.k, infeasible=measured.infeasible, total=measured.rows)
+                asked = {"k": self.k, "infeasible": measured.infeasible, "total": measured.rows}
+                cells_asked = decision.cells if isinstance(decision, DisclosePerRecord) else None
+                raise collect_infeasible(encoded, task, cells=cells_asked, **asked)
             stage.sentence = documents.decision_sentence(policy, task, self.hierarchies)
             stage.parameters = {"infeasible_records_suppressed": measured.infeasible}
-            stage.status = "heuristic" if measured.unproved else "proved"
+            guarantee = documents.risk_guarantee(policy, measured, self.hierarchies, rule)
+            stage.status = guarantee.status
             made = (self.scratch, encoded, task, policy, self.hierarchies)
             linkage, sections = collect_findings(
                 *made, counted=counted, linked=linked, further=self.further, dictionaries=self.dictionaries
@@ -221,7 +211,8 @@ class _Job:
             self.place.swap_into_vault(self.place.scratch / "decisions", "decisions")
             self.place.swap_into_vault(self.place.scratch / "classes", "classes")
             stage.sentence = "Moved decisions and exact measures to the vault."
-        run = self._run(documents.risk_guarantee(policy, measured, self.hierarchies), checks)
+        sections += [rule.section] if rule is not None else []
+        run = self._run(guarantee, checks)
         rows_of = self._dictionary_rows(counted)
         vault, public = documents.risk_reports(
             run, measured, released, dictionary_rows=rows_of, classes=classes, linkage=linkage, sections=sections
@@ -229,47 +220,6 @@ class _Job:
         self._write_vault(vault, plan=self.plan, snapshot=facts.snapshot)
         contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
         return self._publish(run, public, files, released, {"rows_read": facts.rows})
-
-    def _decide(
-        self, encoded: Batches, task: Problem, counted: Sequence[StoredCounts | SpreadVectors]
-    ) -> tuple[TupleParts, measure.DecisionFacts]:
-        """Decide every row where it is, or its distinct record first.
-
-        The dense plan only looks up, so rows are decided without a shuffle. The others decide distinct records and join
-        the decisions back: the sorted plan groups the dictionary once per task and lattice node, and needs few tasks.
-        """
-        weights = WeightColumns.of_policy(self.policy, list(self.hierarchies))
-        stored = [counts for counts in counted if isinstance(counts, StoredCounts)]
-        attacker = StoredAttacker.of(self.policy, stored)
-        if stored and all(counts.plan == "dense" for counts in stored):
-            return self._conclude(encoded, deciding(task, attacker, k=self.k, weights=weights), task.search)
-        records = self.scratch.write_frame(vectors_of_table(encoded, self.k, weights.n), "records")
-        if stored:
-            single = is_single(task.search)
-            per_task = SINGLE_DECISIONS_PER_TASK if single else DECISIONS_PER_TASK
-            spread_out = Batches.of_frame(records.repartition(max(2, -(-records.count() // per_task))))
-            decide_chunk = deciding(task, attacker, k=self.k, weights=weights)
-            on_distinct = decided(spread_out, decide_chunk, k=self.k, gaps=single).frame()
-        else:
-            schema = schemas.decided(records.schema, self.k)
-            (spread,) = [vectors for vectors in counted if isinstance(vectors, SpreadVectors)]
-            on_distinct = cells.shuffle_decisions(
-                records,
-                spread.vectors,
-                task,
-                self._cell_space(spread),
-                partial(decided_table, problem=task, k=self.k, weights=weights, schema=schema),
-                schema,
-                dictionary_rows=spread.dictionary_rows,
-                materialize=self.scratch.write_frame,
-                entities=spread.entities,
-                prune=() if self.policy.dictionaries[0].table is None else None,
-            )
-        joined = join_decisions(encoded.frame(), on_distinct, k=self.k, n_weights=weights.n)
-        return self._conclude(Batches.of_frame(joined), partial(Decided.of_columns, k=self.k), task.search)
-
-    def _cell_space(self, spread: SpreadVectors) -> CellSpace:
-        return CellSpace.of(spread.axes, possible_codes(self.hierarchies, self.policy.dictionaries[0]))
 
     def _conclude(self, rows: Batches, decide_chunk: Decide, method: str) -> tuple[TupleParts, measure.DecisionFacts]:
         """Decide rows and write the vault's decisions; return TUPLES and the facts."""
@@ -409,7 +359,7 @@ class _Job:
     def _frequent_cells(self, spread: SpreadVectors, recoding: sampling.Recoding) -> sampling.FrequentCells:
         """Count the cells of the schemes with at least t rows, and collect them."""
         frequent = recoding.mechanism.frequent
-        space = self._cell_space(spread).within(np.array(recoding.mechanism.schemes))
+        space = cell_space(spread, self.policy, self.hierarchies).within(np.array(recoding.mechanism.schemes))
         space = cells.collect_frequent(spread.vectors, space, frequent, entities=spread.entities)
         found = cells.frequent_cells(
             spread.vectors, space, frequent, entities=spread.entities, materialize=self.scratch.write_frame

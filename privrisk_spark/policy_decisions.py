@@ -1,4 +1,4 @@
-"""What the owner asks of each record's disclosure: one type per optimization problem."""
+"""What the owner asks of each record's disclosure, or of the table's: one type per optimization problem."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from privrisk_spark.policy_types import Count, Finite, NonNegative, Part, Positive
+from privrisk_spark.policy_types import SORTED, Count, Finite, Natural, NonNegative, Part, Positive, Text
 
 Infeasible = Literal["error", "suppress"]
 _INFEASIBLE = "A record for which nothing satisfies the constraint is an error, or is released fully suppressed."
@@ -63,6 +63,59 @@ class AggregateDecision(Part):
     infeasible: ClassVar[Infeasible] = "error"
 
 
+class DisclosePerRecord(Part):
+    """The cells of least exposure of each record, so many of each: LSFB06 Δ2, by its algorithm MinRisk."""
+
+    problem: Literal["disclose-per-record"]
+    cells: Natural = Field(description="Values k that every record discloses; the others are suppressed.")
+    method: Literal["auto", "minrisk"] = "auto"
+    infeasible: Infeasible = Field(
+        "error", description="A record with fewer values is an error, or is released fully suppressed."
+    )
+
+
+class DiscloseInAll(Part):
+    """The cells of least exposure of the whole table: LSFB06 Δ1."""
+
+    problem: Literal["disclose-in-all"]
+    cells: Natural = Field(description="Values k that are disclosed in all; the others are suppressed.")
+    method: Literal["auto", "minrisk"] = "auto"
+    infeasible: ClassVar[Infeasible] = "error"
+
+
+class DisclosePerAttribute(Part):
+    """The cells of least exposure of each attribute, so many of each: LSFB06 Δ3."""
+
+    problem: Literal["disclose-per-attribute"]
+    cells: Natural = Field(description="Values k of every attribute that are disclosed; the others are suppressed.")
+    method: Literal["auto", "minrisk"] = "auto"
+    infeasible: ClassVar[Infeasible] = "error"
+
+
+class ListedRule(Part):
+    """A disclosure rule for all records."""
+
+    name: Text | None = Field(None, description="Its name in reports; by default its number in the list, from 1.")
+    levels: Annotated[dict[str, Natural], SORTED] = Field(
+        default_factory=dict, description="Level per quasi-identifier; one not named is released as it is (level 0)."
+    )
+    suppress: list[Text] = Field(default_factory=list, description="Quasi-identifiers that are fully suppressed.")
+
+
+class ListedRulesDecision(Part):
+    """The one rule of a list, for the whole table, of least mean risk at a mean utility: F12 Algorithm 1."""
+
+    problem: Literal["rules"]
+    utility_at_least: Finite = Field(description="The floor c of the mean utility over the records.")
+    rules: list[ListedRule] = Field(
+        min_length=1,
+        max_length=256,
+        description="Rules to choose from, such as [{levels: {age: 2}, suppress: [city]}].",
+    )
+    method: Literal["auto", "rules"] = "auto"
+    infeasible: ClassVar[Infeasible] = "error"
+
+
 def _usual_problem(value: object) -> object:
     return {"problem": "min-risk", **value} if isinstance(value, Mapping) and "problem" not in value else value
 
@@ -70,9 +123,22 @@ def _usual_problem(value: object) -> object:
 SINGLE = ("branch_and_bound", "btda", "genetic", "approximate", "aggregate")
 """Methods that search one record's lattice at a time, against the dictionary's vectors."""
 
+CellsDecision = DisclosePerRecord | DiscloseInAll | DisclosePerAttribute
+"""Decisions by suppression alone that disclose a number of cells."""
+
+RuleDecision = CellsDecision | ListedRulesDecision
+"""Decisions by a rule rather than by a search of each record's lattice."""
+
 DecisionPolicy = Annotated[
-    LeastRiskDecision | GreatestUtilityDecision | LeastPenalizedDecision | AggregateDecision,
+    LeastRiskDecision
+    | GreatestUtilityDecision
+    | LeastPenalizedDecision
+    | AggregateDecision
+    | DisclosePerRecord
+    | DiscloseInAll
+    | DisclosePerAttribute
+    | ListedRulesDecision,
     Field(discriminator="problem"),
     BeforeValidator(_usual_problem),
 ]
-"""The optimization problem of each record; ``min-risk`` where none is named."""
+"""The optimization problem of each record, or of the table; ``min-risk`` where none is named."""

@@ -26,7 +26,6 @@ _LONGEST_SHOWN = 60
 
 # What the specification holds and this version does not, by key path or key: refused by name, not as a typing error.
 _NOT_YET: dict[str, tuple[str, ...]] = {
-    "decision.method": ("minrisk", "rules"),
     "guarantee.mode": ("global", "as_published"),
     "output.format": ("orc", "json", "delta", "iceberg"),
     "action": ("pseudonym",),
@@ -121,7 +120,7 @@ def _fault(item: Mapping[str, Any], document: Mapping[str, Any]) -> Fault:
     if kind == "extra_forbidden":
         return Fault(path, _unknown_key(str(last), place))
     if kind == "literal_error":
-        return Fault(path, _choice(path, str(last), given, _choices(place.annotation)))
+        return Fault(path, _choice(path, str(last), given, _choices(place.annotation)) + _goes_with(place, given))
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         # The value is not repeated: a secret may be among the keys that belong here.
         fields = [name for model in _models(place.annotation) for name in _written_names(model, place.keys)]
@@ -168,6 +167,18 @@ def _choice(path: str, key: str, given: Any, choices: Sequence[str]) -> str:
     if isinstance(given, str):
         hint = "; write it without quotes" if given in choices else nearest(given, choices) if len(given) > 2 else ""
     return f"must be {_or(choices)}. Got {_shown(given)}{hint}"
+
+
+def _goes_with(place: _Place, given: Any) -> str:
+    """Where the value is a choice of the same key under another tag."""
+    key = str(place.keys[-1])
+    there = [
+        tag
+        for tag, models in place.others.items()
+        for model in models
+        if key in model.model_fields and given in _choices(model.model_fields[key].annotation)
+    ]
+    return f" (it goes with {' or '.join(there)})" if there else ""
 
 
 def _unknown_key(key: str, place: _Place) -> str:

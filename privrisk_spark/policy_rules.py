@@ -8,7 +8,15 @@ from pathlib import Path
 
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy import DpGuarantee, Identifier, Personal, Policy, RowCount, SensitivityPolicy, WeightColumn
-from privrisk_spark.policy_decisions import SINGLE, AggregateDecision, DecisionPolicy, LeastRiskDecision
+from privrisk_spark.policy_decisions import (
+    SINGLE,
+    AggregateDecision,
+    DecisionPolicy,
+    DisclosePerRecord,
+    LeastRiskDecision,
+    ListedRulesDecision,
+    RuleDecision,
+)
 from privrisk_spark.policy_dictionaries import (
     DictionaryColumn,
     DictionaryTable,
@@ -44,7 +52,48 @@ def impossible(policy: Policy) -> Iterable[Fault]:
         yield Fault("ledger", "is only used when guarantee.kind is 'dp'; leave it out")
 
 
+def _impossible_rules(policy: Policy, decision: RuleDecision) -> Iterable[Fault]:
+    """Yield what decisions by a rule cannot take."""
+    quasi = list(policy.quasi_identifiers)
+    if isinstance(decision, ListedRulesDecision):
+        names = [rule.name or str(i) for i, rule in enumerate(decision.rules, 1)]
+        for i, rule in enumerate(decision.rules):
+            at = f"decision.rules.{i}"
+            if names[i] in names[:i]:
+                yield Fault(f"{at}.name", f"'{names[i]}' is the name of another rule; give each its own")
+            mentioned = [(f"{at}.levels.{name}", name) for name in rule.levels]
+            mentioned += [(f"{at}.suppress.{j}", name) for j, name in enumerate(rule.suppress)]
+            for path, name in mentioned:
+                if name not in quasi:
+                    yield Fault(
+                        path, f"'{name}' is not a quasi-identifier{nearest(name, quasi)}; there are {listing(quasi)}"
+                    )
+            for name in sorted(set(rule.levels).intersection(rule.suppress)):
+                yield Fault(f"{at}.levels.{name}", "is suppressed by the same rule; give its level or suppress it")
+        return
+    if isinstance(decision, DisclosePerRecord) and decision.cells > len(quasi):
+        yield Fault(
+            "decision.cells", f"must be at most {len(quasi)}, the number of quasi-identifiers. Got {decision.cells}"
+        )
+    model, form = policy.risk.model, policy.risk.sensitivity.form
+    if model == "III":
+        yield Fault("risk.model", "must be 'I' or 'II' with 'minrisk', whose cells multiply to a risk. Got 'III'")
+    elif model == "I" and form not in ("multiplicative", "constant"):
+        yield Fault(
+            "risk.sensitivity.form",
+            f"must be 'multiplicative' or 'constant' with 'minrisk', whose cells multiply to a risk. Got '{form}'",
+        )
+    if len(policy.dictionaries) > 1:
+        yield Fault(
+            "dictionary.kind",
+            f"must be one dictionary with 'minrisk': cells multiply over one alone. Got '{policy.dictionary.kind}'",
+        )
+
+
 def _impossible_decision(policy: Policy, decision: DecisionPolicy) -> Iterable[Fault]:
+    if isinstance(decision, RuleDecision):
+        yield from _impossible_rules(policy, decision)
+        return
     if isinstance(decision, LeastRiskDecision) and decision.neighbourhood != "swap" and decision.method != "aruba":
         yield Fault(
             "decision.neighbourhood",
@@ -262,7 +311,9 @@ def _impossible_dictionaries(policy: Policy) -> Iterable[Fault]:
         if given.against is not None and isinstance(given.estimate, SelfEstimate) and policy.table.record_id is None:
             yield Fault("table.record_id", "is required where dictionary.against is held against the table itself")
     decision = policy.decision
-    if similar and decision is not None and decision.method not in ("auto", "exhaustive"):
+    # A rule leaves nothing out by monotonicity.
+    searched = decision is not None and not isinstance(decision, RuleDecision)
+    if similar and decision is not None and searched and decision.method not in ("auto", "exhaustive"):
         yield Fault(
             "decision.method",
             "must be 'auto' or 'exhaustive' under the consistency 'similar', whose counts are not monotone: a search "

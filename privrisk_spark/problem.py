@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -22,9 +23,14 @@ from privrisk_spark.policy_decisions import (
     GreatestUtilityDecision,
     LeastPenalizedDecision,
     LeastRiskDecision,
+    ListedRulesDecision,
+    RuleDecision,
 )
 from privrisk_spark.policy_dictionaries import OneDictionary
 from privrisk_spark.policy_rules import against_singly
+
+Method = Search | Literal["minrisk", "rules"]
+"""Searches, and rules that decide without one."""
 
 EXACT_LIMIT = 2**20
 """Largest lattice the enumerating searches accept, in nodes."""
@@ -100,7 +106,7 @@ def lattice_size(hierarchies: Mapping[str, Hierarchy]) -> int:
     return prod(hierarchy.height + 1 for hierarchy in hierarchies.values())
 
 
-def search_of(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> tuple[Search, str]:
+def search_of(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> tuple[Method, str]:
     """Return the search of the policy's decision, and why it is taken.
 
     Raises
@@ -110,6 +116,10 @@ def search_of(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> tuple[Sea
     """
     decision = policy.decision
     assert decision is not None
+    if isinstance(decision, ListedRulesDecision):
+        return "rules", f"each of {len(decision.rules):,} rules is measured over the whole table"
+    if isinstance(decision, RuleDecision):
+        return "minrisk", "cells are ranked by their exposure, and no lattice is searched"
     size = lattice_size(hierarchies)
     if decision.method != "auto":
         if size > EXACT_LIMIT and decision.method in get_args(TableSearch):
@@ -163,7 +173,7 @@ def entity_of(policy: Policy, one: OneDictionary) -> str | None:
     return policy.table.entity_id if one.table is None else one.table.entity_id
 
 
-def is_single(search: Search) -> bool:
+def is_single(search: Method) -> bool:
     """Whether a search decides one record at a time, against the dictionary's vectors."""
     return search in get_args(SingleSearch)
 
@@ -184,7 +194,51 @@ def goal_of(policy: Policy) -> AnyGoal:
         return GreatestUtility(decision.risk_at_most)
     if isinstance(decision, LeastPenalizedDecision):
         return LeastPenalized(decision.lambda_)
+    if isinstance(decision, RuleDecision):
+        # A rule decides; records are evaluated only, and any level vector may come up.
+        return LeastRisk(-np.inf)
     return GreatestAggregate(decision.lambda_, float(decision.kappa), decision.zero_phi)
+
+
+@dataclass(frozen=True)
+class LevelRule:
+    """A listed rule.
+
+    Attributes
+    ----------
+    name : str
+    levels : tuple of k int
+        Of the quasi-identifiers in order; the height is ⊥.
+    """
+
+    name: str
+    levels: tuple[int, ...]
+
+
+def listed_rules(decision: ListedRulesDecision, hierarchies: Mapping[str, Hierarchy]) -> tuple[LevelRule, ...]:
+    """Resolve the listed rules to level vectors.
+
+    Raises
+    ------
+    InputError
+        If a level is above its hierarchy, or two rules are the same.
+    """
+    result: list[LevelRule] = []
+    for i, given in enumerate(decision.rules):
+        levels = []
+        for name, hierarchy in hierarchies.items():
+            level = hierarchy.height if name in given.suppress else given.levels.get(name, 0)
+            if level > hierarchy.height:
+                raise InputError(
+                    f"decision.rules.{i}.levels.{name}: must be at most {hierarchy.height}, the height of the "
+                    f"hierarchy. Got {level}."
+                )
+            levels.append(level)
+        same = [j for j, rule in enumerate(result) if rule.levels == tuple(levels)]
+        if same:
+            raise InputError(f"decision.rules.{i}: repeats decision.rules.{same[0]}; give each rule once.")
+        result.append(LevelRule(given.name or str(i + 1), tuple(levels)))
+    return tuple(result)
 
 
 def problem(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: tuple[Axis, ...]) -> Problem:
@@ -201,12 +255,16 @@ def problem(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: tuple[Ax
     assert decision is not None
     greatest = greatest_utility(policy, hierarchies)
     goal = goal_of(policy)
-    if isinstance(goal, LeastRisk) and not reaches(np.array([greatest]), goal.floor)[0]:
+    if isinstance(decision, ListedRulesDecision):
+        listed_rules(decision, hierarchies)
+    floor = decision.utility_at_least if isinstance(decision, LeastRiskDecision | ListedRulesDecision) else -np.inf
+    if not reaches(np.array([greatest]), floor)[0]:
         raise InfeasibleError(
             f"decision.utility_at_least: must be at most {greatest:g}, the {policy.utility.measure} utility of a "
-            f"record released as it is. Got {goal.floor:g}."
+            f"record released as it is. Got {floor:g}."
         )
-    search = search_of(policy, hierarchies)[0]
+    method = search_of(policy, hierarchies)[0]
+    search: Search = "exhaustive" if method == "minrisk" or method == "rules" else method
     phi = sensitivity(policy.risk.sensitivity, hierarchies)
     if is_single(search):
         # A method that was named has been held against these before.
@@ -226,5 +284,5 @@ def problem(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: tuple[Ax
         goal=goal,
         search=search,
         neighbourhood=decision.neighbourhood if isinstance(decision, LeastRiskDecision) else "swap",
-        most_steps=decision.most_steps,
+        most_steps=1 if isinstance(decision, RuleDecision) else decision.most_steps,
     )

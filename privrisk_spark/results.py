@@ -23,6 +23,7 @@ from privrisk_spark.kernels.moments import Moments
 __all__ = [
     "AttributeLevels",
     "Check",
+    "ChosenRule",
     "Guarantee",
     "Histogram",
     "LinkageFacts",
@@ -337,6 +338,24 @@ class Section:
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
         return _as_dict(self)
+
+
+@dataclass(frozen=True)
+class ChosenRule:
+    """A rule that was chosen for the whole table.
+
+    Attributes
+    ----------
+    name : str
+    levels : mapping of attribute to int
+        Level of every value, cut at its depth.
+    section : Section
+        What it was chosen by; for the vault.
+    """
+
+    name: str
+    levels: Mapping[str, int]
+    section: Section
 
 
 @dataclass(frozen=True)

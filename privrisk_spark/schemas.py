@@ -55,6 +55,11 @@ def dictionary_codes(k: int) -> list[str]:
     return [f"t{i}" for i in range(k)]
 
 
+def chosen(k: int) -> list[str]:
+    """Columns of levels a rule has chosen, before they are evaluated."""
+    return [f"x{i}" for i in range(k)]
+
+
 def nodes(k: int) -> list[str]:
     """Columns of disclosed nodes."""
     return [f"n{i}" for i in range(k)]

@@ -35,6 +35,8 @@ ENGINE_MODULES = {
     "pinning": {"pyspark"},
     "canonical": {"pyspark", "pyarrow"},
     "release": {"pyspark", "pyarrow"},
+    "decisions": {"pyspark"},
+    "disclosure_rules": {"pyspark", "pyarrow"},
     "contracts": {"pyspark", "pandas", "great_expectations"},
     "data_docs": {"great_expectations"},
     "pipeline": {"pyspark"},

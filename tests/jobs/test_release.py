@@ -220,7 +220,9 @@ def test_errors_a_newcomer_makes(privrisk: Privrisk, small: Path, tmp_path: Path
     one_line(privrisk(str(tmp_path / "nowhere.yaml")), "there is no policy file")
     one_line(privrisk(), "name a policy file")
     one_line(
-        privrisk(str(small), "--set=decision.method=minrisk"), "'minrisk' is not available in this version", "'exact'"
+        privrisk(str(small), "--set=decision.method=minrisk"),
+        "must be 'auto', 'exact'",
+        "problem 'disclose-per-record'",
     )
     one_line(privrisk(str(small), "--set=output.format=delta"), "'delta' is not available in this version")
     one_line(privrisk(str(small), "--set=dictionary.kind=bayes"), "dictionary.members: is required")

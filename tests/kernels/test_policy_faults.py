@@ -92,11 +92,6 @@ def test_keys_of_later_versions(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "choose"),
     [
-        (
-            "decision.method",
-            "minrisk",
-            "'auto', 'exact', 'aruba', 'exhaustive', 'branch_and_bound', 'btda', 'genetic' or 'approximate'",
-        ),
         ("output.format", "delta", "'parquet' or 'csv'"),
         ("columns.ssn.action", "pseudonym", "'drop'"),
     ],
