@@ -31,7 +31,7 @@ from privrisk_spark.problem import is_single
 from privrisk_spark.results import ChosenRule
 
 DECISIONS_PER_TASK = 250_000
-SINGLE_DECISIONS_PER_TASK = 500
+SINGLE_DECISIONS_PER_TASK = 100
 """Records that are decided one at a time: some take a thousand times as long as others, and no core should wait."""
 
 
