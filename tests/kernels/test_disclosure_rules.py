@@ -32,7 +32,9 @@ from privrisk_spark.kernels.disclosure_rules import (
     risks_at,
     suppressing,
 )
+from privrisk_spark.kernels.goal import LeastRisk
 from privrisk_spark.kernels.risk import Attacker
+from privrisk_spark.kernels.sensitivity import Sensitivity
 
 # ------------------------------------------------------------------------------------------------ the order of cells
 
@@ -238,3 +240,73 @@ def test_a_missing_cell_is_disclosed_by_no_rule() -> None:
     assert least_exposed(exposure, 2, "record").tolist() == [[False, True], [True, True]]
     assert least_exposed(exposure, 2, "attribute").tolist() == [[False, True], [True, True]]
     assert least_exposed(exposure, 2, "table").tolist() == [[False, True], [True, False]]
+
+
+def flat(values: int) -> tuple[np.ndarray, np.ndarray]:
+    """``at_depth`` and ``ancestor`` of values under one root."""
+    at_depth = np.array([[values, j] for j in range(values)] + [[values, -1]], dtype=np.int32)
+    ancestor = np.array([[j, values] for j in range(values)] + [[values, values]], dtype=np.int32)
+    return at_depth, ancestor
+
+
+def flat_problem(values: list[int], weights: list[float]) -> tuple[Problem, list[Axis]]:
+    axes = [Axis(*flat(n)) for n in values]
+    return Problem(
+        ancestor=tuple(axis.ancestor for axis in axes),
+        code_depth=tuple(axis.code_depth for axis in axes),
+        utility=tuple(np.append(np.ones(n), 0.0) for n in values),
+        sensitivity=Sensitivity(
+            "multiplicative", tuple(np.append(np.full(n, w), 0.0) for n, w in zip(values, weights, strict=True))
+        ),
+        model="I",
+        goal=LeastRisk(-math.inf),
+        search="exhaustive",
+    ), axes
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3])
+def test_the_bound_of_single_values_holds_where_attributes_depend_on_each_other(
+    monkeypatch: pytest.MonkeyPatch, cells: int
+) -> None:
+    """Also for records that the dictionary lacks, whose counts are one more."""
+    monkeypatch.setattr(kernel, "MOST_ALTERNATIVES", 0)
+    rng = np.random.default_rng(cells)
+    problem, axes = flat_problem([3, 3, 2, 3], [0.3, 0.9, 0.1, 0.5])
+    opened = 0
+    for _ in range(40):
+        base = rng.integers(0, 3, 12)
+        theta = np.column_stack([base, (base + (rng.uniform(size=12) < 0.3)) % 3, base % 2, rng.integers(0, 3, 12)])
+        codes = np.concatenate([theta[:4], rng.integers(0, 2, (4, 4))]).astype(np.int32)
+        counts = DenseCounts.roll_up(axes, *np.unique(theta.astype(np.int32), axis=0, return_counts=True))
+        exposure = Exposure.of(problem, marginal_counts(counts, problem.code_depth), counts.dictionary_rows)
+        found = min_risk(problem, Attacker.knowing(counts), codes, exposure, cells)
+        assert found.gap is not None
+        for r, record in enumerate(codes):
+            absent = not (theta == record).all(axis=1).any()
+            risks = {
+                shown: math.exp(sum([0.3, 0.9, 0.1, 0.5][j] for j in shown))
+                / ((theta[:, shown] == record[list(shown)]).all(axis=1).sum() + absent)
+                for shown in itertools.combinations(range(4), cells)
+            }
+            open_ = float(found.risk[r]) - min(risks.values())
+            assert found.gap[r] >= open_ - 1e-12
+            assert found.gap[r] < found.risk[r]
+            opened += open_ > 1e-9
+    assert opened > 3
+
+
+def test_a_label_unlike_any_other_counts_the_record_itself() -> None:
+    """Where labels only resemble each other, a more general value may have no row at all: the risk is not 0 then."""
+
+    class Unlike:
+        dictionary_rows, monotone, alike = 5, False, ()
+
+        def consistent(self, codes: list[np.ndarray], levels: list[int], depths: list[int]) -> np.ndarray:
+            del depths
+            return np.full(len(codes[0]), 0 if any(levels) else 2, dtype=np.int64)
+
+    problem, _ = flat_problem([2, 2], [1.0, 1.0])
+    codes = np.zeros((1, 2), dtype=np.int32)
+    found = decide_at(problem, Attacker.knowing(Unlike()), codes, np.array([[0, 1]], dtype=np.int8))  # type: ignore[arg-type]
+    assert found.consistent.tolist() == [1]
+    assert found.risk[0] == pytest.approx(math.e)
