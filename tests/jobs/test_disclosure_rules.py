@@ -229,6 +229,32 @@ def test_each_record_discloses_its_least_exposed_cells(
     assert ran.summary["facts"]["records whose decision is not proved"] == unproved
 
 
+class OfPersons(Literal):
+    """Two rows a person: a person counts once."""
+
+    def rho(self, disclosed: Sequence[Node]) -> int:
+        fits = [count(disclosed, [one], self.meaning, ["suppress"] * len(TREES)) for one in self.theta]
+        return len({i // 2 for i, fit in enumerate(fits) if fit})
+
+    def exposures(self, one: Row) -> dict[int, float]:
+        half = math.log(len(self.theta)) - math.log(len(self.theta) // 2)
+        return {j: gamma - half for j, gamma in super().exposures(one).items()}
+
+
+def test_persons_are_counted_once(privrisk: Privrisk, policy: Make, tmp_path: Path) -> None:
+    path = policy(decision={"problem": "disclose-per-record", "cells": 2})
+    document = yaml.safe_load(path.read_text())
+    document["table"]["entity_id"] = "person"
+    document["columns"]["person"] = {"role": "identifier"}
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    frame = pd.DataFrame(ROWS).astype({"f": float}).replace({"": None})
+    frame.assign(person=[f"somebody-{i // 2}" for i in range(len(ROWS))]).to_parquet(tmp_path / "table.parquet")
+    ran = privrisk(str(path))
+    literal = OfPersons(ROWS, ROWS, "subsumes")
+    check_cells(decisions_of(ran), literal, literal.least_exposed(2, "disclose-per-record"))
+    assert ran.summary["plan"] == "shuffle"
+
+
 def test_under_independent_attributes_the_choice_is_proved(privrisk: Privrisk, policy: Make) -> None:
     """LSFB06 Theorem 2: every combination of values as often as its values say."""
     times = {
