@@ -33,7 +33,7 @@ from privrisk_spark.policy_decisions import (
     ListedRulesDecision,
     RuleDecision,
 )
-from privrisk_spark.problem import Method, greatest_utility, lattice_size, search_of
+from privrisk_spark.problem import greatest_utility, lattice_size, search_of
 from privrisk_spark.results import (
     AttributeLevels,
     Check,

@@ -47,7 +47,7 @@ from privrisk_spark.plans import PlanChoice
 from privrisk_spark.policy import DpGuarantee, Policy
 from privrisk_spark.policy_decisions import DisclosePerRecord
 from privrisk_spark.policy_dictionaries import Table
-from privrisk_spark.problem import is_single, lattice_size, problem, search_of, takes_infinite
+from privrisk_spark.problem import lattice_size, problem, search_of, takes_infinite
 from privrisk_spark.progress import Progress, write_status
 from privrisk_spark.release import (
     Workplace,

@@ -233,8 +233,8 @@ def decide(
     Raises
     ------
     InputError
-        If the search does not serve the goal, prunes and some dictionary's ``ρ`` is not monotone, or looks at one record
-        and Φ is no function of a sum over attributes.
+        If the search does not serve the goal, or prunes and some dictionary's ``ρ`` is not monotone, or looks at one
+        record and Φ is no function of a sum over attributes.
     """
     decided, kind = decide_kinds(problem, attacker, codes, personal=personal, record_weight=record_weight)
     levels = decided.levels[kind]
