@@ -240,8 +240,8 @@ def test_crossings_are_those_of_single_records(seed: int) -> None:
     problem = problem_of(random, trees)
     for kappa in (0, 1, 1.5, 2):
         one = replace(problem, goal=GreatestAggregate(3.0, kappa), search="exhaustive")
-        rows = rows_of(counts)
-        want = [crossing(record_lattice(one, rows, record), kappa=kappa) for record in codes]
+        held = Attacker.knowing(counts), [rows_of(counts)]
+        want = [crossing(record_lattice(one, *held, record), kappa=kappa) for record in codes]
         of_table: Counts
         for of_table in (counts, dense):
             np.testing.assert_allclose(crossings(one, Attacker.knowing(of_table), codes), want, rtol=1e-9)

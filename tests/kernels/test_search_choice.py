@@ -58,7 +58,6 @@ BY_CUTS = [
     ({"risk__sensitivity": {"form": "multiplicative"}}, "a sum over attributes"),
     ({"counting__plan": "shuffle"}, "counting.plan"),
     ({"table__entity_id": "p"}, "entity_id asks for persons"),
-    ({"risk__sensitivity": {"form": "linear", "node_weights": {"a0": {"a": float("inf")}}}}, "finite weights alone"),
     ({"dictionary": {"kind": "self", "consistency": "similar", "similar": {"a0": 0.8}}}, "likeness of labels"),
     (
         {"dictionary": {"kind": "minimax", "members": [{"name": "one", "kind": "self"}, {
