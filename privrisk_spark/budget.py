@@ -7,6 +7,8 @@ hierarchies suffice, and the same run id asks the ledger for the same here and i
 from __future__ import annotations
 
 import fcntl
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from privrisk_spark.builders import build
-from privrisk_spark.errors import BudgetError, ConfigError, Fault
+from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
 from privrisk_spark.keystore import destroy_key
 from privrisk_spark.ledger import Balance, Ledger, Reservation
 from privrisk_spark.ledger_account import decimal_of
 from privrisk_spark.mechanism import cost_of, mechanism
 from privrisk_spark.policy import LedgerPolicy, Policy
 
-__all__ = ["Forecast", "balance_document", "forecast", "ledger_of", "reserve", "run_cost", "table", "void"]
+__all__ = ["Forecast", "balance_document", "forecast", "ledger_of", "reserve", "run_cost", "table", "tighter", "void"]
 
 
 def ledger_of(policy: Policy) -> LedgerPolicy:
@@ -95,6 +97,8 @@ class Forecast:
     releases_that_fit : int
         How many releases of this cost fit in what is left now; the run itself is one of them unless it is charged
         already.
+    tighter : dict or None
+        As :func:`tighter` gives it, of all counted runs and this one.
     """
 
     run_id: str
@@ -106,6 +110,7 @@ class Forecast:
     reservation: Reservation | None
     refusal: BudgetError | None
     releases_that_fit: int
+    tighter: dict[str, Any] | None
 
     @property
     def left(self) -> tuple[Decimal, Decimal]:
@@ -134,6 +139,7 @@ class Forecast:
             "epsilon": _amounts(self.epsilon, self.balance.spent_epsilon, self.cap_epsilon, after and after[0]),
             "delta": _amounts(self.delta, self.balance.spent_delta, self.cap_delta, after and after[1]),
             "releases_that_fit": self.releases_that_fit,
+            "tighter": self.tighter,
         }
 
 
@@ -181,6 +187,9 @@ def forecast(policy: Policy, run_id: str) -> Forecast:
         reservation=reservation,
         refusal=refusal,
         releases_that_fit=fits,
+        tighter=tighter(
+            balance, None if reservation is None or not reservation.fresh else cost["mechanism"]["parameters"]
+        ),
     )
 
 
@@ -254,6 +263,40 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
     )
     destroy_key(vault, run_id)
     return balance
+
+
+def tighter(balance: Balance, further: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """Compose what the counted runs did by their privacy-loss distributions; caps are held against the sums alone.
+
+    Parameters
+    ----------
+    balance : Balance
+    further : mapping, optional
+        Parameters of a mechanism that would run besides.
+
+    Returns
+    -------
+    dict or None
+        epsilon at the sum of the deltas (``delta``), the number of ``runs``, and its ``status``. None if there is
+        no run, or the ledger does not hold what a run's mechanism was.
+    """
+    # Its packages take seconds to import.
+    from privrisk_spark.accounting import ReleaseEvents, basic, composed
+
+    parameters = [json.loads(run.mechanism).get("parameters", {}) for run in balance.runs if run.counted]
+    if further is not None:
+        parameters.append(further)
+    try:
+        events = [ReleaseEvents.of_parameters(one) for one in parameters]
+    except InputError:
+        return None
+    if not events:
+        return None
+    _, delta = basic(events)
+    if delta >= 1:
+        return None
+    epsilon = math.ceil(composed(events, delta) * 1e5) / 1e5
+    return {"epsilon": epsilon, "delta": str(decimal_of(delta)), "runs": len(events), "status": "tested"}
 
 
 def balance_document(balance: Balance) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -56,7 +56,7 @@ def show(
 ) -> None:
     """Show what a lineage has spent, its cap, what is left, and every run with its state."""
     with _ended():
-        from privrisk_spark.budget import balance_document
+        from privrisk_spark.budget import balance_document, tighter
         from privrisk_spark.ledger import Ledger
 
         policy, address = _place(policies, url, overrides, date)
@@ -78,7 +78,9 @@ def show(
             rule = f"is not in the ledger{nearest(lineage, known)}; it holds {listing(known) or 'none'}"
             raise ConfigError([Fault("--lineage", f"{rule}. Got {lineage!r}")])
         balance = ledger.balance(lineage)
-        typer.echo(json.dumps(balance_document(balance), indent=2) if as_json else _statement(balance))
+        closer = tighter(balance)
+        document = {**balance_document(balance), "tighter": closer}
+        typer.echo(json.dumps(document, indent=2) if as_json else _statement(balance, closer))
 
 
 @ledger_app.command()
@@ -241,10 +243,21 @@ def _totals(balance: Balance) -> str:
     return table(rows)
 
 
-def _statement(balance: Balance) -> str:
+def _closer(tighter: dict[str, Any] | None) -> list[str]:
+    """The tighter figure as a line."""
+    if tighter is None:
+        return []
+    runs = "1 release" if tighter["runs"] == 1 else f"{tighter['runs']} releases"
+    return [
+        f"  by privacy-loss distributions {runs} cost epsilon {tighter['epsilon']:g} at delta {tighter['delta']} "
+        "(tested; the sums bind)"
+    ]
+
+
+def _statement(balance: Balance, tighter: dict[str, Any] | None) -> str:
     from privrisk_spark.budget import table
 
-    lines = [f"Lineage {balance.lineage}", _totals(balance)]
+    lines = [f"Lineage {balance.lineage}", _totals(balance), *_closer(tighter)]
     if not balance.runs:
         return "\n".join([*lines, "No run was ever reserved."])
     rows = [["run id", "state", "charged", "epsilon", "delta", "reserved (UTC)", "closed (UTC)", "reason"]]
@@ -266,6 +279,7 @@ def _prospect(found: Forecast) -> str:
     fits, state = found.releases_that_fit, document["state"]
     included = ", this one included" if state == "new" else ""
     lines = [f"Lineage {found.balance.lineage}, run id {found.run_id}", table(rows)]
+    lines += _closer(found.tighter)
     if state in ("reserved", "committed"):
         lines.append(f"This run id is {state} already: running it costs nothing more.")
     what = "1 release like this one fits" if fits == 1 else f"{fits} releases like this one fit"

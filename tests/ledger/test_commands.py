@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import fcntl
 import json
+import math
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,8 @@ import yaml
 from policies import DP, DROP, RISK, changed
 from typer.testing import CliRunner, Result
 
-from privrisk_spark import budget
+from privrisk_spark import budget, config
+from privrisk_spark.accounting import ReleaseEvents, composed
 from privrisk_spark.cli import app
 from privrisk_spark.config import parse
 from privrisk_spark.keystore import release_key
@@ -64,12 +68,45 @@ def test_a_plan_writes_nothing_and_counts_the_releases_that_fit(policy: Path, pl
         "epsilon": {"spent": "0", "cap": "4", "left": "4", "cost": "1", "left_after": "3"},
         "delta": {"spent": "0", "cap": "1E-7", "left": "1E-7", "cost": "1E-9", "left_after": "9.9E-8"},
         "releases_that_fit": 4,
+        "tighter": planned["tighter"],
     }
     assert not place.exists()
     told = privrisk("plan", policy, "--run-id", "r1")
     assert told.exit_code == 0
     assert "left after  3        9.9E-8" in told.stdout
     assert "4 releases like this one fit in what is left, this one included." in told.stdout
+
+
+def test_a_tighter_figure_of_all_counted_runs_stands_beside_the_sums(policy: Path, place: Place):
+    """By the same accounting as a manifest's, at the sum of the deltas; a run not charged is not in it."""
+    loaded = config.load([policy], overrides=[], date=dt.date(2026, 11, 1))
+    one = ReleaseEvents.of_parameters(budget.run_cost(loaded, "r")["mechanism"]["parameters"])
+
+    def epsilon(runs: int) -> float:
+        return math.ceil(composed([one] * runs, runs * one.delta) * 1e5) / 1e5
+
+    assert 0 < epsilon(1) < 1
+    assert epsilon(1) < epsilon(2) < 2 * epsilon(1)
+    planned = printed("plan", policy, "--run-id", "r1")["tighter"]
+    assert planned == {"epsilon": epsilon(1), "delta": "1E-9", "runs": 1, "status": "tested"}
+    for run in ("r1", "r2", "r3"):
+        assert privrisk("reserve", policy, "--run-id", run).exit_code == 0
+    assert printed("plan", policy, "--run-id", "r3")["tighter"]["runs"] == 3, "charged already"
+    assert printed("plan", policy, "--run-id", "r4")["tighter"]["runs"] == 4
+    voided = privrisk("void", policy, "--run-id", "r3", "--reason", "no table", "--nothing-left-the-zone")
+    assert voided.exit_code == 0, voided.stderr
+    assert printed("show", policy)["tighter"] == {
+        "epsilon": epsilon(2), "delta": "2E-9", "runs": 2, "status": "tested"
+    }  # fmt: skip
+    shown = privrisk("show", policy).stdout
+    assert f"2 releases cost epsilon {epsilon(2):g} at delta 2E-9 (tested; the sums bind)" in shown
+    # Of a run whose mechanism the ledger does not hold, nothing tighter is said.
+    Ledger(place.url).reserve(
+        lineage="census", run_id="old", epsilon=Decimal("0.1"), delta=Decimal("1e-10"), cap_epsilon=Decimal(4),
+        cap_delta=Decimal("1e-7"), mechanism={"digest": "x"},
+    )  # fmt: skip
+    assert printed("show", policy)["tighter"] is None
+    assert "privacy-loss" not in privrisk("show", policy).stdout
 
 
 def test_a_reservation_is_that_of_the_release_and_free_the_second_time(policy: Path, place: Place):
