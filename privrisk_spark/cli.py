@@ -1,4 +1,4 @@
-"""Command line: ``release``, ``curves``, ``experiments``, ``ledger``, ``config``, ``synthesize``, ``prepare-java``."""
+"""Command line: ``release``, ``curves``, ``experiments``, ``ledger``, ``config``, ``guide`` and preparations."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ import typer
 
 from privrisk_spark import __version__
 from privrisk_spark.errors import BusyError, ConfigError, EngineError, Fault, InputError, InternalError, PrivriskError
+from privrisk_spark.guide import section_of, told
+from privrisk_spark.guide import text as guide_text
 from privrisk_spark.ledger_commands import ledger_app
 
 if TYPE_CHECKING:
@@ -298,9 +300,11 @@ def _session(name: str, *, encrypt: bool, checks: bool) -> Iterator[SparkSession
 
 
 def _end(error: PrivriskError, vault: Path | None, run_id: str, write_status: Callable[..., None]) -> None:
-    typer.echo(f"privrisk: {error}", err=True)
+    typer.echo(told(error), err=True)
     if vault is not None and not isinstance(error, BusyError):
-        write_status(vault, run_id, phase="failed", code=error.exit_code, message=str(error), remedy=error.remedy)
+        section = section_of(error)
+        remedy = error.remedy if section is None else f"{error.remedy} Read: privrisk guide {section}."
+        write_status(vault, run_id, phase="failed", code=error.exit_code, message=str(error), remedy=remedy)
     if isinstance(error, InternalError) and error.__cause__ is not None:
         trace = error.__cause__.__traceback__
         while trace is not None:
@@ -331,12 +335,24 @@ def synthesize(
     try:
         generate(directory, people=people or round(rows * 1.7395), rows=rows, seed=seed)
     except PrivriskError as error:
-        typer.echo(f"privrisk: {error}", err=True)
+        typer.echo(told(error), err=True)
         raise typer.Exit(error.exit_code) from None
     except OSError as error:
         typer.echo(f"privrisk: The file system failed: {error.strerror or type(error).__name__}.", err=True)
         raise typer.Exit(EngineError.exit_code) from None
     typer.echo(f"Synthetic population of {rows:,} rows at {directory}")
+
+
+@app.command()
+def guide(
+    section: Annotated[str | None, typer.Argument(metavar="[SECTION]", help="One section; without it, all.")] = None,
+) -> None:
+    """Print the privacy officer's guide: what a differentially private release promises, how to choose its figures."""
+    try:
+        typer.echo(guide_text(section), nl=False)
+    except PrivriskError as error:
+        typer.echo(told(error), err=True)
+        raise typer.Exit(error.exit_code) from None
 
 
 @app.command("prepare-java")
@@ -356,7 +372,7 @@ def prepare_java() -> None:
             )
         class_archive.make(archive)
     except PrivriskError as error:
-        typer.echo(f"privrisk: {error}", err=True)
+        typer.echo(told(error), err=True)
         raise typer.Exit(error.exit_code) from None
     typer.echo(f"Java's classes are stored at {archive.directory}")
 

@@ -44,10 +44,13 @@ class Fault:
         Dotted key path, such as ``decision.utility_at_least``.
     rule : str
         What is wrong and what is allowed, without a final full stop.
+    guide : str or None
+        Section of the privacy officer's guide that explains the rule, where the path does not say it.
     """
 
     path: str
     rule: str
+    guide: str | None = None
 
     def __str__(self) -> str:
         """Return the fault as one line."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privrisk_spark.errors import ConfigError, EngineError, Fault, InternalError, PrivriskError, listing, nearest
+from privrisk_spark.guide import told
 
 if TYPE_CHECKING:
     from privrisk_spark.budget import Forecast
@@ -203,7 +204,7 @@ def _ended() -> Iterator[None]:
             place = f"{Path(where.filename).name}:{where.lineno}"
             raise InternalError(f"{type(error).__name__} at {place} where none was expected.") from None
     except PrivriskError as error:
-        typer.echo(f"privrisk: {error}", err=True)
+        typer.echo(told(error), err=True)
         raise typer.Exit(error.exit_code) from None
 
 

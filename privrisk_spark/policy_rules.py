@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -44,7 +45,10 @@ def impossible(policy: Policy) -> Iterable[Fault]:
     if decision is not None:
         yield from _impossible_decision(policy, decision)
     if isinstance(policy.guarantee, DpGuarantee):
-        yield from _impossible_dp(policy, policy.guarantee)
+        for fault in _impossible_dp(policy, policy.guarantee):
+            # A rule for another key is one of what may be published at all.
+            other = not fault.path.startswith(("guarantee", "ledger"))
+            yield replace(fault, guide="columns") if other else fault
         return
     if decision is None:
         yield Fault("decision", "is required when guarantee.kind is 'risk'; write decision: {utility_at_least: …}")
