@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +25,8 @@ from privrisk_spark.ledger_commands import ledger_app
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from privrisk_spark.experiments.privacy_results import PrivacyResult
+    from privrisk_spark.experiments.results import DecidingResult
     from privrisk_spark.policy import Policy
 
 app = typer.Typer(
@@ -170,8 +172,60 @@ def experiments_deciding(
 
     Without a policy nothing is read and Spark is not started.
     """
-    with _attempt("deciding", log_format) as attempt:
-        files = [*(policies or []), *(config or [])]
+    from privrisk_spark.experiments.results import Sizes
+
+    sizes = Sizes(rows, attributes, records, searches, seed)
+
+    def run(spark: SparkSession | None, policy: Policy | None, **given: Any) -> DecidingResult:
+        from privrisk_spark.deciding import deciding
+
+        return deciding(spark, policy, sizes, **given)
+
+    _experiments("deciding", run, [*(policies or []), *(config or [])], overrides, output, date, log_format)
+
+
+@experiments_app.command("privacy")
+def experiments_privacy(
+    output: Annotated[str, typer.Option(metavar="DIR", help="Where to write; never publish it.")],
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of the smaller generated table.")] = 30_000,
+    large: Annotated[int, typer.Option(min=1, help="Rows of the larger one.")] = 1_000_000,
+    attributes: Annotated[int, typer.Option(min=2, max=10, help="Attributes of the generated tables.")] = 5,
+    records: Annotated[int, typer.Option(min=1, help="Most distinct records Algorithm 6 is evaluated on.")] = 100,
+    runs: Annotated[int, typer.Option(min=1, help="Simulated releases per point.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures.")] = 2012,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+) -> None:
+    """Run Fouad's (2012) exponential sampling, which guarantees nothing, beside a release with a proof: data and plots.
+
+    Without a policy nothing is read and Spark is not started. Nothing is published, and no budget is charged.
+    """
+    from privrisk_spark.experiments.privacy_results import PrivacySizes
+
+    sizes = PrivacySizes(rows, large, attributes, records, runs, seed)
+
+    def run(spark: SparkSession | None, policy: Policy | None, **given: Any) -> PrivacyResult:
+        from privrisk_spark.privacy import privacy
+
+        return privacy(spark, policy, sizes, **given)
+
+    _experiments("privacy", run, [*(policies or []), *(config or [])], overrides, output, date, log_format)
+
+
+def _experiments(
+    name: str,
+    run: Callable[..., DecidingResult | PrivacyResult],
+    files: list[Path],
+    overrides: Sequence[str] | None,
+    output: str,
+    date: str | None,
+    log_format: LogFormat,
+) -> None:
+    """Run experiments, with Spark where there is a policy, and say where they are."""
+    with _attempt(name, log_format) as attempt:
         policy, day = (None, _date(date))
         if files:
             attempt.run_id = ""
@@ -179,19 +233,15 @@ def experiments_deciding(
         elif overrides:
             raise ConfigError([Fault("--set", "changes a policy, and none is named")])
         with _engine():
-            from privrisk_spark import deciding as job
-            from privrisk_spark.experiments.results import Sizes
-
-            sizes = Sizes(rows, attributes, records, searches, seed)
-            place = job.check_output(policy, output)
+            place: Path = importlib.import_module(f"privrisk_spark.{name}").check_output(policy, output)
             attempt.status = place
             with (
                 nullcontext() if policy is None else _session("privrisk experiments", encrypt=False, checks=False) as s
             ):
-                result = job.deciding(s, policy, sizes, place=place, run_id=attempt.run_id, date=day)
-    typer.echo(f"Experiments on {len(result.experiments)} tables, seed {seed}")
-    for name in ("deciding.html", "deciding.csv", "deciding.json"):
-        typer.echo(f"  {place / name}")
+                result = run(s, policy, place=place, run_id=attempt.run_id, date=day)
+    typer.echo(f"Experiments on {len(result.experiments)} tables, seed {result.sizes.seed}")
+    for ending in ("html", "csv", "json"):
+        typer.echo(f"  {place / f'{name}.{ending}'}")
     if result.private:
         typer.echo("  never publish them: exact figures about the table")
 

@@ -94,6 +94,17 @@ def check_request(policy: Policy, output: str, *, files: Sequence[str] = _FILES,
             f"guarantee.kind: {what} are exact figures about the table, which no differentially private policy allows; "
             "use a policy of the kind 'risk'."
         )
+    return check_private_place(policy, output, files=files, what=what)
+
+
+def check_private_place(policy: Policy, output: str, *, files: Sequence[str], what: str) -> Path:
+    """Return a directory for what never leaves the trusted zone, resolved.
+
+    Raises
+    ------
+    ConfigError, InputError
+        If it is remote, has other content, or is where the policy reads or publishes.
+    """
     fault = "--output"
     place = local_path(output)
     release = Path(policy.output.path).resolve()

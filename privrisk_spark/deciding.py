@@ -89,13 +89,13 @@ def deciding(
         with progress.stage("generate") as stage:
             whole = Subject.generated(sizes.seed, sizes.rows, sizes.attributes)
             subjects.append(whole.within(MOST_NODES))
-            notes += _narrowed(whole, subjects[-1])
+            notes += narrowed(whole, subjects[-1])
             stage.sentence = f"Generated a table of {sizes.rows:,} rows."
         if policy is not None and spark is not None:
             with progress.stage("read") as stage:
                 whole = collect_subject(spark, policy, Scratch(spark, scratch), place)
                 subjects.append(whole.within(MOST_NODES))
-                notes += [*_notes(policy, whole.name), *_narrowed(whole, subjects[-1])]
+                notes += [*_notes(policy, whole.name), *narrowed(whole, subjects[-1])]
                 stage.sentence = f"Collected {len(whole.counts):,} distinct records."
         experiments: list[Experiment] = []
         for subject in subjects:
@@ -160,7 +160,7 @@ def _notes(policy: Policy, name: str) -> Iterator[str]:
         yield f"{name}: the policy's dictionary is not used; the attacker knows the table, and values subsume."
 
 
-def _narrowed(whole: Subject, used: Subject) -> Iterator[str]:
+def narrowed(whole: Subject, used: Subject) -> Iterator[str]:
     """Say which attributes were left out."""
     if used.k < whole.k:
         yield (

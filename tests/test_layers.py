@@ -42,13 +42,14 @@ ENGINE_MODULES = {
     "pipeline": {"pyspark"},
     "curves": {"pyspark", "pyarrow"},
     "deciding": {"pyspark"},
+    "privacy": {"pyspark"},
     "dry_run": {"pyspark"},
     "session": {"pyspark"},
     "worker_daemon": {"pyspark"},
     "cli": {"pyspark", "py4j"},
     "synthetic": {"pyarrow"},
 }
-TOP = {"pipeline", "curves", "deciding", "dry_run", "cli", "session"}
+TOP = {"pipeline", "curves", "deciding", "privacy", "dry_run", "cli", "session"}
 """Nothing below imports these."""
 
 ACTIONS = {"collect", "toArrow", "toPandas", "first", "head", "take", "isEmpty", "foreach", "show", "toLocalIterator"}
@@ -132,7 +133,7 @@ def acts(call: ast.Call) -> bool:
 @pytest.mark.parametrize("path", [p for p in MODULES if name_of(p) in ENGINE_MODULES], ids=name_of)
 def test_spark_acts_only_where_it_can_be_seen(path: Path) -> None:
     name = name_of(path)
-    if name in {"pipeline", "curves", "deciding", "dry_run", "synthetic"}:
+    if name in {"pipeline", "curves", "deciding", "privacy", "dry_run", "synthetic"}:
         return
     for function, around in functions_of(ast.parse(path.read_text())):
         names = [*around, function.name]

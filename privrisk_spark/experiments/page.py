@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from privrisk_spark.experiments.charts import draw
 from privrisk_spark.experiments.plots import Panel
+from privrisk_spark.experiments.privacy_results import PrivacyResult
 from privrisk_spark.experiments.results import DecidingResult
 from privrisk_spark.report import _templates
 
@@ -20,6 +21,20 @@ def render_deciding(result: DecidingResult) -> str:
     ----------
     result : DecidingResult
     """
+    return _render("deciding.html.j2", result)
+
+
+def render_privacy(result: PrivacyResult) -> str:
+    """Return the page, to be written as UTF-8.
+
+    Parameters
+    ----------
+    result : PrivacyResult
+    """
+    return _render("privacy.html.j2", result)
+
+
+def _render(template: str, result: DecidingResult | PrivacyResult) -> str:
     sections = [
         (
             same[0],
@@ -30,7 +45,7 @@ def render_deciding(result: DecidingResult) -> str:
         )
         for same in result.plots
     ]
-    return _templates().get_template("deciding.html.j2").render(result=result, sections=sections) + "\n"
+    return _templates().get_template(template).render(result=result, sections=sections) + "\n"
 
 
 def table(panel: Panel) -> tuple[list[str], list[list[float | None]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -109,39 +109,16 @@ class DecidingResult:
         return {
             "date": self.created,
             "version": self.version,
-            "sizes": _plain(self.sizes),
+            "sizes": plain(self.sizes),
             "notes": list(self.notes),
             "measured": list(MEASURED),
-            "experiments": [_plain(one) for one in self.experiments],
-            "plots": [
-                {
-                    "key": plot.key,
-                    "data": plot.data,
-                    "title": plot.title,
-                    "figure": plot.figure,
-                    "claim": plot.claim,
-                    "found": plot.found,
-                    "measured": plot.measured,
-                }
-                for one in self.experiments
-                for plot in one.plots
-            ],
+            "experiments": [plain(one) for one in self.experiments],
+            "plots": sentences(plot for one in self.experiments for plot in one.plots),
         }
 
     def to_csv(self) -> str:
         """Return one line per drawn point, for ``deciding.csv``."""
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["experiment", "data", "panel", "series", "x_is", "x", "y_is", "y", "measured"])
-        for one in self.experiments:
-            for plot in one.plots:
-                for panel in plot.panels:
-                    for series in panel.series:
-                        for x, y in zip(series.x, series.y, strict=True):
-                            name = [plot.key, plot.data, panel.title, series.name]
-                            point = [panel.x_label, json_safe(x), panel.y_label, json_safe(y)]
-                            writer.writerow([*name, *point, "yes" if plot.measured else "no"])
-        return stream.getvalue()
+        return points_csv(plot for one in self.experiments for plot in one.plots)
 
 
 def run(subject: Subject, sizes: Sizes) -> Experiment:
@@ -185,14 +162,45 @@ def basis(subject: Subject) -> str:
     )
 
 
-def _plain(value: object) -> Any:
+def sentences(plots: Iterable[Plot]) -> list[dict[str, Any]]:
+    """What each plot says, for a result's JSON."""
+    return [
+        {
+            "key": plot.key,
+            "data": plot.data,
+            "title": plot.title,
+            "figure": plot.figure,
+            "claim": plot.claim,
+            "found": plot.found,
+            "measured": plot.measured,
+        }
+        for plot in plots
+    ]
+
+
+def points_csv(plots: Iterable[Plot]) -> str:
+    """One line per drawn point."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["experiment", "data", "panel", "series", "x_is", "x", "y_is", "y", "measured"])
+    for plot in plots:
+        for panel in plot.panels:
+            for series in panel.series:
+                for x, y in zip(series.x, series.y, strict=True):
+                    name = [plot.key, plot.data, panel.title, series.name]
+                    point = [panel.x_label, json_safe(x), panel.y_label, json_safe(y)]
+                    writer.writerow([*name, *point, "yes" if plot.measured else "no"])
+    return stream.getvalue()
+
+
+def plain(value: object) -> Any:
     """Return a result as JSON can hold it; what is not finite becomes null."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return json_safe(value)

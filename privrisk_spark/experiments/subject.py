@@ -7,6 +7,7 @@ risk need not be monotone and none of the searches applies.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -150,6 +151,30 @@ class Subject:
         while k < self.k and Lattice(self.heights[: k + 1]).n_nodes <= nodes:
             k += 1
         return self.first(k)
+
+    def disclosed(self, levels: Sequence[int]) -> list[IntArray]:
+        """Nodes of the distinct records at one level vector, per attribute; cut at each value's depth."""
+        return [
+            np.ascontiguousarray(axis.ancestor[:, level])[self.vectors[:, i]]
+            for i, (axis, level) in enumerate(zip(self.axes, levels, strict=True))
+        ]
+
+    def precision(self, nodes: Sequence[IntArray]) -> FloatArray:
+        """Mean over the attributes of ``depth / height``: 1 as deep as can be, 0 suppressed; shape (n,)."""
+        parts = [
+            ((axis.at_depth >= 0).sum(axis=1) - 1)[node] / max(height, 1)
+            for axis, node, height in zip(self.axes, nodes, self.heights, strict=True)
+        ]
+        mean: FloatArray = np.sum(parts, axis=0) / self.k
+        return mean
+
+    def thinned(self, seed: int, share: float) -> Subject:
+        """The same table with each row kept with a probability; smaller shares are parts of larger ones."""
+        row = np.repeat(np.arange(len(self.counts)), self.counts)
+        kept = row[keyed_uniforms(seed, "thinned", (len(row),)) < share]
+        counts = np.bincount(kept, minlength=len(self.counts))
+        there = counts > 0
+        return replace(self, vectors=self.vectors[there], counts=counts[there].astype(np.int64))
 
     def drawn(self, seed: int, records: int) -> LongArray:
         """Rows of distinct records, drawn without replacement by how often they occur.

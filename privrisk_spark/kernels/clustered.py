@@ -27,6 +27,11 @@ LongArray = npt.NDArray[np.int64]
 _ROWS_PER_CLUSTER = 100
 
 
+def simulation_key(seed: int, label: str) -> bytes:
+    """Key of one use in an experiment: a function of a public seed, so it protects nothing."""
+    return derive_key(hashlib.sha256(f"privrisk experiments {seed}".encode()).digest(), label)
+
+
 def keyed_uniforms(seed: int, label: str, shape: Sequence[int]) -> FloatArray:
     """Uniform numbers that depend on seed, label and place alone.
 
@@ -44,7 +49,7 @@ def keyed_uniforms(seed: int, label: str, shape: Sequence[int]) -> FloatArray:
         In (0, 1).
     """
     n = int(np.prod(np.array(shape, dtype=np.int64)))
-    key = derive_key(hashlib.sha256(f"privrisk experiments {seed}".encode()).digest(), label)
+    key = simulation_key(seed, label)
     messages = np.zeros((-(-n // 2), 4), dtype=np.uint32)
     messages[:, 0] = np.arange(len(messages), dtype=np.uint32)
     if not n:
