@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,7 @@ class Sweep:
     part : ndarray of float64, shape (P, S)
         Mean of visited nodes over the nodes of the lattice.
     seconds : ndarray of float64, shape (P, S)
-        Measured, per record.
+        CPU time measured, per record.
     worse : ndarray of int64, shape (P, S)
         Records for which a search missed the least risk.
     """
@@ -98,10 +98,18 @@ def effort(subject: Subject, *, seed: int, records: int, floors: Sequence[float]
     attributes : sequence of int
         Numbers of first attributes; the floor is then half of the greatest utility.
     """
+    compile_searches()
     return Effort(
         by_floor=_sweep(floors, [(subject, floor) for floor in floors], seed, records),
         by_attributes=_sweep(attributes, [(subject.first(k), 0.5) for k in attributes], seed, records),
     )
+
+
+def compile_searches() -> None:
+    """Have the machine code of the searches made before their time is measured."""
+    edge = np.array([1.0, 0.0])
+    record = RecordLattice.of_rows(np.array([[0, 0], [0, 1], [1, 1]]), [edge, edge], [edge, edge])
+    branch_and_bound(record, LeastRisk(1.0))
 
 
 def missed(found: Answer | None, least: Answer | None) -> bool:
@@ -118,8 +126,8 @@ def _sweep(at: Sequence[float], points: Sequence[tuple[Subject, float]], seed: i
     worse, searched = np.zeros((n, s), dtype=np.int64), np.zeros(n, dtype=np.int64)
     for p, (subject, floor) in enumerate(points):
         goal = LeastRisk(floor * subject.greatest_utility)
-        for row in subject.drawn(seed, records).tolist():
-            record = subject.record(row)
+        for turn, row in enumerate(subject.drawn(seed, records).tolist()):
+            record = subject.record(row, turn=turn)
             least = enumerate_nodes(record, goal)
             if least is None:
                 continue
@@ -132,9 +140,9 @@ def _sweep(at: Sequence[float], points: Sequence[tuple[Subject, float]], seed: i
                 if name == "ARUBA, cube" and subject.k > MOST_CUBE:
                     visited[p, j] = part[p, j] = seconds[p, j] = np.nan
                     continue
-                started = perf_counter()
+                started = process_time()
                 found = search(record, goal)
-                seconds[p, j] += perf_counter() - started
+                seconds[p, j] += process_time() - started
                 assert found is not None
                 visited[p, j] += found.visited
                 part[p, j] += found.visited / record.size

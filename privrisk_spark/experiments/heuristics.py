@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.experiments.effort import MOST_CUBE, SEARCHES
+from privrisk_spark.experiments.effort import MOST_CUBE, SEARCHES, compile_searches
 from privrisk_spark.experiments.subject import Subject
 from privrisk_spark.kernels.clustered import keyed_uniforms
 from privrisk_spark.kernels.enumeration import enumerate_nodes
@@ -42,7 +42,7 @@ class Genetic:
     visited : ndarray of float64, shape (K, B)
         Distinct nodes evaluated.
     seconds : ndarray of float64, shape (K, B)
-        Measured, per record.
+        CPU time measured, per record.
     exact_seconds : ndarray of float64, shape (K, 3)
         Measured, of :data:`EXACT`; NaN where not run.
     """
@@ -83,13 +83,14 @@ def genetic_search(
     budgets : sequence of (int, int)
         Population and generations.
     """
+    compile_searches()
     n, b = len(attributes), len(budgets)
     gaps: list[list[list[float]]] = [[[] for _ in budgets] for _ in attributes]
     visited, seconds, exact = np.zeros((n, b)), np.zeros((n, b)), np.zeros((n, len(EXACT)))
     for p, k in enumerate(attributes):
         part = subject.first(k)
-        for row in part.drawn(seed, records).tolist():
-            record = part.record(row)
+        for turn, row in enumerate(part.drawn(seed, records).tolist()):
+            record = part.record(row, turn=turn)
             for f, floor in enumerate(floors):
                 goal = LeastRisk(floor * part.greatest_utility)
                 least = enumerate_nodes(record, goal)
@@ -99,15 +100,15 @@ def genetic_search(
                     if name == "ARUBA, cube" and k > MOST_CUBE:
                         exact[p, j] = np.nan
                         continue
-                    started = perf_counter()
+                    started = process_time()
                     SEARCHES[name](record, goal)
-                    exact[p, j] += perf_counter() - started
+                    exact[p, j] += process_time() - started
                 for j, (population, generations) in enumerate(budgets):
                     shape = (1 + generations, population, uniforms_per_individual(record))
                     uniforms = keyed_uniforms(seed, f"genetic {k} {row} {f} {population} {generations}", shape)
-                    started = perf_counter()
+                    started = process_time()
                     found = genetic(record, goal, uniforms)
-                    seconds[p, j] += perf_counter() - started
+                    seconds[p, j] += process_time() - started
                     assert found is not None
                     gaps[p][j].append(max(0.0, found.risk / least.risk - 1))
                     visited[p, j] += found.visited

@@ -153,12 +153,14 @@ def run(subject: Subject, sizes: Sizes) -> Experiment:
 
 
 def basis(subject: Subject) -> str:
-    """What a table is, in a sentence."""
+    """What a table is, in words."""
     nodes = Lattice(subject.heights).n_nodes
+    draws = len(subject.weightings)
+    turns = f" Its weights were drawn {draws} times; records take the draws in turn." if draws > 1 else ""
     heights = ", ".join(str(height) for height in subject.heights)
     return (
         f"{subject.rows:,} rows, {len(subject.counts):,} of them distinct; {subject.k} attributes with hierarchies of "
-        f"heights {heights}, so that a record's lattice has up to {nodes:,} nodes."
+        f"heights {heights}, so that a record's lattice has up to {nodes:,} nodes.{turns}"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,22 +89,29 @@ def risk_utility(
         Values of k, ascending.
     """
     rows = subject.drawn(seed, records)
+    draws = len(subject.weightings)
+    # Records take the draws of the weights in turn; those of one draw are decided together.
+    groups = [(subject.vectors[rows[i::draws]], weights) for i, weights in enumerate(subject.weightings[: len(rows)])]
+    rows = np.concatenate([rows[i::draws] for i in range(len(groups))])
     codes, times = subject.vectors[rows], subject.counts[rows].astype(np.float64)
     least = np.array(floors, dtype=np.float64) * subject.greatest_utility
 
-    def decided(model: RiskModel, floor: float) -> Decisions:
-        problem = Problem(
-            ancestor=tuple(axis.ancestor for axis in subject.axes),
-            code_depth=tuple(axis.code_depth for axis in subject.axes),
-            utility=subject.utilities,
-            sensitivity=Sensitivity("linear", subject.weights),
-            model=model,
-            goal=LeastRisk(floor),
-        )
-        return decide(problem, subject.held, codes)
+    def decided(model: RiskModel, floor: float) -> list[Decisions]:
+        problems = [
+            Problem(
+                ancestor=tuple(axis.ancestor for axis in subject.axes),
+                code_depth=tuple(axis.code_depth for axis in subject.axes),
+                utility=subject.utilities,
+                sensitivity=Sensitivity("linear", weights),
+                model=model,
+                goal=LeastRisk(floor),
+            )
+            for _, weights in groups
+        ]
+        return [decide(problem, subject.held, codes) for problem, (codes, _) in zip(problems, groups, strict=True)]
 
-    def mean(values: npt.NDArray[np.generic]) -> float:
-        return float(np.average(values.astype(np.float64), weights=times))
+    def mean(values: Iterable[npt.NDArray[np.generic]]) -> float:
+        return float(np.average(np.concatenate(list(values)).astype(np.float64), weights=times))
 
     risk, utility = np.zeros((3, len(least))), np.zeros((3, len(least)))
     infeasible = np.zeros(len(least), dtype=np.int64)
@@ -112,18 +119,19 @@ def risk_utility(
     for f, floor in enumerate(least.tolist()):
         for m, model in enumerate(MODELS):
             found = decided(model, floor)
-            risk[m, f], utility[m, f] = mean(found.risk), mean(found.utility)
+            risk[m, f], utility[m, f] = mean(one.risk for one in found), mean(one.utility for one in found)
             if model == "I":
-                infeasible[f] = times[~found.feasible].sum()
-                chosen[f] = [mean(column) for column in found.levels.T]
+                infeasible[f] = times[~np.concatenate([one.feasible for one in found])].sum()
+                chosen[f] = [mean(one.levels[:, i] for one in found) for i in range(subject.k)]
     anonymous = full_domain(subject, anonymity)
     of_utility = np.array([_mean_utility(subject, codes, levels, times) for levels in anonymous.values()])
     of_risk, matched_risk, matched_utility = (np.zeros((3, len(anonymous))) for _ in range(3))
     for a, levels in enumerate(anonymous.values()):
         for m, model in enumerate(MODELS):
-            of_risk[m, a] = mean(_risk_at(subject, codes, levels, model))
+            of_risk[m, a] = mean(_risk_at(subject, *group, levels, model) for group in groups)
             found = decided(model, float(of_utility[a]))
-            matched_risk[m, a], matched_utility[m, a] = mean(found.risk), mean(found.utility)
+            matched_risk[m, a] = mean(one.risk for one in found)
+            matched_utility[m, a] = mean(one.utility for one in found)
     return RiskUtility(
         records=len(rows),
         rows=int(times.sum()),
@@ -185,9 +193,15 @@ def _mean_utility(subject: Subject, codes: npt.NDArray[np.int32], levels: Sequen
     return float(np.average(total, weights=times))
 
 
-def _risk_at(subject: Subject, codes: npt.NDArray[np.int32], levels: Sequence[int], model: RiskModel) -> FloatArray:
+def _risk_at(
+    subject: Subject,
+    codes: npt.NDArray[np.int32],
+    weights: tuple[FloatArray, ...],
+    levels: Sequence[int],
+    model: RiskModel,
+) -> FloatArray:
     nodes = [axis.ancestor[codes[:, i], levels[i]] for i, axis in enumerate(subject.axes)]
     depths = [axis.code_depth for axis in subject.axes]
     consistent = consistent_at(subject.held, depths, codes, levels)
-    sensitivity = Sensitivity("linear", subject.weights).phi(nodes)
+    sensitivity = Sensitivity("linear", weights).phi(nodes)
     return identification_risk(model, sensitivity, consistent, dictionary_rows=subject.held.dictionary_rows)

@@ -32,6 +32,9 @@ HEIGHTS = (1, 5)
 
 BRANCHING = 3
 
+WEIGHTINGS = 5
+"""Draws of a generated table's weights; F12 §4.6 averages each point over so many."""
+
 
 @dataclass(frozen=True, eq=False)
 class Subject:
@@ -49,6 +52,9 @@ class Subject:
         Leaf codes of the distinct records.
     counts : ndarray of int64, shape (m,)
         Rows of each.
+    more_weights : tuple of tuples of k ndarrays of float64
+        Further draws of ``weights`` where they are random: a mean over records is then one over the draws too, as
+        records take them in turn.
     """
 
     name: str
@@ -58,10 +64,11 @@ class Subject:
     utilities: tuple[FloatArray, ...]
     vectors: IntArray
     counts: LongArray
+    more_weights: tuple[tuple[FloatArray, ...], ...] = ()
 
     @classmethod
     def generated(cls, seed: int, rows: int, attributes: int) -> Subject:
-        """A table of clusters over hierarchies of random heights, with random weights.
+        """A table of clusters over hierarchies of random heights, with :data:`WEIGHTINGS` draws of random weights.
 
         Parameters
         ----------
@@ -72,20 +79,31 @@ class Subject:
         low, high = HEIGHTS
         heights = low + ((high - low + 1) * keyed_uniforms(seed, "heights", (attributes,))).astype(np.int64)
         trees = [BalancedTree(height, BRANCHING) for height in heights.tolist()]
-        weight = 0.1 + 0.9 * keyed_uniforms(seed, "weights", (attributes,))
+        labels = ("weights", *(f"weights {i}" for i in range(2, WEIGHTINGS + 1)))
+        drawn = [(0.1 + 0.9 * keyed_uniforms(seed, label, (attributes,))).tolist() for label in labels]
+        weights = [
+            tuple(
+                harmonic_weights(tree.parent, tree.depth, tree.leaves, np.full(tree.leaves, w))
+                for tree, w in zip(trees, of_leaves, strict=True)
+            )
+            for of_leaves in drawn
+        ]
         first, times = counted(clustered_table(seed, rows, trees))
         return cls(
             "generated",
             tuple(f"attribute {i + 1}" for i in range(attributes)),
             tuple(Axis(tree.at_depth, tree.ancestor) for tree in trees),
-            tuple(
-                harmonic_weights(tree.parent, tree.depth, tree.leaves, np.full(tree.leaves, w))
-                for tree, w in zip(trees, weight.tolist(), strict=True)
-            ),
+            weights[0],
             tuple(tree.depth.astype(np.float64) for tree in trees),
             first,
             times,
+            tuple(weights[1:]),
         )
+
+    @property
+    def weightings(self) -> tuple[tuple[FloatArray, ...], ...]:
+        """Every draw of the weights."""
+        return (self.weights, *self.more_weights)
 
     @property
     def k(self) -> int:
@@ -143,6 +161,7 @@ class Subject:
             utilities=self.utilities[:k],
             vectors=vectors,
             counts=counts,
+            more_weights=tuple(weights[:k] for weights in self.more_weights),
         )
 
     def within(self, nodes: int) -> Subject:
@@ -194,7 +213,7 @@ class Subject:
         waits = -np.log(keyed_uniforms(seed, f"records {self.k}", (len(self.counts),))) / self.counts
         return np.sort(np.argsort(waits, kind="stable")[:records])
 
-    def record(self, row: int, model: RiskModel = "I") -> RecordLattice:
+    def record(self, row: int, model: RiskModel = "I", *, turn: int = 0) -> RecordLattice:
         """One record's decision problem against the table.
 
         Parameters
@@ -202,14 +221,18 @@ class Subject:
         row : int
             Of :attr:`vectors`.
         model : {"I", "II", "III"}
+        turn : int
+            Number of the record among those searched: it takes that draw of the weights, from the first again after
+            the last.
         """
+        weights = self.weightings[turn % len(self.weightings)]
         codes = self.vectors[row].tolist()
         chains = [
             axis.ancestor[code, : int(axis.code_depth[code]) + 1] for axis, code in zip(self.axes, codes, strict=True)
         ]
         return RecordLattice.of_rows(
             self.dictionary.levels(codes),
-            [values[chain] for values, chain in zip(self.weights, chains, strict=True)],
+            [values[chain] for values, chain in zip(weights, chains, strict=True)],
             [values[chain] for values, chain in zip(self.utilities, chains, strict=True)],
             counts=self.counts,
             model=model,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.experiments.effort import MOST_CUBE, SEARCHES
+from privrisk_spark.experiments.effort import MOST_CUBE, SEARCHES, compile_searches
 from privrisk_spark.experiments.subject import Subject
 from privrisk_spark.kernels.aggregate import aggregate, crossing, optima
 from privrisk_spark.kernels.enumeration import Nodes, enumerate_nodes
@@ -47,7 +47,7 @@ class TradeOff:
         Share of the records whose aggregate optimum is the release as it is, or discloses one attribute or none.
     attributes : ndarray of int64, shape (K,)
     seconds : ndarray of float64, shape (K, 5)
-        Measured, per record, of :data:`METHODS` with λ the median crossing; NaN where not run.
+        CPU time measured, per record, of :data:`METHODS` with λ the median crossing; NaN where not run.
     worse : int
         Records for which the cuts gave a worse value than enumeration.
     sweep : ndarray of float64, shape (S,)
@@ -98,7 +98,7 @@ def trade_off(
     attributes : sequence of int
         Numbers of first attributes, for the times.
     """
-    lattices = [subject.record(row) for row in subject.drawn(seed, records).tolist()]
+    lattices = [subject.record(row, turn=turn) for turn, row in enumerate(subject.drawn(seed, records).tolist())]
     crossings = [crossing(record) for record in lattices]
     lattices = [record for record, at in zip(lattices, crossings, strict=True) if np.isfinite(at) and at > 0]
     crossings = [at for at in crossings if np.isfinite(at) and at > 0]
@@ -114,6 +114,7 @@ def trade_off(
         extremes.append(_extremes(lattices, found))
         of_threshold.append(_summary([one.risk for one in bounded if one is not None]))
     _compile_cuts()
+    compile_searches()
     seconds, worse = np.zeros((len(attributes), len(METHODS))), 0
     for p, k in enumerate(attributes):
         seconds[p], missed = _times(subject.first(k), seed, timed)
@@ -177,17 +178,17 @@ def _compile_cuts() -> None:
 
 
 def _times(subject: Subject, seed: int, records: int) -> tuple[FloatArray, int]:
-    lattices = [subject.record(row) for row in subject.drawn(seed, records).tolist()]
+    lattices = [subject.record(row, turn=turn) for turn, row in enumerate(subject.drawn(seed, records).tolist())]
     crossings = [crossing(record) for record in lattices]
     finite = [at for at in crossings if np.isfinite(at) and at > 0]
     middle = float(np.median(finite)) if finite else 1.0
     seconds, worse, found = np.zeros(len(METHODS)), 0, []
     for record in lattices:
-        started = perf_counter()
+        started = process_time()
         by_cuts = aggregate(record, trade_off=middle, most_nodes=0)
-        half = perf_counter()
+        half = process_time()
         enumerated = aggregate(record, trade_off=middle)
-        seconds[:2] += half - started, perf_counter() - half
+        seconds[:2] += half - started, process_time() - half
         worse += by_cuts.objective < enumerated.objective * (1 - 1e-9)
         found.append(enumerated)
     goal = LeastRisk(float(np.mean([one.utility for one in found])) if found else 0.0)
@@ -196,7 +197,7 @@ def _times(subject: Subject, seed: int, records: int) -> tuple[FloatArray, int]:
             if name == "ARUBA, cube" and subject.k > MOST_CUBE:
                 seconds[j] = np.nan
                 continue
-            started = perf_counter()
+            started = process_time()
             SEARCHES[name](record, goal)
-            seconds[j] += perf_counter() - started
+            seconds[j] += process_time() - started
     return seconds / max(len(lattices), 1), int(worse)
