@@ -33,6 +33,7 @@ from privrisk_spark.policy_decisions import (
     ListedRulesDecision,
     RuleDecision,
 )
+from privrisk_spark.policy_dictionaries import OneDictionary
 from privrisk_spark.problem import greatest_utility, lattice_size, search_of
 from privrisk_spark.results import (
     AttributeLevels,
@@ -112,6 +113,10 @@ def risk_guarantee(
         statement = f"What is disclosed is {asked}."
     else:
         statement = f"Each record is disclosed at the level vector of {asked}."
+        if measured.unproved:
+            statement = (
+                f"Each record is disclosed at the best level vector that '{method}' found in search of the {asked}."
+            )
     statement += (
         " The risk is that of a uniform attacker who knows no more than that; it is no promise against one who knows "
         "more."
@@ -122,8 +127,8 @@ def risk_guarantee(
         statement += _against_the_dictionary(decision, measured)
     elif measured.unproved:
         statement += (
-            f" For {measured.unproved:,} records the search stopped before that was proved; none could gain more than "
-            f"{measured.gap:.3g}."
+            f" For {measured.unproved:,} of {measured.rows:,} records it is not proved that there is no better one; "
+            f"none is better by more than {measured.gap:.3g}."
         )
     parameters: dict[str, object] = {
         "risk_model": policy.risk.model,
@@ -134,8 +139,29 @@ def risk_guarantee(
         "utility_unit": UNITS[policy.utility.measure],
         "method": f"{method} ({why})",
         **limits,
+        **_known(policy),
     }
     return Guarantee("risk", statement, "heuristic" if heuristic else "proved", parameters)
+
+
+def _known(policy: Policy) -> dict[str, object]:
+    """What is to be known of dictionaries beside their kind: thresholds, priors, and what is counted if not rows."""
+    known: dict[str, object] = {}
+    if policy.dictionary.similar:
+        known["similar"] = dict(policy.dictionary.similar)
+    if policy.dictionary.kind == "bayes":
+        known["priors"] = {one.name: one.prior for one in policy.dictionaries}
+    units = {one.name: _unit(policy, one) for one in policy.dictionaries}
+    if set(units.values()) != {"rows"}:
+        known["counted"] = units if len(units) > 1 else next(iter(units.values()))
+    return known
+
+
+def _unit(policy: Policy, one: OneDictionary) -> str:
+    """What is counted in a dictionary."""
+    if (policy.table if one.table is None else one.table).entity_id is not None:
+        return "persons"
+    return "rows" if one.table is None or one.table.weight is None else "people"
 
 
 def _against_the_dictionary(decision: DisclosePerRecord, measured: DecisionFacts) -> str:
@@ -182,7 +208,8 @@ def _asked(policy: Policy, *, risk: str) -> tuple[str, dict[str, object]]:
         return _asked_of_cells(decision, risk=risk), {"cells": decision.cells}
     if isinstance(decision, ListedRulesDecision):
         floor, number = decision.utility_at_least, len(decision.rules)
-        asked = f"of {number:,} listed ones that of least mean {risk} among those with a mean {utility} of {floor:g}"
+        asked = f"of {number:,} listed ones that of least mean {risk} among those with a mean {utility} of at least"
+        asked += f" {floor:g}"
         if policy.dictionary.kind == "minimax":
             asked += "; the mean against each dictionary is taken, and the largest of these is the least there is"
         return asked, {"utility_at_least": floor, "rules": number}
@@ -212,12 +239,16 @@ def _asked_of_cells(decision: CellsDecision, *, risk: str) -> str:
 
 
 def counting_sentence(policy: Policy, choices: Mapping[str, PlanChoice]) -> str:
-    """What the counting stage did, in words."""
+    """What the counting stage did, in words for everybody; :func:`plan_reasons` has exact counts."""
     plans = "; ".join(
-        (f"{name}: " if len(choices) > 1 else "") + f"by the plan '{choice.plan}' ({choice.reason})"
-        for name, choice in choices.items()
+        (f"{name}: " if len(choices) > 1 else "") + f"by the plan '{choice.plan}'" for name, choice in choices.items()
     )
     return f"Counted consistent dictionary rows {plans}; consistency '{policy.dictionary.consistency}'."
+
+
+def plan_reasons(choices: Mapping[str, PlanChoice]) -> str:
+    """Why each dictionary is counted by its plan, for the vault alone."""
+    return "; ".join((f"{name}: " if len(choices) > 1 else "") + choice.reason for name, choice in choices.items())
 
 
 def decision_sentence(policy: Policy, problem: Problem, hierarchies: Mapping[str, Hierarchy]) -> str:
@@ -296,7 +327,7 @@ def risk_reports(
             "records": measured.rows,
             "released classes": released.classes,
             "smallest released class": released.min_class_size,
-            **_dictionary_rows(dictionary_rows),
+            **_dictionary_rows(run.policy, dictionary_rows),
             **_class_facts(classes),
             "records suppressed as infeasible": measured.infeasible,
             **_unproved(measured),
@@ -331,10 +362,11 @@ def _class_facts(classes: ClassFacts | None) -> dict[str, int | float]:
     return {name: value for name, value in named.items() if value is not None}
 
 
-def _dictionary_rows(rows: int | Mapping[str, int]) -> dict[str, int]:
+def _dictionary_rows(policy: Policy, rows: int | Mapping[str, int]) -> dict[str, int]:
+    units = {one.name: _unit(policy, one) for one in policy.dictionaries}
     if isinstance(rows, int):
-        return {"dictionary rows": rows}
-    return {f"dictionary rows of {name}": number for name, number in rows.items()}
+        return {f"dictionary {next(iter(units.values()))}": rows}
+    return {f"dictionary {units[name]} of {name}": number for name, number in rows.items()}
 
 
 def dp_reports(

@@ -180,7 +180,11 @@ class _Job:
         with progress.stage("count") as stage:
             counted = self._count(encoded)
             stage.sentence = documents.counting_sentence(policy, self.choices)
-            stage.parameters = {"plan": self.plan, "dictionary_rows": self._dictionary_rows(counted)}
+            stage.parameters = {
+                "plan": self.plan,
+                "why": documents.plan_reasons(self.choices),
+                "dictionary_rows": self._dictionary_rows(counted),
+            }
             stage.status = "tested"
         with progress.stage("decide") as stage:
             method, _ = search_of(policy, self.hierarchies)

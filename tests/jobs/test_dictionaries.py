@@ -202,6 +202,9 @@ def test_without_room_for_cube_or_vectors_the_plan_is_shuffle(privrisk: Privrisk
     ran = privrisk(str(policy(counting=counting)), "--run-id", "one", "--explain")
     assert ran.code == 0, ran.err
     assert ran.summary["plan"] == "shuffle"
+    # How many distinct records there are is the vault's.
+    assert "distinct vectors against a budget of 5" in (ran.root / "vault" / "report.html").read_text()
+    assert "distinct vectors" not in (ran.data.parent / "report.html").read_text()
     assert "counting plan of the table itself: sorted" in ran.out
     assert "'shuffle' instead if the distinct vectors turn out too many" in ran.out
     counting = {"dense_cells": 5}
@@ -229,6 +232,7 @@ def test_bayes_and_minimax_minimize_over_the_dictionaries(privrisk: Privrisk, po
     same(ran, expected)
     assert ran.summary["plan"] == "own: dense, register: dense, narrow: dense"
     assert ran.summary["facts"]["dictionary rows of register"] == 90
+    assert ran.manifest["guarantee"]["parameters"]["priors"] == {"own": 0.2, "register": 0.5, "narrow": 0.3}
     given = policy(dictionary={"kind": "minimax", "members": members}, counting={"plan": "sorted"})
     same(privrisk(str(given), "--run-id", "two"), worst)
 
@@ -261,6 +265,7 @@ def test_similar_labels_are_searched_exhaustively(privrisk: Privrisk, policy: An
         root.mkdir()
         ran = privrisk(str(policy(dictionary=known, counting={"plan": plan})), "--run-id", "one", root=root)
         same(ran, wanted)
+        assert ran.manifest["guarantee"]["parameters"]["similar"] == {"place": threshold}
         assert set(pd.read_parquet(ran.root / "vault" / "decisions")["method"]) == {"exhaustive"}
         assert "no theorem that leaves nodes out holds" in (ran.root / "vault" / "report.html").read_text()
     refused = privrisk(str(policy(dictionary=known, decision={"method": "exact"})), "--run-id", "two")
@@ -278,6 +283,8 @@ def test_persons_are_counted_once(privrisk: Privrisk, policy: Any, tmp_path: Pat
     ran = privrisk(str(policy(table=table, checks={"min_class_size": 1})), "--run-id", "one")
     same(ran, wanted)
     assert ran.summary["plan"] == "shuffle"
+    assert ran.summary["facts"]["dictionary persons"] == len({row["person"] for row in ROWS}) < len(ROWS)
+    assert ran.manifest["guarantee"]["parameters"]["counted"] == "persons"
     # Classes of the release, by the labels the decisions disclose.
     classes: dict[Any, set[str]] = {}
     for row in ROWS:
@@ -310,10 +317,13 @@ def test_persons_of_an_external_dictionary_and_rows_that_stand_for_several(
 
     ran = privrisk(str(policy(dictionary=known | {"entity_id": "who"})), "--run-id", "one")
     same(ran, decisions([persons], lambda risks: risks[0]))
+    assert ran.summary["facts"]["dictionary persons"] == len({row["who"] for row in REGISTER})
     wanted = decisions([people], lambda risks: risks[0])
     for number, plan in enumerate(("dense", "sorted", "shuffle")):
         given = policy(dictionary=known | {"weight": "people"}, counting={"plan": plan})
-        same(privrisk(str(given), "--run-id", f"two-{number}"), wanted)
+        ran = privrisk(str(given), "--run-id", f"two-{number}")
+        same(ran, wanted)
+        assert ran.summary["facts"]["dictionary people"] == sum(int(row["people"]) for row in REGISTER)
     broken = privrisk(str(policy(dictionary=known | {"weight": "who"})), "--run-id", "three")
     assert broken.code == 2
     assert "dictionary.weight: must be a whole number" in broken.err
