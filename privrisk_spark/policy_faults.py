@@ -59,8 +59,6 @@ _RULES = {
     "decimal_type": "must be a number",
     "decimal_parsing": "must be a number",
     "decimal_max_places": "must have at most {decimal_places} decimals",
-    "list_type": "must be a list, such as [1, 2]",
-    "tuple_type": "must be a list, such as [1, 2]",
 }
 _PATTERNS = {
     "name": "must be 1 to 64 letters, digits, '.', '_' or '-', starting with a letter or digit",
@@ -128,6 +126,8 @@ def _fault(item: Mapping[str, Any], document: Mapping[str, Any]) -> Fault:
         keys = f" with keys among {listing(list(dict.fromkeys(fields)))}" if fields else ""
         keys = keys or (f": {_decapitalized(about)}" if about else " of keys to values")
         return Fault(path, f"must be a mapping{keys}. Got {_form(given)}")
+    if kind in ("list_type", "tuple_type"):
+        return Fault(path, f"must be a list, such as {_list_example(place)}. Got {_shown(given)}")
     if kind in ("too_short", "too_long", "string_too_short"):
         return Fault(path, _size_rule(kind, context, place.annotation))
     if kind == "value_error":
@@ -205,6 +205,17 @@ def _size_rule(kind: str, context: Mapping[str, Any], annotation: Any) -> str:
         rule, number = "must hold at most", context["max_length"]
     length = context.get("actual_length")
     return f"{rule} {number} {'item' if number == 1 else 'items'}" + ("" if length is None else f". Got {length}")
+
+
+def _list_example(place: _Place) -> str:
+    """Return a list as it may be written: the one the models give, or one of the right kind of items."""
+    about = place.field.description if place.field is not None and place.field.description else ""
+    if "such as [" in about:
+        return about.partition("such as ")[2].rstrip(".")
+    items = _variants(_item(place.annotation, 0))
+    if str in items:
+        return "[age, city]"
+    return "[[1, 2], [0, 3]]" if any(get_origin(item) is list for item in items) else "[1, 2]"
 
 
 def _quotes_hint(kind: str, given: Any) -> str:

@@ -190,7 +190,7 @@ def test_a_wrong_value_is_one_fault_with_rule_and_value(path: str, value: Any, r
         ("guarantee.delta", "nan", "must be a finite number. Got 'nan'"),
         ("guarantee.public_rows", "1e4", "must be a whole number in digits. Got '1e4'"),
         ("guarantee.schemes", [], "must hold at least 1 item. Got 0"),
-        ("guarantee.schemes", 5, "must be a list, such as [1, 2]. Got 5"),
+        ("guarantee.schemes", 5, "must be a list, such as [[1, 2], [0, 3]]. Got 5"),
         ("guarantee.objective.lambda", -1, "must be at least 0. Got -1"),
         ("guarantee.objective.phi_min", DROP, "is required: public floor of Φ"),
         ("guarantee.crowd", 9, "must be at least 10. Got 9"),
@@ -203,6 +203,22 @@ def test_a_wrong_value_under_dp(path: str, value: Any, rule: str) -> None:
     found = faults(changed(DP, (path, value)))
     assert list(found) == [path]
     assert rule in found[path]
+
+
+@pytest.mark.parametrize(
+    ("decision", "path", "rule"),
+    [
+        ({"rules": [{"suppress": "age"}]}, "rules.0.suppress", "must be a list, such as [age, city]. Got 'age'"),
+        (
+            {"rules": {"coarse": {"age": 1}}},
+            "rules",
+            "must be a list, such as [{levels: {age: 2}, suppress: [city]}]. Got a mapping",
+        ),
+    ],
+)
+def test_a_list_is_shown_with_items_of_its_kind(decision: Document, path: str, rule: str) -> None:
+    document = {**RISK, "decision": {"problem": "rules", "utility_at_least": 1, **decision}}
+    assert faults(document) == {f"decision.{path}": rule}
 
 
 def test_items_of_lists_are_named_by_their_place() -> None:
