@@ -220,7 +220,7 @@ def _asked(policy: Policy, *, risk: str) -> tuple[str, dict[str, object]]:
         "zero_phi": decision.zero_phi,
     }
     power = f"its {utility}" + ("" if decision.kappa == 1 else f" to the power {decision.kappa:g}")
-    return f"greatest sum of {decision.lambda_:g} by its {risk}, and {power}", parameters
+    return f"greatest sum of {decision.lambda_:g} divided by its {risk}, and {power}", parameters
 
 
 def _asked_of_cells(decision: CellsDecision, *, risk: str) -> str:
