@@ -1,4 +1,4 @@
-"""Command line: ``release``, ``curves``, ``experiments``, ``ledger``, ``config``, ``guide`` and preparations."""
+"""Command line: ``release``, ``audit``, ``curves``, ``experiments``, ``ledger``, ``config``, and what prepares them."""
 
 from __future__ import annotations
 
@@ -152,6 +152,48 @@ def curves(
     for name in ("curves.html", "curves.csv", "curves.json"):
         typer.echo(f"  {place / name}")
     typer.echo("  never publish them: exact figures about the table")
+
+
+@app.command()
+def audit(
+    output: Annotated[str, typer.Option(metavar="DIR", help="Where to write audit.json and audit.html.")],
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    trials: Annotated[int, typer.Option(min=1_000, help="Releases of each adversarial table.")] = 20_000,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Same seed, same audit. It is public: no release is drawn by it.")
+    ] = 1,
+    date: Date = None,
+    run_id: RunId = None,
+    log_format: Log = LogFormat.text,
+) -> None:
+    """Try to refute the differential privacy of a policy's mechanism by releases of adversarial tables.
+
+    Reads nothing of the policy's table. Exit code 1 if anything is flagged.
+    """
+    with _attempt(run_id, log_format) as attempt:
+        policy, day = _policy(attempt, [*(policies or []), *(config or [])], overrides, date)
+        with _engine():
+            from privrisk_spark import audit as job
+
+            place = job.check_output(policy, output)
+            attempt.status = place
+            name = f"privrisk audit {policy.run.name}"
+            with _session(name, encrypt=False, checks=False, retries=True) as spark:
+                result = job.audit(
+                    spark, policy, place=place, run_id=attempt.run_id, date=day, trials=trials, seed=seed
+                )
+    verdict = "passed" if result.passed else "FLAGGED"
+    typer.echo(
+        f"Audit {verdict}: {len(result.findings)} experiments with {trials:,} releases of each table, seed {seed}"
+    )
+    for part, text in result.flags:
+        typer.echo(f"  {part}: {text}")
+    for name in ("audit.html", "audit.json"):
+        typer.echo(f"  {place / name}")
+    if not result.passed:
+        raise typer.Exit(1)
 
 
 @experiments_app.command("deciding")
@@ -317,7 +359,7 @@ def _engine() -> Iterator[None]:
 
 
 @contextmanager
-def _session(name: str, *, encrypt: bool, checks: bool) -> Iterator[SparkSession]:
+def _session(name: str, *, encrypt: bool, checks: bool, retries: bool = False) -> Iterator[SparkSession]:
     """Start Spark, and what a run needs besides: nothing waits for more than it uses."""
     from privrisk_spark import session
 
@@ -335,7 +377,7 @@ def _session(name: str, *, encrypt: bool, checks: bool) -> Iterator[SparkSession
     # Imports make no garbage worth looking for.
     gc.disable()
     with ThreadPoolExecutor(3) as threads:
-        building = threads.submit(session.build, name, encrypt=encrypt)
+        building = threads.submit(session.build, name, encrypt=encrypt, retries=retries)
         try:
             from privrisk_spark import pipeline
         finally:

@@ -40,7 +40,7 @@ _LAPTOP = {
 }
 
 
-def build(name: str, *, encrypt: bool) -> SparkSession:
+def build(name: str, *, encrypt: bool, retries: bool = False) -> SparkSession:
     """Return the session spark-submit prepared, or a local one.
 
     Parameters
@@ -50,6 +50,8 @@ def build(name: str, *, encrypt: bool) -> SparkSession:
     encrypt : bool
         Encrypt what Spark spills, shuffles and broadcasts to local disks; always on for a differentially private
         release, whose keys travel inside tasks.
+    retries : bool
+        Let a new local session, too, try a failed task again; tasks that are told to fail then are not logged.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
@@ -67,6 +69,10 @@ def build(name: str, *, encrypt: bool) -> SparkSession:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
         settings |= _LAPTOP | {"spark.sql.shuffle.partitions": str(max(4, 2 * cores))}
         settings["spark.driver.extraJavaOptions"] = java
+        if retries:
+            # Read where Java is started, so that a session which is there already keeps the master it has.
+            os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--master local[*,4] pyspark-shell")
+            settings["spark.log.level"] = "FATAL"
     if encrypt:
         settings["spark.io.encryption.enabled"] = "true"
     for key, value in settings.items():

@@ -25,6 +25,7 @@ ENGINE_MODULES = {
     "cells": {"pyspark", "pyarrow"},
     "anonymize": {"pyspark", "pyarrow"},
     "sampling": {"pyspark", "pyarrow"},
+    "adversary": {"pyspark", "pyarrow"},
     "estimated": {"pyspark", "pyarrow"},
     "linkage": {"pyspark", "pyarrow"},
     "measure": {"pyspark", "pyarrow"},
@@ -43,13 +44,14 @@ ENGINE_MODULES = {
     "curves": {"pyspark", "pyarrow"},
     "deciding": {"pyspark"},
     "privacy": {"pyspark"},
+    "audit": {"pyspark"},
     "dry_run": {"pyspark"},
     "session": {"pyspark"},
     "worker_daemon": {"pyspark"},
     "cli": {"pyspark", "py4j"},
     "synthetic": {"pyarrow"},
 }
-TOP = {"pipeline", "curves", "deciding", "privacy", "dry_run", "cli", "session"}
+TOP = {"pipeline", "curves", "deciding", "privacy", "audit", "dry_run", "cli", "session"}
 """Nothing below imports these."""
 
 ACTIONS = {"collect", "toArrow", "toPandas", "first", "head", "take", "isEmpty", "foreach", "show", "toLocalIterator"}
@@ -102,6 +104,16 @@ def test_imports_go_down(path: Path) -> None:
             assert standard or own or top in KERNELS_MAY or imported == "privrisk_spark", f"{name} imports {imported}"
 
 
+def test_what_an_audit_draws_by_reaches_no_release() -> None:
+    """The audit's keys are public: only the audit imports them, and it imports nothing that makes a release."""
+    importers = {name_of(path) for path in MODULES if "privrisk_spark.adversary" in set(imports(path))}
+    assert importers == {"audit"}
+    assert {name_of(path) for path in MODULES if "privrisk_spark.audit" in set(imports(path))} == {"cli"}
+    for name in ("audit", "adversary", "audit_profile", "audit_results", "audit_page"):
+        of_release = {"pipeline", "keystore", "ledger", "contracts", "documents"}
+        assert not {f"privrisk_spark.{module}" for module in of_release} & set(imports(PACKAGE / f"{name}.py"))
+
+
 def functions_of(tree: ast.AST) -> Iterator[tuple[ast.FunctionDef, list[str]]]:
     """Every function with the names of the functions around it."""
 
@@ -133,7 +145,7 @@ def acts(call: ast.Call) -> bool:
 @pytest.mark.parametrize("path", [p for p in MODULES if name_of(p) in ENGINE_MODULES], ids=name_of)
 def test_spark_acts_only_where_it_can_be_seen(path: Path) -> None:
     name = name_of(path)
-    if name in {"pipeline", "curves", "deciding", "privacy", "dry_run", "synthetic"}:
+    if name in {"pipeline", "curves", "deciding", "privacy", "audit", "dry_run", "synthetic"}:
         return
     for function, around in functions_of(ast.parse(path.read_text())):
         names = [*around, function.name]

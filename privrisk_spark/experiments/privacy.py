@@ -84,7 +84,7 @@ class Elements:
         utility, precision = np.zeros((len(found), width)), np.zeros((len(found), width))
         for i, one in enumerate(found):
             n = one.lattice.n_nodes
-            above[i, :n], consistent[i, :n], utility[i, :n] = True, one.consistent, one.utility
+            above[i, :n], consistent[i, :n], utility[i, :n] = True, one.rho[0], one.utility
             chains = [
                 np.arange(h, -1, -1) / max(whole, 1)
                 for h, whole in zip(one.lattice.heights, subject.heights, strict=True)
