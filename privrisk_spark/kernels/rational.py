@@ -77,6 +77,51 @@ def exp_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     return Fraction(low >> _GUARD, 1 << PRECISION), Fraction(-(-high >> _GUARD), 1 << PRECISION)
 
 
+def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
+    """Enclose ``2^bits e^-x`` between integers.
+
+    Parameters
+    ----------
+    x : Fraction
+        At least 0. It is halved h times until it is at most 1; bounds of ``1 / e^(x / 2^h)`` are squared h times, each
+        rounded to its own side.
+    bits : int
+        Positive.
+
+    Returns
+    -------
+    (int, int)
+        Equal for x = 0; else they differ by at most 2.
+    """
+    if x == 0:
+        return 1 << bits, 1 << bits
+    if x >= bits:  # e^-x < 2^-x
+        return 0, 1
+    halvings = max(0, math.ceil(x) - 1).bit_length()
+    working = bits + 2 * halvings + 32
+    unit, small = 1 << working, x / (1 << halvings)
+    high, low = (
+        side * (side * unit * unit // _power_series(small, working, up=up)) for up, side in ((False, -1), (True, 1))
+    )
+    for _ in range(halvings):
+        low, high = low * low >> working, -(-(high * high) >> working)
+    return low >> (working - bits), -(-high >> (working - bits))
+
+
+def _power_series(x: Fraction, working: int, *, up: bool) -> int:
+    """Sum the exponential series of ``0 <= x <= 1`` in integers over 2^working, every step rounded to one side."""
+    side = -1 if up else 1
+    argument = side * (side * (x.numerator << working) // x.denominator)
+    total = term = 1 << working
+    i = 0
+    # From the second on the terms halve at least, so the missing ones sum to less than the last.
+    while i < 2 or term > 1:
+        i += 1
+        term = side * (side * term * argument // (i << working))
+        total += term
+    return total + (term + 1 if up else 0)
+
+
 def _series(x: Fraction, *, up: bool) -> int:
     """Sum the exponential series of ``0 <= x <= 32`` in integers over 2^352, every step rounded to one side.
 
