@@ -6,6 +6,7 @@ the privacy loss:
 * sampling and the crowd threshold by their whole profile (:mod:`privrisk_spark.kernels.crowd_profile`), whose upper
   bounds at the points of a grid are connected by the pessimistic construction of Doroshenko et al. 2022;
 * the noisy counts of an admission as w discrete Gaussians or Laplaces;
+* each pick of a scheme among candidates by its epsilon alone, with delta 0;
 * the event that a cell of one row is admitted, probability at most delta_select, by adding it to delta. That is
   enough in both directions. With the row, the output is ``(1 - s) G + s B``, G the law without such a cell and s the
   probability of the event; ``H_a((1 - s) G + s B || Q) <= s + H_a(G || Q)``. In reverse, ``H_a(Q || P) <= H_{a (1 -
@@ -109,6 +110,24 @@ class LaplaceCounts:
 
 
 @dataclass(frozen=True)
+class SchemePicks:
+    """Picks of a scheme among candidates.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Of one.
+    times : int
+    """
+
+    epsilon: Fraction
+    times: int
+
+
+Component = Sampling | GaussianCounts | LaplaceCounts | SchemePicks
+
+
+@dataclass(frozen=True)
 class ReleaseEvents:
     """What one release does to the privacy of a row.
 
@@ -121,6 +140,8 @@ class ReleaseEvents:
         Probability that a cell of the row alone is admitted; 0 without counts.
     epsilon, delta : Fraction
         What is claimed for the release.
+    picks : SchemePicks or None
+        None if the schemes are public, or were released before.
     """
 
     sampling: Sampling
@@ -128,6 +149,7 @@ class ReleaseEvents:
     delta_select: Fraction
     epsilon: Fraction
     delta: Fraction
+    picks: SchemePicks | None = None
 
     @classmethod
     def of_parameters(cls, parameters: Mapping[str, Any]) -> ReleaseEvents:
@@ -149,12 +171,18 @@ class ReleaseEvents:
                 counts = GaussianCounts(int(parameters["sigma_squared"]), int(parameters["w"]))
             elif "scale" in parameters:
                 counts = LaplaceCounts(Fraction(parameters["scale"]), int(parameters["w"]))
+            picks = None
+            if "picks" in parameters:
+                picks = SchemePicks(Fraction(parameters["epsilon_choose"]), int(parameters["picks"]))
             return cls(
                 sampling,
                 counts,
                 Fraction(parameters["delta_select"]) if counts is not None else Fraction(0),
-                epsilon_keep + Fraction(parameters["epsilon_admit"]),
+                epsilon_keep
+                + Fraction(parameters["epsilon_admit"])
+                + (picks.times * picks.epsilon if picks is not None else 0),
                 Fraction(parameters["delta"]),
+                picks,
             )
         except (KeyError, ValueError, TypeError, ZeroDivisionError) as error:
             missing = f" lack '{error.args[0]}'" if isinstance(error, KeyError) else " are not those of a mechanism"
@@ -168,6 +196,7 @@ class ReleaseEvents:
             delta_select=Fraction(0),
             epsilon=self.sampling.epsilon,
             delta=self.sampling.delta,
+            picks=None,
         )
 
 
@@ -296,12 +325,14 @@ def _convolutions(events: Sequence[ReleaseEvents]) -> int:
     return sum(2 + (times * _folds(component)).bit_length() * 2 for component, times in components.items())
 
 
-def _components(event: ReleaseEvents) -> list[Sampling | GaussianCounts | LaplaceCounts]:
-    return [event.sampling, *([event.counts] if event.counts is not None else [])]
+def _components(event: ReleaseEvents) -> list[Component]:
+    return [event.sampling, *(part for part in (event.counts, event.picks) if part is not None)]
 
 
-def _folds(component: Sampling | GaussianCounts | LaplaceCounts) -> int:
-    return 1 if isinstance(component, Sampling) else component.w
+def _folds(component: Component) -> int:
+    if isinstance(component, Sampling):
+        return 1
+    return component.times if isinstance(component, SchemePicks) else component.w
 
 
 def _loss(events: Sequence[ReleaseEvents], *, tail: float) -> pld.PrivacyLossDistribution:
@@ -320,7 +351,10 @@ def _loss(events: Sequence[ReleaseEvents], *, tail: float) -> pld.PrivacyLossDis
 
 
 @lru_cache(maxsize=64)
-def _of_component(component: Sampling | GaussianCounts | LaplaceCounts, tail: float) -> pld.PrivacyLossDistribution:
+def _of_component(component: Component, tail: float) -> pld.PrivacyLossDistribution:
+    if isinstance(component, SchemePicks):
+        claimed = common.DifferentialPrivacyParameters(round_up(component.epsilon), 0.0)
+        return pld.from_privacy_parameters(claimed, value_discretization_interval=INTERVAL)
     if isinstance(component, GaussianCounts):
         # A smaller sigma loses more.
         sigma = math.nextafter(math.sqrt(component.sigma_squared), 0.0)

@@ -21,7 +21,7 @@ from privrisk_spark.kernels.utility import UNITS
 from privrisk_spark.measure import ClassFacts, DecisionFacts, ReleaseFacts, level_names
 from privrisk_spark.mechanism import KEEP_DENOMINATOR, Mechanism
 from privrisk_spark.plans import PlanChoice, explained
-from privrisk_spark.policy import Policy
+from privrisk_spark.policy import DpGuarantee, Policy, RiskGuarantee
 from privrisk_spark.policy_decisions import (
     AggregateDecision,
     CellsDecision,
@@ -272,6 +272,49 @@ def decision_sentence(policy: Policy, problem: Problem, hierarchies: Mapping[str
     if policy.dictionary.kind == "minimax":
         sentence += " The mean of the records' worst risks is an upper bound of the worst dictionary's mean risk."
     return sentence
+
+
+def stages(guarantee: RiskGuarantee | DpGuarantee) -> int:
+    """Return the number of stages of a run."""
+    if isinstance(guarantee, RiskGuarantee):
+        return 7
+    # Choosing takes the place of admitting in mode global, and comes before it with peel.
+    return 9 + (guarantee.peel is not None)
+
+
+def choice_sentence(plan: Mechanism) -> str:
+    """What choosing the schemes of a differentially private release did, in words."""
+    assert plan.choice is not None
+    picks = "one scheme" if plan.choice.picks == 1 else f"{plan.choice.picks} schemes, one after the other,"
+    return (
+        f"Drew {picks} of {len(plan.choice.candidates)} public candidates by the exponential mechanism with epsilon "
+        f"{plan.choice.epsilon} a pick; the score is a scheme's precision times the rows of its cells beyond "
+        f"t0 = {plan.choice.beyond}."
+    )
+
+
+def admission_sentence(plan: Mechanism) -> str:
+    """What the admission of a differentially private release did, in words."""
+    if plan.admission is None:
+        return f"Counted the public dictionary; cells with at least t = {plan.frequent} rows are admissible."
+    kind = "public" if plan.choice is None else "chosen"
+    return (
+        f"Admitted the cells of {plan.w} {kind} schemes whose count plus {plan.admission.noise} reaches "
+        f"t = {plan.frequent}."
+    )
+
+
+def recoding_sentence(plan: Mechanism) -> str:
+    """What recoding and sampling of a differentially private release did, in words."""
+    if plan.policy.mode == "global":
+        return (
+            "Recoded every record by the chosen scheme, and kept each with probability "
+            f"{plan.keep_numerator}/2^32, by a keyed function of the record."
+        )
+    return (
+        "Drew each record's generalization among the admitted ones by the exponential objective, and kept each "
+        f"record with probability {plan.keep_numerator}/2^32, both by keyed functions of the record."
+    )
 
 
 def explanation(

@@ -2,18 +2,22 @@
 
 The release is admission of t-frequent cells under discrete Gaussian or Laplace noise, an exponential draw per record
 among admitted generalizations (F12 eq 5.4), a keyed Bernoulli sample, and a crowd threshold on whole released tuples.
+Beforehand the schemes whose cells are counted may be drawn from public candidates; in mode ``global`` one is, all
+records take it, and nothing is admitted.
 
 Status: *proved*, for add/remove of one row and one row per person (drawn beforehand where a person may have several:
 ``sampling.one_row_each``), assuming the keyed function is pseudo-random: the
 admission is (ε₁, δ_gauss + δ_select)-DP (δ_gauss = 0 under Laplace noise), the rest is (ε₂, δ*)-DP for every admitted
-set (:mod:`privrisk_spark.kernels.crowd`), and the two add up.
+set (:mod:`privrisk_spark.kernels.crowd`), each of w picks of a scheme is (ε₀, 0)-DP
+(:mod:`privrisk_spark.kernels.scheme_choice`), and all add up: what follows holds for every scheme and set that may have
+come out before.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -27,9 +31,44 @@ from privrisk_spark.kernels.crowd import certificate, keep_numerator, least_crow
 from privrisk_spark.kernels.discrete_gaussian import Admission, calibrate_admission
 from privrisk_spark.kernels.discrete_laplace import LaplaceAdmission, calibrate_laplace
 from privrisk_spark.kernels.rational import round_down
+from privrisk_spark.kernels.scheme_choice import precision
 from privrisk_spark.policy import DpGuarantee, Policy
 
 KEEP_DENOMINATOR = 2**32
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Schemes drawn from public candidates.
+
+    Attributes
+    ----------
+    candidates : tuple of tuple of int
+    precision : tuple of Fraction
+        ``π`` of each, in [0, 1].
+    epsilon : Decimal
+        ε₀ of one pick.
+    picks : int
+        w.
+    beyond : int
+        ``t₀``: a scheme's score is π times the sum of its cells' rows beyond this.
+    """
+
+    candidates: tuple[tuple[int, ...], ...]
+    precision: tuple[Fraction, ...]
+    epsilon: Decimal
+    picks: int
+    beyond: int
+
+    def parameters(self) -> dict[str, object]:
+        """What may be published of it."""
+        return {
+            "epsilon_choose": str(self.epsilon),
+            "picks": self.picks,
+            "t0": self.beyond,
+            "candidates": [list(scheme) for scheme in self.candidates],
+            "precision": [str(precision) for precision in self.precision],
+        }
 
 
 @dataclass(frozen=True)
@@ -40,9 +79,11 @@ class Mechanism:
     ----------
     policy : DpGuarantee
     schemes : tuple of tuple of int
-        Public level vectors.
+        Level vectors: public, or chosen; none as long as they are to be chosen.
+    choice : Choice or None
+        How they are chosen.
     admission : Admission, LaplaceAdmission or None
-        Noise and least threshold of the admission; None with a public dictionary.
+        Noise and least threshold of the admission; None with a public dictionary and in mode global.
     noise_reason : str or None
         Why this noise, where ``guarantee.noise`` left it open.
     frequent : int
@@ -63,6 +104,7 @@ class Mechanism:
 
     policy: DpGuarantee
     schemes: tuple[tuple[int, ...], ...]
+    choice: Choice | None
     admission: Admission | LaplaceAdmission | None
     noise_reason: str | None
     frequent: int
@@ -76,12 +118,20 @@ class Mechanism:
     @property
     def epsilon(self) -> Decimal:
         """Total ε."""
-        return self.policy.epsilon.admit + self.policy.epsilon.keep
+        chosen = self.choice.picks * self.choice.epsilon if self.choice is not None else Decimal(0)
+        return chosen + self.policy.epsilon.admit + self.policy.epsilon.keep
+
+    @property
+    def w(self) -> int:
+        """Number of schemes."""
+        return len(self.schemes) if self.choice is None else self.choice.picks
 
     @property
     def statement(self) -> str:
         """The guarantee, as printed with the release."""
-        admitted = "" if self.admission else " The admissible cells come from a public dictionary and cost nothing."
+        admitted = ""
+        if self.policy.mode == "public-dictionary":
+            admitted = " The admissible cells come from a public dictionary and cost nothing."
         unit = "one row, one row per person,"
         if self.persons:
             unit = (
@@ -94,7 +144,6 @@ class Mechanism:
 
     def parameters(self) -> dict[str, object]:
         """Everything that determines the law of the release given the table; all of it may be published."""
-        objective = self.policy.objective
         result: dict[str, object] = {
             "mode": self.policy.mode,
             "epsilon_admit": str(self.policy.epsilon.admit),
@@ -102,21 +151,28 @@ class Mechanism:
             "delta": str(self.policy.delta),
             "neighbours": "add or remove one person with all their rows" if self.persons else "add or remove one row",
             "unit": "person, one row drawn of each" if self.persons else "one row per person",
-            "schemes": [list(scheme) for scheme in self.schemes],
-            "w": len(self.schemes),
-            "t": self.frequent,
+            "w": self.w,
             "keep_probability": f"{self.keep_numerator}/{KEEP_DENOMINATOR}",
             "k": self.crowd,
             "delta_crowd": self.delta_crowd,
-            "objective": {
-                "lambda": objective.lambda_,
-                "kappa": objective.kappa,
-                "tau": str(objective.tau),
-                "phi_min": objective.phi_min,
-                "count_cap": self.count_cap,
-            },
             "public_rows": self.policy.public_rows,
         }
+        if self.choice is not None:
+            result |= self.choice.parameters()
+        else:
+            result["schemes"] = [list(scheme) for scheme in self.schemes]
+        if self.policy.objective is not None:
+            objective = self.policy.objective
+            result |= {
+                "t": self.frequent,
+                "objective": {
+                    "lambda": objective.lambda_,
+                    "kappa": objective.kappa,
+                    "tau": str(objective.tau),
+                    "phi_min": objective.phi_min,
+                    "count_cap": self.count_cap,
+                },
+            }
         if self.admission is not None:
             result |= self.admission.parameters()
         return result
@@ -159,8 +215,9 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
     dp = policy.guarantee
     assert isinstance(dp, DpGuarantee)
     faults = list(_private_domains(policy))
-    if hierarchies is not None:
-        faults += _levels_outside(dp, hierarchies)
+    if hierarchies is not None and not faults:
+        for key, vectors in (("guarantee.schemes", dp.schemes), ("guarantee.candidates", dp.candidates)):
+            faults += _levels_outside(key, vectors or (), hierarchies)
     noisy = dp.mode == "local"
     budget = Fraction(dp.delta) / 2 if noisy else Fraction(dp.delta)
     epsilon_keep = Fraction(dp.epsilon.keep)
@@ -177,7 +234,7 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
     admission, reason = None, None
     frequent = dp.frequent or 1
     if noisy:
-        admission, reason = _admission(dp, budget)
+        admission, reason = _admission(dp, budget, dp.peel or len(dp.schemes or ()))
         frequent = dp.frequent or admission.threshold
         if frequent < admission.threshold:
             faults.append(
@@ -185,26 +242,37 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
                     "guarantee.frequent", f"must be at least T = {admission.threshold} for this delta. Got {frequent}"
                 )
             )
+    survival = (survival_rows(crowd, numerator, 0.5), survival_rows(crowd, numerator, 0.99))
+    choice = None
+    if dp.candidates is not None:
+        weights = [Fraction(str(policy.utility.weights.get(name, 1))) for name in policy.quasi_identifiers]
+        if not any(weights):
+            faults.append(Fault("utility.weights", "must not all be 0: they weigh the precision of candidates"))
+        beyond = frequent if noisy else dp.frequent or survival[0]
+        precisions = () if faults or hierarchies is None else _precisions(dp.candidates, hierarchies, weights)
+        candidates = tuple(tuple(scheme) for scheme in dp.candidates)
+        choice = Choice(candidates, precisions, dp.epsilon.choose, dp.peel or 1, beyond)
     if faults:
         raise ConfigError(faults)
     return Mechanism(
         policy=dp,
-        schemes=tuple(tuple(scheme) for scheme in dp.schemes),
+        schemes=tuple(tuple(scheme) for scheme in dp.schemes or ()),
+        choice=choice,
         admission=admission,
         noise_reason=reason,
         frequent=frequent,
         keep_numerator=numerator,
         crowd=crowd,
         delta_crowd=proof.delta_float,
-        count_cap=dp.objective.count_cap or dp.public_rows,
+        count_cap=(dp.objective.count_cap if dp.objective is not None else None) or dp.public_rows,
         persons=policy.table.entity_id is not None,
-        survival=(survival_rows(crowd, numerator, 0.5), survival_rows(crowd, numerator, 0.99)),
+        survival=survival,
     )
 
 
-def _admission(dp: DpGuarantee, budget: Fraction) -> tuple[Admission | LaplaceAdmission, str | None]:
+def _admission(dp: DpGuarantee, budget: Fraction, w: int) -> tuple[Admission | LaplaceAdmission, str | None]:
     """Calibrate the noise that is asked for, or the one that admits cells of fewer rows, and say why."""
-    w, epsilon = len(dp.schemes), dp.epsilon.admit
+    epsilon = dp.epsilon.admit
 
     def gaussian() -> Admission:
         # Half of the budget for the noisy counts, half for cells of one row.
@@ -237,14 +305,21 @@ def _private_domains(policy: Policy) -> list[Fault]:
     ]
 
 
-def _levels_outside(dp: DpGuarantee, hierarchies: Mapping[str, Hierarchy]) -> list[Fault]:
+def _precisions(
+    candidates: Sequence[Sequence[int]], hierarchies: Mapping[str, Hierarchy], weights: Sequence[Fraction]
+) -> tuple[Fraction, ...]:
+    heights = [hierarchy.height for hierarchy in hierarchies.values()]
+    return tuple(precision(scheme, heights, weights) for scheme in candidates)
+
+
+def _levels_outside(key: str, vectors: Sequence[Sequence[int]], hierarchies: Mapping[str, Hierarchy]) -> list[Fault]:
     faults = []
-    for position, scheme in enumerate(dp.schemes):
+    for position, scheme in enumerate(vectors):
         for level, (name, hierarchy) in zip(scheme, hierarchies.items(), strict=True):
             if level > hierarchy.height:
                 faults.append(
                     Fault(
-                        f"guarantee.schemes.{position}",
+                        f"{key}.{position}",
                         f"level {level} of '{name}' exceeds the height {hierarchy.height} of its hierarchy",
                     )
                 )

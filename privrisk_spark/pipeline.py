@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark import cells, contracts, documents, measure, sampling, schemas
+from privrisk_spark import admission, cells, contracts, documents, measure, sampling, schemas
 from privrisk_spark.anonymize import Conclusion, Decide, collect_infeasible, conclude
 from privrisk_spark.batches import PARTS, Batches, Scratch, pinned, take_parts
 from privrisk_spark.builders import is_public
@@ -140,7 +140,7 @@ class _Job:
     ) -> None:
         self.spark, self.policy, self.place = spark, policy, place
         self.date, self.announce, self.files = date, announce, 1
-        self.progress = Progress(place.vault, place.run_id, 7 if policy.guarantee.kind == "risk" else 9)
+        self.progress = Progress(place.vault, place.run_id, documents.stages(policy.guarantee))
         self.table: DataFrame
         self.staged: DataFrame
         self.members: DataFrame | None = None
@@ -288,38 +288,27 @@ class _Job:
                     " Of each person one row was drawn, by a keyed function of the row; the rest is not used."
                 )
         recoding = sampling.Recoding.of_policy(policy, self.hierarchies, self.axes, plan)
-        with progress.stage("admit") as stage:
-            admissible: sampling.AdmittedSet | sampling.PublicCounts | sampling.FrequentCells
-            theta: dict[str, Any]
-            if self.choices:
-                (counts,) = self._count(encoded)
-                theta = {"dictionary_rows": counts.dictionary_rows}
-                if isinstance(counts, StoredCounts):
-                    admissible = sampling.PublicCounts(counts)
-                else:
-                    admissible = self._frequent_cells(counts, recoding)
-                stage.sentence = (
-                    f"Counted the public dictionary; cells with at least t = {plan.frequent} rows are admissible."
-                )
-                stage.parameters = {"plan": self.plan, **theta}
-            else:
-                assert plan.admission is not None
-                exact_cells = sampling.scheme_cells(vectors_of_table(encoded, self.k, 0), recoding)
-                admitted = self.scratch.write_frame(sampling.admitted_cells(exact_cells, recoding, keys), "admitted")
-                admissible = sampling.AdmittedSet.collect_cells(admitted, recoding)
-                theta = {"admitted_cells": admissible.sizes}
-                stage.sentence = (
-                    f"Admitted the cells of {len(plan.schemes)} public schemes whose count plus {plan.admission.noise} "
-                    f"reaches t = {plan.frequent}."
-                )
-                stage.parameters = {**theta}
-            stage.status = "proved"
+        theta: dict[str, Any] = {}
+        if plan.choice is not None:
+            with progress.stage("choose") as stage:
+                chosen = admission.collect_choice(self.scratch, encoded, recoding, keys)
+                recoding = replace(recoding, mechanism=chosen)
+                theta["chosen_schemes"] = [list(scheme) for scheme in chosen.schemes]
+                stage.sentence, stage.parameters = documents.choice_sentence(plan), dict(theta)
+                stage.status = "proved"
+        if dp.mode == "global":
+            recode = sampling.full_domain(recoding, keys)
+        else:
+            with progress.stage("admit") as stage:
+                admissible, found = self._admit(encoded, recoding, keys)
+                theta |= found
+                recode = sampling.drawing(recoding, admissible, keys)
+                stage.sentence = documents.admission_sentence(plan)
+                stage.parameters = {"plan": self.plan, **found} if self.choices else dict(found)
+                stage.status = "proved"
         with progress.stage("recode") as stage:
-            tuples, exact = self._conclude(encoded, sampling.drawing(recoding, admissible, keys), dp.mode)
-            stage.sentence = (
-                "Drew each record's generalization among the admitted ones by the exponential objective, and kept each "
-                f"record with probability {plan.keep_numerator}/2^32, both by keyed functions of the record."
-            )
+            tuples, exact = self._conclude(encoded, recode, dp.mode)
+            stage.sentence = documents.recoding_sentence(plan)
             stage.status = "proved"
         with progress.stage("threshold") as stage:
             crowds = sampling.crowd_histogram(tuples.frame(self.spark), k=self.k, crowd=plan.crowd)
@@ -350,7 +339,11 @@ class _Job:
         run = self._run(documents.dp_guarantee(plan), checks)
         levels = documents.tuple_levels(self.hierarchies, list(nodes.T), sizes)
         vault, public = documents.dp_reports(run, plan, exact, released, sampled=exact.sampled, levels=levels)
-        self._write_vault(vault, plan=self.plan if self.choices else "admission", snapshot=facts.snapshot)
+        self._write_vault(
+            vault,
+            plan=self.plan if self.choices else dp.mode if dp.mode == "global" else "admission",
+            snapshot=facts.snapshot,
+        )
         contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
         with progress.stage("publish") as stage:
             # Costs nothing for a run that is still reserved, and refuses one that was voided meanwhile.
@@ -360,16 +353,19 @@ class _Job:
             stage.sentence = "Published, committed the ledger and destroyed the key."
         return published
 
-    def _frequent_cells(self, spread: SpreadVectors, recoding: sampling.Recoding) -> sampling.FrequentCells:
-        """Count the cells of the schemes with at least t rows, and collect them."""
-        frequent = recoding.mechanism.frequent
-        space = cell_space(spread, self.policy, self.hierarchies).within(np.array(recoding.mechanism.schemes))
-        space = cells.collect_frequent(spread.vectors, space, frequent, entities=spread.entities)
-        found = cells.frequent_cells(
-            spread.vectors, space, frequent, entities=spread.entities, materialize=self.scratch.write_frame
-        )
-        most = self.policy.counting.sorted_vectors
-        return sampling.FrequentCells.collect_cells(self.scratch.write_frame(found, "frequent"), space, most=most)
+    def _admit(
+        self, encoded: Batches, recoding: sampling.Recoding, keys: sampling.ReleaseKeys
+    ) -> tuple[sampling.Admissible, dict[str, Any]]:
+        """Admit cells; return them and what the manifest says of them."""
+        if not self.choices:
+            admitted = admission.collect_admitted(self.scratch, encoded, recoding, keys)
+            return admitted, {"admitted_cells": admitted.sizes}
+        (counts,) = self._count(encoded)
+        said = {"dictionary_rows": counts.dictionary_rows}
+        if isinstance(counts, StoredCounts):
+            return sampling.PublicCounts(counts), said
+        most, space = self.policy.counting.sorted_vectors, cell_space(counts, self.policy, self.hierarchies)
+        return admission.collect_frequent(self.scratch, counts, space, recoding, most=most), said
 
     # ------------------------------------------------------------ both kinds
 

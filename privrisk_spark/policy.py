@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -178,9 +179,14 @@ class RiskGuarantee(Part):
 
 
 class Epsilon(Part):
-    """Privacy loss of the two stages."""
+    """Privacy loss of the stages."""
 
-    admit: NonNegativeExact = Field(description="Noisy admission of t-frequent cells; 0 with a public dictionary.")
+    choose: NonNegativeExact = Field(
+        Decimal(0), description="One pick of a scheme among candidates; a release with several picks costs it as often."
+    )
+    admit: NonNegativeExact = Field(
+        Decimal(0), description="Noisy admission of t-frequent cells; 0 with a public dictionary and in mode global."
+    )
     keep: PositiveExact = Field(description="Sampling and crowd threshold.")
 
 
@@ -198,25 +204,42 @@ class DpGuarantee(Part):
     """Differential privacy for add/remove of one row, one row per person (drawn, with table.entity_id)."""
 
     kind: Literal["dp"]
-    mode: Literal["local", "public-dictionary"] = "local"
+    mode: Literal["local", "global", "public-dictionary"] = Field(
+        "local",
+        description="A record's generalization is drawn among admitted ones ('local', or 'public-dictionary' where "
+        "admission costs nothing), or all records take one drawn scheme ('global').",
+    )
     epsilon: Epsilon = Field(description="Privacy loss, such as {admit: 0.3, keep: 0.7}.")
     delta: Delta = Field(description="Probability that the bound epsilon may fail.")
     public_rows: Count = Field(description="Public estimate of the number of rows.")
-    schemes: list[list[Natural]] = Field(
-        min_length=1, max_length=4096, description="Public level vectors, in the order of the quasi-identifiers."
+    schemes: list[list[Natural]] | None = Field(
+        None, min_length=1, max_length=4096, description="Public level vectors, in the order of the quasi-identifiers."
     )
+    candidates: list[list[Natural]] | None = Field(
+        None,
+        min_length=1,
+        max_length=4096,
+        description="Public level vectors to draw the scheme from, in mode global, or with peel.",
+    )
+    peel: Count | None = Field(None, description="Draw that many of the candidates as schemes of mode local.")
     noise: Literal["auto", "gaussian", "laplace"] = Field(
         "auto",
         description="Noise of the admission in mode local; 'auto' takes the one with the lower threshold T.",
     )
-    objective: Objective = Field(description="Objective of the draw, such as {phi_min: 0.1}.")
+    objective: Objective | None = Field(
+        None, description="Objective of the draw, such as {phi_min: 0.1}; mode global has none."
+    )
     keep_fraction: Annotated[float, Field(gt=0, le=1), NUMBER] = Field(
         0.5, description="Keep probability as a share of 1 - exp(-keep)."
     )
     crowd: Annotated[int, Field(ge=10), NUMBER] | None = Field(
         None, description="k; default the smallest that meets delta."
     )
-    frequent: Count | None = Field(None, description="t; default the smallest that meets delta.")
+    frequent: Count | None = Field(
+        None,
+        description="t; default the smallest that meets delta. In mode global the rows of a cell that a scheme's score "
+        "does not count; default those a cell needs to be released with probability 50 %.",
+    )
     key: str | None = Field(
         None,
         pattern=r"^(env|file):.+$",

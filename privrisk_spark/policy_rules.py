@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -458,18 +458,8 @@ def _impossible_dp(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
     if policy.ledger is None:
         yield Fault("ledger", "is required when guarantee.kind is 'dp'; write ledger: {url: …, lineage: …, cap: …}")
     quasi = policy.quasi_identifiers
-    first_at: dict[tuple[int, ...], int] = {}
-    for position, scheme in enumerate(dp.schemes):
-        at = f"guarantee.schemes.{position}"
-        if len(scheme) != len(quasi):
-            yield Fault(
-                at,
-                f"must give one level for each of the {len(quasi)} quasi-identifiers, in the order of columns. "
-                f"Got {len(scheme)}",
-            )
-        first = first_at.setdefault(tuple(scheme), position)
-        if first != position:
-            yield Fault(at, f"repeats guarantee.schemes.{first}; give each level vector once")
+    yield from _impossible_vectors("guarantee.schemes", dp.schemes, len(quasi))
+    yield from _impossible_vectors("guarantee.candidates", dp.candidates, len(quasi))
     limit = min(Decimal("1e-6"), Decimal(1) / (100 * dp.public_rows))
     if dp.delta > limit:
         yield Fault(
@@ -508,6 +498,32 @@ def _impossible_dp(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
     for name, asked in exact.items():
         if asked:
             yield Fault(f"checks.{name}", "would read exact data, and under dp no gate may; leave it out")
+    yield from _impossible_mode(policy, dp)
+
+
+def _impossible_vectors(key: str, vectors: Sequence[Sequence[int]] | None, length: int) -> Iterable[Fault]:
+    first_at: dict[tuple[int, ...], int] = {}
+    for position, scheme in enumerate(vectors or ()):
+        at = f"{key}.{position}"
+        if len(scheme) != length:
+            yield Fault(
+                at,
+                f"must give one level for each of the {length} quasi-identifiers, in the order of columns. "
+                f"Got {len(scheme)}",
+            )
+        first = first_at.setdefault(tuple(scheme), position)
+        if first != position:
+            yield Fault(at, f"repeats {key}.{first}; give each level vector once")
+
+
+def _impossible_mode(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
+    mode = f"mode '{dp.mode}'"
+    if dp.mode == "global":
+        yield from _impossible_global(policy, dp)
+        return
+    if dp.objective is None:
+        yield Fault("guarantee.objective", f"is required in {mode}; write objective: {{phi_min: …}}")
+    yield from _impossible_choice(dp, mode)
     if dp.mode == "public-dictionary":
         if not isinstance(policy.dictionary, TableDictionary):
             yield Fault(
@@ -533,6 +549,55 @@ def _impossible_dp(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
             yield Fault("guarantee.epsilon.admit", "must be greater than 0 in mode 'local'. Got 0")
         if policy.counting.plan != "auto":
             yield Fault("counting.plan", "is not used in mode 'local', which counts cells of schemes; leave it out")
+
+
+def _impossible_global(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
+    """One scheme for all records: chosen, and then only sampling and threshold."""
+    if dp.candidates is None:
+        yield Fault("guarantee.candidates", "is required in mode 'global': the level vectors to draw the scheme from")
+    if dp.epsilon.choose == 0:
+        yield Fault("guarantee.epsilon.choose", "must be greater than 0 in mode 'global'. Got 0")
+    if dp.epsilon.admit != 0:
+        yield Fault(
+            "guarantee.epsilon.admit", f"must be 0 in mode 'global', which admits no cells. Got {dp.epsilon.admit}"
+        )
+    unused = {
+        "guarantee.schemes": (dp.schemes is not None, "which draws its scheme from guarantee.candidates"),
+        "guarantee.peel": (dp.peel is not None, "which draws one scheme"),
+        "guarantee.objective": (dp.objective is not None, "where all records take the drawn scheme"),
+        "guarantee.noise": (dp.noise != "auto", "which adds none"),
+        "dictionary": (policy.dictionary != SelfDictionary(), "which looks nothing up"),
+        "counting.plan": (policy.counting.plan != "auto", "which counts cells of candidates"),
+    }
+    for key, (given, why) in unused.items():
+        if given:
+            yield Fault(key, f"is not used in mode 'global', {why}; leave it out")
+
+
+def _impossible_choice(dp: DpGuarantee, mode: str) -> Iterable[Fault]:
+    """Schemes as given, or peeled from candidates."""
+    if dp.mode == "public-dictionary" or dp.peel is None:
+        if dp.schemes is None:
+            yield Fault("guarantee.schemes", f"is required in {mode}: public level vectors")
+        if dp.epsilon.choose != 0:
+            yield Fault(
+                "guarantee.epsilon.choose",
+                f"must be 0 where no scheme is chosen from candidates. Got {dp.epsilon.choose}",
+            )
+        if dp.candidates is not None:
+            wants = "; add peel: the number to draw" if dp.mode == "local" else ""
+            yield Fault("guarantee.candidates", f"is not used in {mode} without peel{wants}, or leave it out")
+        if dp.peel is not None:
+            yield Fault("guarantee.peel", f"is not used in {mode}; leave it out")
+        return
+    if dp.schemes is not None:
+        yield Fault("guarantee.schemes", "are drawn from guarantee.candidates with peel; leave them out")
+    if dp.candidates is None:
+        yield Fault("guarantee.candidates", "is required with peel: the level vectors to draw schemes from")
+    elif dp.peel > len(dp.candidates):
+        yield Fault("guarantee.peel", f"must be at most the {len(dp.candidates)} candidates. Got {dp.peel}")
+    if dp.epsilon.choose == 0:
+        yield Fault("guarantee.epsilon.choose", "must be greater than 0 with peel. Got 0")
 
 
 def _inferred_schemas(policy: Policy) -> Iterable[Fault]:

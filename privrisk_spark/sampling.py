@@ -44,7 +44,7 @@ class ReleaseKeys:
 
     Attributes
     ----------
-    noise, recode, keep, person : bytes
+    noise, recode, keep, person, scheme : bytes
         Derived from the release key and bound to run id, snapshot and mechanism.
     """
 
@@ -52,13 +52,17 @@ class ReleaseKeys:
     recode: bytes
     keep: bytes
     person: bytes
+    scheme: bytes
 
     @classmethod
     def derive(cls, release_key: bytes, *, run_id: str, snapshot: str, mechanism: str) -> ReleaseKeys:
         """Derive independent keys; another snapshot or mechanism under the same run id gives unrelated draws."""
         bound = (run_id, snapshot, mechanism)
         return cls(
-            *(randomness.derive_key(release_key, *bound, label) for label in ("noise", "recode", "keep", "person"))
+            *(
+                randomness.derive_key(release_key, *bound, label)
+                for label in ("noise", "recode", "keep", "person", "scheme")
+            )
         )
 
 
@@ -316,7 +320,11 @@ class FrequentCells:
         return counts, admitted
 
 
-def drawing(recoding: Recoding, admissible: AdmittedSet | PublicCounts | FrequentCells, keys: ReleaseKeys) -> Decide:
+Admissible = AdmittedSet | PublicCounts | FrequentCells
+"""The cells a record may be drawn to, with the counts its draw may read."""
+
+
+def drawing(recoding: Recoding, admissible: Admissible, keys: ReleaseKeys) -> Decide:
     """Return the function that draws one generalization per record of a chunk, and whether it is in the sample.
 
     Parameters
@@ -344,6 +352,47 @@ def drawing(recoding: Recoding, admissible: AdmittedSet | PublicCounts | Frequen
     return run
 
 
+def full_domain(recoding: Recoding, keys: ReleaseKeys) -> Decide:
+    """Return the function that recodes a chunk by the one scheme of the mechanism, and says what is in the sample.
+
+    No count of a cell is known: risks are those of a tuple with as many rows as the crowd threshold, which every
+    released one has at least.
+
+    Parameters
+    ----------
+    recoding : Recoding
+    keys : ReleaseKeys
+    """
+    k = len(recoding.ancestor)
+    mechanism, keep_key = recoding.mechanism, keys.keep
+    (scheme,) = mechanism.schemes
+
+    def run(table: pa.Table) -> Decided:
+        codes = integers(table, schemas.codes(k))
+        first, member = grouped(list(codes.T))
+        distinct = codes[first]
+        disclosed = recoding.disclosed(distinct, scheme)
+        depths = np.column_stack([depth[distinct[:, i]] for i, depth in enumerate(recoding.code_depth)])
+        crowd = np.full(len(first), mechanism.crowd, dtype=np.int64)
+        phi = recoding.sensitivity.phi(disclosed)
+        utility = np.zeros(len(first))
+        for of_node, node in zip(recoding.utility, disclosed, strict=True):
+            utility += of_node[node]
+        decisions = Decisions(
+            levels=np.minimum(np.array(scheme), depths).astype(np.int8),
+            nodes=np.column_stack(disclosed),
+            risk=identification_risk("I", phi, crowd, dictionary_rows=mechanism.count_cap),
+            risk_before=recoding.sensitivity.phi(recoding.disclosed(distinct, [0] * k)),
+            utility=utility,
+            consistent=crowd,
+            feasible=np.ones(len(first), dtype=np.bool_),
+        )
+        words = randomness.prf(keep_key, randomness.record_messages(_blocks(table)))[:, 0]
+        return Decided(table, decisions, member, randomness.keep(words, mechanism.keep_numerator))
+
+    return run
+
+
 def _blocks(table: pa.Table) -> npt.NDArray[np.uint8]:
     """Record blocks as a byte matrix; one buffer per chunk."""
     column = table.column(schemas.BLOCK).combine_chunks().cast(pa.binary(16))
@@ -359,9 +408,7 @@ class _Candidates:
     decisions: Decisions
 
 
-def _candidates(
-    recoding: Recoding, admissible: AdmittedSet | PublicCounts | FrequentCells, codes: IntArray
-) -> _Candidates:
+def _candidates(recoding: Recoding, admissible: Admissible, codes: IntArray) -> _Candidates:
     """Law of the draw of distinct records, and the decision each candidate stands for; the root comes last."""
     mechanism = recoding.mechanism
     n, k = codes.shape
@@ -382,6 +429,7 @@ def _candidates(
         for table, node in zip(recoding.utility, disclosed, strict=True):
             utility[:, j] += table[node]
     asked = mechanism.policy.objective
+    assert asked is not None
     scores = objective(
         counts, phi, utility,
         lam=asked.lambda_, kappa=asked.kappa, phi_min=asked.phi_min, count_cap=mechanism.count_cap,

@@ -26,6 +26,7 @@ ENGINE_MODULES = {
     "anonymize": {"pyspark", "pyarrow"},
     "sampling": {"pyspark", "pyarrow"},
     "adversary": {"pyspark", "pyarrow"},
+    "admission": {"pyspark", "pyarrow"},
     "estimated": {"pyspark", "pyarrow"},
     "linkage": {"pyspark", "pyarrow"},
     "measure": {"pyspark", "pyarrow"},

@@ -513,7 +513,7 @@ def test_keys_are_bound_to_run_snapshot_mechanism_and_use():
     variants = [("r", "s", "m"), ("r2", "s", "m"), ("r", "s2", "m"), ("r", "s", "m2"), ("rs", "", "m"), ("r", "sm", "")]
     derived = [ReleaseKeys.derive(release_key, run_id=r, snapshot=s, mechanism=m) for r, s, m in variants]
     derived.append(ReleaseKeys.derive(bytes(32), run_id="r", snapshot="s", mechanism="m"))
-    every = [key for keys in derived for key in (keys.noise, keys.recode, keys.keep, keys.person)]
+    every = [key for keys in derived for key in (keys.noise, keys.recode, keys.keep, keys.person, keys.scheme)]
     assert len(set(every)) == len(every)
     assert {len(key) for key in every} == {32}
     assert ReleaseKeys.derive(release_key, run_id="r", snapshot="s", mechanism="m") == derived[0]
@@ -524,7 +524,7 @@ def forms(key: bytes) -> list[str]:
 
 
 def test_keys_show_in_no_text_and_no_plan(spark, tmp_path, capsys):
-    secret = [form for key in (KEYS.noise, KEYS.recode, KEYS.keep, KEYS.person) for form in forms(key)]
+    secret = [form for key in (KEYS.noise, KEYS.recode, KEYS.keep, KEYS.person, KEYS.scheme) for form in forms(key)]
     for text in (repr(KEYS), str(KEYS), f"{KEYS}", repr([KEYS]), repr({"keys": KEYS})):
         assert not any(form in text for form in secret)
     frame = encoded(spark, np.array(TYPES, dtype=np.int32), np.arange(len(TYPES)), 2)
@@ -540,7 +540,7 @@ def test_keys_show_in_no_text_and_no_plan(spark, tmp_path, capsys):
     ]
     written = [path.read_bytes() for path in (tmp_path / "written").rglob("part-*")]
     assert len(written) >= 4
-    for key in (KEYS.noise, KEYS.recode, KEYS.keep, KEYS.person):
+    for key in (KEYS.noise, KEYS.recode, KEYS.keep, KEYS.person, KEYS.scheme):
         assert not any(key in content for content in written)
     control = frame.withColumn("key", F.lit(KEYS.recode))
     plans = []

@@ -183,7 +183,7 @@ def test_a_run_id_covers_one_snapshot(
         ("table.options.inferSchema=true", "table.options.inferSchema: must be false under dp"),
         ("counting.plan=dense", "counting.plan: is not used in mode 'local'"),
         ("table.format=json", "table.format: 'json' is refused under dp"),
-        ("guarantee.mode=global", "'global' is not available in this version"),
+        ("guarantee.mode=as_published", "'as_published' is not available in this version"),
     ],
 )
 def test_what_the_proof_does_not_cover_is_refused(
@@ -214,6 +214,82 @@ def test_a_release_under_laplace_noise_by_itself(privrisk: Privrisk, tmp_path: P
     asked = dp(privrisk, tmp_path / "asked", schemes, "--set=guarantee.noise=laplace")
     assert asked.code == 0, asked.err
     assert content(asked) == content(ran), "the same mechanism, however it was chosen"
+
+
+CANDIDATES = [[0, 4, 1, 1, 3, 2, 1, 2, 0], [0, 3, 1, 1, 3, 2, 1, 2, 0], [0, 4, 0, 0, 3, 0, 0, 2, 0],
+              [0, 0, 0, 0, 0, 0, 0, 0, 0], [1, 4, 1, 2, 3, 2, 2, 2, 1]]  # fmt: skip
+GLOBAL = [
+    "--set=guarantee.mode=global",
+    "--set=guarantee.epsilon={choose: 0.1, admit: 0, keep: 0.9}",
+    "--set=guarantee.schemes=null",
+    "--set=guarantee.objective=null",
+    f"--set=guarantee.candidates={CANDIDATES}",
+]
+
+
+def test_a_release_by_one_drawn_scheme(privrisk: Privrisk, spark: SparkSession, adult: Path, tmp_path: Path) -> None:
+    """Mode global: every released row is its record under the drawn scheme; the cost holds the draw."""
+    ran = dp(privrisk, tmp_path / "r", *GLOBAL)
+    assert ran.code == 0, ran.err
+    assert set(ran.manifest) == (WHITELIST - {"admitted_cells"}) | {"chosen_schemes"}
+    (scheme,) = ran.manifest["chosen_schemes"]
+    assert scheme in CANDIDATES[:3], "by their scores; the finest and the coarsest have none to speak of"
+    assert ran.manifest["guarantee"]["statement"].startswith("(1.0, 1E-9)-differential privacy")
+    parameters = ran.manifest["guarantee"]["parameters"]
+    assert parameters["accounting"]["basic"] == {"epsilon": "1", "delta": "1E-9", "status": "proved"}
+    assert (parameters["epsilon_choose"], parameters["picks"], parameters["candidates"]) == ("0.1", 1, CANDIDATES)
+    assert not {"schemes", "t", "objective", "noise"} & set(parameters)
+    release = pq.read_table(ran.data).to_pandas()
+    sizes = release.value_counts(dropna=False)
+    assert sizes.min() >= parameters["k"]
+    # No more rows than the table has under that scheme, tuple by tuple, and about the kept share of them.
+    table = pd.read_csv(adult / "adult.csv", sep=";", dtype=str)
+    for name, level in zip(release.columns, scheme, strict=True):
+        rows = [line.split(";") for line in (adult / f"adult_hierarchy_{name}.csv").read_text().splitlines()]
+        table[name] = table[name].map({row[0]: row[level] for row in rows})
+    there = table[list(release.columns)].value_counts().reindex(sizes.index)
+    share = int(parameters["keep_probability"].split("/")[0]) / 2**32
+    z = (sizes - there * share) / (there * share * (1 - share)) ** 0.5
+    assert z.abs().max() < 5
+    ledger = sqlite3.connect(tmp_path / "r" / "ledger.db")
+    assert ledger.execute("select epsilon from events").fetchall() == [("1",), ("1",)]
+    ledger.close()
+    page = (ran.data.parent / "report.html").read_text()
+    assert "by the exponential mechanism with epsilon 0.1 a pick" in page
+
+    usual = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "7")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "200000")
+    try:
+        again = dp(privrisk, tmp_path / "again", *GLOBAL)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", usual)
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert content(again) == content(ran)
+    assert again.manifest["chosen_schemes"] == [scheme]
+
+
+def test_a_release_by_peeled_schemes(privrisk: Privrisk, tmp_path: Path) -> None:
+    """Two schemes are drawn, then their cells are admitted: what they cost is in the sum."""
+    peeled = [
+        "--set=guarantee.epsilon={choose: 0.05, admit: 0.3, keep: 0.6}",
+        "--set=guarantee.schemes=null",
+        "--set=guarantee.peel=2",
+        f"--set=guarantee.candidates={CANDIDATES}",
+    ]
+    ran = dp(privrisk, tmp_path / "r", *peeled)
+    assert ran.code == 0, ran.err
+    assert set(ran.manifest) == WHITELIST | {"chosen_schemes"}
+    first, second = ran.manifest["chosen_schemes"]
+    assert first != second
+    assert [0, 0, 0, 0, 0, 0, 0, 0, 0] not in (first, second)
+    assert len(ran.manifest["admitted_cells"]) == 2
+    parameters = ran.manifest["guarantee"]["parameters"]
+    assert parameters["accounting"]["basic"]["epsilon"] == "1"
+    assert parameters["t"] == parameters["T"] == parameters["t0"]
+    release = pq.read_table(ran.data).to_pandas()
+    assert release.value_counts().min() >= parameters["k"]
+    assert len(release) > 0.1 * 30162
 
 
 def test_a_release_of_persons_with_several_rows(privrisk: Privrisk, adult: Path, tmp_path: Path) -> None:

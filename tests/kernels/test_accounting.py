@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_crowd import thresholded
-from policies import DP, changed
+from policies import DP, DROP, changed
 
 from privrisk_spark import accounting
 from privrisk_spark.accounting import (
@@ -20,6 +20,7 @@ from privrisk_spark.accounting import (
     LaplaceCounts,
     ReleaseEvents,
     Sampling,
+    SchemePicks,
     account,
     basic,
     composed,
@@ -180,6 +181,48 @@ def test_selection_is_paid_by_delta():
 
 
 # --- relations
+
+
+def test_a_pick_of_a_scheme_costs_its_epsilon():
+    """Added to the sums as often as it is made; tightly no more than that, and never less than the rest alone."""
+    more = (("guarantee.mode", "global"), ("guarantee.schemes", DROP), ("guarantee.objective", DROP))
+    candidates = [[0, 1], [1, 0], [1, 1]]
+    chosen = changed(
+        DP,
+        *more,
+        ("guarantee.epsilon", {"choose": "0.1", "keep": "0.7"}),
+        ("guarantee.candidates", candidates),
+        ("guarantee.crowd", None),
+        ("guarantee.frequent", None),
+        ("columns.zip.hierarchy", {"tree": {"*": ["1", "2"]}}),
+    )
+    events = ReleaseEvents.of_parameters(mechanism(parse(chosen)).parameters())
+    assert events.picks == SchemePicks(Fraction(1, 10), 1)
+    assert events.epsilon == Fraction(8, 10)
+    assert events.counts is None
+    without = replace(events, picks=None, epsilon=Fraction(7, 10))
+    assert composed([without], events.delta) < composed([events], events.delta) <= 0.8
+    again = replace(events, picks=SchemePicks(Fraction(1, 10), 3), epsilon=Fraction(1))
+    assert composed([events], events.delta) < composed([again], events.delta) <= 1
+    assert events.reusing() == replace(without, delta=events.sampling.delta)
+    # Several picks: each has its share of the sum.
+    peeled = changed(
+        DP,
+        ("guarantee.schemes", DROP),
+        ("guarantee.candidates", candidates),
+        ("guarantee.peel", 2),
+        ("guarantee.epsilon.choose", "0.05"),
+        ("guarantee.crowd", None),
+        ("guarantee.frequent", None),
+        ("columns.zip.hierarchy", {"tree": {"*": ["1", "2"]}}),
+    )
+    plan = mechanism(parse(peeled))
+    events = ReleaseEvents.of_parameters(plan.parameters())
+    assert events.epsilon == Fraction(11, 10) == Fraction(plan.epsilon)
+    assert events.counts is not None
+    assert events.counts.w == 2
+    assert plan.choice is not None
+    assert plan.choice.beyond == plan.frequent == plan.admission.threshold
 
 
 def test_an_admitted_set_costs_once():

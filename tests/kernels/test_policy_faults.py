@@ -181,8 +181,8 @@ def test_a_wrong_value_is_one_fault_with_rule_and_value(path: str, value: Any, r
     ("path", "value", "rule"),
     [
         ("guarantee.kind", "ddp", "must be 'risk' or 'dp'. Got 'ddp' (did you mean 'dp'?)"),
-        ("guarantee.mode", "global", "'global' is not available in this version"),
-        ("guarantee.epsilon", 1, "must be a mapping with keys among admit, keep. Got a single value"),
+        ("guarantee.mode", "as_published", "'as_published' is not available in this version"),
+        ("guarantee.epsilon", 1, "must be a mapping with keys among choose, admit, keep. Got a single value"),
         ("guarantee.epsilon.admit", -1, "must be at least 0. Got -1"),
         ("guarantee.epsilon.keep", 0, "must be greater than 0. Got 0"),
         ("guarantee.epsilon.keep", True, "must be a number, not true or false"),
@@ -442,6 +442,20 @@ PUBLIC = [
     ("guarantee.epsilon.admit", 0),
     ("dictionary", {**TABLE, "public": True}),
 ]
+PEELED = [
+    ("guarantee.epsilon.choose", 0.05),
+    ("guarantee.schemes", DROP),
+    ("guarantee.candidates", [[0, 1], [1, 0], [1, 1]]),
+    ("guarantee.peel", 2),
+]
+GLOBAL = [
+    ("guarantee.mode", "global"),
+    ("guarantee.epsilon.choose", 0.1),
+    ("guarantee.epsilon.admit", 0),
+    ("guarantee.schemes", DROP),
+    ("guarantee.objective", DROP),
+    ("guarantee.candidates", [[0, 1], [1, 0], [1, 1]]),
+]
 
 
 @pytest.mark.parametrize(
@@ -466,6 +480,27 @@ PUBLIC = [
         ([("dictionary", TABLE)], "dictionary", "must be left out in mode 'local'"),
         ([("dictionary", {"kind": "self", "consistency": "compatible"})], "dictionary", "must be left out"),
         ([("guarantee.epsilon.admit", 0)], "guarantee.epsilon.admit", "must be greater than 0 in mode 'local'"),
+        ([("guarantee.objective", DROP)], "guarantee.objective", "is required in mode 'local'"),
+        ([("guarantee.schemes", DROP)], "guarantee.schemes", "is required in mode 'local'"),
+        ([("guarantee.epsilon.choose", 0.1)], "guarantee.epsilon.choose", "must be 0 where no scheme is chosen"),
+        ([("guarantee.candidates", [[0, 1]])], "guarantee.candidates", "without peel; add peel"),
+        ([*PUBLIC, ("guarantee.candidates", [[0, 1]])], "guarantee.candidates", "is not used in mode 'public-dict"),
+        ([*PUBLIC, ("guarantee.peel", 1)], "guarantee.peel", "is not used in mode 'public-dictionary'"),
+        ([*PEELED, ("guarantee.schemes", [[0, 1]])], "guarantee.schemes", "are drawn from guarantee.candidates"),
+        ([*PEELED, ("guarantee.candidates", DROP)], "guarantee.candidates", "is required with peel"),
+        ([*PEELED, ("guarantee.peel", 4)], "guarantee.peel", "must be at most the 3 candidates. Got 4"),
+        ([*PEELED, ("guarantee.epsilon.choose", 0)], "guarantee.epsilon.choose", "must be greater than 0 with peel"),
+        ([*PEELED, ("guarantee.candidates", [[0, 1], [1]])], "guarantee.candidates.1", "each of the 2 quasi"),
+        ([*GLOBAL, ("guarantee.candidates", DROP)], "guarantee.candidates", "is required in mode 'global'"),
+        ([*GLOBAL, ("guarantee.candidates", [[0, 1]] * 2)], "guarantee.candidates.1", "repeats guarantee.candidates.0"),
+        ([*GLOBAL, ("guarantee.epsilon.choose", 0)], "guarantee.epsilon.choose", "must be greater than 0 in mode 'g"),
+        ([*GLOBAL, ("guarantee.epsilon.admit", 0.1)], "guarantee.epsilon.admit", "must be 0 in mode 'global'"),
+        ([*GLOBAL, ("guarantee.schemes", [[0, 1]])], "guarantee.schemes", "is not used in mode 'global'"),
+        ([*GLOBAL, ("guarantee.peel", 1)], "guarantee.peel", "is not used in mode 'global'"),
+        ([*GLOBAL, ("guarantee.objective", {"phi_min": 1})], "guarantee.objective", "is not used in mode 'global'"),
+        ([*GLOBAL, ("guarantee.noise", "laplace")], "guarantee.noise", "is not used in mode 'global'"),
+        ([*GLOBAL, ("dictionary", TABLE)], "dictionary", "is not used in mode 'global'"),
+        ([*GLOBAL, ("counting.plan", "sorted")], "counting.plan", "is not used in mode 'global'"),
         ([*PUBLIC, ("dictionary", SELF)], "dictionary.kind", "must be 'table' in mode 'public-dictionary'"),
         ([*PUBLIC, ("dictionary", TABLE)], "dictionary.public", "must be true in mode 'public-dictionary'"),
         ([*PUBLIC, ("guarantee.epsilon.admit", 0.1)], "guarantee.epsilon.admit", "must be 0"),
@@ -473,7 +508,8 @@ PUBLIC = [
     ],
 )
 def test_what_differential_privacy_refuses(changes: list[tuple[str, Any]], path: str, rule: str) -> None:
-    parse(changed(DP, *PUBLIC))
+    for mode in (PUBLIC, GLOBAL, PEELED):
+        parse(changed(DP, *mode))
     found = faults(changed(DP, *changes))
     assert list(found) == [path]
     assert rule in found[path]
