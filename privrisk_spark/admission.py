@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
@@ -25,6 +27,7 @@ from privrisk_spark.kernels import randomness
 from privrisk_spark.kernels.cells import CellSpace
 from privrisk_spark.kernels.scheme_choice import peel, scores
 from privrisk_spark.mechanism import Mechanism
+from privrisk_spark.reuse import Reused
 from privrisk_spark.sampling import AdmittedSet, FrequentCells, Recoding, ReleaseKeys
 
 EXCESS = "excess"
@@ -124,11 +127,25 @@ def chosen(mechanism: Mechanism, excess: npt.NDArray[np.int64], keys: ReleaseKey
     return replace(mechanism, schemes=tuple(choice.candidates[position] for position in drawn))
 
 
-def collect_admitted(scratch: Scratch, encoded: Batches, recoding: Recoding, keys: ReleaseKeys) -> AdmittedSet:
-    """Admit the cells of the mechanism's schemes under its noise."""
+def collect_admitted(
+    scratch: Scratch, encoded: Batches, recoding: Recoding, keys: ReleaseKeys, *, file: Path
+) -> AdmittedSet:
+    """Admit the cells of the mechanism's schemes under its noise, and write them to a file that may be published.
+
+    The file's bytes are a function of the cells: they stand in their order, with their noisy counts.
+    """
     exact = sampling.scheme_cells(vectors_of_table(encoded, len(recoding.ancestor), 0), recoding)
     admitted = scratch.write_frame(sampling.admitted_cells(exact, recoding, keys), "admitted")
-    return AdmittedSet.collect_cells(admitted, recoding)
+    table = admitted.toArrow()
+    names = [schemas.SCHEME, *schemas.nodes(len(recoding.ancestor)), schemas.NOISY]
+    table = table.select(names).sort_by([(name, "ascending") for name in names]).combine_chunks()
+    pq.write_table(table.replace_schema_metadata(None), file, store_schema=False)
+    return AdmittedSet.of_table(table, recoding)
+
+
+def admitted_before(reused: Reused, recoding: Recoding) -> AdmittedSet:
+    """Return the cells that an earlier release admitted."""
+    return AdmittedSet.of_table(pq.read_table(reused.path), recoding)
 
 
 def collect_frequent(

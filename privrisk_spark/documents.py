@@ -295,6 +295,8 @@ def choice_sentence(plan: Mechanism) -> str:
 
 def admission_sentence(plan: Mechanism) -> str:
     """What the admission of a differentially private release did, in words."""
+    if plan.reused is not None:
+        return f"Took the cells that the run '{plan.reused.run_id}' admitted and released; no row was counted for it."
     if plan.admission is None:
         return f"Counted the public dictionary; cells with at least t = {plan.frequent} rows are admissible."
     kind = "public" if plan.choice is None else "chosen"

@@ -32,7 +32,9 @@ from privrisk_spark.kernels.discrete_gaussian import Admission, calibrate_admiss
 from privrisk_spark.kernels.discrete_laplace import LaplaceAdmission, calibrate_laplace
 from privrisk_spark.kernels.rational import round_down
 from privrisk_spark.kernels.scheme_choice import precision
+from privrisk_spark.ledger import Ledger
 from privrisk_spark.policy import DpGuarantee, Policy
+from privrisk_spark.reuse import Reused
 
 KEEP_DENOMINATOR = 2**32
 
@@ -98,6 +100,8 @@ class Mechanism:
         Public cap of counts in the objective.
     persons : bool
         Whether one row of each person is drawn beforehand; else every row is a person.
+    reused : Reused or None
+        Admitted cells of an earlier release, taken in place of an admission.
     survival : tuple of int
         Rows a cell needs to be released with probability 50 % and 99 %.
     """
@@ -114,6 +118,7 @@ class Mechanism:
     count_cap: int
     persons: bool
     survival: tuple[int, int]
+    reused: Reused | None = None
 
     @property
     def epsilon(self) -> Decimal:
@@ -132,6 +137,10 @@ class Mechanism:
         admitted = ""
         if self.policy.mode == "public-dictionary":
             admitted = " The admissible cells come from a public dictionary and cost nothing."
+        if self.reused is not None:
+            admitted = (
+                f" The admissible cells are those released by the run '{self.reused.run_id}' and cost nothing more."
+            )
         unit = "one row, one row per person,"
         if self.persons:
             unit = (
@@ -150,7 +159,7 @@ class Mechanism:
             "epsilon_keep": str(self.policy.epsilon.keep),
             "delta": str(self.policy.delta),
             "neighbours": "add or remove one person with all their rows" if self.persons else "add or remove one row",
-            "unit": "person, one row drawn of each" if self.persons else "one row per person",
+            "unit": unit_of(self.persons),
             "w": self.w,
             "keep_probability": f"{self.keep_numerator}/{KEEP_DENOMINATOR}",
             "k": self.crowd,
@@ -175,6 +184,8 @@ class Mechanism:
             }
         if self.admission is not None:
             result |= self.admission.parameters()
+        if self.reused is not None:
+            result["reuse"] = self.reused.parameters()
         return result
 
     def digest(self, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str:
@@ -196,6 +207,11 @@ class Mechanism:
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
+def unit_of(persons: bool) -> str:
+    """What a release protects, in words."""
+    return "person, one row drawn of each" if persons else "one row per person"
+
+
 def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None) -> Mechanism:
     """Calibrate a release and refuse what the proof does not cover.
 
@@ -210,7 +226,7 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
     ------
     ConfigError
         If the certificate exceeds the asked δ, t is below T, a scheme leaves its lattice, or a hierarchy would take its
-        leaves from the data.
+        leaves from the data; or if an earlier release whose admitted cells are taken differs.
     """
     dp = policy.guarantee
     assert isinstance(dp, DpGuarantee)
@@ -218,7 +234,12 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
     if hierarchies is not None and not faults:
         for key, vectors in (("guarantee.schemes", dp.schemes), ("guarantee.candidates", dp.candidates)):
             faults += _levels_outside(key, vectors or (), hierarchies)
-    noisy = dp.mode == "local"
+    persons = policy.table.entity_id is not None
+    reused = None if dp.reuse is None else Reused.read(dp.reuse)
+    if reused is not None:
+        known = None if hierarchies is None or faults else hierarchies
+        faults += reused.differences(policy, known, unit=unit_of(persons))
+    noisy = dp.mode == "local" and reused is None
     budget = Fraction(dp.delta) / 2 if noisy else Fraction(dp.delta)
     epsilon_keep = Fraction(dp.epsilon.keep)
     numerator = keep_numerator(epsilon_keep, Fraction(str(dp.keep_fraction)))
@@ -232,7 +253,7 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
             )
         )
     admission, reason = None, None
-    frequent = dp.frequent or 1
+    frequent = dp.frequent or (reused.frequent if reused is not None else 1)
     if noisy:
         admission, reason = _admission(dp, budget, dp.peel or len(dp.schemes or ()))
         frequent = dp.frequent or admission.threshold
@@ -256,7 +277,7 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
         raise ConfigError(faults)
     return Mechanism(
         policy=dp,
-        schemes=tuple(tuple(scheme) for scheme in dp.schemes or ()),
+        schemes=reused.schemes if reused is not None else tuple(tuple(scheme) for scheme in dp.schemes or ()),
         choice=choice,
         admission=admission,
         noise_reason=reason,
@@ -265,7 +286,8 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
         crowd=crowd,
         delta_crowd=proof.delta_float,
         count_cap=(dp.objective.count_cap if dp.objective is not None else None) or dp.public_rows,
-        persons=policy.table.entity_id is not None,
+        persons=persons,
+        reused=reused,
         survival=survival,
     )
 
@@ -327,8 +349,16 @@ def _levels_outside(key: str, vectors: Sequence[Sequence[int]], hierarchies: Map
 
 
 def cost_of(policy: Policy, plan: Mechanism, run_id: str, digest: str) -> dict[str, Any]:
-    """What the ledger is asked to reserve."""
+    """What the ledger is asked to reserve.
+
+    Raises
+    ------
+    BudgetError
+        If it takes admitted cells again that the ledger knows no payment of.
+    """
     assert policy.ledger is not None
+    if plan.reused is not None:
+        plan.reused.refuse_unpaid(Ledger(policy.ledger.url))
     return {
         "lineage": policy.ledger.lineage,
         "run_id": run_id,

@@ -65,6 +65,7 @@ from privrisk_spark.release import (
     write_unknown_values,
 )
 from privrisk_spark.results import Check, Guarantee, Report
+from privrisk_spark.reuse import CELLS, published_cells
 from privrisk_spark.source import Wanted, scan
 from privrisk_spark.table import check_columns, check_dictionary, collect_hierarchies, read
 
@@ -304,7 +305,8 @@ class _Job:
                 theta |= found
                 recode = sampling.drawing(recoding, admissible, keys)
                 stage.sentence = documents.admission_sentence(plan)
-                stage.parameters = {"plan": self.plan, **found} if self.choices else dict(found)
+                said = {name: value for name, value in found.items() if name != "admitted"}
+                stage.parameters = {"plan": self.plan, **said} if self.choices else said
                 stage.status = "proved"
         with progress.stage("recode") as stage:
             tuples, exact = self._conclude(encoded, recode, dp.mode)
@@ -358,8 +360,14 @@ class _Job:
     ) -> tuple[sampling.Admissible, dict[str, Any]]:
         """Admit cells; return them and what the manifest says of them."""
         if not self.choices:
-            admitted = admission.collect_admitted(self.scratch, encoded, recoding, keys)
-            return admitted, {"admitted_cells": admitted.sizes}
+            reused = recoding.mechanism.reused
+            if reused is not None:
+                admitted = admission.admitted_before(reused, recoding)
+                return admitted, {"admitted_cells": admitted.sizes}
+            file = self.place.staging / CELLS
+            admitted = admission.collect_admitted(self.scratch, encoded, recoding, keys, file=file)
+            published = published_cells(file, self.policy, self.hierarchies, recoding.mechanism.schemes)
+            return admitted, {"admitted_cells": admitted.sizes, "admitted": published}
         (counts,) = self._count(encoded)
         said = {"dictionary_rows": counts.dictionary_rows}
         if isinstance(counts, StoredCounts):

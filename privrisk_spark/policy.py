@@ -222,6 +222,11 @@ class DpGuarantee(Part):
         description="Public level vectors to draw the scheme from, in mode global, or with peel.",
     )
     peel: Count | None = Field(None, description="Draw that many of the candidates as schemes of mode local.")
+    reuse: Text | None = Field(
+        None,
+        description="Manifest of an earlier release of the lineage, in its own directory: its admitted cells are taken "
+        "and cost nothing more.",
+    )
     noise: Literal["auto", "gaussian", "laplace"] = Field(
         "auto",
         description="Noise of the admission in mode local; 'auto' takes the one with the lower threshold T.",

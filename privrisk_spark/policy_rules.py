@@ -523,6 +523,9 @@ def _impossible_mode(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
         return
     if dp.objective is None:
         yield Fault("guarantee.objective", f"is required in {mode}; write objective: {{phi_min: …}}")
+    if dp.reuse is not None:
+        yield from _impossible_reuse(policy, dp)
+        return
     yield from _impossible_choice(dp, mode)
     if dp.mode == "public-dictionary":
         if not isinstance(policy.dictionary, TableDictionary):
@@ -564,6 +567,7 @@ def _impossible_global(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
     unused = {
         "guarantee.schemes": (dp.schemes is not None, "which draws its scheme from guarantee.candidates"),
         "guarantee.peel": (dp.peel is not None, "which draws one scheme"),
+        "guarantee.reuse": (dp.reuse is not None, "which admits no cells"),
         "guarantee.objective": (dp.objective is not None, "where all records take the drawn scheme"),
         "guarantee.noise": (dp.noise != "auto", "which adds none"),
         "dictionary": (policy.dictionary != SelfDictionary(), "which looks nothing up"),
@@ -572,6 +576,26 @@ def _impossible_global(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
     for key, (given, why) in unused.items():
         if given:
             yield Fault(key, f"is not used in mode 'global', {why}; leave it out")
+
+
+def _impossible_reuse(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
+    """Cells that are admitted already: nothing is chosen, counted or noised."""
+    if dp.mode != "local":
+        yield Fault("guarantee.reuse", f"is only used in mode 'local', and the mode is '{dp.mode}'; leave it out")
+    for name, epsilon in (("admit", dp.epsilon.admit), ("choose", dp.epsilon.choose)):
+        if epsilon != 0:
+            yield Fault(f"guarantee.epsilon.{name}", f"must be 0 with reuse, which costs nothing. Got {epsilon}")
+    unused = {
+        "guarantee.candidates": dp.candidates is not None,
+        "guarantee.peel": dp.peel is not None,
+        "guarantee.noise": dp.noise != "auto",
+        "guarantee.frequent": dp.frequent is not None,
+        "dictionary": policy.dictionary != SelfDictionary(),
+        "counting.plan": policy.counting.plan != "auto",
+    }
+    for key, given in unused.items():
+        if given:
+            yield Fault(key, "is not used with reuse, which takes cells that are admitted already; leave it out")
 
 
 def _impossible_choice(dp: DpGuarantee, mode: str) -> Iterable[Fault]:

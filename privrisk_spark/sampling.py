@@ -221,8 +221,12 @@ class AdmittedSet:
     @classmethod
     def collect_cells(cls, admitted: DataFrame, recoding: Recoding) -> AdmittedSet:
         """Collect the admitted cells; at most about (rows / t) per scheme."""
+        return cls.of_table(admitted.toArrow(), recoding)
+
+    @classmethod
+    def of_table(cls, table: pa.Table, recoding: Recoding) -> AdmittedSet:
+        """Index a table of admitted CELLS, in any order."""
         k = len(recoding.ancestor)
-        table = admitted.toArrow()
         numbers = table.column(schemas.SCHEME).to_numpy()
         nodes = integers(table, schemas.nodes(k))
         counts = table.column(schemas.NOISY).to_numpy()

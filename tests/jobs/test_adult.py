@@ -96,7 +96,7 @@ def test_a_private_release(
 
 WHITELIST = {
     "sequence", "run_id", "name", "date", "version", "policy_digest", "guarantee", "columns", "rows", "tuples", "data",
-    "checks", "admitted_cells",
+    "checks", "admitted_cells", "admitted",
 }  # fmt: skip
 
 
@@ -231,7 +231,7 @@ def test_a_release_by_one_drawn_scheme(privrisk: Privrisk, spark: SparkSession, 
     """Mode global: every released row is its record under the drawn scheme; the cost holds the draw."""
     ran = dp(privrisk, tmp_path / "r", *GLOBAL)
     assert ran.code == 0, ran.err
-    assert set(ran.manifest) == (WHITELIST - {"admitted_cells"}) | {"chosen_schemes"}
+    assert set(ran.manifest) == (WHITELIST - {"admitted_cells", "admitted"}) | {"chosen_schemes"}
     (scheme,) = ran.manifest["chosen_schemes"]
     assert scheme in CANDIDATES[:3], "by their scores; the finest and the coarsest have none to speak of"
     assert ran.manifest["guarantee"]["statement"].startswith("(1.0, 1E-9)-differential privacy")
@@ -290,6 +290,78 @@ def test_a_release_by_peeled_schemes(privrisk: Privrisk, tmp_path: Path) -> None
     release = pq.read_table(ran.data).to_pandas()
     assert release.value_counts().min() >= parameters["k"]
     assert len(release) > 0.1 * 30162
+
+
+def test_an_admitted_set_is_used_again(privrisk: Privrisk, tmp_path: Path) -> None:
+    """The second release pays for its sample alone; whatever is not the first release's own is refused by name."""
+    schemes = "--set=guarantee.schemes=[[0, 4, 1, 1, 3, 2, 1, 2, 0], [0, 3, 1, 1, 3, 2, 1, 2, 0]]"
+    first = dp(privrisk, tmp_path, schemes)
+    assert first.code == 0, first.err
+    said = first.manifest["admitted"]
+    file = first.data.parent / said["file"]
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == said["sha256"]
+    cells = pq.read_table(file)
+    assert cells.column_names == ["scheme", *(f"n{i}" for i in range(9)), "noisy"]
+    assert cells.sort_by([(name, "ascending") for name in cells.column_names]).equals(cells)
+    assert [cells["scheme"].to_pylist().count(j) for j in (0, 1)] == first.manifest["admitted_cells"]
+    assert min(cells["noisy"].to_pylist()) >= first.manifest["guarantee"]["parameters"]["t"]
+
+    manifest = tmp_path / "out" / "releases" / "r1" / "manifest.json"
+    ledger = f"--set=ledger.url=sqlite:///{tmp_path}/ledger.db"
+    reuse = ["--set=guarantee.schemes=null", "--set=guarantee.epsilon.admit=0", f"--set=guarantee.reuse={manifest}"]
+
+    def again(run_id: str, *more: str) -> Ran:
+        return privrisk("conf/adult-dp.yaml", "--run-id", run_id, *reuse, ledger, *more, root=tmp_path)
+
+    sexes = "{file: null, tree: {'*': [Male, Female, other]}}"
+    refusals = [
+        ("--set=ledger.lineage=other", "ledger.lineage: must be 'adult', as for the release 'r1'"),
+        ("--set=guarantee.schemes=[[0, 4, 1, 1, 3, 2, 1, 2, 0]]", "guarantee.schemes: must be the same schemes"),
+        (f"--set=columns.sex.hierarchy={sexes}", "columns.sex.hierarchy: must be the same hierarchy"),
+        ("--set=columns.sex.nulls=own-value", "columns.sex.hierarchy: must be the same hierarchy"),
+        ("--set=table.entity_id=who", "table.entity_id: must protect what was protected then: 'one row per person'"),
+        (f"--set=guarantee.reuse={tmp_path}/out/manifest.json", "name the manifest in the directory of the release"),
+        (f"--set=guarantee.reuse={tmp_path}/none.json", "guarantee.reuse: the manifest cannot be read"),
+        ("--set=guarantee.reuse=conf/adult.yaml", "guarantee.reuse: is not the manifest of a differentially private"),
+    ]
+    for option, message in refusals:
+        who = ["--set=columns.who={role: identifier}"] if "entity_id" in option else []
+        refused = again("r2", option, *who)
+        assert refused.code == 2, refused.err
+        assert message in refused.err
+    unpaid = again("r2", f"--set=ledger.url=sqlite:///{tmp_path}/elsewhere.db")
+    assert unpaid.code == 1, unpaid.err
+    assert "the ledger has no committed run 'r1' of the lineage 'adult'" in unpaid.err
+
+    planned = again("r2", "--dry-run")
+    assert "those released by the run 'r1' and cost nothing more" in planned.out + planned.err
+    second = again("r2", "--set=guarantee.key=env:RELEASE_KEY")
+    assert second.code == 0, second.err
+    parameters = second.manifest["guarantee"]["parameters"]
+    assert parameters["reuse"] == {"run_id": "r1", "sha256": said["sha256"]}
+    assert parameters["accounting"]["basic"]["epsilon"] == "0.7"
+    assert second.manifest["guarantee"]["statement"].startswith("(0.7, 1E-9)-differential privacy")
+    assert second.manifest["admitted_cells"] == first.manifest["admitted_cells"]
+    assert set(second.manifest) == WHITELIST - {"admitted"}
+    assert not (second.data.parent / "admitted.parquet").exists()
+    with sqlite3.connect(tmp_path / "ledger.db") as opened:
+        spent = opened.execute("select run_id, spent_epsilon_after from events where state = 'reserved'").fetchall()
+    opened.close()
+    assert spent == [("r1", "1"), ("r2", "1.7")]
+    release = pq.read_table(second.data).to_pandas()
+    assert release.value_counts().min() >= parameters["k"]
+    # What records are drawn to are the admitted cells with their noisy counts, or the root with the cap.
+    decisions = pd.read_parquet(tmp_path / "vault" / "decisions")
+    assert set(decisions["consistent"]) <= {*cells["noisy"].to_pylist(), 5000}
+    assert decisions["consistent"].nunique() > 20
+
+    of_reuse = again("r3", f"--set=guarantee.reuse={second.data.parent}/manifest.json")
+    assert of_reuse.code == 2
+    assert "it took those of the run 'r1', name that release's manifest" in of_reuse.err
+    file.write_bytes(file.read_bytes() + b" ")
+    tampered = again("r3")
+    assert tampered.code == 2
+    assert "'admitted.parquet' is not the file the manifest names" in tampered.err
 
 
 def test_a_release_of_persons_with_several_rows(privrisk: Privrisk, adult: Path, tmp_path: Path) -> None:

@@ -448,6 +448,12 @@ PEELED = [
     ("guarantee.candidates", [[0, 1], [1, 0], [1, 1]]),
     ("guarantee.peel", 2),
 ]
+REUSED = [
+    ("guarantee.epsilon.admit", 0),
+    ("guarantee.schemes", DROP),
+    ("guarantee.frequent", DROP),
+    ("guarantee.reuse", "out/releases/r1/manifest.json"),
+]
 GLOBAL = [
     ("guarantee.mode", "global"),
     ("guarantee.epsilon.choose", 0.1),
@@ -501,6 +507,18 @@ GLOBAL = [
         ([*GLOBAL, ("guarantee.noise", "laplace")], "guarantee.noise", "is not used in mode 'global'"),
         ([*GLOBAL, ("dictionary", TABLE)], "dictionary", "is not used in mode 'global'"),
         ([*GLOBAL, ("counting.plan", "sorted")], "counting.plan", "is not used in mode 'global'"),
+        ([*GLOBAL, ("guarantee.reuse", "m.json")], "guarantee.reuse", "is not used in mode 'global'"),
+        (
+            [*PUBLIC, ("guarantee.frequent", DROP), ("dictionary", DROP), ("guarantee.reuse", "m.json")],
+            "guarantee.reuse",
+            "is only used in mode 'local', and the mode is 'public-dictionary'",
+        ),
+        ([*REUSED, ("guarantee.epsilon.admit", 0.1)], "guarantee.epsilon.admit", "must be 0 with reuse"),
+        ([*REUSED, ("guarantee.epsilon.choose", 0.1)], "guarantee.epsilon.choose", "must be 0 with reuse"),
+        ([*REUSED, ("guarantee.frequent", 900)], "guarantee.frequent", "is not used with reuse"),
+        ([*REUSED, ("guarantee.noise", "laplace")], "guarantee.noise", "is not used with reuse"),
+        ([*REUSED, ("guarantee.candidates", [[0, 1]])], "guarantee.candidates", "is not used with reuse"),
+        ([*REUSED, ("guarantee.peel", 1)], "guarantee.peel", "is not used with reuse"),
         ([*PUBLIC, ("dictionary", SELF)], "dictionary.kind", "must be 'table' in mode 'public-dictionary'"),
         ([*PUBLIC, ("dictionary", TABLE)], "dictionary.public", "must be true in mode 'public-dictionary'"),
         ([*PUBLIC, ("guarantee.epsilon.admit", 0.1)], "guarantee.epsilon.admit", "must be 0"),
@@ -508,7 +526,7 @@ GLOBAL = [
     ],
 )
 def test_what_differential_privacy_refuses(changes: list[tuple[str, Any]], path: str, rule: str) -> None:
-    for mode in (PUBLIC, GLOBAL, PEELED):
+    for mode in (PUBLIC, GLOBAL, PEELED, REUSED):
         parse(changed(DP, *mode))
     found = faults(changed(DP, *changes))
     assert list(found) == [path]
