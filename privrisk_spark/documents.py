@@ -35,6 +35,7 @@ from privrisk_spark.policy_decisions import (
 )
 from privrisk_spark.policy_dictionaries import OneDictionary
 from privrisk_spark.problem import greatest_utility, lattice_size, search_of
+from privrisk_spark.proposals import scheme_table
 from privrisk_spark.results import (
     AttributeLevels,
     Check,
@@ -187,6 +188,8 @@ def dp_guarantee(plan: Mechanism) -> Guarantee:
     parameters = plan.parameters()
     if plan.noise_reason is not None:
         parameters["noise_reason"] = plan.noise_reason
+    if plan.proposed is not None:
+        parameters["proposed_because"] = plan.proposed
     parameters["accounting"] = accounting.account(parameters)
     parameters |= accounting.further_guarantees(plan.epsilon, plan.policy.delta)
     return Guarantee("dp", plan.statement, "proved", parameters)
@@ -339,6 +342,9 @@ def explanation(
         lines.append(plan.statement)
         lines += _named(dp_guarantee(plan).parameters)
         half, almost = plan.survival
+        schemes = plan.schemes if plan.choice is None else plan.choice.candidates
+        frequent = None if policy.guarantee.kind == "dp" and policy.guarantee.mode == "global" else plan.frequent
+        lines += scheme_table(policy, hierarchies, schemes, frequent=frequent, crowd=plan.crowd, survival=plan.survival)
         lines.append(f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %")
     return "\n".join(lines)
 

@@ -34,6 +34,7 @@ from privrisk_spark.kernels.rational import round_down
 from privrisk_spark.kernels.scheme_choice import precision
 from privrisk_spark.ledger import Ledger
 from privrisk_spark.policy import DpGuarantee, Policy
+from privrisk_spark.proposals import Proposal, most_schemes, proposed_candidates, proposed_schemes
 from privrisk_spark.reuse import Reused
 
 KEEP_DENOMINATOR = 2**32
@@ -102,6 +103,8 @@ class Mechanism:
         Whether one row of each person is drawn beforehand; else every row is a person.
     reused : Reused or None
         Admitted cells of an earlier release, taken in place of an admission.
+    proposed : str or None
+        Why these schemes or candidates, where the policy names none.
     survival : tuple of int
         Rows a cell needs to be released with probability 50 % and 99 %.
     """
@@ -119,6 +122,7 @@ class Mechanism:
     persons: bool
     survival: tuple[int, int]
     reused: Reused | None = None
+    proposed: str | None = None
 
     @property
     def epsilon(self) -> Decimal:
@@ -220,7 +224,7 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
     policy : Policy
         With ``guarantee.kind: dp``.
     hierarchies : mapping of attribute to Hierarchy, optional
-        To check the schemes' levels against.
+        To check the schemes' levels against, and to propose schemes where the policy names none.
 
     Raises
     ------
@@ -252,10 +256,20 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
                 f"must be at least {least_crowd(budget, numerator, epsilon_keep)} for delta {dp.delta}. Got {crowd}",
             )
         )
+    survival = (survival_rows(crowd, numerator, 0.5), survival_rows(crowd, numerator, 0.99))
+    chooses = dp.mode == "global" or dp.peel is not None
+    schemes = reused.schemes if reused is not None else _tuples(dp.schemes)
+    candidates, proposal = _tuples(dp.candidates), None
+    if hierarchies is not None and not faults and not (candidates if chooses else schemes):
+        proposal = _proposal(policy, hierarchies, budget if noisy else None, survival[1], chooses=chooses)
+        schemes, candidates = ((), proposal.schemes) if chooses else (proposal.schemes, ())
+        if dp.peel is not None and dp.peel > len(candidates):
+            faults.append(Fault("guarantee.peel", f"must be at most the {len(candidates)} candidates. Got {dp.peel}"))
     admission, reason = None, None
     frequent = dp.frequent or (reused.frequent if reused is not None else 1)
     if noisy:
-        admission, reason = _admission(dp, budget, dp.peel or len(dp.schemes or ()))
+        # Schemes that are not known yet are at least one.
+        admission, reason = _admission(dp, budget, dp.peel or len(schemes) or 1)
         frequent = dp.frequent or admission.threshold
         if frequent < admission.threshold:
             faults.append(
@@ -263,21 +277,19 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
                     "guarantee.frequent", f"must be at least T = {admission.threshold} for this delta. Got {frequent}"
                 )
             )
-    survival = (survival_rows(crowd, numerator, 0.5), survival_rows(crowd, numerator, 0.99))
     choice = None
-    if dp.candidates is not None:
+    if chooses:
         weights = [Fraction(str(policy.utility.weights.get(name, 1))) for name in policy.quasi_identifiers]
         if not any(weights):
             faults.append(Fault("utility.weights", "must not all be 0: they weigh the precision of candidates"))
         beyond = frequent if noisy else dp.frequent or survival[0]
-        precisions = () if faults or hierarchies is None else _precisions(dp.candidates, hierarchies, weights)
-        candidates = tuple(tuple(scheme) for scheme in dp.candidates)
+        precisions = () if faults or hierarchies is None else _precisions(candidates, hierarchies, weights)
         choice = Choice(candidates, precisions, dp.epsilon.choose, dp.peel or 1, beyond)
     if faults:
         raise ConfigError(faults)
     return Mechanism(
         policy=dp,
-        schemes=reused.schemes if reused is not None else tuple(tuple(scheme) for scheme in dp.schemes or ()),
+        schemes=schemes,
         choice=choice,
         admission=admission,
         noise_reason=reason,
@@ -289,7 +301,28 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
         persons=persons,
         reused=reused,
         survival=survival,
+        proposed=None if proposal is None else proposal.because,
     )
+
+
+def _tuples(vectors: Sequence[Sequence[int]] | None) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(vector) for vector in vectors or ())
+
+
+def _proposal(
+    policy: Policy, hierarchies: Mapping[str, Hierarchy], noisy: Fraction | None, survive: int, *, chooses: bool
+) -> Proposal:
+    """Propose schemes or candidates; ``noisy`` is the delta of an admission, if there is one."""
+    dp = policy.guarantee
+    assert isinstance(dp, DpGuarantee)
+    need, why = survive, f"N99 = {survive} to survive with probability 99 %"
+    if dp.mode != "global":
+        w = dp.peel or most_schemes(dp.public_rows)
+        least = dp.frequent or 1
+        if noisy is not None and dp.frequent is None:
+            least = _admission(dp, noisy, w)[0].threshold
+        need, why = max(need, least), f"t = {least} to be admitted, of up to {w} schemes, and {why}"
+    return (proposed_candidates if chooses else proposed_schemes)(policy, hierarchies, need=need, why=why)
 
 
 def _admission(dp: DpGuarantee, budget: Fraction, w: int) -> tuple[Admission | LaplaceAdmission, str | None]:

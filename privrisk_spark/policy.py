@@ -213,15 +213,23 @@ class DpGuarantee(Part):
     delta: Delta = Field(description="Probability that the bound epsilon may fail.")
     public_rows: Count = Field(description="Public estimate of the number of rows.")
     schemes: list[list[Natural]] | None = Field(
-        None, min_length=1, max_length=4096, description="Public level vectors, in the order of the quasi-identifiers."
+        None,
+        min_length=1,
+        max_length=4096,
+        description="Public level vectors, in the order of the quasi-identifiers; default proposed from hierarchies "
+        "and public_rows.",
     )
     candidates: list[list[Natural]] | None = Field(
         None,
         min_length=1,
         max_length=4096,
-        description="Public level vectors to draw the scheme from, in mode global, or with peel.",
+        description="Public level vectors to draw the scheme from, in mode global, or with peel; default proposed.",
     )
     peel: Count | None = Field(None, description="Draw that many of the candidates as schemes of mode local.")
+    public_shares: Annotated[dict[str, Annotated[dict[str, NonNegative], SORTED]], SORTED] = Field(
+        default_factory=dict,
+        description="Public shares of values or nodes, by quasi-identifier and label, for proposals; else uniform.",
+    )
     reuse: Text | None = Field(
         None,
         description="Manifest of an earlier release of the lineage, in its own directory: its admitted cells are taken "

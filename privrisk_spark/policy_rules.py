@@ -498,6 +498,10 @@ def _impossible_dp(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
     for name, asked in exact.items():
         if asked:
             yield Fault(f"checks.{name}", "would read exact data, and under dp no gate may; leave it out")
+    for name in dp.public_shares:
+        if name not in quasi:
+            at = f"guarantee.public_shares.{name}"
+            yield Fault(at, f"is not a quasi-identifier{nearest(name, list(quasi))}; there are {listing(list(quasi))}")
     yield from _impossible_mode(policy, dp)
 
 
@@ -556,8 +560,6 @@ def _impossible_mode(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
 
 def _impossible_global(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
     """One scheme for all records: chosen, and then only sampling and threshold."""
-    if dp.candidates is None:
-        yield Fault("guarantee.candidates", "is required in mode 'global': the level vectors to draw the scheme from")
     if dp.epsilon.choose == 0:
         yield Fault("guarantee.epsilon.choose", "must be greater than 0 in mode 'global'. Got 0")
     if dp.epsilon.admit != 0:
@@ -601,8 +603,6 @@ def _impossible_reuse(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
 def _impossible_choice(dp: DpGuarantee, mode: str) -> Iterable[Fault]:
     """Schemes as given, or peeled from candidates."""
     if dp.mode == "public-dictionary" or dp.peel is None:
-        if dp.schemes is None:
-            yield Fault("guarantee.schemes", f"is required in {mode}: public level vectors")
         if dp.epsilon.choose != 0:
             yield Fault(
                 "guarantee.epsilon.choose",
@@ -616,9 +616,7 @@ def _impossible_choice(dp: DpGuarantee, mode: str) -> Iterable[Fault]:
         return
     if dp.schemes is not None:
         yield Fault("guarantee.schemes", "are drawn from guarantee.candidates with peel; leave them out")
-    if dp.candidates is None:
-        yield Fault("guarantee.candidates", "is required with peel: the level vectors to draw schemes from")
-    elif dp.peel > len(dp.candidates):
+    if dp.candidates is not None and dp.peel > len(dp.candidates):
         yield Fault("guarantee.peel", f"must be at most the {len(dp.candidates)} candidates. Got {dp.peel}")
     if dp.epsilon.choose == 0:
         yield Fault("guarantee.epsilon.choose", "must be greater than 0 with peel. Got 0")

@@ -292,6 +292,24 @@ def test_a_release_by_peeled_schemes(privrisk: Privrisk, tmp_path: Path) -> None
     assert len(release) > 0.1 * 30162
 
 
+def test_schemes_and_candidates_are_proposed(privrisk: Privrisk, tmp_path: Path) -> None:
+    """Left out, they come from hierarchies and public_rows: the plan shows them, manifest and report say why."""
+    planned = dp(privrisk, tmp_path / "planned", "--set=guarantee.schemes=null", "--dry-run")
+    assert planned.code == 0, planned.err
+    text = planned.out + planned.err
+    assert "proposed_because: 4 of the " in text
+    assert "precision  expected rows      t     k  N50/N99" in text
+    ran = dp(privrisk, tmp_path / "r", *GLOBAL[:-1])
+    assert ran.code == 0, ran.err
+    parameters = ran.manifest["guarantee"]["parameters"]
+    assert parameters["proposed_because"].startswith("up to 16 each of the finest level vectors")
+    assert ran.manifest["chosen_schemes"][0] in parameters["candidates"]
+    assert "30162" not in json.dumps(ran.manifest)
+    release = pq.read_table(ran.data).to_pandas()
+    assert release.value_counts().min() >= parameters["k"]
+    assert len(release) > 0.15 * 30162, "the scheme that was drawn suits the table"
+
+
 def test_an_admitted_set_is_used_again(privrisk: Privrisk, tmp_path: Path) -> None:
     """The second release pays for its sample alone; whatever is not the first release's own is refused by name."""
     schemes = "--set=guarantee.schemes=[[0, 4, 1, 1, 3, 2, 1, 2, 0], [0, 3, 1, 1, 3, 2, 1, 2, 0]]"
