@@ -88,6 +88,7 @@ def test_a_private_release(
         spark.conf.set("spark.sql.shuffle.partitions", usual)
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
     assert content(again) == content(first)
+    assert again.manifest["admitted"] == manifest["admitted"], "the published cells, byte by byte"
     monkeypatch.setenv("RELEASE_KEY", OTHER_KEY)
     other = dp(privrisk, tmp_path / "other")
     assert content(other) != content(first)
