@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark import admission, cells, contracts, documents, measure, sampling, schemas
+from privrisk_spark import admission, contracts, documents, measure, sampling, schemas
 from privrisk_spark.anonymize import Conclusion, Decide, collect_infeasible, conclude
 from privrisk_spark.batches import PARTS, Batches, Scratch, pinned, take_parts
 from privrisk_spark.builders import is_public
@@ -30,7 +30,6 @@ from privrisk_spark.counts import (
     collect_counts,
     collect_vectors,
     plan_of,
-    vectors_of_table,
 )
 from privrisk_spark.decisions import collect_decisions
 from privrisk_spark.dictionaries import axes
