@@ -18,7 +18,7 @@ from privrisk_spark import __version__
 from privrisk_spark.batches import Scratch
 from privrisk_spark.curves import check_place, check_private_place, held, local_path
 from privrisk_spark.deciding import MOST_NODES, collect_subject, narrowed
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.experiments.page import render_privacy
 from privrisk_spark.experiments.privacy_results import (
     PrivacyExperiment,
@@ -137,13 +137,18 @@ def _public(policy: Policy, subject: Subject) -> Public:
     if not isinstance(dp, DpGuarantee):
         # The number of rows is taken for public.
         return Public(public_schemes(subject, subject.rows))
+    objective = dp.objective
+    if objective is None:
+        rule = "must be 'local' or 'public-dictionary': the experiments compare draws for each record"
+        raise ConfigError([Fault("guarantee.mode", f"{rule}. Got '{dp.mode}'")])
+    given = dp.schemes or public_schemes(subject, dp.public_rows)
     public = Public(
-        schemes=tuple(dict.fromkeys(tuple(scheme) for scheme in dp.schemes)),
+        schemes=tuple(dict.fromkeys(tuple(scheme) for scheme in given)),
         delta=Fraction(dp.delta),
-        lam=dp.objective.lambda_ / dp.objective.phi_min,
-        kappa=float(dp.objective.kappa),
-        tau=float(dp.objective.tau),
-        count_cap=dp.objective.count_cap or dp.public_rows,
+        lam=objective.lambda_ / objective.phi_min,
+        kappa=float(objective.kappa),
+        tau=float(objective.tau),
+        count_cap=objective.count_cap or dp.public_rows,
     )
     if not dp.epsilon.admit:
         return public
