@@ -61,7 +61,10 @@ def draw(plot: Plot, *, prefix: str) -> str:
                 )
                 for x, y, label in zip(series.x, series.y, series.labels or ("",) * len(series.x), strict=True):
                     if label and (x, y) in points:
-                        axes.annotate(label, (x, y), (5, -9), textcoords="offset points", fontsize=8, color=colour)
+                        # Away from the other points, which lie between the first and the last.
+                        above = y >= max(series.y)
+                        place = (-6, 6) if above else (5, -9)
+                        axes.annotate(label, (x, y), place, textcoords="offset points", fontsize=8, color=colour)
             _scale(axes, panel, ticks={1: 6, 2: 5}.get(len(plot.panels), 4))
         if len(names) > 1:
             figure.legend(
