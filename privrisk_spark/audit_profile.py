@@ -32,7 +32,7 @@ from privrisk_spark.kernels.crowd import certificate, keep_numerator, survival_r
 from privrisk_spark.kernels.discrete_gaussian import Admission, calibrate_admission
 from privrisk_spark.kernels.discrete_laplace import LaplaceAdmission, calibrate_laplace
 from privrisk_spark.mechanism import KEEP_DENOMINATOR, Mechanism
-from privrisk_spark.policy import DpGuarantee, Objective
+from privrisk_spark.policy import AggregateObjective, DpGuarantee
 
 EPSILON_KEEP = Fraction(1)
 EPSILON_ADMIT = Fraction(1, 2)
@@ -215,7 +215,7 @@ def audit_profile(plan: Mechanism, hierarchies: Mapping[str, Hierarchy]) -> Prof
 
 
 def _objective(dp: DpGuarantee, *, kappa: float, tau: float) -> DpGuarantee:
-    usual = dp.objective or Objective(phi_min=1.0)
+    usual = dp.objective if isinstance(dp.objective, AggregateObjective) else AggregateObjective(phi_min=1.0)
     changed = usual.model_copy(update={"lambda_": 0.0, "kappa": kappa, "tau": tau})
     # One scheme for all, as mode 'global' draws it, is a draw for each record among one.
     return dp.model_copy(update={"objective": changed, "mode": "local" if dp.mode == "global" else dp.mode})

@@ -33,7 +33,7 @@ from privrisk_spark.kernels.discrete_laplace import LaplaceAdmission, calibrate_
 from privrisk_spark.kernels.rational import round_down
 from privrisk_spark.kernels.scheme_choice import precision
 from privrisk_spark.ledger import Ledger
-from privrisk_spark.policy import DpGuarantee, Policy
+from privrisk_spark.policy import AggregateObjective, DpGuarantee, Policy
 from privrisk_spark.proposals import Proposal, most_schemes, proposed_candidates, proposed_schemes
 from privrisk_spark.reuse import Reused
 
@@ -174,8 +174,8 @@ class Mechanism:
             result |= self.choice.parameters()
         else:
             result["schemes"] = [list(scheme) for scheme in self.schemes]
-        if self.policy.objective is not None:
-            objective = self.policy.objective
+        objective = self.policy.objective
+        if isinstance(objective, AggregateObjective):
             result |= {
                 "t": self.frequent,
                 "objective": {
@@ -183,6 +183,16 @@ class Mechanism:
                     "kappa": objective.kappa,
                     "tau": str(objective.tau),
                     "phi_min": objective.phi_min,
+                    "count_cap": self.count_cap,
+                },
+            }
+        elif objective is not None:
+            result |= {
+                "t": self.frequent,
+                "objective": {
+                    "kind": objective.kind,
+                    "utility_at_least": objective.utility_at_least,
+                    "tau": str(objective.tau),
                     "count_cap": self.count_cap,
                 },
             }

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from privrisk_spark.builders import HierarchySpec
 from privrisk_spark.policy_decisions import DecisionPolicy
@@ -31,6 +32,7 @@ from privrisk_spark.policy_types import (
     Count,
     Day,
     Delta,
+    Finite,
     Natural,
     NonNegative,
     NonNegativeExact,
@@ -190,14 +192,34 @@ class Epsilon(Part):
     keep: PositiveExact = Field(description="Sampling and crowd threshold.")
 
 
-class Objective(Part):
-    """Objective (5.4) of the exponential draw."""
+class AggregateObjective(Part):
+    """Objective (5.4) of the exponential draw: lambda / risk + utility^kappa, of every admitted generalization."""
 
+    kind: Literal["aggregate"] = "aggregate"
     lambda_: NonNegative = Field(1.0, alias="lambda")
     kappa: NonNegative = 1.0
     tau: Annotated[float, Field(gt=0), NUMBER] = Field(1.0, description="Inverse temperature; .inf takes the best.")
     phi_min: Positive = Field(description="Public floor of Φ.")
     count_cap: Count | None = Field(None, description="Public cap of counts; default public_rows.")
+
+
+class ThresholdObjective(Part):
+    """Minus the risk, of the admitted generalizations whose utility is at least a floor; where none is, suppression."""
+
+    kind: Literal["threshold"]
+    utility_at_least: Finite = Field(description="The floor c of every drawn generalization's utility.")
+    tau: Annotated[float, Field(gt=0), NUMBER] = Field(1.0, description="Inverse temperature; .inf takes the best.")
+    count_cap: Count | None = Field(None, description="Public cap of counts; default public_rows.")
+
+
+def _usual_objective(value: object) -> object:
+    return {"kind": "aggregate", **value} if isinstance(value, Mapping) and "kind" not in value else value
+
+
+Objective = Annotated[
+    AggregateObjective | ThresholdObjective, Field(discriminator="kind"), BeforeValidator(_usual_objective)
+]
+"""What the exponential draw prefers; ``aggregate`` where none is named."""
 
 
 class DpGuarantee(Part):
@@ -240,7 +262,9 @@ class DpGuarantee(Part):
         description="Noise of the admission in mode local; 'auto' takes the one with the lower threshold T.",
     )
     objective: Objective | None = Field(
-        None, description="Objective of the draw, such as {phi_min: 0.1}; mode global has none."
+        None,
+        description="Objective of the draw, such as {phi_min: 0.1} or {kind: threshold, utility_at_least: 8}; mode "
+        "global has none.",
     )
     keep_fraction: Annotated[float, Field(gt=0, le=1), NUMBER] = Field(
         0.5, description="Keep probability as a share of 1 - exp(-keep)."

@@ -29,7 +29,7 @@ from privrisk_spark.experiments.privacy_results import (
 )
 from privrisk_spark.experiments.releases import Public, public_schemes
 from privrisk_spark.experiments.subject import Subject
-from privrisk_spark.policy import DpGuarantee, Policy
+from privrisk_spark.policy import AggregateObjective, DpGuarantee, Policy
 from privrisk_spark.progress import Progress, write_status
 from privrisk_spark.release import write_json, write_text
 
@@ -138,9 +138,9 @@ def _public(policy: Policy, subject: Subject) -> Public:
         # The number of rows is taken for public.
         return Public(public_schemes(subject, subject.rows))
     objective = dp.objective
-    if objective is None:
-        rule = "must be 'local' or 'public-dictionary': the experiments compare draws for each record"
-        raise ConfigError([Fault("guarantee.mode", f"{rule}. Got '{dp.mode}'")])
+    if not isinstance(objective, AggregateObjective):
+        rule = "must be of the kind 'aggregate', that of F12 Algorithm 6, which the experiments compare with"
+        raise ConfigError([Fault("guarantee.objective", rule)])
     given = dp.schemes or public_schemes(subject, dp.public_rows)
     public = Public(
         schemes=tuple(dict.fromkeys(tuple(scheme) for scheme in given)),

@@ -27,11 +27,11 @@ from privrisk_spark.kernels import randomness
 from privrisk_spark.kernels.cells import CellSpace
 from privrisk_spark.kernels.counting import Axis, CellIndex, consistent_at
 from privrisk_spark.kernels.decide import Decisions
-from privrisk_spark.kernels.exponential import draw, objective, probabilities
+from privrisk_spark.kernels.exponential import draw, negative_risk, objective, probabilities, reaching
 from privrisk_spark.kernels.risk import identification_risk
 from privrisk_spark.kernels.sensitivity import Sensitivity
 from privrisk_spark.mechanism import Mechanism
-from privrisk_spark.policy import Policy
+from privrisk_spark.policy import Policy, ThresholdObjective
 from privrisk_spark.problem import node_utilities, sensitivity
 
 IntArray = npt.NDArray[np.int32]
@@ -434,10 +434,14 @@ def _candidates(recoding: Recoding, admissible: Admissible, codes: IntArray) -> 
             utility[:, j] += table[node]
     asked = mechanism.policy.objective
     assert asked is not None
-    scores = objective(
-        counts, phi, utility,
-        lam=asked.lambda_, kappa=asked.kappa, phi_min=asked.phi_min, count_cap=mechanism.count_cap,
-    )  # fmt: skip
+    if isinstance(asked, ThresholdObjective):
+        scores = negative_risk(counts, phi, count_cap=mechanism.count_cap)
+        admitted = reaching(utility, admitted, asked.utility_at_least)
+    else:
+        scores = objective(
+            counts, phi, utility,
+            lam=asked.lambda_, kappa=asked.kappa, phi_min=asked.phi_min, count_cap=mechanism.count_cap,
+        )  # fmt: skip
     law = probabilities(scores, admitted, asked.tau)
     flat = counts.ravel()
     before = recoding.sensitivity.phi(recoding.disclosed(codes, [0] * k))

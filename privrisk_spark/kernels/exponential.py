@@ -7,6 +7,9 @@ uses their released noisy counts in place of exact counts:
 
     f(x) = lambda min(z_x, cap) / max(Phi(x), phi_min) + u(x)^kappa,      Pr[x] ~ exp(tau f(x)).
 
+or, as the threshold model has it, minus the risk ``Phi(x) / min(z_x, cap)`` among those of utility at least
+c, and suppression where there are none.
+
 Status: *tested*, and no guarantee rests on it. The privacy of a release comes from the noise of the
 admission, from sampling and from the crowd threshold, which allow any random map that depends on the row
 and on released data only (``crowd``, Theorem A). tau is a free choice between a uniform draw (0) and the
@@ -32,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.lattice import reaches
 
 SCORE_MAX = float(np.finfo(np.float64).max) / 4.0
 """Scores are clipped to plus or minus this, so that differences of scores stay finite."""
@@ -101,6 +105,65 @@ def objective(
         # Clipped one by one: a tiny floor may make an infinity, and 0 * inf and inf - inf would be NaN.
         safety = _clipped(lam * _clipped(capped / np.maximum(phi, phi_min)))
         return _clipped(safety + _clipped(useful**kappa))
+
+
+def negative_risk(
+    counts: NDArray[np.int64], sensitivity: NDArray[np.float64], *, count_cap: int
+) -> NDArray[np.float64]:
+    """Score generalizations by minus their risk, ``-Phi(x) / min(z_x, cap)`` (F12 eq 4.2 on released counts).
+
+    Total in the arrays: a count below 1 counts as 1, NaN sensitivity as infinite; scores are clipped to
+    ``-SCORE_MAX``.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n, c)
+        As of :func:`objective`.
+    sensitivity : ndarray of float64, shape (n, c)
+    count_cap : int
+        At least 1, in records.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, c)
+        Finite, at most 0.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range or the shapes differ.
+    """
+    if count_cap < 1:
+        raise InputError(f"The objective's count_cap must be at least 1 record. Got {count_cap}.")
+    if not counts.shape == sensitivity.shape or counts.ndim != 2:
+        raise InputError(
+            f"Counts and sensitivity must have one shape (n, c). Got {counts.shape} and {sensitivity.shape}."
+        )
+    phi = np.array(sensitivity, dtype=np.float64, order="C")
+    phi[np.isnan(phi)] = np.inf
+    return _clipped(-phi / np.clip(counts, 1, min(count_cap, np.iinfo(np.int64).max)))
+
+
+def reaching(utility: NDArray[np.float64], admitted: NDArray[np.bool_], floor: float) -> NDArray[np.bool_]:
+    """Admitted generalizations whose utility reaches a floor; where none does, the root alone.
+
+    Parameters
+    ----------
+    utility : ndarray of float64, shape (n, c)
+        NaN reaches no floor.
+    admitted : ndarray of bool, shape (n, c)
+        The last column is the root.
+    floor : float
+        Within :data:`privrisk_spark.kernels.lattice.TOLERANCE`.
+
+    Returns
+    -------
+    ndarray of bool, shape (n, c)
+        At least one per row.
+    """
+    reached: NDArray[np.bool_] = admitted & reaches(utility, floor)
+    reached[:, -1] |= ~reached.any(axis=1)
+    return reached
 
 
 def probabilities(scores: NDArray[np.float64], admitted: NDArray[np.bool_], tau: float) -> NDArray[np.float64]:

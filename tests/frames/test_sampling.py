@@ -26,6 +26,7 @@ from privrisk_spark.kernels import randomness
 from privrisk_spark.kernels.discrete_gaussian import Admission
 from privrisk_spark.kernels.discrete_laplace import LaplaceAdmission
 from privrisk_spark.mechanism import Mechanism, mechanism
+from privrisk_spark.policy import ThresholdObjective
 from privrisk_spark.problem import node_utilities, sensitivity
 from privrisk_spark.sampling import (
     AdmittedSet,
@@ -395,6 +396,56 @@ def test_the_draw_follows_the_exponential_law_and_no_other(recoded):
     assert chi_square(recoded, 3, tau) > 1e-4
     assert chi_square(recoded, 0, 0.7 * tau) < 1e-9
     assert chi_square(recoded, 0, 1.3 * tau) < 1e-9
+
+
+def threshold_law(codes: tuple[int, int], floor: float, tau: float) -> dict[tuple[tuple[Node, ...], int], float]:
+    """Minus the risk Φ/z among admitted cells of enough utility, read literally; suppression where there are none."""
+    cap = RECODING.mechanism.count_cap
+    scored: dict[tuple[tuple[Node, ...], int], list[float]] = {}
+    for j, scheme in enumerate(SCHEMES):
+        cell = cell_of(codes, scheme)
+        if cell in THETA[j] and sum(map(len, cell)) >= floor:
+            phi = sum(
+                weight / leaves_under(name, node)
+                for (name, weight), node in zip({"place": 2, "sex": 1}.items(), cell, strict=True)
+                if node != ROOT
+            )
+            scored.setdefault((cell, THETA[j][cell]), []).append(-phi / min(THETA[j][cell], cap))
+    if not scored:
+        return {((ROOT, ROOT), cap): 1.0}
+    weights = {outcome: sum(math.exp(tau * s) for s in scores) for outcome, scores in scored.items()}
+    return {outcome: weight / sum(weights.values()) for outcome, weight in weights.items()}
+
+
+def test_the_threshold_objective_draws_by_risk_among_those_of_enough_utility(spark):
+    floor, tau = 1.0, 30.0
+    asked = ThresholdObjective(kind="threshold", utility_at_least=floor, tau=tau)
+    plan = RECODING.mechanism
+    recoding = replace(RECODING, mechanism=replace(plan, policy=plan.policy.model_copy(update={"objective": asked})))
+    generator = np.random.default_rng(12)
+    codes = np.array(TYPES, dtype=np.int32)[generator.integers(len(TYPES), size=N)]
+    drawn = recode(encoded(spark, codes, np.arange(N), 4), recoding, admitted_set(spark), KEYS).toArrow()
+    found: dict[tuple[int, int], Counter[Any]] = {kind: Counter() for kind in TYPES}
+    for q0, q1, n0, n1, noisy in zip(
+        *(drawn[name].to_numpy() for name in ("q0", "q1", "n0", "n1", "consistent")), strict=True
+    ):
+        found[q0, q1][(path(PLACES, n0), path(SEXES, n1)), int(noisy)] += 1
+
+    def tail(tau: float) -> float:
+        statistic, freedom = 0.0, 0
+        for kind, outcomes in found.items():
+            law = threshold_law(kind, floor, tau)
+            assert set(outcomes) <= set(law)
+            n = sum(outcomes.values())
+            statistic += sum((outcomes[o] - n * p) ** 2 / (n * p) for o, p in law.items() if n * p > 5)
+            freedom += sum(n * p > 5 for p in law.values()) - 1
+        assert freedom > 5
+        return float(stats.chi2.sf(statistic, freedom))
+
+    assert any(law.keys() == {((ROOT, ROOT), plan.count_cap)} for law in (threshold_law(k, floor, tau) for k in TYPES))
+    assert tail(tau) > 1e-4
+    assert tail(0.7 * tau) < 1e-6
+    assert tail(1.4 * tau) < 1e-6
 
 
 def test_identical_rows_draw_apart_and_levels_fit_nodes(recoded):

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import chisquare
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.exponential import SCORE_MAX, draw, objective, probabilities
+from privrisk_spark.kernels.exponential import SCORE_MAX, draw, negative_risk, objective, probabilities, reaching
 from privrisk_spark.kernels.randomness import derive_key, prf, uniforms
 
 SHAPE = (4, 5)
@@ -38,6 +38,30 @@ def naive_probabilities(scores, admitted, tau):
         return [float(j == winner) for j in range(len(scores))]
     weights = [math.exp(tau * (s - best)) if a else 0.0 for s, a in zip(scores, admitted, strict=True)]
     return [weight / sum(weights) for weight in weights]
+
+
+# --- the threshold model
+
+
+def test_negative_risk_is_total_and_literal():
+    counts = np.array([[10, 500, 0, -3, 7]])
+    phi = np.array([[2.0, 3.0, 1.5, np.inf, np.nan]])
+    assert negative_risk(counts, phi, count_cap=100).tolist() == [[-0.2, -0.03, -1.5, -SCORE_MAX, -SCORE_MAX]]
+    with pytest.raises(InputError, match="count_cap must be at least 1"):
+        negative_risk(counts, phi, count_cap=0)
+    with pytest.raises(InputError, match="one shape"):
+        negative_risk(counts, phi[:, :2], count_cap=1)
+
+
+def test_where_nothing_reaches_the_floor_the_root_is_left():
+    utility = np.array([[3.0, 2.0, 0.0], [1.0, np.nan, 0.0], [3.0, 3.0, 0.0], [2.0, 1.0, 5.0]])
+    admitted = np.array([[True, True, True], [True, True, True], [False, True, True], [False, False, True]])
+    assert reaching(utility, admitted, 2.0).tolist() == [
+        [True, True, False], [False, False, True], [False, True, False], [False, False, True]
+    ]  # fmt: skip
+    assert reaching(utility, admitted, 9.0).tolist() == [[False, False, True]] * 4
+    assert reaching(utility, admitted, 0.0).tolist() == (admitted & ~np.isnan(utility)).tolist()
+    assert admitted[0].all(), "what was given is left as it was"
 
 
 # --- objective

@@ -192,6 +192,7 @@ def test_a_wrong_value_is_one_fault_with_rule_and_value(path: str, value: Any, r
         ("guarantee.schemes", [], "must hold at least 1 item. Got 0"),
         ("guarantee.schemes", 5, "must be a list, such as [[1, 2], [0, 3]]. Got 5"),
         ("guarantee.objective.lambda", -1, "must be at least 0. Got -1"),
+        ("guarantee.objective.kind", "treshold", "'aggregate' or 'threshold'"),
         ("guarantee.objective.phi_min", DROP, "is required: public floor of Φ"),
         ("guarantee.crowd", 9, "must be at least 10. Got 9"),
         ("guarantee.keep_fraction", 1.5, "must be at most 1. Got 1.5"),
