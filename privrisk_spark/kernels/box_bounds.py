@@ -19,6 +19,9 @@ WordArray = npt.NDArray[np.uint64]
 SLACK = 1e-13
 """Relative rounding error of a sum over attributes, generously."""
 
+_CHOSEN = 2.0**-51
+"""Rounding error of ``w - slope · d``, relative to ``slope · d``: by so much a level taken may not be the least."""
+
 
 @compiled
 def reached(record: Record, lo: LongArray, rows: WordArray, floor: float, rho: LongArray) -> None:
@@ -57,7 +60,7 @@ def least_sum(record: Record, lo: LongArray, hi: LongArray, floor: float, chosen
             high = middle
         else:
             low = middle + 1
-    best = -np.inf
+    best, highest = -np.inf, sum_of(record.utilities, lo)
     for slope in range(max(0, low - 1), low + 1):
         utility = total = 0.0
         for i in range(len(lo)):
@@ -67,8 +70,8 @@ def least_sum(record: Record, lo: LongArray, hi: LongArray, floor: float, chosen
             chosen[i] = level
         part = record.slopes[slope] * (floor - utility)
         # What may have been lost to rounding is given back.
-        bound = total + part - SLACK * (abs(total) + record.slopes[slope] * (abs(floor) + abs(utility)))
-        best = max(best, bound)
+        lost = SLACK * (total + record.slopes[slope] * (abs(floor) + utility))
+        best = max(best, total + part - lost - _CHOSEN * record.slopes[slope] * highest)
     return best
 
 
@@ -89,7 +92,7 @@ def most_utility(record: Record, lo: LongArray, hi: LongArray, affordable: float
             low = middle
         else:
             high = middle - 1
-    best = np.inf
+    best, highest = np.inf, sum_of(record.utilities, lo)
     for slope in range(min(low + 1, len(record.slopes) - 1), low - 1, -1):
         utility = total = 0.0
         for i in range(len(lo)):
@@ -100,7 +103,8 @@ def most_utility(record: Record, lo: LongArray, hi: LongArray, affordable: float
         if record.slopes[slope] > 0:
             rate = 1.0 / record.slopes[slope]
             bound = utility + (affordable - total) * rate
-            best = min(best, bound + SLACK * (abs(utility) + (abs(affordable) + abs(total)) * rate))
+            lost = SLACK * (utility + (abs(affordable) + total) * rate)
+            best = min(best, bound + lost + _CHOSEN * highest)
     return best
 
 
@@ -110,7 +114,7 @@ def utility_bound(
 ) -> float:
     """Least negative utility of a box where the risk is within the ceiling; infinity where it is nowhere."""
     affordable = affordable_sum(record, factor)
-    if sum_of(record.weights, hi) > affordable + SLACK * abs(affordable):
+    if affordable < 0 or sum_of(record.weights, hi) > affordable * (1 + SLACK):
         chosen[:] = hi
         return np.inf
     if sum_of(record.weights, lo) <= affordable:
@@ -128,14 +132,14 @@ def least_penalized(
     An exponential Φ is bounded by its tangent at ``t``, ``exp(S) >= exp(t) (1 + S - t)``, for two values of t.
     """
     best = -np.inf
-    at = sum_of(record.weights, hi)
+    at, highest = sum_of(record.weights, hi), sum_of(record.utilities, lo)
     for _ in range(2 if record.exponential else 1):
         rate = factor * np.exp(at) if record.exponential else factor
         total = rate * (1.0 - at) if record.exponential else factor * record.base
         size = abs(total)
         sum_chosen = 0.0
         for i in range(len(lo)):
-            least = np.inf
+            least, chosen[i] = np.inf, lo[i]
             for s in range(lo[i], hi[i] + 1):
                 value = rate * record.weights[i, s] - trade * record.utilities[i, s]
                 if value < least:
@@ -143,7 +147,7 @@ def least_penalized(
             total += least
             size += abs(least)
             sum_chosen += record.weights[i, chosen[i]]
-        best = max(best, total - SLACK * size)
+        best = max(best, total - SLACK * size - 2 * _CHOSEN * trade * highest)
         at = sum_chosen
     return best
 
@@ -161,19 +165,19 @@ def flat_optimum(
     Returns
     -------
     bool
-        Whether anything satisfies the constraint.
+        Whether anything satisfies the constraint, up to rounding: what is chosen may miss it by that, and something
+        else may not.
     """
     k = len(lo)
-    start = 0.0
+    start = sum_of(record.utilities, lo)
+    budget = np.int64(0)
     for i in range(k):
-        start += record.utilities[i, lo[i]]
-    budget = np.int64(np.floor((start - floor) / record.unit + 1e-6))
-    most = np.int64(0)
-    for i in range(k):
-        most += record.steps[i, hi[i]] - record.steps[i, lo[i]]
-    budget = min(budget, most)
-    if budget < 0:
+        budget += record.steps[i, hi[i]] - record.steps[i, lo[i]]
+    affords = np.floor((start - floor + TOLERANCE * max(1.0, start)) / record.unit)
+    if affords < 0:
         return False
+    if affords < budget:
+        budget = np.int64(affords)
     for b in range(budget + 1):
         table[k, b] = np.inf
     table[k, 0] = 0.0

@@ -221,15 +221,15 @@ def _slopes(weights: FloatArray, utilities: FloatArray, bottom: LongArray, heigh
 
 def _steps(utilities: FloatArray, heights: LongArray) -> tuple[LongArray, float]:
     """Units of utility lost at each level, and the unit; no levels where there is none that all are multiples of."""
-    lost = utilities[:, :1] - utilities
     inside = np.arange(utilities.shape[1]) <= heights[:, None]
-    values = lost[inside]
+    lost = np.where(inside, utilities[:, :1] - utilities, 0.0)
     for unit in (1.0, 0.5, 0.25, 0.2, 0.1, 0.05, 0.01):
-        whole = np.round(values / unit)
-        if (np.abs(values - whole * unit) <= 1e-12 * np.maximum(1.0, values)).all():
-            steps = np.where(inside, np.round(lost / unit), 0).astype(np.int64)
-            if steps.max(axis=1).sum() <= _UNITS:
-                return steps, unit
+        whole = np.round(lost / unit)
+        # Two utilities count as equal within the tolerance: that must be far below a unit, and far above what the
+        # multiples are wrong by.
+        exact = (np.abs(lost - whole * unit) <= 1e-14 * np.maximum(1.0, lost)).all()
+        if exact and whole.max(axis=1).sum() <= _UNITS and utilities[:, 0].sum() <= 1e9 * unit:
+            return whole.astype(np.int64), unit
     return np.zeros((len(utilities), 0), dtype=np.int64), 1.0
 
 
@@ -381,8 +381,14 @@ def factor_of(record: Record, rho: LongArray) -> float:
 
 
 @compiled
+def risk_of(record: Record, total: float, factor: float) -> float:
+    """Risk of a sum of weights, whose Φ may be too large for a float, and the risk for Φ = 1; ``0 · inf`` is 0."""
+    return sensitivity_of(record, total) * factor if factor > 0 else 0.0
+
+
+@compiled
 def risk_at(record: Record, levels: LongArray, rows: WordArray, rho: LongArray) -> float:
     """Risk of a level vector; ``rows`` and ``rho`` are filled."""
     rows_within(record, levels, rows)
     count(record, rows, rho)
-    return sensitivity_of(record, sum_of(record.weights, levels)) * factor_of(record, rho)
+    return risk_of(record, sum_of(record.weights, levels), factor_of(record, rho))

@@ -27,8 +27,8 @@ from privrisk_spark.kernels.box_record import (
     count,
     factor_of,
     risk_at,
+    risk_of,
     rows_within,
-    sensitivity_of,
     sum_of,
 )
 from privrisk_spark.kernels.lattice import TOLERANCE
@@ -107,12 +107,18 @@ def lower_risk(risk: float, utility: float, levels: LongArray, best: Best, by_ut
 
 
 @compiled
+def admits(record: Record, risk: float, utility: float) -> bool:
+    """Whether a risk and utility satisfy the constraint."""
+    if record.goal == LEAST_RISK:
+        return utility >= record.constraint - TOLERANCE * max(1.0, abs(record.constraint))
+    return record.goal == LEAST_PENALIZED or risk <= record.constraint * (1 + TOLERANCE)
+
+
+@compiled
 def offer(record: Record, best: Best, levels: LongArray, risk: float) -> bool:
     """Take a level vector if it satisfies the constraint and is better than the best so far."""
     utility = sum_of(record.utilities, levels)
-    if record.goal == LEAST_RISK and utility < record.constraint - TOLERANCE * max(1.0, abs(record.constraint)):
-        return False
-    if record.goal == GREATEST_UTILITY and not risk <= record.constraint * (1 + TOLERANCE):
+    if not admits(record, risk, utility):
         return False
     if best.known[0]:
         other = best.numbers[1]
@@ -181,9 +187,12 @@ def criteria(record: Record, best: Best) -> tuple[float, float]:
 
 
 @compiled
-def slack_of(record: Record, first: float) -> float:
-    """Difference within which first criteria count as equal."""
-    return TOLERANCE * abs(first) if record.goal == LEAST_RISK else TOLERANCE * max(1.0, abs(first))
+def slack_of(criterion: float, is_risk: bool) -> float:
+    """Difference within which criteria count as equal."""
+    if np.isinf(criterion):
+        # Of two infinite risks; there is no difference.
+        return 0.0
+    return TOLERANCE * abs(criterion) if is_risk else TOLERANCE * max(1.0, abs(criterion))
 
 
 @compiled
@@ -192,12 +201,12 @@ def hopeful(record: Record, best: Best, first: float, second: float, lo: LongArr
     if not best.known[0]:
         return True
     mine, other = criteria(record, best)
-    slack = slack_of(record, mine)
+    slack = slack_of(mine, record.goal == LEAST_RISK)
     if first > mine + slack:
         return False
     if first < mine - slack:
         return True
-    gap = TOLERANCE * max(1.0, abs(other)) if record.goal == LEAST_RISK else TOLERANCE * abs(other)
+    gap = slack_of(other, record.goal != LEAST_RISK)
     if second > other + gap:
         return False
     # Of a penalized risk the levels are not the third criterion.
@@ -236,7 +245,7 @@ def bounded(
         return False, np.inf, 0.0
     if np.isfinite(floor):
         for i in range(k):
-            need = floor - at_lo + record.utilities[i, lo[i]]
+            need = floor - at_lo + record.utilities[i, lo[i]] - SLACK * (abs(floor) + at_lo)
             while hi[i] > lo[i] and record.utilities[i, hi[i]] < need:
                 hi[i] -= 1
     risk = risk_at(record, hi, work.rows, work.rho)
@@ -249,7 +258,7 @@ def bounded(
         first, second = risk, -at_lo
         if not exact:
             least = max(least, least_sum(record, lo, hi, floor, work.chosen))
-            first = sensitivity_of(record, least) * factor * (1 - SLACK)
+            first = risk_of(record, least, factor) * (1 - SLACK)
     elif record.goal == GREATEST_UTILITY:
         first, second = utility_bound(record, lo, hi, at_lo, factor, work.chosen), risk
     else:
@@ -264,10 +273,10 @@ def bounded(
         reached(record, lo, work.rows, floor, work.fewer)
         factor = max(factor, factor_of(record, work.fewer))
         if record.goal == LEAST_RISK:
-            first = sensitivity_of(record, least) * factor * (1 - SLACK)
+            first = risk_of(record, least, factor) * (1 - SLACK)
         else:
             first = utility_bound(record, lo, hi, at_lo, factor, work.chosen)
-            second = sensitivity_of(record, least) * factor * (1 - SLACK)
+            second = risk_of(record, least, factor) * (1 - SLACK)
         if not hopeful(record, best, first, second, lo):
             return False, first, second
     if not exact:
@@ -276,9 +285,12 @@ def bounded(
         rows_within(record, lo, work.some)
         count(record, work.some, work.fewer)
         if factor >= factor_of(record, work.fewer) * (1 - SLACK):
-            if flat_optimum(record, lo, hi, floor, affordable_sum(record, factor), work.table, work.chosen):
-                offer(record, best, work.chosen, risk_at(record, work.chosen, work.some, work.fewer))
-            return False, first, second
+            if not flat_optimum(record, lo, hi, floor, affordable_sum(record, factor), work.table, work.chosen):
+                return False, first, second
+            risk = risk_at(record, work.chosen, work.some, work.fewer)
+            offer(record, best, work.chosen, risk)
+            if admits(record, risk, sum_of(record.utilities, work.chosen)):
+                return False, first, second
     if record.goal == LEAST_RISK and best.known[0] and first >= best.numbers[0] * (1 - 1e-9):
         # Where the least risk is met, levels at which the risk is greater are left out.
         ceiling = best.numbers[0] * (1 + TOLERANCE)
@@ -384,7 +396,8 @@ def search(record: Record, most_boxes: int, few: int) -> Found:
                 at = (at - 1) // 2
             heap[at] = slot
         if n_open == 0 or visited >= most_boxes:
-            bound = first[heap[0]] if n_open else np.inf
+            # Infinity is for nothing left.
+            bound = min(first[heap[0]], np.finfo(np.float64).max) if n_open else np.inf
             break
         slot = heap[0]
         n_open -= 1
@@ -413,7 +426,7 @@ def search(record: Record, most_boxes: int, few: int) -> Found:
                         spread, axis = part, i
         else:
             mine, _ = criteria(record, best)
-            if first[slot] > mine + slack_of(record, mine):
+            if first[slot] > mine + slack_of(mine, record.goal == LEAST_RISK):
                 # Boxes come in ascending order: the rest is beyond as well.
                 break
     return Found(best.known[0], best.levels, bound, visited)

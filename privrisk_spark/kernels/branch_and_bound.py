@@ -133,6 +133,6 @@ def _answer(lattice: RecordLattice, goal: Goal, found: Found) -> Answer:
     objective = float(goal.objective(risk, utility)[0])
     sign = -1.0 if isinstance(goal, GreatestUtility) else 1.0
     slack = TOLERANCE * (abs(objective) if isinstance(goal, LeastRisk) else max(1.0, abs(objective)))
-    proved = found.bound > sign * objective + slack
+    proved = found.bound == np.inf or found.bound > sign * objective + slack
     bound = objective if proved else sign * min(found.bound, sign * objective)
     return answer(lattice, found.levels, objective=objective, bound=bound, visited=found.visited, proved=proved)

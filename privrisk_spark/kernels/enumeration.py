@@ -71,7 +71,8 @@ class Nodes:
                 np.cumsum(consistent, axis=axis, out=consistent)
             rho.append(consistent.ravel())
         total = lattice.utility(record.weights)
-        sensitivity = np.exp(total) if record.exponential else total
+        with np.errstate(over="ignore"):
+            sensitivity = np.exp(total) if record.exponential else total
         utility = lattice.utility(record.utilities)
         return cls(lattice, tuple(rho), sensitivity, utility, record.risks(sensitivity, rho))
 

@@ -146,7 +146,8 @@ class Evaluation:
     def sensitivity(self, levels: npt.NDArray[np.integer]) -> FloatArray:
         """``Φ`` of level vectors, shape (n, k) to (n,); summed from the first attribute to the last."""
         total = _summed(self.weights, levels)
-        return np.exp(total) if self.lattice.exponential else total
+        with np.errstate(over="ignore"):
+            return np.exp(total) if self.lattice.exponential else total
 
     def utility(self, levels: npt.NDArray[np.integer]) -> FloatArray:
         """``u`` of level vectors, shape (n, k) to (n,); summed from the first attribute to the last."""

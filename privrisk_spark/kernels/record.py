@@ -217,7 +217,8 @@ class RecordLattice:
     def sensitivity(self, levels: npt.NDArray[np.integer]) -> float:
         """``Φ(x)``."""
         total = float(sum(float(values[x]) for values, x in zip(self.weights, levels, strict=True)))
-        return float(np.exp(total)) if self.exponential else total
+        with np.errstate(over="ignore"):
+            return float(np.exp(total)) if self.exponential else total
 
     def utility(self, levels: npt.NDArray[np.integer]) -> float:
         """``u(x)``."""

@@ -229,6 +229,67 @@ def test_all_goals_of_branch_and_bound(seed: int) -> None:
             assert sign * cut.objective >= sign * found.objective - slack
 
 
+@pytest.mark.parametrize("shift", [1e-7, 1e-9, 3e-12, -3e-12, -1e-7])
+def test_a_constraint_that_is_just_missed(shift: float) -> None:
+    """All level vectors have the same ρ, and the floor or ceiling is one of their utilities or risks but for a little
+    more than counts as equal: what misses it by that is no answer, and hides none."""
+    rng = np.random.default_rng(61)
+    found = 0
+    for _ in range(150):
+        k = int(rng.integers(3, 6))
+        weights = [[float(rng.integers(1, 9)), 0.0] for _ in range(k)]
+        utilities = [[float(rng.integers(1, 6)), 0.0] for _ in range(k)]
+        record = literal.Record([(0,) * k], weights, utilities, "I", exponential=bool(rng.integers(2)))
+        at = tuple(rng.integers(0, 2, k).tolist())
+        lattice, floor = lattice_of(record), record.utility(at) * (1 + shift)
+        least = branch_and_bound(lattice, LeastRisk(floor))
+        assert levels_of(least) == literal.least_risk(record, floor)
+        ceiling = record.risk(at) * (1 + shift)
+        most = branch_and_bound(lattice, GreatestUtility(ceiling))
+        assert levels_of(most) == literal.greatest_utility(record, ceiling)
+        found += least is not None and most is not None
+    assert found > 50
+
+
+def test_a_sensitivity_too_large_for_a_float() -> None:
+    """Φ = exp(2001) is infinite, and e is not: a record that may keep the last attribute alone does. No local step
+    leads there, as one of the first two alone is infinite as well. And 0 · inf is 0: every row is consistent."""
+    chains = [[1000.0, 0], [1000.0, 0], [1.0, 0]]
+    record = literal.Record([(0, 0, 0)], chains, [[1.0, 0]] * 3, "I", exponential=True)
+    lattice = lattice_of(record)
+    for search in (*EXACT.values(), enumerate_nodes):
+        assert levels_of(search(lattice, LeastRisk(1))) == (1, 1, 0)
+    assert levels_of(branch_and_bound(lattice, GreatestUtility(3))) == (1, 1, 0)
+    assert levels_of(branch_and_bound(lattice, LeastPenalized(2.0))) == (1, 1, 0)
+    everything = branch_and_bound(lattice, LeastRisk(3))
+    assert everything is not None
+    assert (levels_of(everything), everything.status, everything.gap) == ((0, 0, 0), "proved", 0)
+    cut = branch_and_bound(lattice_of(replace(record, rows=[(0, 0, 0), (1, 1, 1)])), LeastRisk(3), most_boxes=1)
+    assert cut is not None
+    assert math.isinf(cut.objective)
+    for goal in (LeastRisk(1), GreatestUtility(0), LeastPenalized(0)):
+        found = branch_and_bound(replace(lattice, model="III"), goal)
+        assert (levels_of(found), found and found.risk) == ((0, 0, 0), 0)
+
+
+def test_utilities_of_any_size() -> None:
+    """Too large to be counted in units, beside some a billion times less, and a floor far below zero."""
+    rng = np.random.default_rng(67)
+    for _ in range(150):
+        case = random_case(rng)
+        large = float(rng.choice([1e3, 1e9, 1e15, 1e21]))
+        utilities = [
+            [d * large if i == 0 else d + (large if large < 1e12 else 0) * (i == 1) for d in chain]
+            for i, chain in enumerate(case.record.utilities)
+        ]
+        record = replace(case.record, utilities=utilities)
+        for floor in (record.utility(record.nodes[int(rng.integers(len(record.nodes)))]), -1e30):
+            found = branch_and_bound(lattice_of(record), LeastRisk(floor))
+            check(found, record, literal.least_risk(record, floor), floor)
+            assert found is not None
+            assert found.status == "proved"
+
+
 @pytest.mark.parametrize("few", [0, 10**9])
 def test_how_boxes_are_looked_at_does_not_change_the_answer(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows one by one in every box or in none, tables of single attributes, few slopes, no dynamic programming."""
