@@ -45,9 +45,7 @@ def crossings(
         has a lower risk than the record as it is. Any other ``x`` can only be better still from a smaller ``λ``, which
         is rare: see :mod:`privrisk_spark.kernels.aggregate`.
     """
-    form = problem.sensitivity.form
-    personal = personal if form in ("linear", "multiplicative") else None
-    record_weight = record_weight if form == "record" else None
+    personal, record_weight = problem.sensitivity.own(personal, record_weight)
     first, kind = kinds_of(problem, attacker, codes, personal, record_weight)
     of_kind = np.zeros(len(first))
     for block in blocks(problem, codes[first]):

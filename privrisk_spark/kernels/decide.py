@@ -277,8 +277,7 @@ def decide_kinds(
     if problem.search in ("exact", "aruba") and not isinstance(problem.goal, LeastRisk):
         raise InputError(f"decision.method: '{problem.search}' does not solve this problem.")
     form = problem.sensitivity.form
-    personal = personal if form in ("linear", "multiplicative", "interaction") else None
-    record_weight = record_weight if form in ("record", "interaction") else None
+    personal, record_weight = problem.sensitivity.own(personal, record_weight)
     first, kind = kinds_of(problem, attacker, codes, personal, record_weight)
     if problem.search in get_args(SingleSearch):
         if form == "interaction" and problem.model != "II":

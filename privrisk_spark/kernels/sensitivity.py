@@ -154,6 +154,15 @@ class Sensitivity:
     sets: tuple[tuple[int, ...], ...] = ()
     set_weights: tuple[float, ...] = ()
 
+    def own(
+        self, personal: FloatArray | None, record_weight: FloatArray | None
+    ) -> tuple[FloatArray | None, FloatArray | None]:
+        """Those of a record's own weights, personal ones and ``w_r``, that the form looks at."""
+        return (
+            personal if self.form in ("linear", "multiplicative", "interaction") else None,
+            record_weight if self.form in ("record", "interaction") else None,
+        )
+
     def phi(
         self,
         nodes: Sequence[IntArray],

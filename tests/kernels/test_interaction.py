@@ -14,8 +14,10 @@ from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.counting import Axis, DenseCounts, SortedCounts
+from privrisk_spark.kernels.crossing import crossings
 from privrisk_spark.kernels.decide import Problem, decide
-from privrisk_spark.kernels.goal import LeastPenalized, LeastRisk
+from privrisk_spark.kernels.goal import GreatestAggregate, LeastPenalized, LeastRisk
+from privrisk_spark.kernels.risk import Attacker
 from privrisk_spark.kernels.sensitivity import Sensitivity, interaction
 from privrisk_spark.kernels.utility import node_utility
 
@@ -143,6 +145,28 @@ def test_records_of_other_factors_are_not_alike() -> None:
     found = decide(problem, counts, codes, record_weight=np.array([0.5, 5.0]))
     assert found.levels.tolist() == [[0, 0], [1, 0]]
     assert found.risk.tolist() == [2.5, 1.0]
+
+
+def test_crossings_weigh_the_sets_and_the_weights_of_a_record() -> None:
+    """One row, so 1/r is 1/Φ: 1/(a + b + f) as it is, 1/b with the second attribute alone, which loses one unit of
+    utility, and 1/a with the first, which loses two."""
+    at_depth = np.array([[1, 0], [1, -1]], dtype=np.int32)
+    ancestor = np.array([[0, 1], [1, 1]], dtype=np.int32)
+    axes = [Axis(at_depth, ancestor)] * 2
+    problem = Problem(
+        ancestor=(ancestor, ancestor),
+        code_depth=tuple(axis.code_depth for axis in axes),
+        utility=(np.array([1.0, 0.0]), np.array([2.0, 0.0])),
+        sensitivity=Sensitivity("interaction", (np.array([1.0, 0.0]),) * 2, sets=((0, 1),), set_weights=(1.0,)),
+        model="I",
+        goal=GreatestAggregate(1.0),
+        search="exhaustive",
+    )
+    counts = Attacker.knowing(DenseCounts.roll_up(axes, np.zeros((1, 2), dtype=np.int32), np.array([1])))
+    codes = np.zeros((3, 2), dtype=np.int32)
+    personal, factor = np.array([[1.0, 1.0], [1.0, 1.0], [0.5, 4.0]]), np.array([0.5, 5.0, 0.0])
+    found = crossings(problem, counts, codes, personal=personal, record_weight=factor)
+    assert found == pytest.approx([1 / (1 - 1 / 2.5), 1 / (1 - 1 / 7), 2 / (2 - 1 / 4.5)])
 
 
 @pytest.mark.parametrize("search", ["branch_and_bound", "btda", "genetic", "approximate"])
