@@ -146,15 +146,19 @@ def offer(record: Record, best: Best, levels: LongArray, risk: float) -> bool:
 
 @compiled
 def descend(record: Record, best: Best, start: LongArray, work: Workplace) -> None:
-    """From a level vector by steps of one level, and where none is better by swaps, as long as that is better."""
-    k = len(start)
+    """From a level vector by steps of one level, and where none is better by swaps, as long as that is better.
+
+    Ties within the tolerance may form a cycle, so only so many moves are made.
+    """
+    k, moves = len(start), 4 * (1 + record.heights.sum())
     at = start.copy()
     here = Best(np.zeros(1, dtype=np.bool_), np.zeros(2), start.copy())
     if not offer(record, here, at, risk_at(record, at, work.rows, work.rho)):
         return
     moved = True
-    while moved:
+    while moved and moves > 0:
         moved = False
+        moves -= 1
         at[:] = here.levels
         for i in range(k):
             for step in (1, -1):
@@ -321,7 +325,7 @@ def before(first: FloatArray, second: FloatArray, a: int, b: int) -> bool:
 
 
 @compiled
-def search(record: Record, most_boxes: int, few: int) -> Found:
+def search(record: Record, most_boxes: int, few: int, room: int = 256) -> Found:
     """Search a record's lattice from ``bottom`` to ``heights``.
 
     Parameters
@@ -331,6 +335,8 @@ def search(record: Record, most_boxes: int, few: int) -> Found:
         Boxes evaluated before the search ends with what it has.
     few : int
         Most consistent rows of a box at which they are looked at one by one.
+    room : int
+        Boxes that there is room for at first; it is doubled as often as needed. Does not change a result.
 
     Returns
     -------
@@ -355,7 +361,6 @@ def search(record: Record, most_boxes: int, few: int) -> Found:
     if record.goal != LEAST_RISK:
         descend(record, best, record.heights, work)
     # Boxes that are open, in slots that are used again; the heap holds slots.
-    room = 256
     corners = np.zeros((room, 2, k), dtype=np.int8)
     first, second = np.zeros(room), np.zeros(room)
     heap = np.zeros(room, dtype=np.int64)

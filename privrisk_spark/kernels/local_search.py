@@ -16,7 +16,8 @@ def local_optimum(evaluation: Evaluation, goal: Goal) -> tuple[Valued | None, in
 
     From the level vector that satisfies the constraint if any does - the record itself for a floor of utility, the top
     for a ceiling of risk; both, for no constraint - the best admitted neighbour is taken as long as one is better:
-    of those one level away, and only where none is better, of those that raise one attribute and lower another.
+    of those one level away, and only where none is better, of those that raise one attribute and lower another. Ties
+    within the tolerance may form a cycle, so at most ``4 (1 + Σ h_i)`` moves are made.
 
     Parameters
     ----------
@@ -49,7 +50,9 @@ def local_optimum(evaluation: Evaluation, goal: Goal) -> tuple[Valued | None, in
     for start in starts:
         at = _best_of(evaluation, goal, start[None, :])
         evaluated += 1
-        while at is not None:
+        left = 4 * (1 + int(heights.sum()))
+        while at is not None and left:
+            left -= 1
             better = None
             for moves in (steps, swaps):
                 near = np.array(at[2], dtype=np.int64)[None, :] + moves

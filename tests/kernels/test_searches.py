@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels import box_record
+from privrisk_spark.kernels import box_record, box_search
 from privrisk_spark.kernels import branch_and_bound as boxes
 from privrisk_spark.kernels import evaluation as evaluating
 from privrisk_spark.kernels.aggregate import aggregate
@@ -270,6 +270,80 @@ def test_a_sensitivity_too_large_for_a_float() -> None:
     for goal in (LeastRisk(1), GreatestUtility(0), LeastPenalized(0)):
         found = branch_and_bound(replace(lattice, model="III"), goal)
         assert (levels_of(found), found and found.risk) == ((0, 0, 0), 0)
+
+
+def test_a_cycle_of_ties_ends() -> None:
+    """Beside a weight of 1e12 less than 1 counts as equal: from nothing suppressed to the first attribute (2 less), to
+    the second and third (each 0.7 more, equal, and of more utility), and back (0.6 more, equal, of more utility)."""
+    record = literal.Record(
+        [(0, 0, 0, 0)], [[1e12], [2.0, 0], [1.3, 0], [0.6, 0]], [[0.0], [3.0, 0], [2.5, 0], [2.0, 0]], "I"
+    )
+    goal = LeastRisk(4.5)
+    down = btda(lattice_of(record), goal, most_nodes=1)
+    for found in (branch_and_bound(lattice_of(record), goal), down):
+        assert found is not None
+        assert found.utility >= 4.5
+        assert found.risk == pytest.approx(1e12, rel=4e-12)
+
+
+def test_of_equal_penalized_risks_the_more_useful_is_taken() -> None:
+    """With λ = 0 and model III several level vectors have no risk; no step or swap leads from the local optimum to the
+    most useful of them, which comes after it in lexicographic order."""
+    record = literal.Record(
+        [(0, 0, 0), (0, 0, 3), (1, 1, 2), (1, 1, 3)],
+        [[2, 1, 0], [0, 0], [2, 1, 0, 0]],
+        [[3, 2, 0], [2, 0], [3, 2, 1, 0]],
+        "III",
+    )
+    assert literal.least_penalized(record, 0) == (2, 0, 2)
+    assert levels_of(branch_and_bound(lattice_of(record), LeastPenalized(0))) == (2, 0, 2)
+
+
+def test_rows_that_repeat_beyond_32_bits() -> None:
+    """Multiplicities near 2**31, 2**40 and 2**60: ρ is counted by their binary digits."""
+    rng = np.random.default_rng(71)
+    for power in (31, 40, 60):
+        for model in ("I", "III"):
+            heights = rng.integers(1, 4, 4)
+            rows = np.stack([rng.integers(0, h + 1, 4) for h in heights], axis=1)
+            chains = [np.arange(h, -1, -1.0) for h in heights]
+            counts = 2**power - rng.integers(1, 9, 4)
+            lattice = RecordLattice.of_rows(rows, chains, chains, counts=counts, model=model)  # type: ignore[arg-type]
+            for goal in (LeastRisk(2), GreatestUtility(2.0 ** (1 - power)), LeastPenalized(0.1)):
+                found, want = branch_and_bound(lattice, goal), enumerate_nodes(lattice, goal)
+                assert levels_of(found) == levels_of(want)
+                assert found is not None
+                assert found.risk == want.risk  # type: ignore[union-attr]
+            words = np.zeros(1, dtype=np.uint64)
+            rho = np.zeros(1, dtype=np.int64)
+            record = box_record.record_of(lattice, LeastRisk(-1.0))
+            assert record is not None
+            for x in itertools.product(*[range(h + 1) for h in heights]):
+                box_record.risk_at(record, np.array(x, dtype=np.int64), words, rho)
+                assert tuple(rho) == lattice.rho(np.array(x))
+
+
+def test_room_for_open_boxes_grows() -> None:
+    """However little there is at first, every box is where it was; and the answer is that of 531,441 nodes."""
+    rng = np.random.default_rng(2)
+    k, heights = 12, [2] * 12
+    weights, utilities = ([np.sort(rng.uniform(size=3))[::-1] for _ in heights] for _ in range(2))
+    rows = np.stack([rng.integers(0, h + 1, 400) for h in heights], axis=1)
+    lattice = RecordLattice.of_rows(rows, weights, utilities)
+    goals: list[Goal] = [
+        LeastRisk(0.5 * (lattice.utility(np.zeros(k, dtype=np.int64)) + lattice.utility(lattice.heights))),
+        GreatestUtility(0.02 * lattice.risk(np.zeros(k, dtype=np.int64))),
+        LeastPenalized(0.02),
+    ]
+    for goal in goals:
+        record = box_record.record_of(lattice, goal)
+        assert record is not None
+        for limit in (600, 10**6):
+            usual, little = (box_search.search(record, limit, 128, room) for room in (2**14, 1))
+            assert usual.visited == little.visited > 500
+            assert usual.bound == little.bound
+            assert usual.levels.tolist() == little.levels.tolist()
+        assert levels_of(enumerate_nodes(lattice, goal)) == tuple(little.levels.tolist())
 
 
 def test_utilities_of_any_size() -> None:
