@@ -39,8 +39,11 @@ Ties. A box is dropped only if no level vector of it is better than the best so 
 goal: its bound exceeds the best objective by more than the tolerance; or is within the tolerance, and ``u(lo)`` (for
 the greatest utility: ``r(hi)``) shows that the second criterion is worse, or equal and ``lo`` comes not before the best
 in lexicographic order, as every level vector of the box is at least ``lo``. So when no box is left, the answer is the
-one enumeration gives, ties included. Where the least risk is flat, ``lo`` is raised to the levels from which on
-``r(hi with x_i = s)`` does not exceed the best risk, since risk is non-increasing in every level.
+one enumeration gives, ties included. (Equality within a tolerance is not transitive: of three numbers apart by little
+less than it, which is taken depends on the order they come in, here as in any other search.)
+
+Where the least risk is flat, ``lo`` is raised to the levels from which on ``r(hi with x_i = s)`` does not exceed the
+best risk, since risk is non-increasing in every level.
 
 Status: *proved* for every modular utility and the risk models above, by the bounds given here.
 

@@ -1,4 +1,4 @@
-"""Greedy descent with swaps over one record's lattice: a fast start for the exact searches."""
+"""Best of given level vectors, and greedy descent with swaps, for node by node searches that are cut short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deciding records one at a time, for lattices too large to enumerate and goals that enumeration does not serve.
+"""Deciding records one at a time, for lattices too large to enumerate for the whole table.
 
 A record is put against the dictionary's distinct vectors once (:mod:`privrisk_spark.kernels.generalization`), and one
 of the searches of one record's lattice finds its level vector, with a bound:

@@ -549,7 +549,8 @@ def test_degenerate_lattices(name: str) -> None:
     assert found.risk == 1
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+# Not "approximate": a vertex of its relaxation need not stay the one found.
+@pytest.mark.parametrize("name", sorted(set(SEARCHES) - {"approximate"}))
 def test_order_of_rows_and_scales_do_not_matter(name: str) -> None:
     """Rows in any order; weights, or utilities and their floor, times 4; each row twice, in models I and II."""
     search = SEARCHES[name]
@@ -557,9 +558,6 @@ def test_order_of_rows_and_scales_do_not_matter(name: str) -> None:
     for _ in range(12):
         case = random_case(rng, most=4)
         record, floor = case.record, case.floor
-        if name == "approximate":
-            # A vertex of the relaxation need not stay the one found.
-            continue
         want = search(lattice_of(record), LeastRisk(floor))
         shuffled = replace(record, rows=[record.rows[j] for j in rng.permutation(len(record.rows))])
         heavier = replace(record, weights=[[4 * w for w in chain] for chain in record.weights])
