@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.closure import Box, CutExponent, Profiles, best_in_box
+from privrisk_spark.kernels.enumeration import rho_of_nodes
 from privrisk_spark.kernels.lattice import TOLERANCE, FloatArray, Lattice
 from privrisk_spark.kernels.record import Answer, RecordLattice, answer
 
@@ -235,25 +236,19 @@ class _Table:
     """ρ, Φ and u of every node of a lattice."""
 
     lattice: Lattice
-    consistent: FloatArray
+    consistent: LongArray
     sensitivity: FloatArray
     utility: FloatArray
 
     @classmethod
     def of(cls, record: RecordLattice) -> _Table:
-        """Count rows per node, and add up along each attribute."""
+        """Evaluate all nodes."""
         lattice = Lattice(tuple(record.heights.tolist()))
-        node = np.zeros(len(record.vectors), dtype=np.int64)
-        for i, stride in enumerate(lattice.strides.tolist()):
-            node += record.vectors[:, i].astype(np.int64) * stride
-        rows = np.bincount(node, weights=record.counts, minlength=lattice.n_nodes)
-        consistent: FloatArray = rows.astype(np.float64).reshape(lattice.shape)
-        for axis in range(len(lattice.shape)):
-            np.cumsum(consistent, axis=axis, out=consistent)
-        return cls(lattice, consistent.ravel(), lattice.utility(record.weights), lattice.utility(record.utilities))
+        (consistent,) = rho_of_nodes(record)
+        return cls(lattice, consistent, lattice.utility(record.weights), lattice.utility(record.utilities))
 
     def best(self, record: RecordLattice, objective: _Objective) -> Answer:
-        """Evaluate all nodes."""
+        """Best node."""
         value = objective.values(self.consistent, self.sensitivity, self.utility)
         highest = float(value.max())
         tied = np.flatnonzero(value >= highest * (1 - TOLERANCE))

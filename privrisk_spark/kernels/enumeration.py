@@ -26,6 +26,22 @@ MOST_NODES = 2**24
 """Largest lattice that is enumerated."""
 
 
+def rho_of_nodes(record: RecordLattice) -> list[LongArray]:
+    """``ρ`` of every node in every dictionary, int64 by node number."""
+    lattice = Lattice(tuple(record.heights.tolist()))
+    node = record.vectors.astype(np.int64) @ lattice.strides
+    found = []
+    for counts in record.multiplicities:
+        # Vectors are distinct, so nothing is added twice.
+        rows = np.zeros(lattice.n_nodes, dtype=np.int64)
+        rows[node] = counts
+        consistent = rows.reshape(lattice.shape)
+        for axis in range(len(lattice.shape)):
+            np.cumsum(consistent, axis=axis, out=consistent)
+        found.append(consistent.ravel())
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Nodes:
     """Anonymity numbers, utility and risk of every node, by node number, shape (n_nodes,) each.
@@ -58,18 +74,7 @@ class Nodes:
         if record.size > MOST_NODES:
             raise InputError(f"A lattice is enumerated up to {MOST_NODES:,} nodes. Got {record.size:,}.")
         lattice = Lattice(tuple(record.heights.tolist()))
-        node = np.zeros(len(record.vectors), dtype=np.int64)
-        for column, stride in zip(record.vectors.T, lattice.strides.tolist(), strict=True):
-            node += column.astype(np.int64) * stride
-        rho = []
-        for counts in record.multiplicities:
-            # Vectors are distinct, so nothing is added twice.
-            rows = np.zeros(lattice.n_nodes, dtype=np.int64)
-            rows[node] = counts
-            consistent = rows.reshape(lattice.shape)
-            for axis in range(len(lattice.shape)):
-                np.cumsum(consistent, axis=axis, out=consistent)
-            rho.append(consistent.ravel())
+        rho = rho_of_nodes(record)
         total = lattice.utility(record.weights)
         with np.errstate(over="ignore"):
             sensitivity = np.exp(total) if record.exponential else total
