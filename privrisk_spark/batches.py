@@ -243,6 +243,11 @@ def report(name: str, facts: Mapping[str, Any]) -> pa.Table:
     return pa.table({"name": pa.array([name], pa.string()), "facts": pa.array([json.dumps(facts)], pa.string())})
 
 
+def collect_nothing(spark: SparkSession) -> None:
+    """Run a task over nothing, so that the first one that works need not wait for its process to import packages."""
+    Batches.of_parts(spark, (None,), lambda _: iter(()), PARTS).frame().toArrow()
+
+
 @dataclass(frozen=True)
 class Scratch:
     """The directory of a run that every worker sees, and the Spark actions that fill it.

@@ -94,7 +94,7 @@ def release(
     with _attempt(run_id, log_format) as attempt:
         policy, day = _policy(attempt, [*(policies or []), *(config or [])], overrides, date)
         attempt.status = None if dry_run else Path(policy.output.vault)
-        encrypt = policy.guarantee.kind == "dp"
+        encrypt = policy.guarantee.kind != "risk"
         with _engine(), _session(f"privrisk release {policy.run.name}", encrypt=encrypt, checks=not dry_run) as spark:
             from privrisk_spark import dry_run as dry
             from privrisk_spark import pipeline
@@ -379,13 +379,13 @@ def _session(name: str, *, encrypt: bool, checks: bool, retries: bool = False) -
     with ThreadPoolExecutor(3) as threads:
         building = threads.submit(session.build, name, encrypt=encrypt, retries=retries)
         try:
-            from privrisk_spark import pipeline
+            from privrisk_spark import batches, pipeline  # noqa: F401 - imported while Java starts
         finally:
             # The checks' packages come while Java starts and plans; who needs them first, waits.
             preparing = threads.submit(prepare)
         spark = building.result()
         # The first task finds a worker that has imported what it needs.
-        warming = threads.submit(pipeline.collect_nothing, spark)
+        warming = threads.submit(batches.collect_nothing, spark)
         yield spark
     preparing.result()
     warming.result()

@@ -220,7 +220,7 @@ def input_rules(policy: Policy, facts: InputFacts) -> tuple[list[Rule], dict[str
         "null record ids": facts.null_ids,
         "duplicate record ids": facts.duplicate_ids,
     }
-    if policy.guarantee.kind == "dp":
+    if policy.guarantee.kind != "risk":
         return rules, values
     allowed = policy.checks.row_count
     rules.append(Rule("rows", "the number of rows is in the expected range", allowed.at_least, allowed.at_most))

@@ -307,7 +307,7 @@ def plan_of(
         possible_codes(hierarchies, one),
         similar=policy.dictionary.consistency == "similar",
         entities=entity_of(policy, one) is not None,
-        frequent=policy.guarantee.kind == "dp",
+        frequent=policy.guarantee.kind != "risk",
         several=len(policy.dictionaries) > 1 or compared(policy),
         single=policy.decision is not None and is_single(search_of(policy, hierarchies)[0]),
         rows=rows,

@@ -89,10 +89,10 @@ def check_request(policy: Policy, output: str, *, files: Sequence[str] = _FILES,
     ConfigError, InputError
         If the policy's figures may not be computed exactly, or the directory is no place for them.
     """
-    if policy.guarantee.kind == "dp":
+    if policy.guarantee.kind != "risk":
+        which = "no differentially private policy allows" if policy.guarantee.kind == "dp" else "the kind is not for"
         raise InputError(
-            f"guarantee.kind: {what} are exact figures about the table, which no differentially private policy allows; "
-            "use a policy of the kind 'risk'."
+            f"guarantee.kind: {what} are exact figures about the table, which {which}; use a policy of the kind 'risk'."
         )
     return check_private_place(policy, output, files=files, what=what)
 

@@ -15,13 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark import __version__
+from privrisk_spark.as_published import AsPublished
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.decide import Problem
 from privrisk_spark.kernels.utility import UNITS
 from privrisk_spark.measure import ClassFacts, DecisionFacts, ReleaseFacts, level_names
 from privrisk_spark.mechanism import KEEP_DENOMINATOR, Mechanism
 from privrisk_spark.plans import PlanChoice, explained
-from privrisk_spark.policy import DpGuarantee, Policy, RiskGuarantee
+from privrisk_spark.policy import DpGuarantee, Policy
+from privrisk_spark.policy import Guarantee as AskedGuarantee
 from privrisk_spark.policy_decisions import (
     AggregateDecision,
     CellsDecision,
@@ -277,9 +279,9 @@ def decision_sentence(policy: Policy, problem: Problem, hierarchies: Mapping[str
     return sentence
 
 
-def stages(guarantee: RiskGuarantee | DpGuarantee) -> int:
+def stages(guarantee: AskedGuarantee) -> int:
     """Return the number of stages of a run."""
-    if isinstance(guarantee, RiskGuarantee):
+    if not isinstance(guarantee, DpGuarantee):
         return 7
     # Choosing takes the place of admitting in mode global, and comes before it with peel.
     return 9 + (guarantee.peel is not None)
@@ -323,7 +325,10 @@ def recoding_sentence(plan: Mechanism) -> str:
 
 
 def explanation(
-    policy: Policy, hierarchies: Mapping[str, Hierarchy], choices: Mapping[str, PlanChoice], plan: Mechanism | None
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    choices: Mapping[str, PlanChoice],
+    plan: Mechanism | AsPublished | None,
 ) -> str:
     """What a run will do and what it holds in memory, as text."""
     lines = [f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels" for name, h in hierarchies.items()]
@@ -338,7 +343,9 @@ def explanation(
             lines.append(f"asked: {_asked(policy, risk='risk')[0]}; utility at most {best:g}")
         search, why = search_of(policy, hierarchies)
         lines.append(f"search: {search} ({why})")
-    if plan is not None:
+    if isinstance(plan, AsPublished):
+        lines += [plan.statement, *_named(plan.parameters())]
+    elif plan is not None:
         lines.append(plan.statement)
         lines += _named(dp_guarantee(plan).parameters)
         half, almost = plan.survival
@@ -420,21 +427,22 @@ def _dictionary_rows(policy: Policy, rows: int | Mapping[str, int]) -> dict[str,
     return {f"dictionary {units[name]} of {name}": number for name, number in rows.items()}
 
 
-def dp_reports(
+def drawn_reports(
     run: Run,
-    plan: Mechanism,
+    plan: Mechanism | None,
     exact: DecisionFacts,
     released: ReleaseFacts,
     *,
     sampled: int,
     levels: tuple[AttributeLevels, ...],
 ) -> tuple[Report, Report]:
-    """Vault and public report of a differentially private release.
+    """Vault and public report of a release that is drawn.
 
     Parameters
     ----------
     run : Run
-    plan : Mechanism
+    plan : Mechanism or None
+        None if nothing is guaranteed.
     exact : DecisionFacts
         For the vault only.
     released : ReleaseFacts
@@ -443,22 +451,23 @@ def dp_reports(
     levels : tuple of AttributeLevels
         Of the released rows.
     """
-    half, almost = plan.survival
-    needed: dict[str, str | int | float] = {
-        "rows a cell needs to be released with probability 50 %": half,
-        "rows a cell needs to be released with probability 99 %": almost,
-    }
+    needed: dict[str, str | int | float] = {}
+    weight: dict[str, str | int | float] = {}
+    if plan is not None:
+        half, almost = plan.survival
+        needed["rows a cell needs to be released with probability 50 %"] = half
+        needed["rows a cell needs to be released with probability 99 %"] = almost
+        weight["weight of a released row"] = f"{KEEP_DENOMINATOR / plan.keep_numerator:.6g}"
     shared: dict[str, str | int | float] = {"released rows": released.rows, "released tuples": released.classes}
     vault = _report(run, "vault", {"records": exact.rows, "sampled records": sampled, **shared, **needed}, exact)
-    weight = f"{KEEP_DENOMINATOR / plan.keep_numerator:.6g}"
-    public = _report(run, "public", {**shared, "weight of a released row": weight, **needed}, None)
+    public = _report(run, "public", {**shared, **weight, **needed}, None)
     return vault, replace(public, levels=levels)
 
 
 def _report(run: Run, edition: str, facts: Mapping[str, str | int | float], measured: DecisionFacts | None) -> Report:
     public = edition == "public"
     stages = [stage for stage in run.stages if not (public and stage.name == "vault")]
-    if public and run.guarantee.kind == "dp":
+    if public and run.guarantee.kind != "risk":
         # How long a stage took depends on the table.
         stages = [replace(stage, seconds=None) for stage in stages]
     elif public:
@@ -514,9 +523,11 @@ def summary(
         "risk_before": report.risk_before.to_dict() if report.risk_before else None,
         "risk_after": report.risk_after.to_dict() if report.risk_after else None,
         "risk_model": policy.risk.model,
-        "risk_basis": "dictionary counts"
-        if report.guarantee.kind == "risk"
-        else "admitted (noisy or public) counts; before: an upper bound, as if one row were consistent",
+        "risk_basis": {
+            "risk": "dictionary counts",
+            "dp": "admitted (noisy or public) counts; before: an upper bound, as if one row were consistent",
+            "as-published": "counts of the table; before: an upper bound, as if one row were consistent",
+        }[report.guarantee.kind],
         "utility": report.utility.to_dict() if report.utility else None,
         "utility_unit": UNITS[policy.utility.measure],
         "plan": plan,

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from privrisk_spark.as_published import AsPublished, as_published
 from privrisk_spark.counts import plan_of
 from privrisk_spark.dictionaries import axes
 from privrisk_spark.documents import explanation
 from privrisk_spark.errors import EngineError
 from privrisk_spark.findings import Further
 from privrisk_spark.ledger import Ledger
-from privrisk_spark.mechanism import cost_of, mechanism
-from privrisk_spark.policy import DpGuarantee, Policy
+from privrisk_spark.mechanism import Mechanism, cost_of, mechanism
+from privrisk_spark.policy import AsPublishedGuarantee, DpGuarantee, Policy
 from privrisk_spark.problem import problem
 from privrisk_spark.table import check_columns, check_dictionary, hierarchies_from_policy, read
 
@@ -32,7 +33,9 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str) -> str:
     Further.opened(spark, policy, frames)
     found = hierarchies_from_policy(policy)
     complete = {name: hierarchy for name, hierarchy in found.items() if hierarchy is not None}
-    plan = None
+    plan: Mechanism | AsPublished | None = None
+    if isinstance(policy.guarantee, AsPublishedGuarantee):
+        plan = as_published(policy, complete)
     if isinstance(policy.guarantee, DpGuarantee):
         assert policy.ledger is not None
         plan = mechanism(policy, complete)
@@ -44,7 +47,7 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str) -> str:
     if plan is None:
         problem(policy, complete, of_policy)
     choices = {}
-    if plan is None or plan.policy.mode == "public-dictionary":
+    if not isinstance(plan, Mechanism) or plan.policy.mode == "public-dictionary":
         for one in policy.dictionaries:
             rows = frames["" if one.table is None else one.name].count()
             choices[one.name] = plan_of(policy, complete, one, rows=rows)

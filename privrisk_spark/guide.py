@@ -19,6 +19,7 @@ _BY_KEY = (
     ("guarantee.frequent", "schemes"),
     ("guarantee.noise", "schemes"),
     ("guarantee.objective", "not-promised"),
+    ("guarantee.accept_unproven", "as-published"),
     ("guarantee", "promise"),
     ("ledger", "budget"),
 )

@@ -207,18 +207,24 @@ class Mechanism:
 
         Hierarchies count by their content, a public dictionary by where it lies.
         """
-        document: dict[str, object] = {
-            "mechanism": self.parameters(),
-            # Pairs, in the policy's order: the schemes' levels go by it.
-            "columns": [[name, c.model_dump(mode="json", by_alias=True)] for name, c in policy.columns.items()],
-            "risk": policy.risk.model_dump(mode="json"),
-            "utility": policy.utility.model_dump(mode="json"),
-            "dictionary": policy.dictionary.model_dump(mode="json"),
-            "hierarchies": [[hierarchy.labels, hierarchy.parent.tolist()] for hierarchy in hierarchies.values()],
-        }
+        document: dict[str, object] = {"mechanism": self.parameters()}
         if self.persons:
             document["entity_id"] = policy.table.entity_id
-        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+        return content_digest(document, policy, hierarchies)
+
+
+def content_digest(document: Mapping[str, object], policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str:
+    """SHA-256 of a document together with columns, risk, utility, dictionary and hierarchies, hex."""
+    whole = {
+        **document,
+        # Pairs, in the policy's order: the schemes' levels go by it.
+        "columns": [[name, c.model_dump(mode="json", by_alias=True)] for name, c in policy.columns.items()],
+        "risk": policy.risk.model_dump(mode="json"),
+        "utility": policy.utility.model_dump(mode="json"),
+        "dictionary": policy.dictionary.model_dump(mode="json"),
+        "hierarchies": [[hierarchy.labels, hierarchy.parent.tolist()] for hierarchy in hierarchies.values()],
+    }
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
 def unit_of(persons: bool) -> str:

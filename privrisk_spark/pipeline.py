@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark import admission, contracts, documents, measure, sampling, schemas
 from privrisk_spark.anonymize import Conclusion, Decide, collect_infeasible, conclude
-from privrisk_spark.batches import PARTS, Batches, Scratch, pinned, take_parts
+from privrisk_spark.as_published import AsPublished, as_published
+from privrisk_spark.batches import Batches, Scratch, pinned, take_parts
 from privrisk_spark.builders import is_public
 from privrisk_spark.canonical import TupleParts, ordered
 from privrisk_spark.counts import (
@@ -28,7 +30,6 @@ from privrisk_spark.counts import (
     StoredCounts,
     cell_space,
     collect_counts,
-    collect_vectors,
     plan_of,
 )
 from privrisk_spark.decisions import collect_decisions
@@ -48,6 +49,7 @@ from privrisk_spark.policy_decisions import DisclosePerRecord
 from privrisk_spark.policy_dictionaries import Table
 from privrisk_spark.problem import lattice_size, problem, search_of, takes_infinite
 from privrisk_spark.progress import Progress, write_status
+from privrisk_spark.published_draws import Draws, collect_elements
 from privrisk_spark.release import (
     Workplace,
     files_for,
@@ -122,14 +124,10 @@ def release(
             write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
         job = _Job(spark, policy, place, date, announce)
-        published = job.release_by_risk() if policy.guarantee.kind == "risk" else job.release_privately()
+        by_kind = {"risk": job.release_by_risk, "dp": job.release_privately, "as-published": job.release_as_published}
+        published = by_kind[policy.guarantee.kind]()
         write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
     return Outcome(published, True, place)
-
-
-def collect_nothing(spark: SparkSession) -> None:
-    """Run a task over nothing, so that the first one that works need not wait for its process to import packages."""
-    Batches.of_parts(spark, (None,), lambda _: iter(()), PARTS).frame().toArrow()
 
 
 class _Job:
@@ -211,10 +209,7 @@ class _Job:
             exact_rules, exact_values = contracts.decision_rules(policy, facts, measured, released, classes)
             checks += self._validate(rules + exact_rules, values | exact_values)
             stage.sentence = "Checked the release contract on the staged files."
-        with progress.stage("vault") as stage:
-            self.place.swap_into_vault(self.place.scratch / "decisions", "decisions")
-            self.place.swap_into_vault(self.place.scratch / "classes", "classes")
-            stage.sentence = "Moved decisions and exact measures to the vault."
+        self._fill_vault("Moved decisions and exact measures to the vault.")
         sections += [rule.section] if rule is not None else []
         run = self._run(guarantee, checks)
         rows_of = self._dictionary_rows(counted)
@@ -312,13 +307,10 @@ class _Job:
             stage.sentence = documents.recoding_sentence(plan)
             stage.status = "proved"
         with progress.stage("threshold") as stage:
+            most = policy.counting.sorted_vectors
             crowds = sampling.crowd_histogram(tuples.frame(self.spark), k=self.k, crowd=plan.crowd)
-            histogram = self.scratch.write_frame(crowds, "histogram")
-            nodes, sizes = collect_vectors(histogram, schemas.nodes(self.k), most=policy.counting.sorted_vectors)
-            self.files = files_for(policy.output, int(sizes.sum()))
-            named = np.column_stack([of[nodes[:, i]] for i, of in enumerate(named_nodes(self.hierarchies))])
-            crowded = TupleParts.of_vectors(self.scratch.directory("crowds"), named, sizes, files=self.files)
-            files, released = self._write(crowded)
+            nodes, sizes = sampling.collect_histogram(self.scratch, crowds, k=self.k, most=most)
+            files, released = self._write_histogram(nodes, sizes)
             stage.sentence = (
                 f"Dropped every released tuple with fewer than k = {plan.crowd} rows and wrote the release from the "
                 "remaining histogram alone."
@@ -333,13 +325,10 @@ class _Job:
             values["crowd"] = released.min_class_size if released.rows else plan.crowd
             checks += self._validate(rules, values)
             stage.sentence = "Checked the release contract on the staged files; it reads nothing but the release."
-        with progress.stage("vault") as stage:
-            self.place.swap_into_vault(self.place.scratch / "decisions", "decisions")
-            self.place.swap_into_vault(self.place.scratch / "classes", "classes")
-            stage.sentence = "Moved the drawn generalizations to the vault."
+        self._fill_vault("Moved the drawn generalizations to the vault.")
         run = self._run(documents.dp_guarantee(plan), checks)
         levels = documents.tuple_levels(self.hierarchies, list(nodes.T), sizes)
-        vault, public = documents.dp_reports(run, plan, exact, released, sampled=exact.sampled, levels=levels)
+        vault, public = documents.drawn_reports(run, plan, exact, released, sampled=exact.sampled, levels=levels)
         self._write_vault(
             vault,
             plan=self.plan if self.choices else dp.mode if dp.mode == "global" else "admission",
@@ -374,7 +363,56 @@ class _Job:
         most, space = self.policy.counting.sorted_vectors, cell_space(counts, self.policy, self.hierarchies)
         return admission.collect_frequent(self.scratch, counts, space, recoding, most=most), said
 
-    # ------------------------------------------------------------ both kinds
+    # ----------------------------------------------------------- as published
+
+    def release_as_published(self) -> dict[str, Any]:
+        """Algorithm 6 of F12, for comparison: no guarantee, and nothing is charged."""
+        policy, progress, place = self.policy, self.progress, self.place
+        with progress.stage("read") as stage:
+            self._open()
+            plan = as_published(policy, self.hierarchies)
+            self._choose_plans()
+            self._explain(plan)
+            stage.sentence = f"Opened the table with {self.k} quasi-identifiers, all of which form the released tuple."
+        with progress.stage("encode") as stage:
+            key = release_key(place.vault, place.run_id, reference=plan.policy.key)
+            encoded, facts, checks = self._encode(blocks=True)
+            pin_snapshot(place.vault, place.run_id, facts.snapshot)
+            draws = Draws.of_policy(
+                policy, self.hierarchies, self.axes, plan, key=key, run_id=place.run_id, facts=facts
+            )
+            stage.sentence = "Encoded every value as an integer code; values outside a hierarchy are suppressed."
+        with progress.stage("count") as stage:
+            (counts,) = self._count(encoded)
+            elements = collect_elements(self.scratch, counts, policy, self.hierarchies, least=draws.least)
+            stage.sentence = (
+                "Drew t between theta0 |D| and |D|, and counted the t-frequent elements in the table itself."
+            )
+        with progress.stage("draw") as stage:
+            tuples, exact = self._conclude(encoded, draws.drawing(elements), "as-published")
+            stage.sentence, stage.status = plan.sentence, "heuristic"
+        with progress.stage("write") as stage:
+            most = policy.counting.sorted_vectors
+            whole = sampling.crowd_histogram(tuples.frame(self.spark), k=self.k, crowd=1)
+            nodes, sizes = sampling.collect_histogram(self.scratch, whole, k=self.k, most=most)
+            roots = np.array([hierarchy.root for hierarchy in self.hierarchies.values()], dtype=np.int32)
+            nodes, sizes = np.vstack([nodes, roots]), np.append(sizes, 1)
+            files, released = self._write_histogram(nodes, sizes)
+            stage.sentence = "Wrote the release to staging in a canonical order and read it back."
+        with progress.stage("validate") as stage:
+            checks += self._validate(*contracts.release_rules(policy, released))
+            stage.sentence = "Checked the release contract on the staged files."
+        self._fill_vault("Moved the drawn generalizations to the vault.")
+        run = self._run(plan.guarantee, checks)
+        levels = documents.tuple_levels(self.hierarchies, list(nodes.T), sizes)
+        vault, public = documents.drawn_reports(run, None, exact, released, sampled=exact.sampled, levels=levels)
+        self._write_vault(vault, plan=self.plan, snapshot=facts.snapshot)
+        contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
+        published = self._publish(run, public, files, released, {})
+        _settle(policy, place)
+        return published
+
+    # --------------------------------------------------------------- all kinds
 
     def _open(self) -> None:
         """Open the sources and build the hierarchies, which reads the table only where leaves come from the data."""
@@ -402,7 +440,7 @@ class _Job:
                 choice = plan_of(policy, self.hierarchies, one, rows=frame.count())
             self.choices[one.name] = choice
 
-    def _explain(self, plan: Mechanism | None) -> None:
+    def _explain(self, plan: Mechanism | AsPublished | None) -> None:
         if self.announce is not None:
             self.announce(documents.explanation(self.policy, self.hierarchies, self.choices, plan))
 
@@ -441,9 +479,9 @@ class _Job:
         policy = self.policy
         found = collect_pinned(self.scratch, self.table, policy, self.hierarchies, blocks=blocks)
         facts = found.facts
+        if policy.guarantee.kind != "dp" and not facts.rows:
+            raise SchemaError("table: it has no rows.")
         if policy.guarantee.kind == "risk":
-            if not facts.rows:
-                raise SchemaError("table: it has no rows.")
             self.files = files_for(policy.output, facts.rows)
             contracts.refuse_values(policy, facts, self._set_aside, listed_in=self.place.vault / "unknown_values")
         rules, values = contracts.input_rules(policy, facts)
@@ -486,6 +524,20 @@ class _Job:
         opened = scan(Table(path=str(data), format=output.format), self.staged, wanted)
         labels = {name: hierarchy.labels for name, hierarchy in self.hierarchies.items()}
         return files, measure.measure_release(self.scratch, opened, labels)
+
+    def _write_histogram(
+        self, nodes: npt.NDArray[np.int32], sizes: npt.NDArray[np.int64]
+    ) -> tuple[list[dict[str, Any]], measure.ReleaseFacts]:
+        """Write the release from the materialized tuples alone."""
+        self.files = files_for(self.policy.output, int(sizes.sum()))
+        named = np.column_stack([of[nodes[:, i]] for i, of in enumerate(named_nodes(self.hierarchies))])
+        return self._write(TupleParts.of_vectors(self.scratch.directory("crowds"), named, sizes, files=self.files))
+
+    def _fill_vault(self, sentence: str) -> None:
+        with self.progress.stage("vault") as stage:
+            self.place.swap_into_vault(self.place.scratch / "decisions", "decisions")
+            self.place.swap_into_vault(self.place.scratch / "classes", "classes")
+            stage.sentence = sentence
 
     def _validate(self, rules: list[contracts.Rule], values: Mapping[str, float | int]) -> list[Check]:
         policy = self.policy
@@ -537,11 +589,12 @@ def render(report: Report) -> str:
 
 
 def _settle(policy: Policy, place: Workplace) -> None:
-    """After publication: commit the ledger, then destroy the key; safe to repeat."""
-    if policy.ledger is None:
+    """After publication: commit the ledger, if there is one, then destroy the key; safe to repeat."""
+    if policy.guarantee.kind == "risk":
         return
-    ledger = Ledger(policy.ledger.url)
-    states = {run.run_id: run.state for run in ledger.balance(policy.ledger.lineage).runs}
-    if states.get(place.run_id) == "reserved":
-        ledger.commit(lineage=policy.ledger.lineage, run_id=place.run_id, snapshot=place.recorded_snapshot())
+    if policy.ledger is not None:
+        ledger = Ledger(policy.ledger.url)
+        states = {run.run_id: run.state for run in ledger.balance(policy.ledger.lineage).runs}
+        if states.get(place.run_id) == "reserved":
+            ledger.commit(lineage=policy.ledger.lineage, run_id=place.run_id, snapshot=place.recorded_snapshot())
     destroy_key(place.vault, place.run_id)

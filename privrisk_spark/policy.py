@@ -284,7 +284,40 @@ class DpGuarantee(Part):
     )
 
 
-Guarantee = Annotated[RiskGuarantee | DpGuarantee, Field(discriminator="kind")]
+class AsPublishedGuarantee(Part):
+    """Algorithm 6 of F12 (section 6.4) as published, for comparison only: nothing is guaranteed."""
+
+    kind: Literal["as-published"]
+    algorithm: Annotated[Literal[6], NUMBER] = Field(description="Number of the algorithm in F12: 6.")
+    accept_unproven: bool = Field(
+        False, description="Must be true: says that whoever publishes knows that nothing is guaranteed."
+    )
+    epsilon: Positive = Field(description="What F12 claims; the draw depends on it.")
+    beta: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
+        description="Probability that a row is not sampled; above exp(-epsilon)."
+    )
+    theta0: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
+        description="t is theta times the number of rows, theta uniform between this and 1."
+    )
+    lambda_: NonNegative = Field(1.0, alias="lambda", description="Of the aggregate objective (5.4).")
+    kappa: NonNegative = Field(1.0, description="Of the aggregate objective (5.4).")
+    phi_l: Positive | None = Field(
+        None, description="Lower bound of Φ, for the aggregate objective; a smaller Φ counts as it."
+    )
+    phi_u: Positive | None = Field(
+        None, description="Upper bound of Φ, for the threshold version; a larger Φ counts as it."
+    )
+    utility_at_least: NonNegative | None = Field(
+        None, description="c of the threshold version, which draws by risk; null: the aggregate objective."
+    )
+    key: str | None = Field(
+        None,
+        pattern=r"^(env|file):.+$",
+        description="Release key by reference, 'env:NAME' or 'file:PATH' (64 hex digits); null: made and destroyed.",
+    )
+
+
+Guarantee = Annotated[RiskGuarantee | DpGuarantee | AsPublishedGuarantee, Field(discriminator="kind")]
 
 
 class Counting(Part):

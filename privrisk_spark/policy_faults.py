@@ -26,14 +26,12 @@ _LONGEST_SHOWN = 60
 
 # What the specification holds and this version does not, by key path or key: refused by name, not as a typing error.
 _NOT_YET: dict[str, tuple[str, ...]] = {
-    "guarantee.mode": ("as_published",),
     "output.format": ("orc", "json", "delta", "iceberg"),
     "action": ("pseudonym",),
 }
 _KEYS_NOT_YET = frozenset(
     {
         "columns.*.key",
-        "guarantee.accept_unproven",
         "risk.aggregation",
         "risk.loss_if_not_identified",
     }

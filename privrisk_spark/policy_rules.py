@@ -7,7 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from privrisk_spark.errors import Fault, listing, nearest
-from privrisk_spark.policy import DpGuarantee, Identifier, Personal, Policy, SensitivityPolicy, WeightColumn
+from privrisk_spark.policy import (
+    AsPublishedGuarantee,
+    DpGuarantee,
+    Identifier,
+    Personal,
+    Policy,
+    RiskGuarantee,
+    SensitivityPolicy,
+    WeightColumn,
+)
 from privrisk_spark.policy_decisions import (
     SINGLE,
     AggregateDecision,
@@ -26,6 +35,7 @@ from privrisk_spark.policy_dictionaries import (
     Table,
 )
 from privrisk_spark.policy_dp_rules import impossible_dp
+from privrisk_spark.policy_published_rules import impossible_as_published
 
 
 def impossible(policy: Policy) -> Iterable[Fault]:
@@ -47,6 +57,9 @@ def impossible(policy: Policy) -> Iterable[Fault]:
             # A rule for another key is one of what may be published at all.
             other = not fault.path.startswith(("guarantee", "ledger"))
             yield replace(fault, guide="columns") if other else fault
+        return
+    if isinstance(policy.guarantee, AsPublishedGuarantee):
+        yield from impossible_as_published(policy, policy.guarantee)
         return
     if decision is None:
         yield Fault("decision", "is required when guarantee.kind is 'risk'; write decision: {utility_at_least: …}")
@@ -326,7 +339,8 @@ def _impossible_dictionaries(policy: Policy) -> Iterable[Fault]:
 def _impossible_counting(policy: Policy) -> Iterable[Fault]:
     plan, dp = policy.counting.plan, policy.guarantee
     similar = policy.dictionary.consistency == "similar"
-    if plan == "iceberg" and not (isinstance(dp, DpGuarantee) and dp.mode == "public-dictionary"):
+    counts_frequent = isinstance(dp, AsPublishedGuarantee)
+    if plan == "iceberg" and not (counts_frequent or (isinstance(dp, DpGuarantee) and dp.mode == "public-dictionary")):
         yield Fault(
             "counting.plan",
             "'iceberg' counts only cells with at least t rows, which nothing but the guarantee dp in mode "
@@ -366,8 +380,9 @@ def _impossible_linkage(policy: Policy) -> Iterable[Fault]:
     linkage = policy.linkage
     if linkage is None:
         return
-    if isinstance(policy.guarantee, DpGuarantee):
-        yield Fault("linkage", "is not available under dp: its measure would read exact data; leave it out")
+    if not isinstance(policy.guarantee, RiskGuarantee):
+        if isinstance(policy.guarantee, DpGuarantee):
+            yield Fault("linkage", "is not available under dp: its measure would read exact data; leave it out")
         return
     if policy.table.record_id is None:
         yield Fault("table.record_id", "is required with linkage, whose rows name records")

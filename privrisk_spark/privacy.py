@@ -159,7 +159,8 @@ def _notes(policy: Policy, name: str) -> Iterator[str]:
     """What a reader must know besides."""
     dp = policy.guarantee
     if not isinstance(dp, DpGuarantee):
-        yield f"{name}: the policy is of the kind 'risk'; its table's level vectors are chosen from the hierarchies."
+        chosen = "its table's level vectors are chosen from the hierarchies."
+        yield f"{name}: the policy is of the kind '{dp.kind}'; {chosen}"
         return
     yield (
         f"{name}: these are exact figures about a table that is released under differential privacy. They cost no "

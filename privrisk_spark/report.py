@@ -39,6 +39,9 @@ _MEANINGS: Final[Mapping[Status, str]] = {
         "does not mean that nothing better exists."
     ),
 }
+_NOTHING_PROVED: Final = (
+    "There is no proof of anything here, and a known error in the one that was published. Do not rely on it."
+)
 # Rows of the map's table; a map can hold a whole lattice.
 _MAP_ROWS: Final = 200
 
@@ -64,6 +67,9 @@ def render(report: Report) -> str:
         if summary is not None
     ]
     shown = {stage.status for stage in report.stages}
+    meanings = dict(_MEANINGS)
+    if report.guarantee.kind == "as-published":
+        meanings["heuristic"] = _NOTHING_PROVED
     return (
         _templates()
         .get_template("report.html.j2")
@@ -71,8 +77,8 @@ def render(report: Report) -> str:
             report=report,
             edition=_EDITIONS[report.edition],
             dp=report.guarantee.kind == "dp",
-            meanings=_MEANINGS,
-            stage_meanings=[(status, text) for status, text in _MEANINGS.items() if status in shown],
+            meanings=meanings,
+            stage_meanings=[(status, text) for status, text in meanings.items() if status in shown],
             warnings=_warnings(report.guarantee.parameters),
             risk_rows=risk_rows,
             risk_sentence=_risk_sentence(report),

@@ -284,8 +284,9 @@ class Guarantee:
 
     Attributes
     ----------
-    kind : {'risk', 'dp'}
-        A disclosure-risk statement about the records that were there, or differential privacy.
+    kind : {'risk', 'dp', 'as-published'}
+        A disclosure-risk statement about the records that were there, differential privacy, or nothing: an algorithm of
+        the literature whose proof does not hold.
     statement : str
         The promise in one plain paragraph. For ``dp``: (epsilon, delta), the neighbouring relation, the
         unit, and the assumption on the pseudo-random function.
@@ -296,7 +297,7 @@ class Guarantee:
         which share of the rows can be published at most.
     """
 
-    kind: Literal["risk", "dp"]
+    kind: Literal["risk", "dp", "as-published"]
     statement: str
     status: Status
     parameters: Mapping[str, object]

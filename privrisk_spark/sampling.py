@@ -19,8 +19,8 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark import schemas
 from privrisk_spark.anonymize import Decide, Decided, integers
-from privrisk_spark.batches import Batches, grouped, in_chunks
-from privrisk_spark.counts import StoredCounts
+from privrisk_spark.batches import Batches, Scratch, grouped, in_chunks
+from privrisk_spark.counts import StoredCounts, collect_vectors
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels import randomness
@@ -137,7 +137,7 @@ def one_row_each(encoded: Batches, keys: ReleaseKeys) -> DataFrame:
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            blocks = _blocks(table)
+            blocks = record_blocks(table)
             words = randomness.prf(key, randomness.record_messages(blocks))
             # The identity decides between equal draws, which happen with probability 2^-128.
             draws = np.hstack([np.ascontiguousarray(words.astype("<u8")).view(np.uint8).reshape(-1, 16), blocks])
@@ -344,7 +344,7 @@ def drawing(recoding: Recoding, admissible: Admissible, keys: ReleaseKeys) -> De
 
     def run(table: pa.Table) -> Decided:
         codes = integers(table, schemas.codes(k))
-        messages = randomness.record_messages(_blocks(table))
+        messages = randomness.record_messages(record_blocks(table))
         first, member = grouped(list(codes.T))
         candidates = _candidates(recoding, admissible, codes[first])
         uniforms = randomness.uniforms(randomness.prf(recode_key, messages)[:, 0])
@@ -391,14 +391,14 @@ def full_domain(recoding: Recoding, keys: ReleaseKeys) -> Decide:
             consistent=crowd,
             feasible=np.ones(len(first), dtype=np.bool_),
         )
-        words = randomness.prf(keep_key, randomness.record_messages(_blocks(table)))[:, 0]
+        words = randomness.prf(keep_key, randomness.record_messages(record_blocks(table)))[:, 0]
         return Decided(table, decisions, member, randomness.keep(words, mechanism.keep_numerator))
 
     return run
 
 
-def _blocks(table: pa.Table) -> npt.NDArray[np.uint8]:
-    """Record blocks as a byte matrix; one buffer per chunk."""
+def record_blocks(table: pa.Table) -> npt.NDArray[np.uint8]:
+    """Blocks of records as a byte matrix; one buffer per chunk."""
     column = table.column(schemas.BLOCK).combine_chunks().cast(pa.binary(16))
     array = column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
     start = array.offset * 16
@@ -457,6 +457,19 @@ def _candidates(recoding: Recoding, admissible: Admissible, codes: IntArray) -> 
         feasible=np.ones(n * width, dtype=np.bool_),
     )
     return _Candidates(law, decisions)
+
+
+def collect_histogram(
+    scratch: Scratch, histogram: DataFrame, *, k: int, most: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Materialize a histogram of released tuples; return their nodes, in order, and rows.
+
+    Raises
+    ------
+    InputError
+        If there are more than ``most``.
+    """
+    return collect_vectors(scratch.write_frame(histogram, "histogram"), schemas.nodes(k), most=most)
 
 
 def crowd_histogram(tuples: DataFrame, *, k: int, crowd: int) -> DataFrame:

@@ -27,6 +27,7 @@ ENGINE_MODULES = {
     "sampling": {"pyspark", "pyarrow"},
     "adversary": {"pyspark", "pyarrow"},
     "admission": {"pyspark", "pyarrow"},
+    "published_draws": {"pyarrow"},
     "estimated": {"pyspark", "pyarrow"},
     "linkage": {"pyspark", "pyarrow"},
     "measure": {"pyspark", "pyarrow"},

@@ -184,7 +184,7 @@ def test_a_run_id_covers_one_snapshot(
         ("table.options.inferSchema=true", "table.options.inferSchema: must be false under dp"),
         ("counting.plan=dense", "counting.plan: is not used in mode 'local'"),
         ("table.format=json", "table.format: 'json' is refused under dp"),
-        ("guarantee.mode=as_published", "'as_published' is not available in this version"),
+        ("guarantee.mode=as_published", "guarantee.mode: must be 'local', 'global' or 'public-dictionary'"),
     ],
 )
 def test_what_the_proof_does_not_cover_is_refused(

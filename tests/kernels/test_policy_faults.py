@@ -80,7 +80,6 @@ def test_an_unknown_key_is_told_the_nearest(path: str, message: str) -> None:
     "path",
     [
         "columns.ssn.key",
-        "guarantee.accept_unproven",
         "risk.aggregation",
         "risk.loss_if_not_identified",
     ],
@@ -180,8 +179,8 @@ def test_a_wrong_value_is_one_fault_with_rule_and_value(path: str, value: Any, r
 @pytest.mark.parametrize(
     ("path", "value", "rule"),
     [
-        ("guarantee.kind", "ddp", "must be 'risk' or 'dp'. Got 'ddp' (did you mean 'dp'?)"),
-        ("guarantee.mode", "as_published", "'as_published' is not available in this version"),
+        ("guarantee.kind", "ddp", "must be 'risk', 'dp' or 'as-published'. Got 'ddp' (did you mean 'dp'?)"),
+        ("guarantee.mode", "as_published", "must be 'local', 'global' or 'public-dictionary'. Got 'as_published'"),
         ("guarantee.epsilon", 1, "must be a mapping with keys among choose, admit, keep. Got a single value"),
         ("guarantee.epsilon.admit", -1, "must be at least 0. Got -1"),
         ("guarantee.epsilon.keep", 0, "must be greater than 0. Got 0"),
