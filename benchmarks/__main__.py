@@ -62,6 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _seconds(seconds: float) -> str:
+    """Write seconds with two decimals, or four where they are less than a tenth."""
+    return f"{seconds:.2f}" if seconds >= 0.1 else f"{seconds:.4f}"
+
+
 def _table(results: Sequence[case_study.Result]) -> str:
     """Return the results as aligned text, blank where a result lacks a parameter that another has."""
     shown = [name for name in _COLUMNS if any(result.parameters.get(name) for result in results)]
@@ -72,8 +77,8 @@ def _table(results: Sequence[case_study.Result]) -> str:
         lines.append(
             [
                 result.name,
-                f"{result.seconds:.4g}",
-                f"{result.floor_seconds:.4g}",
+                _seconds(result.seconds),
+                _seconds(result.floor_seconds),
                 f"{result.ratio:.2f}",
                 f"{result.peak_mb:.0f}",
                 *["" if v is None else _COLUMNS[name][1].format(v) for name, v in zip(shown, given, strict=True)],
