@@ -28,8 +28,7 @@ from scipy.sparse import coo_array
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.evaluation import Evaluation
-from privrisk_spark.kernels.goal import LeastRisk
-from privrisk_spark.kernels.local_search import preferred
+from privrisk_spark.kernels.goal import LeastRisk, preferred
 from privrisk_spark.kernels.record import Answer, RecordLattice, answer
 
 FloatArray = npt.NDArray[np.float64]

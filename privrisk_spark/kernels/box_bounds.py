@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.box_record import GREATEST_UTILITY, LEAST_RISK, Record, bits_in, sum_of
+from privrisk_spark.kernels.box_record import GREATEST_UTILITY, LEAST_RISK, Record, sum_of
 from privrisk_spark.kernels.lattice import TOLERANCE
 from privrisk_spark.kernels.machine_code import compiled
+from privrisk_spark.kernels.row_sets import bits_in
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]
@@ -36,10 +37,10 @@ def reached(record: Record, lo: LongArray, rows: WordArray, floor: float, rho: L
             left ^= lowest
             total = 0.0
             for i in range(len(lo)):
-                total += record.utilities[i, max(lo[i], record.vectors[row, i])]
+                total += record.utilities[i, max(lo[i], record.rows.vectors[row, i])]
             if total >= floor - slack:
                 for d in range(len(rho)):
-                    rho[d] += record.counts[d, row]
+                    rho[d] += record.rows.counts[d, row]
 
 
 @compiled

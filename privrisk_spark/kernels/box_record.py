@@ -1,8 +1,4 @@
-"""One record's lattice as arrays for :mod:`privrisk_spark.kernels.box_search`, and the risk of a level vector.
-
-The anonymity number is counted as in :mod:`privrisk_spark.kernels.evaluation`: a bit per row, a conjunction per group
-of attributes, and the binary digits of the multiplicities.
-"""
+"""One record's lattice and goal as arrays for :mod:`~privrisk_spark.kernels.box_search`; the risk of a level vector."""
 
 from __future__ import annotations
 
@@ -13,9 +9,9 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.goal import Goal, GreatestUtility, LeastPenalized, LeastRisk
-from privrisk_spark.kernels.lattice import TOLERANCE
 from privrisk_spark.kernels.machine_code import compiled
 from privrisk_spark.kernels.record import RecordLattice
+from privrisk_spark.kernels.row_sets import RowSets, count, row_sets, rows_within
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]
@@ -27,9 +23,6 @@ LEAST_RISK, GREATEST_UTILITY, LEAST_PENALIZED = 0, 1, 2
 
 _SLOPES = 160
 """Most slopes tabulated. Changes boxes visited, not a proved result."""
-
-_COMBINATIONS, _WORDS = 256, 2**20
-"""Most combinations of levels per group of attributes, and words of their row sets. Do not change a result."""
 
 _UNITS = 4096
 """Most units of utility a lattice may lose to be looked at by dynamic programming."""
@@ -43,9 +36,7 @@ class Record(NamedTuple):
     weights, utilities : ndarray of float64, shape (k, L)
         Finite from ``bottom`` on.
     bottom, heights : ndarray of int64, shape (k,)
-    tables, table_of, stride : row sets of every combination of levels of adjacent attributes
-    planes, plane_value, plane_of, plane_words : binary digits of the multiplicities
-    vectors, counts : rows in the order of the row sets
+    rows : RowSets
     dictionary_rows, prior : ndarray of float64, shape (D,)
     worst : bool
         The largest over the dictionaries instead of the expectation.
@@ -71,15 +62,7 @@ class Record(NamedTuple):
     utilities: FloatArray
     bottom: LongArray
     heights: LongArray
-    tables: WordArray
-    table_of: LongArray
-    stride: LongArray
-    planes: WordArray
-    plane_value: LongArray
-    plane_of: LongArray
-    plane_words: LongArray
-    vectors: LevelArray
-    counts: LongArray
+    rows: RowSets
     dictionary_rows: FloatArray
     prior: FloatArray
     worst: bool
@@ -129,14 +112,6 @@ def record_of(lattice: RecordLattice, goal: Goal) -> Record | None:
     if (bottom > heights).any():
         return None
     weights[infinite] = 0.0
-    rows = _rows(lattice, utilities, goal.floor if isinstance(goal, LeastRisk) else -np.inf)
-    vectors = np.ascontiguousarray(lattice.vectors[rows])
-    counts = np.ascontiguousarray(np.stack([counts[rows] for counts in lattice.multiplicities]))
-    words = max(1, -(-len(rows) // 64))
-    tables, table_of, stride = row_sets(
-        vectors, heights, int(max(1, min(_COMBINATIONS, _WORDS // (words * max(1, k // 3)))))
-    )
-    planes, value, of, plane_words = _planes(counts, words)
     slopes = _slopes(weights, utilities, bottom, heights)
     steps, unit = _steps(utilities, heights)
     match goal:
@@ -151,17 +126,9 @@ def record_of(lattice: RecordLattice, goal: Goal) -> Record | None:
         utilities=utilities,
         bottom=bottom,
         heights=heights,
-        tables=tables,
-        table_of=table_of,
-        stride=stride,
-        planes=planes,
-        plane_value=value,
-        plane_of=of,
-        plane_words=plane_words,
-        vectors=vectors,
-        counts=counts,
+        rows=row_sets(lattice, floor=goal.floor if isinstance(goal, LeastRisk) else -np.inf),
         dictionary_rows=np.array(lattice.dictionary_rows, dtype=np.float64),
-        prior=np.array(lattice.prior if lattice.rule == "bayes" else [1.0] * len(counts)),
+        prior=np.array(lattice.prior if lattice.rule == "bayes" else [1.0] * len(lattice.multiplicities)),
         worst=lattice.rule == "minimax",
         surprisal=lattice.model == "III",
         base=1.0 if lattice.model == "II" else 0.0,
@@ -173,35 +140,6 @@ def record_of(lattice: RecordLattice, goal: Goal) -> Record | None:
         goal=kind,
         constraint=float(constraint),
     )
-
-
-def _rows(lattice: RecordLattice, utilities: FloatArray, floor: float) -> LongArray:
-    """Rows that a level vector of utility at least ``floor`` may generalize, by descending multiplicity."""
-    total = np.zeros(len(lattice.vectors))
-    for of_level, column in zip(utilities, lattice.vectors.T, strict=True):
-        total += of_level.take(column)
-    rows = np.flatnonzero(total >= floor - 2 * TOLERANCE * max(1.0, abs(floor)))
-    times = np.sum([counts[rows] for counts in lattice.multiplicities], axis=0)
-    order: LongArray = rows[np.argsort(-times, kind="stable")]
-    return order
-
-
-def _planes(counts: LongArray, words: int) -> tuple[npt.NDArray[np.uint64], LongArray, LongArray, LongArray]:
-    """Rows whose multiplicity has each binary digit, its value, dictionary, and the words up to the last such row."""
-    planes: list[npt.NDArray[np.uint64]] = []
-    value, of, length = [], [], []
-    for d, times in enumerate(counts):
-        for digit in range(int(times.max(initial=0)).bit_length()):
-            having = np.zeros(words * 64, dtype=np.bool_)
-            having[: len(times)] = (times >> digit) & 1 == 1
-            if having.any():
-                planes.append(np.packbits(having, bitorder="little").view("<u8").astype(np.uint64))
-                value.append(1 << digit)
-                of.append(d)
-                length.append(int(np.flatnonzero(having)[-1]) // 64 + 1)
-    return np.array(planes, dtype=np.uint64).reshape(-1, words), *(
-        np.array(column, dtype=np.int64) for column in (value, of, length)
-    )  # type: ignore[return-value]
 
 
 def _slopes(weights: FloatArray, utilities: FloatArray, bottom: LongArray, heights: LongArray) -> FloatArray:
@@ -234,65 +172,6 @@ def _steps(utilities: FloatArray, heights: LongArray) -> tuple[LongArray, float]
 
 
 @compiled
-def row_sets(vectors: LevelArray, heights: LongArray, combinations: int) -> tuple[WordArray, LongArray, LongArray]:
-    """Rows that every combination of levels of a few adjacent attributes generalizes.
-
-    Parameters
-    ----------
-    vectors : ndarray of int8, shape (m, k)
-    heights : ndarray of int64, shape (k,)
-    combinations : int
-        Most of a group of attributes, unless one alone has more levels.
-
-    Returns
-    -------
-    tables : ndarray of uint64, shape (n, words)
-        A bit per row.
-    table_of : ndarray of int64, shape (groups + 1,)
-        First row of each group's table.
-    stride : ndarray of int64, shape (groups, k)
-        What a level of an attribute adds to the row.
-    """
-    m, k = vectors.shape
-    words = max(1, (m + 63) // 64)
-    group_of = np.zeros(k, dtype=np.int64)
-    groups, size = 0, 1
-    for i in range(k):
-        if i > 0 and size * (heights[i] + 1) > combinations:
-            groups += 1
-            size = 1
-        size *= heights[i] + 1
-        group_of[i] = groups
-    groups += 1
-    table_of = np.zeros(groups + 1, dtype=np.int64)
-    stride = np.zeros((groups, k), dtype=np.int64)
-    for group in range(groups):
-        size = 1
-        for i in range(k - 1, -1, -1):
-            if group_of[i] == group:
-                stride[group, i] = size
-                size *= heights[i] + 1
-        table_of[group + 1] = table_of[group] + size
-    tables = np.zeros((table_of[groups], words), dtype=np.uint64)
-    for i in range(k):
-        group, step, size = group_of[i], stride[group_of[i], i], heights[i] + 1
-        within = np.zeros((size, words), dtype=np.uint64)
-        for row in range(m):
-            bit = np.uint64(1) << np.uint64(row % 64)
-            for level in range(vectors[row, i], size):
-                within[level, row // 64] |= bit
-        first = i == 0 or group_of[i - 1] != group
-        for at in range(table_of[group], table_of[group + 1]):
-            level = ((at - table_of[group]) // step) % size
-            for word in range(words):
-                if first:
-                    tables[at, word] = within[level, word]
-                else:
-                    tables[at, word] &= within[level, word]
-    return tables, table_of, stride
-
-
-@compiled
 def cheapest_levels(
     weights: FloatArray, utilities: FloatArray, bottom: LongArray, heights: LongArray, slopes: FloatArray
 ) -> LevelArray:
@@ -313,16 +192,6 @@ def cheapest_levels(
 
 
 @compiled
-def bits_in(word: int) -> int:
-    """Bits of a 64-bit word that are set."""
-    x = np.uint64(word)
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))  # type: ignore[return-value]
-
-
-@compiled
 def sensitivity_of(record: Record, total: float) -> float:
     """Φ of a sum of weights."""
     return np.exp(total) if record.exponential else record.base + total
@@ -335,33 +204,6 @@ def sum_of(values: FloatArray, levels: LongArray) -> float:
     for i in range(len(levels)):
         total += values[i, levels[i]]
     return total
-
-
-@compiled
-def rows_within(record: Record, levels: LongArray, rows: WordArray) -> None:
-    """Set the bits of the rows that a level vector generalizes."""
-    words = len(rows)
-    for group in range(len(record.table_of) - 1):
-        at = record.table_of[group]
-        for i in range(len(levels)):
-            at += record.stride[group, i] * levels[i]
-        if group == 0:
-            for word in range(words):
-                rows[word] = record.tables[at, word]
-        else:
-            for word in range(words):
-                rows[word] &= record.tables[at, word]
-
-
-@compiled
-def count(record: Record, rows: WordArray, rho: LongArray) -> None:
-    """Count the rows of every dictionary whose bits are set."""
-    rho[:] = 0
-    for plane in range(len(record.plane_value)):
-        bits = 0
-        for word in range(record.plane_words[plane]):
-            bits += bits_in(rows[word] & record.planes[plane, word])
-        rho[record.plane_of[plane]] += record.plane_value[plane] * bits
 
 
 @compiled
@@ -389,6 +231,6 @@ def risk_of(record: Record, total: float, factor: float) -> float:
 @compiled
 def risk_at(record: Record, levels: LongArray, rows: WordArray, rho: LongArray) -> float:
     """Risk of a level vector; ``rows`` and ``rho`` are filled."""
-    rows_within(record, levels, rows)
-    count(record, rows, rho)
+    rows_within(record.rows, levels, rows)
+    count(record.rows, rows, rho)
     return risk_of(record, sum_of(record.weights, levels), factor_of(record, rho))

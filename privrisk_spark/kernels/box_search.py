@@ -24,15 +24,14 @@ from privrisk_spark.kernels.box_record import (
     LEAST_PENALIZED,
     LEAST_RISK,
     Record,
-    count,
     factor_of,
     risk_at,
     risk_of,
-    rows_within,
     sum_of,
 )
 from privrisk_spark.kernels.lattice import TOLERANCE
 from privrisk_spark.kernels.machine_code import compiled
+from privrisk_spark.kernels.row_sets import count, rows_within
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]
@@ -286,8 +285,8 @@ def bounded(
     if not exact:
         offer(record, best, work.chosen, risk_at(record, work.chosen, work.some, work.fewer))
     if record.goal != LEAST_PENALIZED and record.steps.shape[1] > 0:
-        rows_within(record, lo, work.some)
-        count(record, work.some, work.fewer)
+        rows_within(record.rows, lo, work.some)
+        count(record.rows, work.some, work.fewer)
         if factor >= factor_of(record, work.fewer) * (1 - SLACK):
             if not flat_optimum(record, lo, hi, floor, affordable_sum(record, factor), work.table, work.chosen):
                 return False, first, second
@@ -342,7 +341,7 @@ def search(record: Record, most_boxes: int, few: int, room: int = 256) -> Found:
     -------
     Found
     """
-    k, words, n_dictionaries = len(record.heights), record.tables.shape[1], len(record.dictionary_rows)
+    k, words, n_dictionaries = len(record.heights), record.rows.tables.shape[1], len(record.dictionary_rows)
     best = Best(np.zeros(1, dtype=np.bool_), np.zeros(2), np.zeros(k, dtype=np.int64))
     units = np.int64(0)
     if record.steps.shape[1] > 0:

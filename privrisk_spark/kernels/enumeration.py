@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.goal import AnyGoal, GreatestAggregate, GreatestUtility, least_positive_risk
+from privrisk_spark.kernels.goal import AnyGoal, GreatestAggregate, GreatestUtility, least_positive_risk, preferred
 from privrisk_spark.kernels.lattice import TOLERANCE, Lattice, reaches
-from privrisk_spark.kernels.local_search import preferred
 from privrisk_spark.kernels.record import Answer, RecordLattice, answer
 from privrisk_spark.kernels.risk import over_dictionaries
 

@@ -24,9 +24,8 @@ import numpy.typing as npt
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.branch_and_bound import root_bound
 from privrisk_spark.kernels.evaluation import Evaluation
-from privrisk_spark.kernels.goal import LeastRisk, Valued
+from privrisk_spark.kernels.goal import LeastRisk, Valued, preferred
 from privrisk_spark.kernels.lattice import TOLERANCE
-from privrisk_spark.kernels.local_search import preferred
 from privrisk_spark.kernels.record import Answer, RecordLattice, answer
 
 FloatArray = npt.NDArray[np.float64]

@@ -250,3 +250,38 @@ Goal = LeastRisk | GreatestUtility | LeastPenalized
 
 AnyGoal = Goal | GreatestAggregate
 """What enumeration finds."""
+
+
+def preferred(
+    goal: Goal,
+    best: Valued | None,
+    levels: LongArray,
+    risk: FloatArray,
+    utility: FloatArray,
+) -> Valued | None:
+    """Best of the best so far and of the level vectors that satisfy the constraint.
+
+    Parameters
+    ----------
+    goal : LeastRisk or GreatestUtility or LeastPenalized
+    best : (risk, utility, levels) or None
+    levels : ndarray of int64, shape (n, k)
+    risk, utility : ndarray of float64, shape (n,)
+
+    Returns
+    -------
+    (risk, utility, levels) or None
+    """
+    admitted = np.flatnonzero(goal.admits(risk, utility))
+    if not len(admitted):
+        return best
+    # Only those whose objective comes near the best can win.
+    objective = goal.objective(risk, utility)[admitted]
+    loss = -objective if isinstance(goal, GreatestUtility) else objective
+    least = float(loss.min())
+    near = admitted[loss <= least + 1e-9 * abs(least) + 1e-11]
+    for j in near[np.lexsort(levels[near].T[::-1])].tolist():
+        one = (float(risk[j]), float(utility[j]), tuple(levels[j].tolist()))
+        if best is None or goal.prefers(one, best):
+            best = one
+    return best

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.branch_and_bound import root_bound
+from privrisk_spark.kernels.branch_and_bound import branch_and_bound, root_bound
 from privrisk_spark.kernels.evaluation import Evaluation
-from privrisk_spark.kernels.goal import LeastRisk, Valued
+from privrisk_spark.kernels.goal import LeastRisk, Valued, preferred
 from privrisk_spark.kernels.lattice import (
     TOLERANCE,
     Lattice,
@@ -33,7 +33,6 @@ from privrisk_spark.kernels.lattice import (
     last_feasible_on_a_chain,
     reaches,
 )
-from privrisk_spark.kernels.local_search import local_optimum, preferred
 from privrisk_spark.kernels.record import Answer, RecordLattice, answer
 
 FloatArray = npt.NDArray[np.float64]
@@ -84,9 +83,11 @@ def btda(lattice: RecordLattice, goal: LeastRisk, *, most_nodes: int = MOST_NODE
                 heapq.heappush(heap, one)
     settled = best is not None and (not heap or heap[0][0] > best[0] * (1 + TOLERANCE))
     if not settled:
-        found, _ = local_optimum(evaluation, goal)
-        if best is None or (found is not None and goal.prefers(found, best)):
-            best = found
+        # A local descent, and the corners of the lattice as one box.
+        found = branch_and_bound(lattice, goal, most_boxes=1)
+        if found is not None:
+            there = np.array([found.levels], dtype=np.int64)
+            best = preferred(goal, best, there, np.array([found.risk]), evaluation.utility(there))
     assert best is not None
     chosen = np.array(best[2], dtype=np.int64)
     objective = lattice.risk(chosen)

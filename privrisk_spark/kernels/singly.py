@@ -13,6 +13,9 @@ search                finds                                                    s
 ``approximate``       low risk by a linear relaxation (F12 Algorithm 5)        heuristic, with a lower bound
 ===================== ======================================================== ==============================
 
+A lattice so small that all its nodes are sooner looked at than bounded is enumerated by ``branch_and_bound``: one box,
+whole. The answer and its ties are the same.
+
 The limit is a count of boxes, nodes or cuts, not a time, so that results can be reproduced. The genetic search takes
 its randomness from one fixed table of numbers for every record: no secret is in it, and alike records are decided
 alike.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from privrisk_spark.kernels import box_bounds, box_record
+from privrisk_spark.kernels import box_bounds, box_record, row_sets
 from privrisk_spark.kernels.box_record import Record, record_of
 from privrisk_spark.kernels.goal import Goal, GreatestUtility, LeastPenalized, LeastRisk
 from privrisk_spark.kernels.record import RecordLattice
@@ -145,9 +145,9 @@ def test_rows_whose_join_with_the_bottom_is_within_reach() -> None:
     for _ in range(100):
         box = Box(rng, LeastRisk(-1.0))
         record = box.record
-        words = np.zeros(record.tables.shape[1], dtype=np.uint64)
+        words = np.zeros(record.rows.tables.shape[1], dtype=np.uint64)
         rho = np.zeros(1, dtype=np.int64)
-        box_record.rows_within(record, box.hi, words)
+        row_sets.rows_within(record.rows, box.hi, words)
         floor = box.utility(tuple(box.hi)) * float(rng.uniform(0.8, 1.5))
         box_bounds.reached(record, box.lo, words, floor, rho)
         want = sum(
@@ -162,7 +162,7 @@ def test_rows_whose_join_with_the_bottom_is_within_reach() -> None:
 
 def test_bits_are_counted() -> None:
     for word in (0, 1, 2**63, 2**64 - 1, 0x0123456789ABCDEF, 0xF0F0):
-        assert box_record.bits_in(np.uint64(word)) == word.bit_count()  # type: ignore[arg-type]
+        assert row_sets.bits_in(np.uint64(word)) == word.bit_count()  # type: ignore[arg-type]
 
 
 def test_utilities_are_taken_in_whole_units_where_they_have_one() -> None:
