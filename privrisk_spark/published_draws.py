@@ -24,13 +24,12 @@ from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels import randomness
 from privrisk_spark.kernels.counting import Axis, consistent_at
 from privrisk_spark.kernels.decide import Decisions
-from privrisk_spark.kernels.exponential import objective
+from privrisk_spark.kernels.exponential import negative_risk, objective
+from privrisk_spark.kernels.lattice import reaches
 from privrisk_spark.kernels.published import NOTHING, algorithm_6, element_law, random_threshold
-from privrisk_spark.kernels.sensitivity import Sensitivity
 from privrisk_spark.measure import InputFacts
 from privrisk_spark.policy import Policy
-from privrisk_spark.problem import node_utilities, sensitivity
-from privrisk_spark.sampling import FrequentCells, record_blocks
+from privrisk_spark.sampling import Disclosing, FrequentCells, record_blocks
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -66,15 +65,11 @@ class DrawKeys:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Draws:
+class Draws(Disclosing):
     """What a draw depends on besides the record and the counts.
 
     Attributes
     ----------
-    ancestor : tuple of k ndarrays of int32, shape (n_leaves_i + 1, height_i + 1)
-    code_depth : tuple of k ndarrays of int32, shape (n_leaves_i + 1,)
-    utility : tuple of k ndarrays of float64, shape (n_nodes_i,)
-    sensitivity : Sensitivity
     constants : AsPublished
     keys : DrawKeys
     rows : int
@@ -83,10 +78,6 @@ class Draws:
         Smallest count that is t-frequent; secret, as theta is.
     """
 
-    ancestor: tuple[IntArray, ...]
-    code_depth: tuple[IntArray, ...]
-    utility: tuple[FloatArray, ...]
-    sensitivity: Sensitivity
     constants: AsPublished
     keys: DrawKeys
     rows: int
@@ -109,14 +100,8 @@ class Draws:
         keys = DrawKeys.derive(key, run_id=run_id, snapshot=facts.snapshot, constants=digest)
         word = randomness.prf(keys.threshold, np.zeros((1, 4), dtype=np.uint32))[:, 0]
         (t,) = random_threshold(randomness.uniforms(word), theta0=constants.policy.theta0, rows=facts.rows).tolist()
-        by_weights = policy.risk.model == "I"
         return cls(
-            ancestor=tuple(hierarchy.ancestor for hierarchy in hierarchies.values()),
-            code_depth=tuple(axis.code_depth for axis in axes),
-            utility=node_utilities(policy, hierarchies),
-            sensitivity=sensitivity(policy.risk.sensitivity, hierarchies)
-            if by_weights
-            else Sensitivity("constant", ()),
+            **cls.tables(policy, hierarchies, axes),
             constants=constants,
             keys=keys,
             rows=facts.rows,
@@ -127,13 +112,6 @@ class Draws:
     def level_vectors(self) -> list[tuple[int, ...]]:
         """Every level vector, the last attribute's level first to change."""
         return list(product(*(range(ancestor.shape[1]) for ancestor in self.ancestor)))
-
-    def disclosed(self, codes: IntArray, levels: Sequence[int]) -> list[IntArray]:
-        """Nodes of records at a level vector, per attribute."""
-        return [
-            np.ascontiguousarray(ancestor[:, level])[codes[:, i]]
-            for i, (ancestor, level) in enumerate(zip(self.ancestor, levels, strict=True))
-        ]
 
     def consistent(self, elements: Elements, codes: IntArray, levels: Sequence[int]) -> LongArray:
         """``ρ`` of each record's element at a level vector; may be 0 where it is not t-frequent."""
@@ -156,8 +134,7 @@ class Draws:
                 counts, phi, utility, lam=asked.lambda_, kappa=asked.kappa, phi_min=asked.phi_l, count_cap=self.rows
             )
         assert asked.phi_u is not None
-        risk: FloatArray = np.fmin(phi, asked.phi_u) / np.maximum(counts, 1)
-        return -risk
+        return negative_risk(counts, np.fmin(phi, asked.phi_u), count_cap=self.rows)
 
     def drawing(self, elements: Elements) -> Decide:
         """Return the function that samples the rows of a chunk and draws an element for each (steps 4 to 8)."""
@@ -217,8 +194,7 @@ class Draws:
         frequent = counts >= self.least
         floor = self.constants.policy.utility_at_least
         if floor is not None:
-            # The slack of the searches, for sums of weights that differ in their last bits.
-            frequent &= utility >= floor - 1e-9 * max(1.0, floor)
+            frequent &= reaches(utility, floor)
         law = element_law(
             self.scores(counts, phi, utility),
             above,

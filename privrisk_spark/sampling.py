@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,8 +68,8 @@ class ReleaseKeys:
 
 
 @dataclass(frozen=True, eq=False)
-class Recoding:
-    """What recoding a record depends on besides the record and the admitted cells.
+class Disclosing:
+    """What a level vector discloses of a record, what that weighs and what it is worth.
 
     Attributes
     ----------
@@ -76,13 +77,43 @@ class Recoding:
     code_depth : tuple of k ndarrays of int32, shape (n_leaves_i + 1,)
     utility : tuple of k ndarrays of float64, shape (n_nodes_i,)
     sensitivity : Sensitivity
-    mechanism : Mechanism
     """
 
     ancestor: tuple[IntArray, ...]
     code_depth: tuple[IntArray, ...]
     utility: tuple[npt.NDArray[np.float64], ...]
     sensitivity: Sensitivity
+
+    @staticmethod
+    def tables(policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: Sequence[Axis]) -> dict[str, Any]:
+        """Attributes as the policy and its hierarchies have them; under risk model II every disclosure weighs 1."""
+        by_weights = policy.risk.model == "I"
+        return {
+            "ancestor": tuple(hierarchy.ancestor for hierarchy in hierarchies.values()),
+            "code_depth": tuple(axis.code_depth for axis in axes),
+            "utility": node_utilities(policy, hierarchies),
+            "sensitivity": sensitivity(policy.risk.sensitivity, hierarchies)
+            if by_weights
+            else Sensitivity("constant", ()),
+        }
+
+    def disclosed(self, codes: IntArray, levels: Sequence[int]) -> list[IntArray]:
+        """Nodes of records at a level vector, per attribute."""
+        return [
+            np.ascontiguousarray(ancestor[:, level])[codes[:, i]]
+            for i, (ancestor, level) in enumerate(zip(self.ancestor, levels, strict=True))
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Recoding(Disclosing):
+    """What recoding a record depends on besides the record and the admitted cells.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+    """
+
     mechanism: Mechanism
 
     @classmethod
@@ -90,23 +121,7 @@ class Recoding:
         cls, policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: Sequence[Axis], plan: Mechanism
     ) -> Recoding:
         """What the policy and its hierarchies say."""
-        by_weights = policy.risk.model == "I"
-        return cls(
-            ancestor=tuple(hierarchy.ancestor for hierarchy in hierarchies.values()),
-            code_depth=tuple(axis.code_depth for axis in axes),
-            utility=node_utilities(policy, hierarchies),
-            sensitivity=sensitivity(policy.risk.sensitivity, hierarchies)
-            if by_weights
-            else Sensitivity("constant", ()),
-            mechanism=plan,
-        )
-
-    def disclosed(self, codes: IntArray, scheme: Sequence[int]) -> list[IntArray]:
-        """Nodes of records under a scheme, per attribute."""
-        return [
-            np.ascontiguousarray(ancestor[:, level])[codes[:, i]]
-            for i, (ancestor, level) in enumerate(zip(self.ancestor, scheme, strict=True))
-        ]
+        return cls(**cls.tables(policy, hierarchies, axes), mechanism=plan)
 
     @property
     def radices(self) -> list[int]:
