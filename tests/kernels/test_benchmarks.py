@@ -7,13 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import case_study, cluster, growth, standalone
+from benchmarks import case_study, cluster, fmdp, growth, standalone
 from benchmarks.measure import Measured, measure
+from privrisk_spark.kernels.attack_process import solve
 
 
 def result(name: str = "growth", *, seconds: float, peak: float, **parameters) -> case_study.Result:
@@ -158,6 +160,44 @@ def test_submission_ignores_the_callers_spark_settings(tmp_path, monkeypatch):
     assert "PYSPARK_SUBMIT_ARGS" not in environment
     assert environment["PYSPARK_PYTHON"] == sys.executable
     assert environment["PATH"] == os.environ["PATH"]
+
+
+# ---- the planned attack
+
+
+def test_the_planned_attack_agrees_with_the_floor_and_both_programs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(fmdp, "PROGRAM_ROWS", (50, 5_000))
+    monkeypatch.setattr(fmdp, "FLAT_RECORDS", 3)
+    target = tmp_path / "fmdp.json"
+    assert command.main(["fmdp", "--rows", "40", "--json", str(target)]) == 0
+    results = json.loads(target.read_text())
+    assert [one["name"] for one in results] == ["attack", *["two-level program"] * 2, *["flat program"] * 2]
+    assert [one["parameters"]["rows"] for one in results] == [40, 40, 40, 3, 3]
+    assert [one["parameters"]["dictionary_rows"] for one in results] == [fmdp.ROWS, 50, 5_000, 50, 5_000]
+    assert results[0]["parameters"]["known_threshold"] == 48
+    assert "two-level program" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["payoff_of_belief", "flat", "TwoLevel"])
+def test_payoffs_that_differ_are_an_error(name, monkeypatch, capsys):
+    monkeypatch.setattr(fmdp, "PROGRAM_ROWS", (500_000,))
+    monkeypatch.setattr(fmdp, "FLAT_RECORDS", 2)
+    other = replace(fmdp.ATTACK, gain=8000.001)
+    real = getattr(fmdp, name)
+    if name == "payoff_of_belief":
+        monkeypatch.setattr(fmdp, name, lambda solution, rows, densities: real(solve(other), rows, densities))
+    else:
+        monkeypatch.setattr(fmdp, name, lambda attack, *belief: real(other, *belief))
+    assert command.main(["fmdp", "--rows", "3"]) == 1
+    assert "payoffs differ" in capsys.readouterr().err
+
+
+def test_records_under_attack_are_the_same_each_time():
+    first, second = (fmdp.Targets.generated(1_000, fmdp.ROWS) for _ in range(2))
+    assert first.densities.tolist() == second.densities.tolist()
+    assert first.group_sizes.tolist() == second.group_sizes.tolist()
+    assert (first.densities > 0).all()
+    assert 0.2 < (first.group_sizes < 48).mean() < 0.8
 
 
 # ---- measuring
