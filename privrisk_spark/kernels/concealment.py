@@ -40,9 +40,9 @@ LongArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 MOST_EDGES = 2**23
-"""Consistent pairs of distinct records a graph may have: about half a gigabyte when matches are sought."""
+"""Consistent pairs of distinct records a graph may have: about a gigabyte when matches are sought."""
 
-MOST_CANDIDATES = 2**33
+MOST_CANDIDATES = 2**32
 """Pairs of beginnings of records looked at, at most, while a graph is made: some minutes."""
 
 _CHUNK = 2**20
@@ -143,7 +143,8 @@ def consistency_graph(
     -----
     Distinct beginnings of the records are joined attribute by attribute: a pair of beginnings is continued only if it
     is consistent so far. The attribute with the fewest consistent pairs comes first. Pairs are continued some
-    ``2^20`` at a time, depth first, so that memory is bounded by the edges.
+    ``2^20`` at a time, depth first, so that memory is bounded by the edges. ⊥ as an original code, a value that is not
+    known, is consistent with ⊥ alone.
     """
     k = len(ancestors)
     if original.shape != (len(original_rows), k) or released.shape != (len(released_rows), k) or not k:
@@ -156,6 +157,8 @@ def consistency_graph(
             raise InputError(
                 f"Consistency graph: attribute {i + 1} holds a leaf code outside 0 to {len(ancestor) - 1}."
             )
+        if (released[:, i] < 0).any():
+            raise InputError(f"Consistency graph: attribute {i + 1} holds a released node below 0.")
     density = [_density(ancestors[i], original[:, i], released[:, i]) for i in range(k)]
     first = sorted(range(k), key=lambda i: (density[i], i))
     above = [ancestors[i] for i in first]
@@ -163,7 +166,7 @@ def consistency_graph(
     found: list[LongArray] = []
     edges = 0
     nothing = np.zeros(min(1, len(original), len(released)), dtype=np.int64)
-    for u, v in _joined(above, left, right, nothing, nothing, 0, [0]):
+    for u, v in _Join.of(above, left, right).pairs(nothing, nothing, 0, [0]):
         edges += len(u)
         if edges > MOST_EDGES:
             raise _too_many()
@@ -411,32 +414,74 @@ class _Trie:
         return cls(tuple(child), tuple(code), order.astype(np.int64))
 
 
-def _joined(
-    ancestors: Sequence[IntArray], left: _Trie, right: _Trie, u: LongArray, v: LongArray, i: int, seen: list[int]
-) -> Iterator[tuple[LongArray, LongArray]]:
-    """Yield consistent pairs of whole records, given consistent pairs of beginnings of ``i`` attributes."""
-    if i == len(ancestors):
-        yield u, v
-        return
-    first, second = left.child[i], right.child[i]
-    wide = second[v + 1] - second[v]
-    size = (first[u + 1] - first[u]) * wide
-    until = np.cumsum(size)
-    total = int(until[-1]) if len(until) else 0
-    seen[0] += total
-    if seen[0] > MOST_CANDIDATES:
-        raise InputError(
-            f"Consistency graph: more than {MOST_CANDIDATES} pairs of records would have to be looked at. Assess fewer "
-            "quasi-identifiers, or fewer rows."
-        )
-    for begin in range(0, total, _CHUNK):
-        place = np.arange(begin, min(begin + _CHUNK, total))
-        owner = np.searchsorted(until, place, side="right")
-        down, across = np.divmod(place - (until - size)[owner], wide[owner])
-        a, b = first[u[owner]] + down, second[v[owner]] + across
-        kept = _consistent(ancestors[i], left.code[i][a], right.code[i][b])
-        if kept.any():
-            yield from _joined(ancestors, left, right, a[kept], b[kept], i + 1, seen)
+@dataclass(frozen=True, eq=False)
+class _Join:
+    """What beginnings are continued with, attribute by attribute.
+
+    Attributes
+    ----------
+    ancestors : sequence of k ndarrays of int32, shape (n_leaves_i + 1, h_i + 1)
+    left, right : _Trie
+        Original and released records.
+    radix : tuple of k int
+        Above every node of the attribute.
+    key : tuple of k ndarrays of int64, shape (n_{i+1},)
+        Parent and code of each released beginning, as one number, ascending.
+    """
+
+    ancestors: Sequence[IntArray]
+    left: _Trie
+    right: _Trie
+    radix: tuple[int, ...]
+    key: tuple[LongArray, ...]
+
+    @classmethod
+    def of(cls, ancestors: Sequence[IntArray], left: _Trie, right: _Trie) -> _Join:
+        """Join the original records on the left with the released ones on the right."""
+        radix, key = [], []
+        for ancestor, child, code in zip(ancestors, right.child, right.code, strict=True):
+            radix.append(1 + max(int(ancestor.max(initial=0)), int(code.max(initial=0))))
+            key.append(np.repeat(np.arange(len(child) - 1), np.diff(child)) * radix[-1] + code)
+        return cls(ancestors, left, right, tuple(radix), tuple(key))
+
+    def pairs(self, u: LongArray, v: LongArray, i: int, seen: list[int]) -> Iterator[tuple[LongArray, LongArray]]:
+        """Yield consistent pairs of whole records, given consistent pairs of beginnings of ``i`` attributes."""
+        if i == len(self.ancestors):
+            yield u, v
+            return
+        first, second = self.left.child[i], self.right.child[i]
+        levels = self.ancestors[i].shape[1]
+        width = second[v + 1] - second[v]
+        children = first[u + 1] - first[u]
+        # Nodes above a value are looked up where they are fewer than the nodes there are.
+        look_up = int((children * width).sum()) > levels * int(children.sum())
+        wide = np.full(len(u), levels) if look_up else width
+        size = children * wide
+        until = np.cumsum(size)
+        total = int(until[-1]) if len(until) else 0
+        seen[0] += total
+        if seen[0] > MOST_CANDIDATES:
+            raise InputError(
+                f"Consistency graph: more than {MOST_CANDIDATES} pairs of records would have to be looked at. Assess "
+                "fewer quasi-identifiers, or fewer rows."
+            )
+        for begin in range(0, total, _CHUNK):
+            place = np.arange(begin, min(begin + _CHUNK, total))
+            owner = np.searchsorted(until, place, side="right")
+            down, across = np.divmod(place - (until - size)[owner], wide[owner])
+            a = first[u[owner]] + down
+            leaf = self.left.code[i][a]
+            if look_up:
+                node = self.ancestors[i][leaf, across].astype(np.int64)
+                key = v[owner] * self.radix[i] + node
+                b = np.minimum(np.searchsorted(self.key[i], key), len(self.key[i]) - 1)
+                again = (across > 0) & (self.ancestors[i][leaf, across - 1] == node)
+                kept = (self.key[i][b] == key) & ~again
+            else:
+                b = second[v[owner]] + across
+                kept = _consistent(self.ancestors[i], leaf, self.right.code[i][b])
+            if kept.any():
+                yield from self.pairs(a[kept], b[kept], i + 1, seen)
 
 
 def _perfect_matching(graph: ConsistencyGraph, rows: int) -> LongArray:

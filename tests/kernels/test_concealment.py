@@ -194,6 +194,21 @@ def test_confusion_by_one_method() -> None:
         confusion(graph, uniform, 1.0)
 
 
+@given(st.integers(1, 3), st.data())
+@settings(max_examples=100, deadline=None)
+def test_wide_attributes_are_looked_up(k: int, data: st.DataObject) -> None:
+    """More nodes than levels, so that nodes above a value are looked up among those released."""
+    trees = [Hierarchy.from_paths("a", [(str(i), f"{i // 4}*") for i in range(16)])] * k
+    row = st.tuples(*[st.integers(0, 16)] * k)
+    nodes = sorted({int(n) for n in trees[0].ancestor.ravel()})
+    node = st.tuples(*[st.sampled_from(nodes[: data.draw(st.integers(4, len(nodes)))])] * k)
+    original = data.draw(st.lists(row, min_size=8, max_size=40))
+    released = data.draw(st.lists(node, min_size=8, max_size=40))
+    graph = graph_of(trees, original, released)
+    left, right = distinct(original, k)[0].tolist(), distinct(released, k)[0].tolist()
+    assert adjacency(graph) == [[j for j, r in enumerate(right) if consistent(trees, o, r)] for o in left]
+
+
 @given(tables(most=12))
 @settings(max_examples=40, deadline=None)
 def test_pairs_do_not_depend_on_the_chunk(table) -> None:
@@ -214,8 +229,9 @@ def test_too_large_graphs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="more than 5 pairs"):
         graph_of([tree], rows, all_of)
     monkeypatch.setattr(concealment, "MOST_EDGES", 6)
-    monkeypatch.setattr(concealment, "MOST_CANDIDATES", 11)
-    with pytest.raises(InputError, match="more than 11 pairs of records"):
+    # four values with two levels each are looked up, not held against three nodes each
+    monkeypatch.setattr(concealment, "MOST_CANDIDATES", 7)
+    with pytest.raises(InputError, match="more than 7 pairs of records"):
         graph_of([tree], rows, all_of)
 
 
@@ -243,6 +259,8 @@ def test_wrong_records_are_refused() -> None:
         consistency_graph([tree.ancestor], twice, np.ones(2, np.int64), good, once)
     with pytest.raises(InputError, match="attribute 1 holds"):
         consistency_graph([tree.ancestor], good + 9, once, good, once)
+    with pytest.raises(InputError, match="below 0"):
+        consistency_graph([tree.ancestor], good, once, good - 1, once)
     with pytest.raises(InputError, match="shapes"):
         consistency_graph([tree.ancestor], good, np.ones(2, np.int64), good, once)
     with pytest.raises(InputError, match="at least 1 row"):
