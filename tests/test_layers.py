@@ -34,6 +34,7 @@ ENGINE_MODULES = {
     "bound": {"pyspark", "pyarrow"},
     "crossing": {"pyspark", "pyarrow"},
     "links": {"pyspark", "pyarrow"},
+    "ranks": {"pyspark", "pyarrow"},
     "findings": {"pyspark"},
     "pinning": {"pyspark"},
     "canonical": {"pyspark", "pyarrow"},
