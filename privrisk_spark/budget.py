@@ -241,7 +241,7 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
         As `forecast`.
     """
     ledger = ledger_of(policy)
-    root, vault = Path(policy.output.path), Path(policy.output.vault)
+    root, vault = Path(policy.places.path), Path(policy.places.vault)
     if (root / "releases" / run_id / "manifest.json").exists():
         raise BudgetError(
             f"run id {run_id} is published at output.path and cannot be voided; run 'privrisk release' with this run "

@@ -1,4 +1,4 @@
-"""Command line: ``release``, ``audit``, ``curves``, ``experiments``, ``ledger``, ``config``, and what prepares them."""
+"""Command line: ``release``, ``assess``, ``audit``, ``curves``, ``experiments``, ``ledger``, ``config`` and the like."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def release(
     """Read, encode, count, decide, validate and publish a table as its policy says."""
     with _attempt(run_id, log_format) as attempt:
         policy, day = _policy(attempt, [*(policies or []), *(config or [])], overrides, date)
-        attempt.status = None if dry_run else Path(policy.output.vault)
+        attempt.status = None if dry_run else Path(policy.places.vault)
         encrypt = policy.guarantee.kind != "risk"
         with _engine(), _session(f"privrisk release {policy.run.name}", encrypt=encrypt, checks=not dry_run) as spark:
             from privrisk_spark import dry_run as dry
@@ -110,6 +110,46 @@ def release(
     typer.echo(f"  data      {outcome.place.root / outcome.manifest['data']['path']}")
     typer.echo(f"  report    {outcome.place.target / 'report.html'}")
     typer.echo(f"  vault     {outcome.place.vault} (never publish: exact risks, decisions, full report)")
+
+
+@app.command()
+def assess(
+    output: Annotated[str, typer.Option(metavar="DIR", help="Where to write; never publish it.")],
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    date: Date = None,
+    run_id: RunId = None,
+    dry_run: DryRun = False,
+    explain: Explain = False,
+    log_format: Log = LogFormat.text,
+) -> None:
+    """Measure the risk of a table, alone or against a release and a population. Transforms and publishes nothing.
+
+    Exit code 1 if a threshold of assess.thresholds is missed.
+    """
+    with _attempt(run_id, log_format) as attempt:
+        files = [*(policies or []), *(config or [])]
+        policy, day = _policy(attempt, files, overrides, date, releasing=False)
+        with _engine():
+            from privrisk_spark import assess as job
+
+            place = job.check_output(policy, output)
+            attempt.status = None if dry_run else place
+            announce = typer.echo if explain else None
+            with _session(f"privrisk assess {policy.run.name}", encrypt=False, checks=False) as spark:
+                if dry_run:
+                    typer.echo(job.plan_only(spark, policy))
+                    return
+                result = job.assess(spark, policy, place=place, run_id=attempt.run_id, date=day, announce=announce)
+    typer.echo(result.paragraph)
+    for verdict in result.verdicts:
+        typer.echo(f"  {'met   ' if verdict.passed else 'MISSED'}  {verdict.rule}")
+    for name in ("report.html", "measures.json", "assessment.json"):
+        typer.echo(f"  {place / name}")
+    typer.echo("  never publish them: exact figures about the table")
+    if not result.passed:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -310,7 +350,12 @@ def _attempt(run_id: str | None, log_format: LogFormat) -> Iterator[_Attempt]:
 
 
 def _policy(
-    attempt: _Attempt, files: Sequence[Path], overrides: Sequence[str] | None, date: str | None
+    attempt: _Attempt,
+    files: Sequence[Path],
+    overrides: Sequence[str] | None,
+    date: str | None,
+    *,
+    releasing: bool = True,
 ) -> tuple[Policy, dt.date]:
     """Read the policy, and settle run id and business date."""
     from privrisk_spark import config as policies
@@ -318,7 +363,7 @@ def _policy(
     day = _date(date)
     if not files:
         raise ConfigError([Fault("", "name a policy file, such as conf/demo.yaml")])
-    policy = policies.load(files, overrides=overrides or [], date=day)
+    policy = policies.load(files, overrides=overrides or [], date=day, releasing=releasing)
     attempt.run_id = policies.check_run_id(attempt.run_id or policy.run_id(day))
     return policy, policy.run.date or day
 

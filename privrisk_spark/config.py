@@ -35,6 +35,7 @@ def load(
     overrides: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
     date: dt.date | None = None,
+    releasing: bool = True,
 ) -> Policy:
     """Read, merge and check a policy.
 
@@ -51,6 +52,8 @@ def load(
         Defaults to the process environment.
     date : date, optional
         What ``{ds}`` stands for; today (UTC) by default.
+    releasing : bool
+        Demand what a release needs, an output and a decision.
 
     Returns
     -------
@@ -87,27 +90,27 @@ def load(
 
     document = cast("dict[str, Any]", _interpolate(merged, env, date or dt.datetime.now(dt.UTC).date(), "", faults))
     unresolved = {fault.path for fault in faults}
-    policy, others = _check(document)
+    policy, others = _check(document, releasing=releasing)
     faults += [fault for fault in others if fault.path not in unresolved]
     if policy is None or faults:
         raise ConfigError([_with_origin(fault, origin) for fault in faults])
     return policy
 
 
-def parse(document: Mapping[str, Any]) -> Policy:
+def parse(document: Mapping[str, Any], *, releasing: bool = True) -> Policy:
     """Check a policy given as a mapping, without layers and references; see :func:`load`."""
-    policy, faults = _check(document)
+    policy, faults = _check(document, releasing=releasing)
     if policy is None or faults:
         raise ConfigError(faults)
     return policy
 
 
-def _check(document: Mapping[str, Any]) -> tuple[Policy | None, list[Fault]]:
+def _check(document: Mapping[str, Any], *, releasing: bool) -> tuple[Policy | None, list[Fault]]:
     try:
         policy = Policy.model_validate(document)
     except ValidationError as error:
         return None, faults_of(error, document)
-    return policy, list(impossible(policy))
+    return policy, list(impossible(policy, releasing=releasing))
 
 
 def json_schema() -> dict[str, Any]:

@@ -97,7 +97,9 @@ def check_request(policy: Policy, output: str, *, files: Sequence[str] = _FILES,
     return check_private_place(policy, output, files=files, what=what)
 
 
-def check_private_place(policy: Policy, output: str, *, files: Sequence[str], what: str) -> Path:
+def check_private_place(
+    policy: Policy, output: str, *, files: Sequence[str], what: str, more: Sequence[tuple[str, Table]] = ()
+) -> Path:
     """Return a directory for what never leaves the trusted zone, resolved.
 
     Raises
@@ -107,10 +109,12 @@ def check_private_place(policy: Policy, output: str, *, files: Sequence[str], wh
     """
     fault = "--output"
     place = local_path(output)
-    release = Path(policy.output.path).resolve()
-    if place == release or release in place.parents or place in release.parents:
-        raise ConfigError([Fault(fault, f"must be neither output.path nor inside nor around it: {what} stay private")])
-    sources: list[tuple[str, Table]] = [("table", policy.table)]
+    if policy.output is not None:
+        release = Path(policy.output.path).resolve()
+        if place == release or release in place.parents or place in release.parents:
+            rule = f"must be neither output.path nor inside nor around it: {what} stay private"
+            raise ConfigError([Fault(fault, rule)])
+    sources: list[tuple[str, Table]] = [("table", policy.table), *more]
     sources += [(one.key, one.table) for one in _dictionaries(policy) if one.table is not None]
     for key, source in sources:
         if source.path is None or "://" in source.path:

@@ -571,7 +571,7 @@ def manifest(
         "tuples": released.classes,
         "data": {
             "path": f"releases/{run.run_id}/data",
-            "format": run.policy.output.format,
+            "format": run.policy.places.format,
             "files": [dict(entry) for entry in files],
         },
         "checks": [check.to_dict() for check in report.checks],

@@ -116,7 +116,7 @@ def release(
     EngineError
         Exit code 3: running again may help.
     """
-    place = Workplace(Path(policy.output.path).resolve(), Path(policy.output.vault).resolve(), run_id)
+    place = Workplace(Path(policy.places.path).resolve(), Path(policy.places.vault).resolve(), run_id)
     with place.held():
         done = place.published()
         if done is not None:
@@ -482,7 +482,7 @@ class _Job:
         if policy.guarantee.kind != "dp" and not facts.rows:
             raise SchemaError("table: it has no rows.")
         if policy.guarantee.kind == "risk":
-            self.files = files_for(policy.output, facts.rows)
+            self.files = files_for(policy.places, facts.rows)
             contracts.refuse_values(policy, facts, self._set_aside, listed_in=self.place.vault / "unknown_values")
         rules, values = contracts.input_rules(policy, facts)
         checks = contracts.validate(
@@ -508,7 +508,7 @@ class _Job:
 
     def _write(self, tuples: TupleParts) -> tuple[list[dict[str, Any]], measure.ReleaseFacts]:
         """Write the release to staging and measure it from its files."""
-        output, written, data = self.policy.output, self.place.parts, self.place.staging / "data"
+        output, written, data = self.policy.places, self.place.parts, self.place.staging / "data"
         release = labelled(ordered(self.spark, tuples, files=self.files), self.policy, self.hierarchies)
         if output.format == "csv":
             write_csv(release, written)
@@ -529,7 +529,7 @@ class _Job:
         self, nodes: npt.NDArray[np.int32], sizes: npt.NDArray[np.int64]
     ) -> tuple[list[dict[str, Any]], measure.ReleaseFacts]:
         """Write the release from the materialized tuples alone."""
-        self.files = files_for(self.policy.output, int(sizes.sum()))
+        self.files = files_for(self.policy.places, int(sizes.sum()))
         named = np.column_stack([of[nodes[:, i]] for i, of in enumerate(named_nodes(self.hierarchies))])
         return self._write(TupleParts.of_vectors(self.scratch.directory("crowds"), named, sizes, files=self.files))
 

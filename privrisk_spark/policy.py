@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from privrisk_spark.builders import HierarchySpec
+from privrisk_spark.policy_assess import AssessPolicy
 from privrisk_spark.policy_decisions import DecisionPolicy
 from privrisk_spark.policy_dictionaries import (
     Dictionary,
@@ -410,8 +411,17 @@ class Policy(Part):
     counting: Counting = Counting()
     linkage: LinkagePolicy | None = Field(None, description="Measure the risk after record linkage too.")
     checks: Checks = Checks()
-    output: Output = Field(description="Where results go, such as {path: out/census, vault: vault/census}.")
+    output: Output | None = Field(
+        None, description="Where a release goes, such as {path: out/census, vault: vault/census}."
+    )
     ledger: LedgerPolicy | None = None
+    assess: AssessPolicy = Field(AssessPolicy(), description="What `privrisk assess` measures.")
+
+    @property
+    def places(self) -> Output:
+        """Where a release goes; a policy to release by has it."""
+        assert self.output is not None
+        return self.output
 
     @property
     def dictionaries(self) -> tuple[OneDictionary, ...]:
@@ -459,9 +469,10 @@ class Policy(Part):
         """Return the policy as JSON, defaults filled in, equal for policies that mean the same.
 
         Keys are in the order of the models. Columns stay in the order written: level vectors refer to it.
-        ``guarantee.key`` is a reference, never a key; ``ledger.url`` is left out, as it may hold a password.
+        ``guarantee.key`` is a reference, never a key. Left out are ``ledger.url``, as it may hold a password, and
+        ``assess``, on which no release depends.
         """
-        return self.model_dump_json(by_alias=True, exclude={"ledger": {"url"}})
+        return self.model_dump_json(by_alias=True, exclude={"ledger": {"url"}, "assess": True})
 
     def digest(self) -> str:
         """SHA-256 of the canonical policy, hex."""

@@ -17,6 +17,7 @@ from privrisk_spark.policy import (
     SensitivityPolicy,
     WeightColumn,
 )
+from privrisk_spark.policy_assess_rules import impossible_assessment
 from privrisk_spark.policy_decisions import (
     SINGLE,
     AggregateDecision,
@@ -38,20 +39,23 @@ from privrisk_spark.policy_dp_rules import impossible_dp
 from privrisk_spark.policy_published_rules import impossible_as_published
 
 
-def impossible(policy: Policy) -> Iterable[Fault]:
-    """Yield the faults that only show when several keys are seen together."""
+def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
+    """Yield the faults that only show when several keys are seen together; some only matter to who releases by it."""
     yield from _impossible_columns(policy)
     yield from _impossible_sensitivity(policy)
     yield from _impossible_dictionaries(policy)
     yield from _impossible_counting(policy)
     yield from _impossible_linkage(policy)
     yield from _impossible_paths(policy)
+    yield from impossible_assessment(policy)
     rows = policy.checks.row_count
     if rows.at_most is not None and rows.at_most < rows.at_least:
         yield Fault("checks.row_count.at_most", f"must be at least at_least = {rows.at_least}. Got {rows.at_most}")
     decision = policy.decision
     if decision is not None:
         yield from _impossible_decision(policy, decision)
+    if policy.output is None and releasing:
+        yield Fault("output", "is required to release; write output: {path: …, vault: …}")
     if isinstance(policy.guarantee, DpGuarantee):
         for fault in impossible_dp(policy, policy.guarantee):
             # A rule for another key is one of what may be published at all.
@@ -61,7 +65,7 @@ def impossible(policy: Policy) -> Iterable[Fault]:
     if isinstance(policy.guarantee, AsPublishedGuarantee):
         yield from impossible_as_published(policy, policy.guarantee)
         return
-    if decision is None:
+    if decision is None and releasing:
         yield Fault("decision", "is required when guarantee.kind is 'risk'; write decision: {utility_at_least: …}")
     if policy.ledger is not None:
         yield Fault("ledger", "is only used when guarantee.kind is 'dp'; leave it out")
@@ -442,7 +446,8 @@ def _impossible_paths(policy: Policy) -> Iterable[Fault]:
         if source.catalog is not None and source.options:
             yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
     targets: list[tuple[str, Path]] = []
-    for key, path in (("output.path", policy.output.path), ("output.vault", policy.output.vault)):
+    output = policy.output
+    for key, path in () if output is None else (("output.path", output.path), ("output.vault", output.vault)):
         if "://" in path:
             yield Fault(key, "must be a local or mounted path in this version; remote file systems are not available")
         else:

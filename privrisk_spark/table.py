@@ -108,7 +108,7 @@ def check_columns(frame: DataFrame, policy: Policy) -> None:
                 f"columns.{name}: a quasi-identifier must hold texts, numbers, booleans or dates, "
                 f"not {kinds[name].simpleString()}."
             )
-    nested = policy.output.format != "csv"
+    nested = policy.output is None or policy.output.format != "csv"
     for name in policy.kept_columns:
         if name in kinds and not _releasable(kinds[name], nested=nested):
             simple = "texts, numbers, booleans, dates or times"

@@ -1,0 +1,188 @@
+"""The adversary of an assessment: what the policy assumes of him, and what he would do to each record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.assessment.results import Measured
+from privrisk_spark.kernels.attack_process import Attack, Solution, solve
+from privrisk_spark.kernels.attack_risk import Assessment, assess
+from privrisk_spark.kernels.deterrence import Table, least_group, least_penalty
+from privrisk_spark.kernels.identity_risk import PopulationHistogram, SizeHistogram
+from privrisk_spark.policy_assess import AdversaryPolicy
+
+LongArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+def attack_of(policy: AdversaryPolicy) -> Attack:
+    """What the policy assumes of the adversary."""
+    return Attack(
+        prior=policy.prior,
+        gain=policy.gain,
+        penalty=policy.penalty,
+        fines_paid=policy.fines,
+        cost_access=policy.cost_access,
+        cost_link=policy.cost_link,
+        cost_exploit=policy.cost_exploit,
+        h0=policy.detection.h0,
+        h1=policy.detection.h1,
+        gamma=policy.discount,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Candidates of the records, as far as the adversary tells records apart.
+
+    Attributes
+    ----------
+    sizes : ndarray of int64, shape (n,)
+        Different group sizes, ascending.
+    records : ndarray of int64, shape (n,)
+        Records with each.
+    people : int
+        Rows of the identified table: the population if it is known or estimated, else the table.
+    basis : str
+        What groups are counted in, in words.
+    """
+
+    sizes: LongArray
+    records: LongArray
+    people: int
+    basis: str
+
+    @classmethod
+    def of_population(cls, histogram: PopulationHistogram, people: int) -> Groups:
+        """Groups counted in a population table."""
+        sizes = np.array([size for _, size in histogram.pairs], dtype=np.int64)
+        records = np.array(
+            [f * n for (f, _), n in zip(histogram.pairs, histogram.numbers, strict=True)], dtype=np.int64
+        )
+        return cls(*_summed(sizes, records), people, "people of the population in the record's class")
+
+    @classmethod
+    def of_table(cls, histogram: SizeHistogram, fraction: float | None) -> Groups:
+        """Groups counted in the table, scaled to the population if its share of it is known."""
+        sizes = np.array(histogram.sizes, dtype=np.int64)
+        records = sizes * np.array(histogram.numbers, dtype=np.int64)
+        basis, people = "records of the table in the record's class", int(records.sum())
+        if fraction is not None:
+            basis += f", over the sampling fraction {fraction:g}"
+            sizes, people = scaled(sizes, fraction), max(people, round(people / fraction))
+        return cls(*_summed(sizes, records), people, basis)
+
+
+def scaled(sizes: LongArray, fraction: float | None) -> LongArray:
+    """Class sizes in the population, rounded; as they are if the fraction is not known."""
+    return sizes if fraction is None else np.maximum(sizes, np.rint(sizes / fraction).astype(np.int64))
+
+
+def _summed(sizes: LongArray, records: LongArray) -> tuple[LongArray, LongArray]:
+    distinct, at = np.unique(sizes, return_inverse=True)
+    sums = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(sums, at, records)
+    return distinct, sums
+
+
+@dataclass(frozen=True, eq=False)
+class AttackTable:
+    """What the adversary does, by group size.
+
+    Attributes
+    ----------
+    sizes : ndarray of int64, shape (n,)
+        Ascending.
+    assessment : Assessment
+        Of each.
+    loss : float
+    """
+
+    sizes: LongArray
+    assessment: Assessment
+    loss: float
+
+    def columns(self, group_sizes: LongArray) -> dict[str, FloatArray]:
+        """Columns of records with these group sizes, each of which is among the sizes."""
+        at = np.searchsorted(self.sizes, group_sizes)
+        found = self.assessment
+        return {
+            "p_reid": found.p_reid[at],
+            "expected_payoff": found.expected_payoff[at],
+            "exploits": found.exploits[at],
+            "p_reid_baseline": found.p_reid_baseline[at],
+            "risk": found.p_reid[at] * self.loss,
+        }
+
+
+def planned(policy: AdversaryPolicy, groups: Groups) -> tuple[Solution, AttackTable]:
+    """Solve the adversary's problem for the groups of a subject."""
+    attack = attack_of(policy)
+    unknown = policy.group == "unknown"
+    largest = int(groups.sizes.max(initial=1))
+    bounded = attack.most_groups is not None
+    solution = solve(attack, None if bounded else max(largest, groups.people if unknown else 1))
+    if unknown:
+        people = np.full(len(groups.sizes), groups.people, dtype=np.int64)
+        found = assess(solution, groups.sizes, people, groups.sizes / max(groups.people, 1))
+    else:
+        found = assess(solution, groups.sizes)
+    return solution, AttackTable(groups.sizes, found, policy.loss)
+
+
+def attacked(
+    policy: AdversaryPolicy, groups: Groups, solution: Solution, table: AttackTable, of: Mapping[str, object]
+) -> Iterator[Measured]:
+    """Measures of the attack over the records."""
+    about = {**of, "group": policy.group, "candidates": groups.basis}
+    found, records = table.assessment, groups.records
+    total = int(records.sum())
+
+    def mean(values: FloatArray) -> float:
+        return math.fsum((values * records).tolist()) / total if total else 0.0
+
+    yield Measured("attacked_records", int(records[found.exploits > 0].sum()), about)
+    yield Measured("p_reid_max", float(found.p_reid.max(initial=0.0)), about)
+    yield Measured("p_reid_mean", mean(found.p_reid), about)
+    yield Measured("expected_loss", mean(found.p_reid) * total * policy.loss, {**about, "loss": policy.loss})
+    yield Measured("p_reid_baseline_mean", mean(found.p_reid_baseline), about)
+    yield Measured("expected_payoff_max", float(found.expected_payoff.max(initial=0.0)), about)
+    reason = {"reason": "no cost limits the groups worth attacking"}
+    for name, threshold in (
+        ("access_threshold", solution.known_threshold),
+        ("sunk_threshold", solution.sunk_threshold),
+    ):
+        yield Measured(name, threshold, about if threshold is not None else {**about, **reason})
+    bound = policy.risk_at_most
+    if bound is None or not total:
+        return
+    about = {**about, "risk_at_most": bound}
+    ones = np.ones(len(groups.sizes))
+    plain = Table(groups.sizes, records, ones)
+    group = least_group(
+        solution.attack, plain, bound, accessed=policy.group == "unknown", largest_group=_largest(solution)
+    )
+    yield Measured(
+        "least_group_size",
+        None if group is None else group.group_size,
+        about if group is not None else {**about, "reason": "no group size up to the largest solved suffices"},
+    )
+    believed = plain
+    if policy.group == "unknown":
+        people = np.full(len(groups.sizes), groups.people, dtype=np.int64)
+        believed = Table(groups.sizes, records, ones, people, groups.sizes / max(groups.people, 1))
+    penalty = least_penalty(solution.attack, believed, bound)
+    yield Measured(
+        "least_penalty",
+        None if penalty is None else penalty.penalty,
+        about if penalty is not None else {**about, "reason": "no finite fine suffices"},
+    )
+
+
+def _largest(solution: Solution) -> int | None:
+    return None if solution.complete else len(solution.values) - 1

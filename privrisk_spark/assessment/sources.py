@@ -1,0 +1,336 @@
+"""What an assessment reads: the table, a release of it and what its labels mean, the values of sensitive columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
+
+from privrisk_spark import schemas
+from privrisk_spark.assessment.classes import Layout, released_rows
+from privrisk_spark.assessment.tallies import Distance, Sensitive
+from privrisk_spark.batches import Batches
+from privrisk_spark.builders import build
+from privrisk_spark.encoding import ValueCodes
+from privrisk_spark.errors import HierarchyError, InputError, SchemaError, listing, nearest
+from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.policy import Policy, RiskGuarantee, RiskPolicy
+from privrisk_spark.policy import Sensitive as SensitiveColumn
+from privrisk_spark.policy_assess import MaskedTable, Population, SensitiveModel
+from privrisk_spark.policy_dictionaries import SelfDictionary, Table, TableDictionary
+from privrisk_spark.release import read_back
+from privrisk_spark.source import Wanted, as_texts, column, scan, text
+from privrisk_spark.table import MAX_LEAVES, collect_distinct_values, read
+
+POPULATION = "assess.population"
+RELEASE = "assess.release"
+
+_COMPARABLE = (
+    T.StringType,
+    T.BooleanType,
+    T.IntegralType,
+    T.DecimalType,
+    T.FractionalType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
+_ORDERED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
+
+
+def carried(policy: Policy) -> list[str]:
+    """Columns whose values the classes hold: the sensitive ones, then the label if it is none of them."""
+    names = [name for name, column in policy.columns.items() if isinstance(column, SensitiveColumn)]
+    label = policy.assess.label
+    return names + ([label] if label is not None and label not in names else [])
+
+
+def narrowed(policy: Policy) -> Policy:
+    """Return the policy by which the table is read: what the classes hold is carried, and nothing is decided."""
+    kept = carried(policy)
+    columns: dict[str, Any] = {}
+    for name, given in policy.columns.items():
+        action = getattr(given, "action", None)
+        if name in kept:
+            columns[name] = given.model_copy(update={"action": "keep"})
+        elif action == "keep":
+            columns[name] = given.model_copy(update={"action": "drop"})
+        else:
+            columns[name] = given
+    population = policy.assess.population
+    dictionary = SelfDictionary(consistency="compatible") if population is None else _as_dictionary(population)
+    changed = {"columns": columns, "dictionary": dictionary, "risk": RiskPolicy(), "guarantee": RiskGuarantee()}
+    return policy.model_copy(update={**changed, "decision": None, "linkage": None, "output": None})
+
+
+def own(policy: Policy) -> Policy:
+    """Return the narrowed policy with the table itself as dictionary, where a missing value may be any."""
+    return policy.model_copy(update={"dictionary": SelfDictionary(consistency="compatible")})
+
+
+def _as_dictionary(population: Population) -> TableDictionary:
+    fields = {name: getattr(population, name) for name in Population.model_fields}
+    return TableDictionary(kind="table", consistency="compatible", **fields)
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Values of a column the classes hold.
+
+    Attributes
+    ----------
+    name : str
+    codes : ValueCodes
+        A missing value has none.
+    count : int
+    ordered : bool
+        Whether the column holds numbers or dates.
+    """
+
+    name: str
+    codes: ValueCodes
+    count: int
+    ordered: bool
+    ancestor: Any = None
+
+    def sensitive(self, model: SensitiveModel | None) -> Sensitive:
+        """How the values are compared."""
+        model = model or SensitiveModel()
+        distance: Distance = model.distance or ("ordered" if self.ordered else "equal")
+        return Sensitive(self.name, distance, self.ancestor, model.c)
+
+
+def collect_vocabulary(name: str, frames: Sequence[tuple[DataFrame, str]], model: SensitiveModel | None) -> Vocabulary:
+    """Collect the distinct values of a column in the table and, if there is one, the release.
+
+    Numbers are in their order, other values in that of their texts.
+
+    Raises
+    ------
+    SchemaError
+        If a column cannot be compared, or holds more than :data:`privrisk_spark.table.MAX_LEAVES` values.
+    """
+    found: list[pa.Array] = []
+    ordered = True
+    for frame, source in frames:
+        kind = frame.schema[source].dataType
+        if not isinstance(kind, _COMPARABLE):
+            raise SchemaError(
+                f"columns.{name}: a sensitive column must hold texts, numbers, booleans, dates or times to be "
+                f"compared, not {kind.simpleString()}."
+            )
+        ordered = ordered and isinstance(kind, _ORDERED)
+        values = frame.select(column(source).alias("value")).distinct().limit(MAX_LEAVES + 2).toArrow().column("value")
+        if len(values) > MAX_LEAVES + 1:
+            raise SchemaError(f"columns.{name}: it holds more than {MAX_LEAVES:,} distinct values; round it first.")
+        found.append(as_texts(pc.drop_null(values).combine_chunks()))
+    texts = pc.unique(pa.concat_arrays([pa.array(one.to_pylist(), pa.string()) for one in found]))
+    if model is not None and model.hierarchy is not None:
+        hierarchy = build(model.hierarchy, name, values=texts.to_pylist(), null_leaf=True)
+        outside = len(texts) - pc.sum(pc.is_in(texts, value_set=pa.array(list(hierarchy.code_of), pa.string()))).as_py()
+        if outside:
+            raise HierarchyError(f"assess.sensitive.{name}.hierarchy: {outside:,} distinct values are not in it.")
+        return Vocabulary(name, ValueCodes.of(hierarchy.code_of), hierarchy.n_leaves - 1, ordered, hierarchy.ancestor)
+    in_order = _sorted(texts.to_pylist(), ordered)
+    return Vocabulary(name, ValueCodes.of({value: i for i, value in enumerate(in_order)}), len(in_order), ordered)
+
+
+def _sorted(texts: list[str], ordered: bool) -> list[str]:
+    if ordered:
+        try:
+            return sorted(texts, key=lambda value: (float(value), value))
+        except ValueError:  # dates, whose texts are in their order
+            pass
+    return sorted(texts)
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A release of the table, opened.
+
+    Attributes
+    ----------
+    frame : DataFrame
+    source : Table
+    given : MaskedTable
+        Columns and record id.
+    title : str
+    """
+
+    frame: DataFrame
+    source: Table
+    given: MaskedTable
+    title: str
+
+    def column(self, name: str) -> str:
+        """Column of the release that holds a column of the table."""
+        return self.given.columns.get(name, name)
+
+
+def open_release(spark: SparkSession, policy: Policy) -> Release | None:
+    """Open the release the policy names.
+
+    Raises
+    ------
+    InputError, SchemaError
+        If there is none, or it lacks a column.
+    """
+    given = policy.assess.release
+    if given is None:
+        return None
+    if given == "published":
+        root = Path(policy.places.path).resolve()
+        manifest = root / "manifest.json"
+        if not manifest.exists():
+            raise InputError(
+                f"{RELEASE}: 'published', and there is no release at output.path; make one with privrisk release, or "
+                "name a path, or leave it out to assess the table alone."
+            )
+        data = json.loads(manifest.read_text(encoding="utf-8"))
+        place = root / data["data"]["path"]
+        frame = read_back(spark, policy.places.model_copy(update={"format": data["data"]["format"]}), place)
+        opened = Release(
+            frame,
+            Table(path=str(place), format=data["data"]["format"]),
+            MaskedTable(path=str(place)),
+            f"release {data['run_id']}",
+        )
+    else:
+        frame = read(spark, given, key=RELEASE)
+        opened = Release(frame, given, given, f"release {given.path or given.catalog}")
+    there = opened.frame.columns
+    wanted = [(name, f"{RELEASE}.columns.{name}") for name in policy.quasi_identifiers]
+    faults = [
+        f"{key}: the release has no column '{opened.column(name)}'{nearest(opened.column(name), there)}; it has "
+        f"{listing(there)}."
+        for name, key in wanted
+        if opened.column(name) not in there
+    ]
+    identity = opened.given.record_id
+    if identity is not None and identity not in there:
+        faults.append(f"{RELEASE}.record_id: the release has no column '{identity}'{nearest(identity, there)}.")
+    if faults:
+        raise SchemaError(" | ".join(faults))
+    return opened
+
+
+def labels_of(hierarchy: Hierarchy) -> tuple[ValueCodes, int]:
+    """What a label in a release means, and what a missing cell does.
+
+    A label that several nodes have means the first of them, the most specific: a release does not tell them apart. A
+    missing cell is the value of its own that the policy makes of one, else ⊥.
+    """
+    nodes: dict[str, int] = {}
+    missing = hierarchy.root
+    for node, label in enumerate(hierarchy.labels):
+        if label is None:
+            missing = node
+        else:
+            nodes.setdefault(label, node)
+    return ValueCodes.of(nodes), missing
+
+
+def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy]) -> None:
+    """Refuse a release with labels that are no nodes.
+
+    Raises
+    ------
+    HierarchyError
+        Naming columns and how many labels.
+    """
+    columns = {name: release.column(name) for name in hierarchies}
+    found = collect_distinct_values([(release.frame, columns)])
+    faults = []
+    for name, hierarchy in hierarchies.items():
+        strangers = set(found.get(name, [])).difference(label for label in hierarchy.labels if label is not None)
+        if strangers:
+            faults.append(
+                f"{RELEASE}: the column '{columns[name]}' holds {len(strangers):,} distinct values that are no node of "
+                f"the hierarchy of '{name}'; give the hierarchy the release was made by."
+            )
+    if faults:
+        raise HierarchyError(" | ".join(faults))
+
+
+def open_released_rows(
+    release: Release, policy: Policy, table: DataFrame, hierarchies: Mapping[str, Hierarchy],
+    vocabularies: Sequence[Vocabulary], layout: Layout, *, identity: bool = False,
+) -> Batches:  # fmt: skip
+    """Rows of a release in the layout; persons and weights come from the table, by record id.
+
+    Parameters
+    ----------
+    release : Release
+    policy : Policy
+        Narrowed.
+    table : DataFrame
+    hierarchies : mapping of attribute to Hierarchy
+    vocabularies : sequence of Vocabulary
+        Of the columns the layout holds.
+    layout : Layout
+    identity : bool
+        Carry the record id.
+    """
+    wanted = [Wanted(f"a{i}", release.column(name), "text") for i, name in enumerate(hierarchies)]
+    held = {f"r{j}": vocabulary.codes for j, vocabulary in enumerate(vocabularies)}
+    wanted += [Wanted(to, release.column(v.name), "value") for to, v in zip(held, vocabularies, strict=True)]
+    frame, key = release.frame, release.given.record_id
+    if identity or layout.persons or layout.weighted:
+        assert key is not None
+        assert policy.table.record_id is not None
+        of_record = [text(table, policy.table.record_id).alias("of_record")]
+        if layout.persons:
+            assert policy.table.entity_id is not None
+            of_record.append(text(table, policy.table.entity_id).alias(schemas.ENTITY))
+        if layout.weighted:
+            assert policy.table.weight is not None
+            weight = column(policy.table.weight).try_cast("double")
+            of_record.append(F.coalesce(weight, F.lit(0.0)).alias(schemas.SAMPLE_WEIGHT))
+        mine = [
+            (text(frame, want.name) if want.kind == "text" else column(want.name)).alias(want.alias) for want in wanted
+        ]
+        named = frame.select(*mine, text(frame, key).alias(schemas.RECORD_ID))
+        theirs = table.select(*of_record)
+        joined = named.join(theirs, F.col(schemas.RECORD_ID) == F.col("of_record"), "left").drop("of_record")
+        if layout.persons:  # a record of nobody in the table is a person of its own
+            joined = joined.withColumn(
+                schemas.ENTITY, F.coalesce(schemas.ENTITY, F.concat(F.lit("?"), schemas.RECORD_ID))
+            )
+        if layout.weighted:
+            joined = joined.withColumn(schemas.SAMPLE_WEIGHT, F.coalesce(schemas.SAMPLE_WEIGHT, F.lit(0.0)))
+        opened = Batches.of_frame(joined)
+    else:
+        opened = scan(release.source, frame, wanted)
+    lookups = [labels_of(hierarchy) for hierarchy in hierarchies.values()]
+    return released_rows(
+        opened,
+        [f"a{i}" for i in range(len(hierarchies))],
+        [codes for codes, _ in lookups],
+        [missing for _, missing in lookups],
+        held,
+        layout,
+        more=[schemas.RECORD_ID] if identity else [],
+    )
+
+
+def held_in(release: Release | None, name: str) -> bool:
+    """Whether the release holds a column of the table."""
+    return release is not None and release.column(name) in release.frame.columns
+
+
+def totals(parts: Sequence[Mapping[str, Any]], layout: Layout) -> tuple[np.ndarray[Any, np.dtype[np.int64]], ...]:
+    """How often a subject has each value of each attribute, from the facts of its counted rows."""
+    result = [np.zeros(count + 1, dtype=np.int64) for count in layout.value_counts]
+    for part in parts:
+        for j, held in enumerate(part["held"]):
+            result[j] += np.array(held, dtype=np.int64)
+    return tuple(result)
