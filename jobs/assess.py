@@ -1,6 +1,7 @@
 """Entry point for spark-submit: ``spark-submit jobs/assess.py --config conf/adult.yaml --output DIR``.
 
-Takes the same options as ``privrisk assess``; exit codes 0 done, 1 a threshold is missed, 2 policy or input error, 3 engine failure.
+Takes the same options as ``privrisk assess``; exit codes 0 done, 1 a threshold is missed, 2 policy or input error, 3
+engine failure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Command line: ``release``, ``assess``, ``audit``, ``curves``, ``experiments``, ``ledger``, ``config`` and the like."""
+"""Command line: ``release``, ``assess``, ``audit``, ``curves``, ``experiments``, ``ledger``, ``config``, and so on."""
 
 from __future__ import annotations
 
