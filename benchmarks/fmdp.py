@@ -41,7 +41,7 @@ ATTACK = Attack(
 """X15 §7.1."""
 
 PROGRAM_ROWS = (5_000, 50_000, 500_000)
-TWO_LEVEL_RECORDS, FLAT_RECORDS = 5_000, 100
+TWO_LEVEL_RECORDS, FLAT_RECORDS = 1_000, 20
 
 _AGES, _CODES = 73, 800
 _RACES = (0.69, 0.22, 0.06, 0.02, 0.01)
@@ -84,7 +84,7 @@ def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]: 
     Parameters
     ----------
     rows : int, optional
-        Records; 32,561 if not given. The programs have at most 5,000 (two-level) and 100 of them.
+        Records; 32,561 if not given. The programs have at most 1,000 (two-level) and 20 (flat) of them.
     cache : Path, optional
         Not used: generating takes no time.
 

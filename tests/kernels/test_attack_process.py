@@ -103,6 +103,10 @@ def test_the_baseline_decides_on_one_exploit():
     # 8000 · 0.63 / g > 10000 · 0.01005… + 110 = 210.5 up to g = 23
     found = baseline(ONE_FINE, sizes(0, 1, 10, 23, 24))
     assert found == pytest.approx([0, 0.63, 0.063, 0.63 / 23, 0])
+    # each cost counts: 5040/23 = 219.1 is less than 210.5 + 10
+    for cost in ("cost_access", "cost_link", "cost_exploit"):
+        dearer = replace(ONE_FINE, **{cost: getattr(ONE_FINE, cost) + 10})
+        assert baseline(dearer, sizes(22, 23)) == pytest.approx([0.63 / 22, 0])
 
 
 @pytest.mark.parametrize("fines", [1, None])
@@ -457,6 +461,12 @@ def test_a_tie_terminates():
     tie = Attack(prior=1, gain=10, penalty=0, fines_paid=0, cost_access=0, cost_exploit=5, h0=0.0, gamma=0.5)
     assert reidentification_probability(solve(tie), sizes(1)).tolist() == [0]
     assert reidentification_probability(solve(replace(tie, gain=10.001)), sizes(1)).tolist() == [1]
+    # the second exploit of two, detected half the time: 100 - 180/2 - 10
+    second = Attack(
+        prior=1, gain=100, penalty=180, fines_paid=None, cost_access=0, cost_exploit=10, h0=-40.0, h1=40.0, gamma=1
+    )
+    assert exploitation(solve(second), sizes(2)).planned.tolist() == [1]
+    assert exploitation(solve(replace(second, penalty=179)), sizes(2)).planned.tolist() == [2]
     # access worth no more than the tolerance
     at_cost = replace(tie, gain=30, cost_access=2.5)
     assert payoff_of_known(solve(at_cost), sizes(1)).tolist() == [0]
