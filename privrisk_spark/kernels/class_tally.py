@@ -157,12 +157,25 @@ def worst_classes(criterion: Criterion, values: FloatArray, keys: npt.NDArray[np
     most = min(most, len(values))
     if not most:
         return np.zeros(0, dtype=np.int64)
-    badness = values if criterion.worst == "least" else -values
-    bound = np.partition(badness, most - 1)[most - 1]
-    candidates = np.flatnonzero(badness <= bound)
-    by_key = [keys[candidates, i] for i in reversed(range(keys.shape[1]))]
-    order = np.lexsort([*by_key, badness[candidates]])
-    return candidates[order[:most]].astype(np.int64)
+    columns = [values if criterion.worst == "least" else -values, *keys.T]
+    candidates = np.arange(len(values))
+    chosen: list[LongArray] = []
+    for column in columns:
+        # What is below the most-th number is in; of what equals it the next column decides.
+        number, missing = column[candidates], most - sum(len(part) for part in chosen)
+        bound = _smallest(number, missing)
+        chosen.append(candidates[number < bound])
+        candidates = candidates[number == bound]
+    found = np.concatenate([*chosen, candidates[: most - sum(len(part) for part in chosen)]])
+    return found[np.lexsort([column[found] for column in reversed(columns)])].astype(np.int64)
+
+
+def _smallest(values: npt.NDArray[Any], n: int) -> Any:
+    """The n-th smallest value; in one look where as many are the smallest, which is what classes of one are."""
+    least = values.min()
+    if np.count_nonzero(values == least) >= n:
+        return least
+    return np.partition(values, n - 1)[n - 1]
 
 
 @dataclass(frozen=True)
