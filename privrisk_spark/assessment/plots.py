@@ -9,6 +9,7 @@ from privrisk_spark.assessment.tallies import Asked, Tallies
 from privrisk_spark.experiments.plots import Panel, Plot, Series
 from privrisk_spark.kernels.attack_process import Solution
 from privrisk_spark.kernels.deterrence import sweep
+from privrisk_spark.kernels.identity_risk import PopulationHistogram
 from privrisk_spark.policy_assess import AdversaryPolicy
 
 Planned = tuple[Groups, Solution, AttackTable]
@@ -20,25 +21,49 @@ def plots_of(
     """All plots of one set of quasi-identifiers."""
     plots = [_sizes(tallies, asked, name)]
     if planned is not None and policy is not None:
-        plots += [_attack(*planned, name), _deterrence(policy, name)]
+        plots += [_attack(*planned, name), *_deterrence(policy, name)]
     return plots
 
 
 def _sizes(tallies: Tallies, asked: Asked, name: str) -> Plot:
+    """Records by the size of their class, and by the risk that follows from it."""
     sizes = np.array(tallies.sizes.sizes, dtype=np.float64)
     records = sizes * np.array(tallies.sizes.numbers)
-    share = np.cumsum(records) / max(records.sum(), 1)
-    small = float(records[sizes < asked.k].sum() / max(records.sum(), 1))
-    series = [Series("records in classes of at most that size", tuple(sizes.tolist()), tuple(share.tolist()))]
+    total = max(float(records.sum()), 1.0)
+    small = float(records[sizes < asked.k].sum()) / total
+    at_most = tuple((np.cumsum(records) / total).tolist())
+    risks = [Series("prosecutor", tuple((1 / sizes).tolist()), at_most)]
+    if tallies.population is not None:
+        risks.append(Series("journalist", *_journalist(tallies.population)))
     return Plot(
         key=f"sizes-{name}",
-        title="Class sizes",
+        title="Distribution of class sizes and risk",
         figure="",
         claim="",
         found=f"{100 * small:.3g} % of the records are in classes of fewer than {asked.k}.",
-        panels=(Panel("", "class size f", "share of the records", tuple(series), log_x=True),),
+        panels=(
+            Panel(
+                "Class sizes",
+                "class size f",
+                "share of records in classes up to f",
+                (Series("prosecutor", tuple(sizes.tolist()), at_most),),
+                log_x=True,
+            ),
+            Panel("Risk", "risk", "share of records at least that risky", tuple(risks), log_x=True),
+        ),
         data=name,
     )
+
+
+def _journalist(histogram: PopulationHistogram) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Risks ``1/F`` of the covered records and the share of them at least as risky."""
+    pairs = zip(histogram.pairs, histogram.numbers, strict=True)
+    covered = np.array([(people, size * number) for (size, people), number in pairs if people], dtype=np.float64)
+    if not len(covered):
+        return (), ()
+    people, at = np.unique(covered[:, 0], return_inverse=True)
+    records = np.bincount(at, weights=covered[:, 1])
+    return tuple((1 / people).tolist()), tuple((np.cumsum(records) / records.sum()).tolist())
 
 
 def _attack(groups: Groups, solution: Solution, table: AttackTable, name: str) -> Plot:
@@ -51,7 +76,11 @@ def _attack(groups: Groups, solution: Solution, table: AttackTable, name: str) -
         Series("one try at random", x, tuple(found.p_reid_baseline[near].tolist()), points=True),
     )
     payoff = (Series("expected payoff", x, tuple(found.expected_payoff[near].tolist()), points=True),)
-    exploits = (Series("candidates approached", x, tuple(found.exploits[near].tolist()), points=True),)
+    left = groups.sizes[near] - found.exploits[near]
+    plan = (
+        Series("candidates at the start", x, x),
+        Series("left where he stops", x, tuple(left.astype(float).tolist()), points=True),
+    )
     threshold = solution.known_threshold
     text = (
         f"Whoever knows the group size walks away from {threshold} candidates on."
@@ -67,7 +96,7 @@ def _attack(groups: Groups, solution: Solution, table: AttackTable, name: str) -
         panels=(
             Panel("Re-identification", "candidates of the record", "probability", risk),
             Panel("Payoff", "candidates of the record", "money", payoff),
-            Panel("Plan", "candidates of the record", "candidates approached", exploits),
+            Panel("Plan: approached between", "candidates of the record", "candidates", plan),
         ),
         data=name,
     )
@@ -76,37 +105,42 @@ def _attack(groups: Groups, solution: Solution, table: AttackTable, name: str) -
 _FACTORS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
-def _deterrence(policy: AdversaryPolicy, name: str) -> Plot:
+def _deterrence(policy: AdversaryPolicy, name: str) -> list[Plot]:
     """Group sizes that deter, against cost of access, cost of an exploit, fine and detection (X15 Figure 10)."""
     attack = attack_of(policy)
-    detection = float(attack.detection(0))
-    panels = []
-    for parameter, base, label in (
-        ("cost_access", attack.cost_access, "cost of access"),
-        ("cost_exploit", attack.cost_exploit, "cost of an exploit"),
-        ("penalty", attack.penalty, "fine"),
-        ("detection", detection, "probability of detection"),
+    asked = {
+        "cost_access": ("cost of access", attack.cost_access),
+        "cost_exploit": ("cost of an exploit", attack.cost_exploit),
+        "penalty": ("fine", attack.penalty),
+        "detection": ("detection probability", float(attack.detection(0))),
+    }
+    if attack.most_groups is None:
+        return []
+    plots = []
+    for key, title, parameters in (
+        ("costs", "What deters: costs", ("cost_access", "cost_exploit")),
+        ("fines", "What deters: fines and detection", ("penalty", "detection")),
     ):
-        values = [base * factor for factor in _FACTORS if parameter != "detection" or base * factor < 1]
-        if not base or (parameter == "cost_exploit" and attack.fines_paid is not None and attack.most_groups is None):
-            continue
-        found = sweep(attack, parameter, values, largest_group=None if attack.most_groups is not None else 1000)
-        y = tuple(float(one) if one >= 0 else float("nan") for one in found.known.tolist())
-        panels.append(
-            Panel(
-                label,
-                label,
-                "group size without access",
-                (Series("threshold", tuple(float(value) for value in found.values), y),),
-                log_x=True,
+        panels = []
+        for parameter in parameters:
+            label, base = asked[parameter]
+            values = [base * factor for factor in _FACTORS if parameter != "detection" or base * factor < 1]
+            if not base:
+                continue
+            found = sweep(attack, parameter, values)
+            y = tuple(float(one) if one >= 0 else float("nan") for one in found.known.tolist())
+            series = Series("threshold", tuple(found.values.tolist()), y)
+            panels.append(Panel("", label, "group size without access", (series,), log_x=True))
+        if panels:
+            plots.append(
+                Plot(
+                    key=f"{key}-{name}",
+                    title=title,
+                    figure="",
+                    claim="",
+                    found="Group sizes from which an adversary who knows them stays away, if one parameter is changed.",
+                    panels=tuple(panels),
+                    data=name,
+                )
             )
-        )
-    return Plot(
-        key=f"deterrence-{name}",
-        title="What deters",
-        figure="",
-        claim="",
-        found="Group sizes from which an adversary who knows them stays away; each cost alone is changed.",
-        panels=tuple(panels),
-        data=name,
-    )
+    return plots
