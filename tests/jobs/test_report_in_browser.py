@@ -8,6 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from privrisk_spark.cli import app
 
 from .conftest import Privrisk
 
@@ -18,7 +21,16 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 def test_the_reports_render(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
     ran = privrisk(str(small))
     assert ran.code == 0, ran.err
-    for report in (ran.root / "vault" / "report.html", ran.data.parent / "report.html"):
+    assessed = tmp_path / "assessed"
+    published = ["--set=assess.release=published", "--set=assess.thresholds={k: 100}"]
+    asked = CliRunner().invoke(app, ["assess", str(small), *published, "--output", str(assessed)])
+    assert asked.exit_code == 1, asked.stderr
+    pages = {
+        ran.root / "vault" / "report.html": "Generalization by attribute",
+        ran.data.parent / "report.html": "Generalization by attribute",
+        assessed / "report.html": "The adversary by group size",
+    }
+    for report, section in pages.items():
         net_log = tmp_path / "net.json"
         picture = tmp_path / "report.png"
         command = [
@@ -31,12 +43,12 @@ def test_the_reports_render(privrisk: Privrisk, small: Path, tmp_path: Path) -> 
         ).stdout
         assert "What was done" in dom
         assert dom.count("<svg") >= 1
-        assert "Generalization by attribute" in dom
+        assert section in dom
         shot = [*command, f"--screenshot={picture}", "--window-size=1000,1400", report.as_uri()]
         subprocess.run(shot, capture_output=True, timeout=120, check=True)
         assert picture.stat().st_size > 20_000, "a blank page is smaller"
         # The browser's own start-up traffic goes to its maker; a report asks nothing of anybody.
-        asked = re.findall(r'"url":\s*"(https?://[^"]*)"', net_log.read_text(errors="replace"))
+        addresses = re.findall(r'"url":\s*"(https?://[^"]*)"', net_log.read_text(errors="replace"))
         assert not [
-            url for url in asked if not re.match(r"https?://[a-z0-9.-]*(google|googleapis|gvt1|gstatic)\.", url)
+            url for url in addresses if not re.match(r"https?://[a-z0-9.-]*(google|googleapis|gvt1|gstatic)\.", url)
         ]
