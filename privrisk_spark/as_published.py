@@ -1,7 +1,7 @@
-"""Algorithm 6 of F12 as published: its constants, and what a release by it says of itself. For comparison only.
+"""Algorithms 6 and 7 of F12 as published: constants, and what a release by one says of itself. For comparison only.
 
-Status: **no guarantee**. The theorem that was stated for it is wrong at its constants
-(:mod:`privrisk_spark.kernels.published`), so nothing is charged for it anywhere: no figure would be true.
+Status: **no guarantee**. The theorem that was stated for them is wrong at its constants
+(:mod:`privrisk_spark.kernels.published`), so nothing is charged for them anywhere: no figure would be true.
 """
 
 from __future__ import annotations
@@ -47,10 +47,17 @@ class AsPublished:
     @property
     def statement(self) -> str:
         """What is printed with the release in place of a guarantee."""
+        asked = self.policy
+        doubt = "its theorem does not hold at these constants"
+        if asked.algorithm == 7:
+            doubt = (
+                "the theorem it rests on does not hold at these constants, and how far a walk of "
+                f"{asked.steps:,} steps is from the law it walks to is not known"
+            )
         return (
-            f"No guarantee: Algorithm {self.policy.algorithm} of F12 as published; its theorem does not hold at these "
-            "constants. The release is for comparison only (accept_unproven: true), and it spoils the guarantees of "
-            "everything else released from the table: they say nothing about the releases together."
+            f"No guarantee: Algorithm {asked.algorithm} of F12 as published; {doubt}. The release is for comparison "
+            "only (accept_unproven: true), and it spoils the guarantees of everything else released from the table: "
+            "they say nothing about the releases together."
         )
 
     @property
@@ -73,6 +80,19 @@ class AsPublished:
             "epsilon' of the draw": self.epsilon_drawing,
             "reading": "the draw is renormalized over the t-frequent elements; Φ is cut at its bound",
         }
+        if asked.algorithm == 7:
+            return result | {
+                "source": "F12 (Fouad, thesis, 2012), section 6.5",
+                "reading": "layers go from phi_l to phi_u, and a point whose Φ lies in none is not drawn; a row whose "
+                "layer is empty is left out; rounding is drawn given that it is frequent enough",
+                "lambda": asked.lambda_,
+                "kappa": asked.kappa,
+                "phi_l": asked.phi_l,
+                "phi_u": asked.phi_u,
+                "steps of the walk": asked.steps,
+                "epsilon'' of the layers": asked.layer_width,
+                "sigma": asked.sigma,
+            }
         if asked.utility_at_least is None:
             return result | {"lambda": asked.lambda_, "kappa": asked.kappa, "phi_l": asked.phi_l}
         return result | {"phi_u": asked.phi_u, "utility_at_least": asked.utility_at_least}
@@ -84,6 +104,12 @@ class AsPublished:
     @property
     def sentence(self) -> str:
         """What the drawing stage did."""
+        if self.policy.algorithm == 7:
+            return (
+                f"Sampled each row with probability 1 - beta = {1 - self.policy.beta:g} and drew one of its "
+                f"generalizations with about t rows by a walk of {self.policy.steps:,} steps in a layer drawn for it "
+                "(Algorithm 7), all by keyed functions of the row. One more row is fully suppressed."
+            )
         among = "t-frequent generalizations"
         if self.policy.utility_at_least is not None:
             among += f" of utility at least {self.policy.utility_at_least:g}"
@@ -115,8 +141,8 @@ def as_published(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = N
     if nodes > MOST_ELEMENTS:
         fault = Fault(
             "guarantee.algorithm",
-            f"6 weighs every element of a record's lattice, which may have {MOST_ELEMENTS:,} at most; these "
-            f"hierarchies give up to {nodes:,}. Use coarser ones, or fewer quasi-identifiers",
+            f"{asked.algorithm} weighs every element of a record's lattice, which may have {MOST_ELEMENTS:,} at most; "
+            f"these hierarchies give up to {nodes:,}. Use coarser ones, or fewer quasi-identifiers",
             guide=GUIDE,
         )
         raise ConfigError([fault])

@@ -366,7 +366,7 @@ class _Job:
     # ----------------------------------------------------------- as published
 
     def release_as_published(self) -> dict[str, Any]:
-        """Algorithm 6 of F12, for comparison: no guarantee, and nothing is charged."""
+        """Algorithm 6 or 7 of F12, for comparison: no guarantee, and nothing is charged."""
         policy, progress, place = self.policy, self.progress, self.place
         with progress.stage("read") as stage:
             self._open()
@@ -384,7 +384,7 @@ class _Job:
             stage.sentence = "Encoded every value as an integer code; values outside a hierarchy are suppressed."
         with progress.stage("count") as stage:
             (counts,) = self._count(encoded)
-            elements = collect_elements(self.scratch, counts, policy, self.hierarchies, least=draws.least)
+            elements = collect_elements(self.scratch, counts, policy, self.hierarchies, least=draws.least_counted)
             stage.sentence = (
                 "Drew t between theta0 |D| and |D|, and counted the t-frequent elements in the table itself."
             )

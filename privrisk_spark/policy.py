@@ -286,10 +286,12 @@ class DpGuarantee(Part):
 
 
 class AsPublishedGuarantee(Part):
-    """Algorithm 6 of F12 (section 6.4) as published, for comparison only: nothing is guaranteed."""
+    """Algorithm 6 or 7 of F12 (sections 6.4, 6.5) as published, for comparison only: nothing is guaranteed."""
 
     kind: Literal["as-published"]
-    algorithm: Annotated[Literal[6], NUMBER] = Field(description="Number of the algorithm in F12: 6.")
+    algorithm: Annotated[Literal[6, 7], NUMBER] = Field(
+        description="Number of the algorithm in F12: 6 draws from its law, 7 walks towards it."
+    )
     accept_unproven: bool = Field(
         False, description="Must be true: says that whoever publishes knows that nothing is guaranteed."
     )
@@ -306,10 +308,19 @@ class AsPublishedGuarantee(Part):
         None, description="Lower bound of Φ, for the aggregate objective; a smaller Φ counts as it."
     )
     phi_u: Positive | None = Field(
-        None, description="Upper bound of Φ, for the threshold version; a larger Φ counts as it."
+        None, description="Upper bound of Φ, for the threshold version, where a larger Φ counts as it, and Algorithm 7."
     )
     utility_at_least: NonNegative | None = Field(
         None, description="c of the threshold version, which draws by risk; null: the aggregate objective."
+    )
+    steps: Count | None = Field(
+        None, description="Length of each row's walk, which Algorithm 7 needs and its print does not give."
+    )
+    layer_width: Annotated[float, Field(gt=0, lt=1), NUMBER] | None = Field(
+        None, description="epsilon'' of Algorithm 7: a layer's largest Φ is 1 + epsilon'' times its least."
+    )
+    sigma: Annotated[float, Field(gt=0, lt=1), NUMBER] | None = Field(
+        None, description="Of Algorithm 7: an element is put out if it has at least sigma t rows."
     )
     key: str | None = Field(
         None,

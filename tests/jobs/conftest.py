@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,24 +48,37 @@ class Ran:
 Privrisk = Callable[..., Ran]
 
 
-@pytest.fixture
-def privrisk(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Privrisk]:
-    """``privrisk(*arguments, root=…)``: output and vault under root, production batch size, the test's own session."""
+def release(*arguments: str, root: Path) -> Ran:
+    """``privrisk release`` in this process, output and vault under root."""
+    outputs = [f"--set=output.path={root / 'out'}", f"--set=output.vault={root / 'vault'}"]
+    result = CliRunner().invoke(app, ["release", *arguments, *outputs])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ran(result.exit_code, result.stdout, result.stderr, root)
+
+
+@contextmanager
+def production_batches(spark: SparkSession) -> Iterator[None]:
+    """Batches as large as in production, and the project's root as working directory."""
     batch = "spark.sql.execution.arrow.maxRecordsPerBatch"
     usual = spark.conf.get(batch)
     spark.conf.set(batch, "10000")
-    monkeypatch.chdir(ROOT)
-
-    def run(*arguments: str, root: Path = tmp_path) -> Ran:
-        outputs = [f"--set=output.path={root / 'out'}", f"--set=output.vault={root / 'vault'}"]
-        result = CliRunner().invoke(app, ["release", *arguments, *outputs])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Ran(result.exit_code, result.stdout, result.stderr, root)
-
-    yield run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        yield
     spark.conf.set(batch, usual)
     logging.getLogger("privrisk_spark").handlers.clear()
+
+
+@pytest.fixture
+def privrisk(spark: SparkSession, tmp_path: Path) -> Iterator[Privrisk]:
+    """``privrisk(*arguments, root=…)``: output and vault under root, production batch size, the test's own session."""
+
+    def run(*arguments: str, root: Path = tmp_path) -> Ran:
+        return release(*arguments, root=root)
+
+    with production_batches(spark):
+        yield run
 
 
 @pytest.fixture

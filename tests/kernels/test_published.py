@@ -19,15 +19,14 @@ from privrisk_spark.kernels.clustered import keyed_uniforms
 from privrisk_spark.kernels.lattice import Lattice
 from privrisk_spark.kernels.published import (
     NOTHING,
-    LayeredLattice,
     algorithm_6,
     drawing_epsilon,
     element_law,
     eta_of_aggregate,
     least_size,
     random_threshold,
-    sample_point,
 )
+from privrisk_spark.kernels.sample_point import LayeredLattices, sample_point
 
 # ------------------------------------------------------------------------------------------------ Algorithm 6
 
@@ -125,17 +124,18 @@ def assert_law(seen: Counter[int], law: dict[int, float]) -> None:
 # ------------------------------------------------------------------------------------------------ Algorithm 7
 
 
-def layered(heights: tuple[int, ...], rows: list[tuple[int, ...]], lam: float = 1.0) -> LayeredLattice:
+def layered(heights: tuple[int, ...], rows: list[tuple[int, ...]], lam: float = 1.0) -> LayeredLattices:
     """A lattice whose counts are of generalization vectors, with Phi from 3 down to 1 in equal steps."""
     levels = Lattice(heights).levels(np.arange(Lattice(heights).n_nodes))
     consistent = (np.array(rows)[None, :, :] <= levels[:, None, :]).all(axis=2).sum(axis=1)
     phi = 3.0 - 2.0 * levels.sum(axis=1) / sum(heights)
     utility = float(sum(heights)) - levels.sum(axis=1)
-    return LayeredLattice(heights, consistent, phi, lam * consistent + phi * utility, 1.0, 3.0)
+    numerator = lam * consistent + phi * utility
+    return LayeredLattices(heights, consistent[None], phi[None], numerator[None], 1.0, 3.0)
 
 
 def density_law(
-    one: LayeredLattice, layer: int, width: float, t: float, sigma: float, strength: float, rows: int, cells: int = 120
+    one: LayeredLattices, layer: int, width: float, t: float, sigma: float, strength: float, rows: int, cells: int = 120
 ) -> dict[int, float]:
     """Law of a layer's output by quadrature over the cube, from the definitions of sections 5.2.2 to 6.5."""
     attributes = one.attribute.tolist()
@@ -152,12 +152,12 @@ def density_law(
         for a, b in itertools.pairwise(cuts):
             x = [sum(value >= a for value in chain) if a < 1 else 0 for chain in chains]
             sets.append((a - b, int(np.dot(x, lattice.strides))))
-        if sum(p * one.consistent[x] for p, x in sets) < t:
+        if sum(p * one.consistent[0, x] for p, x in sets) < t:
             continue
-        if not low <= sum(p * one.sensitivity[x] for p, x in sets) <= high:
+        if not low <= sum(p * one.sensitivity[0, x] for p, x in sets) <= high:
             continue
-        density = math.exp(strength * sum(p * one.numerator[x] for p, x in sets) / (rows * low))
-        enough = [(p, x) for p, x in sets if one.consistent[x] >= sigma * t]
+        density = math.exp(strength * sum(p * one.numerator[0, x] for p, x in sets) / (rows * low))
+        enough = [(p, x) for p, x in sets if one.consistent[0, x] >= sigma * t]
         for p, x in enough:
             mass[x] += density * p / sum(q for q, _ in enough)
     total = sum(mass.values())
@@ -181,11 +181,11 @@ def test_sampling_of_points_has_the_law_of_its_density(
     uniforms = (
         keyed_uniforms(1, "layers", (n,)),
         keyed_uniforms(1, "walk", (steps, n, 4)),
-        keyed_uniforms(1, "rounding", (200, n)),
+        keyed_uniforms(1, "rounding", (n,)),
     )
     found = sample_point(
         one, epsilon_drawing=strength, width=width, rows=len(rows), t=t, sigma=sigma,
-        layers=uniforms[0], walk=uniforms[1], rounding=uniforms[2],
+        members=np.zeros(n, dtype=np.int64), layers=uniforms[0], walk=uniforms[1], rounding=uniforms[2],
     )  # fmt: skip
     layer = (3 * uniforms[0]).astype(int)
     # Phi never exceeds 3, so the third layer (from 3.24 on) holds nothing.
@@ -197,7 +197,7 @@ def test_sampling_of_points_has_the_law_of_its_density(
             assert set(seen) == {NOTHING}
             continue
         assert_law(seen, law)
-        assert all(one.consistent[x] >= sigma * t for x in seen)
+        assert all(one.consistent[0, x] >= sigma * t for x in seen)
         flat = density_law(one, i, width, t, sigma, 0.0, len(rows))
         wrong = [flat, density_law(one, i, width, t, 1e-9, strength, len(rows))]
         far = [other for other in wrong if sum(abs(law.get(x, 0.0) - p) for x, p in other.items()) > 0.06]
@@ -206,9 +206,50 @@ def test_sampling_of_points_has_the_law_of_its_density(
             assert set(other) > set(law) or p_value(seen, other) < 1e-6
 
 
+def drawn(one: LayeredLattices, members: npt.NDArray[np.int64], steps: int, rows: slice) -> npt.NDArray[np.int64]:
+    """Draws of some of 6,000 rows, whose numbers are theirs whoever walks with them."""
+    n, columns = 6_000, int(sum(one.heights)) + 2
+    return sample_point(
+        one, epsilon_drawing=9.0, width=0.8, rows=6, t=2.0, sigma=0.6, members=members[rows],
+        layers=keyed_uniforms(2, "layers", (n,))[rows], walk=keyed_uniforms(2, "walk", (steps, n, columns))[:, rows],
+        rounding=keyed_uniforms(2, "rounding", (n,))[rows],
+    )  # fmt: skip
+
+
+def test_records_walk_together_as_they_do_alone() -> None:
+    heights, rows, _ = CASES[0]
+    tables = [layered(heights, rows), layered(heights, [*rows[:3], (0, 0), (0, 1), (1, 1)], lam=3.0)]
+    both = LayeredLattices(
+        heights,
+        *(
+            np.concatenate([getattr(one, name) for one in tables])
+            for name in ("consistent", "sensitivity", "numerator")
+        ),
+        1.0,
+        3.0,
+    )
+    members = np.arange(6_000) % 2
+    found = drawn(both, members, 5, slice(None))
+    for part in (slice(0, 1), slice(1, 900), slice(900, 6_000)):
+        np.testing.assert_array_equal(drawn(both, members, 5, part), found[part])
+    for record in (0, 1):
+        own = drawn(tables[record], 0 * members, 5, slice(None))
+        np.testing.assert_array_equal(own[members == record], found[members == record])
+
+
+def test_one_step_is_not_enough() -> None:
+    heights, rows, t = CASES[0]
+    one, members = layered(heights, rows), np.zeros(6_000, dtype=np.int64)
+    layer = np.minimum((3 * keyed_uniforms(2, "layers", (6_000,))).astype(int), 2)
+    law = density_law(one, 0, 0.8, t, 0.6, 9.0, len(rows))
+    assert p_value(Counter(drawn(one, members, 60, slice(None))[layer == 0].tolist()), law) > 1e-4
+    assert p_value(Counter(drawn(one, members, 1, slice(None))[layer == 0].tolist()), law) < 1e-6
+
+
 def test_an_extension_is_a_mixture_of_nested_sets() -> None:
     # Examples 5.2.1 and 5.2.2: 0.7, 0.1, 0 of the first chain, 0.5, 0.4 of the second.
-    one = LayeredLattice((3, 2), np.arange(12), np.ones(12), np.ones(12), 1.0, 1.0)
+    ones = np.ones((1, 12))
+    one = LayeredLattices((3, 2), np.arange(12)[None], ones, ones, 1.0, 1.0)
     weights, nodes = one.path(np.array([[0.7, 0.1, 0.0, 0.5, 0.4]]))
     np.testing.assert_allclose(weights, [[0.3, 0.2, 0.1, 0.3, 0.1, 0.0]], atol=1e-15)
     expected = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 2), (3, 2)]
@@ -222,7 +263,7 @@ def test_what_sampling_of_points_refuses() -> None:
         with pytest.raises(InputError, match="between 0 and 1"):
             sample_point(
                 one, epsilon_drawing=1, width=width, rows=2, t=1, sigma=sigma,
-                layers=np.ones(1) / 2, walk=none, rounding=np.ones((1, 1)) / 2,
+                members=np.zeros(1, dtype=np.int64), layers=np.ones(1) / 2, walk=none, rounding=np.ones(1) / 2,
             )  # fmt: skip
 
 
