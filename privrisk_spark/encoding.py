@@ -23,10 +23,10 @@ from privrisk_spark.batches import CHUNK_ROWS, PARTS, Batches, in_chunks, report
 from privrisk_spark.dictionaries import map_dictionary
 from privrisk_spark.errors import SchemaError, listing, nearest
 from privrisk_spark.hierarchy import Hierarchy
-from privrisk_spark.kernels import fingerprint
+from privrisk_spark.kernels import digest, fingerprint
 from privrisk_spark.policy import Policy, QuasiIdentifier
 from privrisk_spark.policy_dictionaries import DictionaryTable
-from privrisk_spark.source import Wanted, as_texts, column, dictionary_of, scan, text
+from privrisk_spark.source import Wanted, as_texts, column, dictionary_of, scan
 
 IntArray = npt.NDArray[np.int32]
 
@@ -102,24 +102,17 @@ def encode(frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy
         wanted.append(Wanted(schemas.SAMPLE_WEIGHT, policy.table.weight, "number"))
         more.append(schemas.SAMPLE_WEIGHT)
     source = policy.table
-    if given is None or blocks:
-        identity = (_content(frame) if given is None else text(frame, given)).alias(schemas.RECORD_ID)
-        opened = scan(source, frame, wanted, more=[identity])
-        rows = opened.frame()
-        if given is None:
-            ordinal = F.row_number().over(Window.partitionBy(schemas.RECORD_ID).orderBy(schemas.RECORD_ID))
-            rows = rows.withColumn(schemas.RECORD_ID, F.concat_ws("-", schemas.RECORD_ID, ordinal))
-        if blocks:
-            whole = F.unhex(F.sha2(F.col(schemas.RECORD_ID), 256))
-            rows = rows.withColumn(schemas.BLOCK, F.substring(whole, 1, 16))
-        opened = Batches.of_frame(rows)
+    if given is None:
+        rows = scan(source, frame, wanted, more=[_content(frame).alias(schemas.RECORD_ID)]).frame()
+        ordinal = F.row_number().over(Window.partitionBy(schemas.RECORD_ID).orderBy(schemas.RECORD_ID))
+        opened = Batches.of_frame(rows.withColumn(schemas.RECORD_ID, F.concat_ws("-", schemas.RECORD_ID, ordinal)))
     else:
         # One chunk and so one part a task.
         wanted = [Wanted(schemas.RECORD_ID, given, "text", distinct=True), *wanted]
         opened = scan(source, frame, wanted, rows_per_task=CHUNK_ROWS)
     codes = schemas.codes(len(hierarchies))
     lookups = [ValueCodes.of(hierarchy.code_of) for hierarchy in hierarchies.values()]
-    leading = [schemas.RECORD_ID, *([schemas.BLOCK] if blocks else []), *more, *weights, *kept]
+    leading = [schemas.RECORD_ID, *more, *weights, *kept]
     ids = [name for name in leading if name in (schemas.RECORD_ID, schemas.ENTITY)]
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -128,6 +121,8 @@ def encode(frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy
             for name in ids:
                 position = leading.index(name)
                 coded = coded.set_column(position, name, as_text_column(rows.column(name), name))
+            if blocks:
+                coded = coded.add_column(1, schemas.BLOCK, identity_blocks(coded.column(schemas.RECORD_ID)))
             for name, value, lookup in zip(codes, values, lookups, strict=True):
                 coded = coded.append_column(name, pa.array(lookup.encoded(rows.column(value))))
             yield coded
@@ -135,8 +130,23 @@ def encode(frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy
     of_source = {field.name: field.dataType for field in opened.schema.fields}
     of_source |= dict.fromkeys(ids, T.StringType())
     fields = [T.StructField(name, of_source[name]) for name in leading]
+    if blocks:
+        fields.insert(1, T.StructField(schemas.BLOCK, T.BinaryType()))
     fields += [T.StructField(name, T.IntegerType()) for name in codes]
     return opened.then(step, T.StructType(fields))
+
+
+def identity_blocks(ids: pa.ChunkedArray) -> pa.Array:
+    """Return the first 16 bytes of SHA-256 of each text; a missing one has none."""
+    array = _one(ids)
+    places, content = _bytes_of(array)
+    blocks = np.ascontiguousarray(digest.sha256(content, places)[:, :_BLOCK_BYTES])
+    offsets = pa.py_buffer(np.arange(0, _BLOCK_BYTES * (len(array) + 1), _BLOCK_BYTES, dtype=np.int32))
+    there = pa.array(~array.is_null().to_numpy(zero_copy_only=False)).buffers()[1] if array.null_count else None
+    return pa.BinaryArray.from_buffers(pa.binary(), len(array), [there, offsets, pa.py_buffer(blocks)])
+
+
+_BLOCK_BYTES = 16
 
 
 _EXACTLY = {
@@ -213,7 +223,9 @@ def encode_dictionary(
 
 def as_text_column(values: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """An id as a text; numbers stay numbers where a number is wanted."""
-    return values if name == schemas.PEOPLE or pa.types.is_string(values.type) else values.cast(pa.string())
+    if name == schemas.PEOPLE or pa.types.is_string(values.type):
+        return values
+    return pa.chunked_array([as_texts(chunk) for chunk in values.chunks], pa.string())
 
 
 def resolve(
@@ -340,17 +352,13 @@ def pin(encoded: Batches, directory: str, *, k: int, n_weights: int) -> Batches:
 
 def fingerprints(values: pa.ChunkedArray) -> fingerprint.HashArray:
     """Fingerprint of each value of a column; a missing one has its own."""
-    array = values.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], values.type)
+    array = _one(values)
     if pa.types.is_dictionary(array.type):
         of_value = np.append(fingerprints(pa.chunked_array([array.dictionary])), np.uint64(1))
         of_row: fingerprint.HashArray = of_value[array.indices.fill_null(len(array.dictionary)).to_numpy(False)]
         return of_row
     if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
-        offsets, data = array.buffers()[1], array.buffers()[2]
-        places = np.frombuffer(offsets, dtype=np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-        content = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
+        places, content = _bytes_of(array)
         result = fingerprint.of_bytes(content, places)
     elif pa.types.is_integer(array.type):
         result = fingerprint.of_integers(array.fill_null(0).to_numpy(zero_copy_only=False))
@@ -365,6 +373,21 @@ def fingerprints(values: pa.ChunkedArray) -> fingerprint.HashArray:
     if array.null_count:
         result = np.where(array.is_null().to_numpy(zero_copy_only=False), np.uint64(1), result)
     return result
+
+
+def _one(values: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    array = values.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], values.type)
+    return array
+
+
+def _bytes_of(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Where each text or byte string begins and ends, and the bytes of all."""
+    _, offsets, data = texts.buffers()
+    places = np.frombuffer(offsets, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    return places, np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
 
 
 HASHES_PER_TASK = 4_000_000
