@@ -1,12 +1,12 @@
 """What a differentially private release fixes of the table before a record is recoded: its schemes, admitted cells.
 
-Each is materialized once, and everything after reads what was materialized: a second evaluation would be a second draw
-but for the keyed randomness, and the guarantee must not rest on that alone.
+Each is evaluated once and held, and everything after reads what is held: a second evaluation would be a second draw but
+for the keyed randomness, and the guarantee must not rest on that alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,61 +16,41 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark import cells, sampling, schemas
-from privrisk_spark.anonymize import integers
-from privrisk_spark.batches import Batches, Scratch, in_chunks
-from privrisk_spark.counts import SpreadVectors, vectors_of_table
+from privrisk_spark.batches import Batches, Scratch
+from privrisk_spark.counts import SpreadVectors
 from privrisk_spark.kernels import randomness
 from privrisk_spark.kernels.cells import CellSpace
 from privrisk_spark.kernels.scheme_choice import peel, scores
 from privrisk_spark.mechanism import Mechanism
 from privrisk_spark.reuse import Reused
 from privrisk_spark.sampling import AdmittedSet, FrequentCells, Recoding, ReleaseKeys
+from privrisk_spark.scheme_cells import collect_cells
 
 EXCESS = "excess"
 
 
-def told_apart(encoded: Batches, recoding: Recoding, schemes: Sequence[Sequence[int]]) -> Batches:
-    """Return the codes of ENCODED, one code for all values that no scheme tells apart.
-
-    Values with one node at the lowest level any scheme has share their nodes at all others, so cells and their counts
-    stay as they are, and there are fewer distinct records to count them from.
+def rows_beyond(cells_of_schemes: Batches, least: int) -> Batches:
+    """Return, per scheme, ``excess``: the sum over its cells of the rows beyond ``least``; one row or several to add.
 
     Parameters
     ----------
-    encoded : Batches
-    recoding : Recoding
-    schemes : sequence of sequence of int
-        At least one.
-    """
-    names = schemas.codes(len(recoding.ancestor))
-    standing = []
-    for ancestor, level in zip(recoding.ancestor, np.min(schemes, axis=0), strict=True):
-        _, first, member = np.unique(ancestor[:, level], return_index=True, return_inverse=True)
-        standing.append(first[member].astype(np.int32))
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        for table in in_chunks(tables):
-            codes = integers(table, names)
-            yield pa.table([pa.array(stands[codes[:, i]]) for i, stands in enumerate(standing)], names=names)
-
-    return encoded.then(step, T.StructType([T.StructField(name, T.IntegerType()) for name in names]))
-
-
-def rows_beyond(cells_of_schemes: DataFrame, least: int) -> DataFrame:
-    """Return, per scheme, ``excess``: the sum over its cells of the rows beyond ``least``.
-
-    Parameters
-    ----------
-    cells_of_schemes : DataFrame
+    cells_of_schemes : Batches
         CELLS with exact counts.
     least : int
     """
-    beyond = F.greatest(F.col(schemas.N_ROWS) - F.lit(least), F.lit(0))
-    return cells_of_schemes.groupBy(schemas.SCHEME).agg(F.sum(beyond).alias(EXCESS))
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in tables:
+            schemes, member = np.unique(table.column(schemas.SCHEME).to_numpy(), return_inverse=True)
+            excess = np.zeros(len(schemes), dtype=np.int64)
+            np.add.at(excess, member, np.maximum(table.column(schemas.N_ROWS).to_numpy() - least, 0))
+            yield pa.table({schemas.SCHEME: pa.array(schemes.astype(np.int32)), EXCESS: pa.array(excess)})
+
+    fields = [T.StructField(schemas.SCHEME, T.IntegerType()), T.StructField(EXCESS, T.LongType())]
+    return cells_of_schemes.then(step, T.StructType(fields))
 
 
 def collect_choice(scratch: Scratch, encoded: Batches, recoding: Recoding, keys: ReleaseKeys) -> Mechanism:
@@ -95,12 +75,10 @@ def collect_choice(scratch: Scratch, encoded: Batches, recoding: Recoding, keys:
     mechanism = recoding.mechanism
     choice = mechanism.choice
     assert choice is not None
-    vectors = vectors_of_table(told_apart(encoded, recoding, choice.candidates), len(recoding.ancestor), 0)
-    every = replace(recoding, mechanism=replace(mechanism, schemes=choice.candidates))
-    frame = rows_beyond(sampling.scheme_cells(vectors, every), choice.beyond)
-    table = scratch.write_frame(frame, "scores").toArrow()
+    counted = collect_cells(scratch, encoded, recoding.ancestor, choice.candidates, name="candidates")
+    table = rows_beyond(counted, choice.beyond).frame().toArrow()
     excess = np.zeros(len(choice.candidates), dtype=np.int64)
-    excess[table.column(schemas.SCHEME).to_numpy()] = table.column(EXCESS).to_numpy()
+    np.add.at(excess, table.column(schemas.SCHEME).to_numpy(), table.column(EXCESS).to_numpy())
     return chosen(mechanism, excess, keys)
 
 
@@ -134,12 +112,12 @@ def collect_admitted(
 
     The file's bytes are a function of the cells: they stand in their order, with their noisy counts.
     """
-    exact = sampling.scheme_cells(vectors_of_table(encoded, len(recoding.ancestor), 0), recoding)
-    admitted = scratch.write_frame(sampling.admitted_cells(exact, recoding, keys), "admitted")
-    table = admitted.toArrow()
+    exact = collect_cells(scratch, encoded, recoding.ancestor, recoding.mechanism.schemes)
+    found = sampling.admitted_cells(exact, recoding, keys).frame().toArrow()
     names = [schemas.SCHEME, *schemas.nodes(len(recoding.ancestor)), schemas.NOISY]
-    table = table.select(names).sort_by([(name, "ascending") for name in names]).combine_chunks()
-    pq.write_table(table.replace_schema_metadata(None), file, store_schema=False)
+    columns = {name: found.column(name) for name in names}
+    table = pa.table(columns).sort_by([(name, "ascending") for name in names]).combine_chunks()
+    pq.write_table(table, file, store_schema=False)
     return AdmittedSet.of_table(table, recoding)
 
 

@@ -27,13 +27,13 @@ from privrisk_spark.anonymize import Decide, released_tuples
 from privrisk_spark.audit_profile import RUN, Experiment
 from privrisk_spark.batches import CHUNK_ROWS, PARTS, Batches, Scratch, in_chunks, report
 from privrisk_spark.canonical import TupleParts, write_tuples
-from privrisk_spark.counts import vectors_of_table
 from privrisk_spark.encoding import encode
 from privrisk_spark.hierarchy import Hierarchy
-from privrisk_spark.kernels.counting import Axis, CellIndex
+from privrisk_spark.kernels.counting import Axis
 from privrisk_spark.kernels.sensitivity import Sensitivity
 from privrisk_spark.kernels.utility import node_utility
 from privrisk_spark.policy import Insensitive, Policy, RiskPolicy
+from privrisk_spark.scheme_cells import collect_cells
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -159,17 +159,15 @@ class Trials:
 
     def admitted(self, recoding: sampling.Recoding) -> sampling.AdmittedSet:
         """The cells admitted beforehand, in every trial."""
-        indexes, counts = [], []
+        cells = []
         numbers = np.arange(self.total, dtype=np.int32)
         for j, scheme in enumerate(recoding.mechanism.schemes):
             kinds = [kind for number, kind in self.experiment.admitted or () if number == j]
             codes = np.vstack([np.column_stack([numbers, *(np.full(self.total, c) for c in self.kinds[kind])])
                                for kind in kinds] or [np.zeros((0, self.k))])  # fmt: skip
-            nodes = recoding.disclosed(codes.astype(np.int32), scheme)
-            index, _ = CellIndex.build(nodes, recoding.radices, len(codes))
-            indexes.append(index)
-            counts.append(np.full(len(index.ranks[-1]), recoding.mechanism.count_cap, dtype=np.int64))
-        return sampling.AdmittedSet(tuple(indexes), tuple(counts))
+            cells.append(np.unique(np.column_stack(recoding.disclosed(codes.astype(np.int32), scheme)), axis=0))
+        most = recoding.mechanism.count_cap
+        return sampling.AdmittedSet(tuple(cells), tuple(np.full(len(of), most, dtype=np.int64) for of in cells))
 
 
 def _rows_schema(k: int) -> T.StructType:
@@ -231,8 +229,8 @@ def collect_published(
     attempts : {"once", "twice", "failing"}
     """
     if trials.experiment.admitted is None:
-        exact = sampling.scheme_cells(vectors_of_table(rows, trials.k, 0), recoding)
-        found = sampling.admitted_cells(exact, recoding, keys)
+        exact = collect_cells(scratch, rows, recoding.ancestor, recoding.mechanism.schemes)
+        found = sampling.admitted_cells(exact, recoding, keys).frame()
         theta = sampling.AdmittedSet.collect_cells(
             scratch.write_frame(disturbed(found, attempts), "admitted"), recoding
         )

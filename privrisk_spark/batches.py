@@ -83,6 +83,10 @@ class Batches:
         """Add a step, run in the same tasks."""
         return Batches(self.base, (*self.steps, step), schema)
 
+    def within(self, tasks: int) -> Batches:
+        """The same rows in at most so many tasks, without a shuffle."""
+        return Batches(self.base.coalesce(tasks), self.steps, self.schema)
+
     def frame(self) -> DataFrame:
         """Hand the rows to Spark."""
         if not self.steps:
@@ -106,19 +110,19 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def in_chunks(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Gather tables into chunks of about :data:`CHUNK_ROWS` rows; empty ones are dropped."""
+def in_chunks(tables: Iterable[pa.Table], *, rows: int = CHUNK_ROWS) -> Iterator[pa.Table]:
+    """Gather tables into chunks of about so many rows; empty ones are dropped."""
     held: list[pa.Table] = []
-    rows = 0
+    there = 0
     for table in tables:
         if table.num_rows == 0:
             continue
         held.append(table)
-        rows += table.num_rows
-        if rows >= CHUNK_ROWS:
+        there += table.num_rows
+        if there >= rows:
             yield together(held)
-            held, rows = [], 0
-    if rows:
+            held, there = [], 0
+    if there:
         yield together(held)
 
 

@@ -7,8 +7,9 @@ plan would show.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,20 @@ from privrisk_spark.counts import StoredCounts, collect_vectors
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels import randomness
+from privrisk_spark.kernels.cell_places import CellPlaces
 from privrisk_spark.kernels.cells import CellSpace
 from privrisk_spark.kernels.counting import Axis, CellIndex, consistent_at
 from privrisk_spark.kernels.decide import Decisions
 from privrisk_spark.kernels.exponential import draw, negative_risk, objective, probabilities, reaching
 from privrisk_spark.kernels.risk import identification_risk
+from privrisk_spark.kernels.scheme_cells import SchemeCells
 from privrisk_spark.kernels.sensitivity import Sensitivity
 from privrisk_spark.mechanism import Mechanism
-from privrisk_spark.policy import Policy, ThresholdObjective
+from privrisk_spark.policy import AggregateObjective, Policy, ThresholdObjective
 from privrisk_spark.problem import node_utilities, sensitivity
 
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
 
@@ -124,9 +129,14 @@ class Recoding(Disclosing):
         return cls(**cls.tables(policy, hierarchies, axes), mechanism=plan)
 
     @property
-    def radices(self) -> list[int]:
-        """Exclusive upper bound of the nodes of each attribute."""
-        return [len(utility) for utility in self.utility]
+    def heights(self) -> list[int]:
+        """The highest level of each attribute."""
+        return [of_code.shape[1] - 1 for of_code in self.ancestor]
+
+    @property
+    def top(self) -> SchemeCells:
+        """The cells of the highest levels."""
+        return SchemeCells.of(self.ancestor, self.heights)
 
 
 _DRAW = "draw"
@@ -168,33 +178,7 @@ def one_row_each(encoded: Batches, keys: ReleaseKeys) -> DataFrame:
     return rows.groupBy(schemas.ENTITY, alone).agg(drawn).select("row.*")
 
 
-def scheme_cells(vectors: DataFrame, recoding: Recoding) -> DataFrame:
-    """Return CELLS with exact counts: the non-empty cells of every scheme."""
-    k = len(recoding.ancestor)
-    schemes = recoding.mechanism.schemes
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        for table in in_chunks(tables):
-            codes = integers(table, schemas.codes(k))
-            rows = table.column(schemas.N_ROWS).to_numpy()
-            for number, scheme in enumerate(schemes):
-                nodes = recoding.disclosed(codes, scheme)
-                index, member = CellIndex.build(nodes, recoding.radices, len(codes))
-                first = np.zeros(len(index.ranks[-1]), dtype=np.int64)
-                first[member[::-1]] = np.arange(len(codes))[::-1]
-                counts = np.zeros(len(first), dtype=np.int64)
-                np.add.at(counts, member, rows)
-                arrays = [np.full(len(first), number, dtype=np.int32), *[node[first] for node in nodes], counts]
-                yield pa.Table.from_arrays(
-                    [pa.array(array) for array in arrays],
-                    names=[schemas.SCHEME, *schemas.nodes(k), schemas.N_ROWS],
-                )
-
-    partial = Batches.of_frame(vectors).then(step, schemas.cells(k, noisy=False)).frame()
-    return partial.groupBy(schemas.SCHEME, *schemas.nodes(k)).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
-
-
-def admitted_cells(cells: DataFrame, recoding: Recoding, keys: ReleaseKeys) -> DataFrame:
+def admitted_cells(cells: Batches, recoding: Recoding, keys: ReleaseKeys) -> Batches:
     """Return the admitted CELLS: noise of its own on every count, those below t dropped.
 
     A cell's noise is a function of the key and the cell, so it is drawn once however often it is evaluated.
@@ -216,7 +200,7 @@ def admitted_cells(cells: DataFrame, recoding: Recoding, keys: ReleaseKeys) -> D
             frequent_cells = table.drop_columns([schemas.N_ROWS]).append_column(schemas.NOISY, pa.array(noisy))
             yield frequent_cells.filter(pa.array(noisy >= frequent))
 
-    return Batches.of_frame(cells).then(step, schemas.cells(k, noisy=True)).frame()
+    return cells.then(step, schemas.cells(k, noisy=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,12 +209,13 @@ class AdmittedSet:
 
     Attributes
     ----------
-    indexes : tuple of CellIndex, one per scheme
-    noisy : tuple of ndarrays of int64
-        Noisy count of each admitted cell, in the order of its index.
+    nodes : tuple of ndarrays of int32, shape (n_admitted, k), one per scheme
+        The cells, once each.
+    noisy : tuple of ndarrays of int64, shape (n_admitted,)
+        Their noisy counts.
     """
 
-    indexes: tuple[CellIndex, ...]
+    nodes: tuple[IntArray, ...]
     noisy: tuple[LongArray, ...]
 
     @classmethod
@@ -245,31 +230,42 @@ class AdmittedSet:
         numbers = table.column(schemas.SCHEME).to_numpy()
         nodes = integers(table, schemas.nodes(k))
         counts = table.column(schemas.NOISY).to_numpy()
-        indexes, noisy = [], []
-        for number in range(len(recoding.mechanism.schemes)):
-            rows = np.flatnonzero(numbers == number)
-            index, member = CellIndex.build(list(nodes[rows].T), recoding.radices, len(rows))
-            ordered = np.zeros(len(rows), dtype=np.int64)
-            ordered[member] = counts[rows]
-            indexes.append(index)
-            noisy.append(ordered)
-        return cls(tuple(indexes), tuple(noisy))
+        of_scheme = [np.flatnonzero(numbers == number) for number in range(len(recoding.mechanism.schemes))]
+        return cls(tuple(nodes[rows] for rows in of_scheme), tuple(counts[rows] for rows in of_scheme))
 
     @property
     def sizes(self) -> list[int]:
         """Admitted cells per scheme."""
         return [len(noisy) for noisy in self.noisy]
 
-    def counts(self, recoding: Recoding, codes: IntArray) -> tuple[LongArray, npt.NDArray[np.bool_]]:
+    def counts(self, recoding: Recoding, codes: IntArray) -> tuple[LongArray, BoolArray]:
         """Noisy count of each record's cell under each scheme, and whether it is admitted; shape (n, w)."""
-        n, w = len(codes), len(self.indexes)
-        counts, admitted = np.zeros((n, w), dtype=np.int64), np.zeros((n, w), dtype=np.bool_)
-        for j, (index, noisy) in enumerate(zip(self.indexes, self.noisy, strict=True)):
-            position, found = index.find(recoding.disclosed(codes, recoding.mechanism.schemes[j]), n)
-            if len(noisy):
-                counts[:, j] = np.where(found, noisy[position], 0)
-            admitted[:, j] = found
-        return counts, admitted
+        columns = list(codes.T)
+        counts = [
+            np.append(noisy, 0)[places.find(columns)]
+            for places, noisy in zip(self.places(recoding), self.noisy, strict=True)
+        ]
+        admitted = [places.find(columns) < places.n for places in self.places(recoding)]
+        return np.column_stack(counts), np.column_stack(admitted)
+
+    def places(self, recoding: Recoding) -> list[CellPlaces]:
+        """Look-up of the admitted cells of each scheme."""
+        schemes = recoding.mechanism.schemes
+        return [CellPlaces.of(recoding.ancestor, s, nodes) for s, nodes in zip(schemes, self.nodes, strict=True)]
+
+    def finder(self, recoding: Recoding) -> Finder:
+        """The cells are the same for all records: what is known of them is worked out once."""
+        places, top = self.places(recoding), recoding.top
+        # After the cells of each scheme comes one that stands for all that are not admitted.
+        nodes = [np.vstack([found, np.zeros((1, found.shape[1]), dtype=np.int32)]) for found in self.nodes]
+        admitted = [np.arange(len(found)) < len(found) - 1 for found in nodes]
+        counts = [np.append(noisy, 0) for noisy in self.noisy]
+        cells = Cells.of(recoding, nodes, counts, admitted)
+
+        def find(codes: list[IntArray]) -> tuple[Cells, LongArray]:
+            return cells, cells.at([*(of_scheme.find(codes) for of_scheme in places), *top.words(codes)])
+
+        return find
 
 
 @dataclass(frozen=True)
@@ -278,12 +274,14 @@ class PublicCounts:
 
     stored: StoredCounts
 
-    def counts(self, recoding: Recoding, codes: IntArray) -> tuple[LongArray, npt.NDArray[np.bool_]]:
-        """``ρ`` of each record's cell under each scheme, and whether it is t-frequent; shape (n, w)."""
-        loaded = self.stored.load()
-        columns = [consistent_at(loaded, recoding.code_depth, codes, scheme) for scheme in recoding.mechanism.schemes]
-        counts = np.column_stack(columns)
+    def counts(self, recoding: Recoding, codes: IntArray, scheme: Sequence[int]) -> tuple[LongArray, BoolArray]:
+        """``ρ`` of each record's cell under a scheme, and whether it is t-frequent; shape (n,)."""
+        counts = consistent_at(self.stored.load(), recoding.code_depth, codes, scheme)
         return counts, counts >= recoding.mechanism.frequent
+
+    def finder(self, recoding: Recoding) -> Finder:
+        """Count the cells that occur among the records asked for."""
+        return _finder_of_counts(recoding, self.counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,21 +324,120 @@ class FrequentCells:
         rows[member] = table.column(schemas.N_ROWS).to_numpy()
         return cls(space, index, rows)
 
-    def counts(self, recoding: Recoding, codes: IntArray) -> tuple[LongArray, npt.NDArray[np.bool_]]:
-        """``ρ`` of each record's cell under each scheme, 0 if not t-frequent, and whether it is; shape (n, w)."""
-        n, w = len(codes), len(recoding.mechanism.schemes)
-        counts, admitted = np.zeros((n, w), dtype=np.int64), np.zeros((n, w), dtype=np.bool_)
-        for j, scheme in enumerate(recoding.mechanism.schemes):
-            disclosed = recoding.disclosed(codes, scheme)
-            classes = [r.node_class[node] for r, node in zip(self.space.relations, disclosed, strict=True)]
-            position, admitted[:, j] = self.index.find(classes, n)
-            if len(self.rows):
-                counts[:, j] = np.where(admitted[:, j], self.rows[position], 0)
-        return counts, admitted
+    def counts(self, recoding: Recoding, codes: IntArray, scheme: Sequence[int]) -> tuple[LongArray, BoolArray]:
+        """``ρ`` of each record's cell under a scheme, 0 if not t-frequent, and whether it is; shape (n,)."""
+        disclosed = recoding.disclosed(codes, scheme)
+        classes = [r.node_class[node] for r, node in zip(self.space.relations, disclosed, strict=True)]
+        position, admitted = self.index.find(classes, len(codes))
+        counts = self.rows[position] if len(self.rows) else np.zeros(len(codes), dtype=np.int64)
+        return np.where(admitted, counts, 0), admitted
+
+    def finder(self, recoding: Recoding) -> Finder:
+        """Count the cells that occur among the records asked for."""
+        return _finder_of_counts(recoding, self.counts)
 
 
 Admissible = AdmittedSet | PublicCounts | FrequentCells
 """The cells a record may be drawn to, with the counts its draw may read."""
+
+Finder = Callable[[list[IntArray]], tuple["Cells", LongArray]]
+"""Takes leaf codes, an array an attribute; returns cells, and those of each record, shape (n, w + 1)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells that records may be drawn to, those of one scheme after those of another, those of the highest levels last.
+
+    The highest levels are ⊥ and so one cell, unless an attribute has no levels above its values.
+
+    Attributes
+    ----------
+    first : ndarray of int64, shape (w + 1,)
+        First cell of each scheme, and of the highest levels.
+    nodes : ndarray of int32, shape (m, k)
+    counts : ndarray of int64, shape (m,)
+    admitted : ndarray of bool, shape (m,)
+    phi, utility, scores : ndarray of float64, shape (m,)
+    """
+
+    first: LongArray
+    nodes: IntArray
+    counts: LongArray
+    admitted: BoolArray
+    phi: npt.NDArray[np.float64]
+    utility: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        recoding: Recoding,
+        nodes: Sequence[IntArray],
+        counts: Sequence[LongArray],
+        admitted: Sequence[BoolArray],
+    ) -> Cells:
+        """From the cells of each scheme."""
+        mechanism = recoding.mechanism
+        top = recoding.top
+        highest = np.column_stack(top.unpacked([np.arange(prod(top.packing.radices))]))
+        every = np.vstack([*nodes, highest])
+        count = np.concatenate([*counts, np.full(len(highest), mechanism.count_cap, dtype=np.int64)])
+        disclosed = list(np.ascontiguousarray(every.T))
+        phi = recoding.sensitivity.phi(disclosed)
+        utility = np.zeros(len(every))
+        for of_node, node in zip(recoding.utility, disclosed, strict=True):
+            utility += of_node[node]
+        asked = mechanism.policy.objective
+        assert asked is not None
+        columns = count[:, None], phi[:, None], utility[:, None]
+        if isinstance(asked, ThresholdObjective):
+            scores = negative_risk(*columns[:2], count_cap=mechanism.count_cap)
+        else:
+            scores = objective(
+                *columns,
+                lam=asked.lambda_, kappa=asked.kappa, phi_min=asked.phi_min, count_cap=mechanism.count_cap,
+            )  # fmt: skip
+        first = np.concatenate([[0], np.cumsum([len(of_scheme) for of_scheme in nodes])])
+        all_admitted = np.concatenate([*admitted, np.ones(len(highest), dtype=np.bool_)])
+        return cls(first, every, count, all_admitted, phi, utility, scores[:, 0])
+
+    def at(self, places: Sequence[LongArray]) -> LongArray:
+        """Cell of each record under each scheme and the highest levels, from its place among theirs; (n, w + 1)."""
+        result = np.empty((len(places[0]), len(places)), dtype=np.int64)
+        for j, place in enumerate(places):
+            np.add(place, self.first[j], out=result[:, j])
+        return result
+
+    def law(self, at: LongArray, objective_asked: AggregateObjective | ThresholdObjective) -> FloatArray:
+        """Law of the draw of records by their cells."""
+        admitted = self.admitted[at]
+        if isinstance(objective_asked, ThresholdObjective):
+            admitted = reaching(self.utility[at], admitted, objective_asked.utility_at_least)
+        return probabilities(self.scores[at], admitted, objective_asked.tau)
+
+
+def _finder_of_counts(
+    recoding: Recoding, counts: Callable[[Recoding, IntArray, Sequence[int]], tuple[LongArray, BoolArray]]
+) -> Finder:
+    def find(codes: list[IntArray]) -> tuple[Cells, LongArray]:
+        rows = np.column_stack(codes)
+        nodes, numbers, frequent, places = [], [], [], []
+        for scheme in recoding.mechanism.schemes:
+            disclosed = recoding.disclosed(rows, scheme)
+            first, member = grouped(disclosed)
+            of_cell, admitted = counts(recoding, rows[first], scheme)
+            nodes.append(np.column_stack([node[first] for node in disclosed]))
+            numbers.append(of_cell)
+            frequent.append(admitted)
+            places.append(member)
+        cells = Cells.of(recoding, nodes, numbers, frequent)
+        return cells, cells.at([*places, *recoding.top.words(codes)])
+
+    return find
+
+
+_DRAWN_AT_ONCE = 2**13
+"""Records whose laws are worked out together: they stay in the nearer caches. Does not change a result."""
 
 
 def drawing(recoding: Recoding, admissible: Admissible, keys: ReleaseKeys) -> Decide:
@@ -353,22 +450,58 @@ def drawing(recoding: Recoding, admissible: Admissible, keys: ReleaseKeys) -> De
         Nothing else of the table may reach a record's draw.
     keys : ReleaseKeys
     """
-    k = len(recoding.ancestor)
+    names = schemas.codes(len(recoding.ancestor))
     mechanism = recoding.mechanism
     recode_key, keep_key = keys.recode, keys.keep
+    asked = mechanism.policy.objective
+    assert asked is not None
+    # Made by the first chunk of a task: it is larger than what it is made from.
+    finders: list[Finder] = []
 
     def run(table: pa.Table) -> Decided:
-        codes = integers(table, schemas.codes(k))
+        if not finders:
+            finders.append(admissible.finder(recoding))
+        codes = [table.column(name).to_numpy() for name in names]
         messages = randomness.record_messages(record_blocks(table))
-        first, member = grouped(list(codes.T))
-        candidates = _candidates(recoding, admissible, codes[first])
         uniforms = randomness.uniforms(randomness.prf(recode_key, messages)[:, 0])
-        chosen = draw(candidates.law, uniforms, member)
         kept = randomness.keep(randomness.prf(keep_key, messages)[:, 0], mechanism.keep_numerator)
-        # One decision per (distinct record, candidate); rows point at theirs.
-        return Decided(table, candidates.decisions, member * candidates.law.shape[1] + chosen, kept)
+        cells, at = finders[0](codes)
+        drawn = np.zeros(table.num_rows, dtype=np.int64)
+        for begin in range(0, table.num_rows, _DRAWN_AT_ONCE):
+            rows = slice(begin, begin + _DRAWN_AT_ONCE)
+            chosen = draw(cells.law(at[rows], asked), uniforms[rows])
+            drawn[rows] = at[rows][np.arange(len(chosen)), chosen]
+        decisions, member = _drawn_decisions(recoding, cells, drawn, codes)
+        return Decided(table, decisions, member, kept)
 
     return run
+
+
+def _drawn_decisions(
+    recoding: Recoding, cells: Cells, drawn: LongArray, codes: list[IntArray]
+) -> tuple[Decisions, LongArray]:
+    """One decision for all records drawn to one cell that have values of the same depths and the same Φ as they are."""
+    mechanism = recoding.mechanism
+    # No exact count of the table is made: at most as if nobody else were like the record.
+    before = recoding.sensitivity.phi(
+        [of_code[code, 0] for of_code, code in zip(recoding.ancestor, codes, strict=True)]
+    )
+    depths = [depth[code] for depth, code in zip(recoding.code_depth, codes, strict=True)]
+    first, member = grouped([drawn, *depths, before])
+    cell = drawn[first]
+    scheme = np.searchsorted(cells.first, cell, side="right") - 1
+    levels = np.array([*mechanism.schemes, recoding.heights], dtype=np.int64)[scheme]
+    counts, phi = cells.counts[cell], cells.phi[cell]
+    decisions = Decisions(
+        levels=np.minimum(levels, np.column_stack([depth[first] for depth in depths])).astype(np.int8),
+        nodes=cells.nodes[cell],
+        risk=identification_risk("I", phi, np.maximum(counts, 0), dictionary_rows=mechanism.count_cap),
+        risk_before=before[first],
+        utility=cells.utility[cell],
+        consistent=counts,
+        feasible=np.ones(len(first), dtype=np.bool_),
+    )
+    return decisions, member
 
 
 def full_domain(recoding: Recoding, keys: ReleaseKeys) -> Decide:
@@ -419,59 +552,6 @@ def record_blocks(table: pa.Table) -> npt.NDArray[np.uint8]:
     start = array.offset * 16
     raw = np.frombuffer(array.buffers()[1], dtype=np.uint8)[start : start + 16 * len(array)]
     return raw.reshape(-1, 16)
-
-
-@dataclass(frozen=True, eq=False)
-class _Candidates:
-    law: npt.NDArray[np.float64]
-    decisions: Decisions
-
-
-def _candidates(recoding: Recoding, admissible: Admissible, codes: IntArray) -> _Candidates:
-    """Law of the draw of distinct records, and the decision each candidate stands for; the root comes last."""
-    mechanism = recoding.mechanism
-    n, k = codes.shape
-    counts, admitted = admissible.counts(recoding, codes)
-    counts = np.column_stack([counts, np.full(n, mechanism.count_cap)])
-    admitted = np.column_stack([admitted, np.ones(n, dtype=np.bool_)])
-    depths = np.column_stack([depth[codes[:, i]] for i, depth in enumerate(recoding.code_depth)])
-    heights = [ancestor.shape[1] - 1 for ancestor in recoding.ancestor]
-    width = counts.shape[1]
-    phi, utility = np.zeros((n, width)), np.zeros((n, width))
-    levels = np.zeros((n, width, k), dtype=np.int8)
-    nodes = np.zeros((n, width, k), dtype=np.int32)
-    for j, scheme in enumerate([*mechanism.schemes, heights]):
-        disclosed = recoding.disclosed(codes, scheme)
-        nodes[:, j, :] = np.column_stack(disclosed)
-        levels[:, j, :] = np.minimum(np.array(scheme), depths)
-        phi[:, j] = recoding.sensitivity.phi(disclosed)
-        for table, node in zip(recoding.utility, disclosed, strict=True):
-            utility[:, j] += table[node]
-    asked = mechanism.policy.objective
-    assert asked is not None
-    if isinstance(asked, ThresholdObjective):
-        scores = negative_risk(counts, phi, count_cap=mechanism.count_cap)
-        admitted = reaching(utility, admitted, asked.utility_at_least)
-    else:
-        scores = objective(
-            counts, phi, utility,
-            lam=asked.lambda_, kappa=asked.kappa, phi_min=asked.phi_min, count_cap=mechanism.count_cap,
-        )  # fmt: skip
-    law = probabilities(scores, admitted, asked.tau)
-    flat = counts.ravel()
-    before = recoding.sensitivity.phi(recoding.disclosed(codes, [0] * k))
-    risk = identification_risk("I", phi.ravel(), np.maximum(flat, 0), dictionary_rows=mechanism.count_cap)
-    decisions = Decisions(
-        levels=levels.reshape(-1, k),
-        nodes=nodes.reshape(-1, k),
-        risk=risk,
-        # No exact count of the table is made: at most as if nobody else were like the record.
-        risk_before=np.repeat(before, width),
-        utility=utility.ravel(),
-        consistent=flat,
-        feasible=np.ones(n * width, dtype=np.bool_),
-    )
-    return _Candidates(law, decisions)
 
 
 def collect_histogram(

@@ -25,6 +25,7 @@ ENGINE_MODULES = {
     "cells": {"pyspark", "pyarrow"},
     "anonymize": {"pyspark", "pyarrow"},
     "sampling": {"pyspark", "pyarrow"},
+    "scheme_cells": {"pyarrow"},
     "adversary": {"pyspark", "pyarrow"},
     "admission": {"pyspark", "pyarrow"},
     "published_draws": {"pyarrow"},

@@ -5,21 +5,24 @@ import random
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from naive_records import ROOT, Node, generalized, leaves_of, path, policy_of, quasi, together
 from scipy import stats
 
 from privrisk_spark import schemas
-from privrisk_spark.admission import chosen, collect_choice, rows_beyond, told_apart
+from privrisk_spark.admission import chosen, collect_choice, rows_beyond
 from privrisk_spark.anonymize import decided
 from privrisk_spark.batches import Batches, Scratch
-from privrisk_spark.counts import vectors_of_table
 from privrisk_spark.dictionaries import axes
 from privrisk_spark.kernels import randomness
+from privrisk_spark.kernels import scheme_cells as kernel
 from privrisk_spark.mechanism import mechanism
-from privrisk_spark.sampling import Recoding, ReleaseKeys, full_domain, scheme_cells
+from privrisk_spark.sampling import Recoding, ReleaseKeys, full_domain
+from privrisk_spark.scheme_cells import collect_cells
 from privrisk_spark.table import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}
@@ -96,26 +99,32 @@ def frame_of(spark: Any, rows: list[tuple[int, int]], partitions: int) -> Any:
     return frame.coalesce(1) if partitions == 1 else frame.repartition(partitions)
 
 
-def excess_frame(spark: Any, rows: list[tuple[int, int]], partitions: int) -> Any:
-    apart = told_apart(Batches.of_frame(frame_of(spark, rows, partitions)), RECODING, CANDIDATES)
-    every = replace(RECODING, mechanism=replace(RECODING.mechanism, schemes=tuple(CANDIDATES)))
-    return rows_beyond(scheme_cells(vectors_of_table(apart, 2, 0), every), BEYOND)
+def scratch_in(spark: Any, directory: Path) -> Scratch:
+    directory.mkdir()
+    return Scratch(spark, directory)
 
 
-def test_the_rows_beyond_are_exact_at_every_layout(spark):
+def excess_frame(spark: Any, rows: list[tuple[int, int]], partitions: int, directory: Path) -> Any:
+    read = Batches.of_frame(frame_of(spark, rows, partitions))
+    cells = collect_cells(scratch_in(spark, directory), read, RECODING.ancestor, CANDIDATES)
+    return rows_beyond(cells, BEYOND).frame()
+
+
+@pytest.mark.parametrize("dense", [kernel.DENSE_CELLS, 0])
+def test_the_rows_beyond_are_exact_at_every_layout(spark, tmp_path, monkeypatch, dense):
     """Planted: representatives by another candidate's level, rows beyond without the cut at 0."""
-    found = together([excess_frame(spark, ROWS, partitions) for partitions in (1, 4, 11)])
+    monkeypatch.setattr(kernel, "DENSE_CELLS", dense)
+    found = together([excess_frame(spark, ROWS, partitions, tmp_path / str(partitions)) for partitions in (1, 4, 11)])
     wanted = dict(enumerate(literal_excess(ROWS)))
     assert len(set(wanted.values())) > 3
     for rows in found:
         assert {row["scheme"]: row["excess"] for row in rows} == wanted
 
 
-def test_values_no_candidate_tells_apart_are_counted_as_one(spark):
+def test_values_no_candidate_tells_apart_are_counted_as_one():
     """No candidate is below level 1 of place, so siblings are one value; counts stay, vectors get fewer."""
-    rows = Batches.of_frame(frame_of(spark, ROWS, 4))
-    apart = vectors_of_table(told_apart(rows, RECODING, CANDIDATES), 2, 0)
-    distinct = {tuple(row[name] for name in ("q0", "q1")) for row in apart.toArrow().to_pylist()}
+    places, sexes = kernel.standing(RECODING.ancestor, CANDIDATES)
+    distinct = {(places[place], sexes[sex]) for place, sex in ROWS}
     assert len(distinct) == len({cell_of(codes, (1, 0)) for codes in ROWS}) < len(set(ROWS))
 
 
@@ -133,7 +142,7 @@ def test_the_choice_depends_on_key_and_content_alone(spark, tmp_path):
     """The same scheme at every layout; over keys, the law of the literal scores, and no other."""
     found = [
         collect_choice(
-            Scratch(spark, tmp_path / str(n)), Batches.of_frame(frame_of(spark, ROWS, n)), RECODING, keys_of("s")
+            scratch_in(spark, tmp_path / str(n)), Batches.of_frame(frame_of(spark, ROWS, n)), RECODING, keys_of("s")
         ).schemes
         for n in (1, 4, 11)
     ]
@@ -184,7 +193,7 @@ def test_peeled_schemes_are_different_and_in_their_order():
 
 def test_an_empty_table_draws_too(spark, tmp_path):
     empty = Batches.of_frame(spark.createDataFrame([], "block binary, q0 int, q1 int"))
-    drawn = collect_choice(Scratch(spark, tmp_path / "s"), empty, RECODING, keys_of("s"))
+    drawn = collect_choice(scratch_in(spark, tmp_path / "s"), empty, RECODING, keys_of("s"))
     assert drawn.schemes[0] in CANDIDATES
 
 

@@ -17,12 +17,14 @@ from naive_records import ROOT, Node, generalized, leaves_of, parts_of, path, po
 from pyspark.sql import functions as F
 from scipy import stats
 
+import privrisk_spark.scheme_cells
 from privrisk_spark import schemas
 from privrisk_spark.anonymize import Conclusion, Decided, conclude, decided
-from privrisk_spark.batches import Batches, pinned
+from privrisk_spark.batches import Batches, Scratch, pinned
 from privrisk_spark.counts import count_and_store
 from privrisk_spark.dictionaries import axes
 from privrisk_spark.kernels import randomness
+from privrisk_spark.kernels import scheme_cells as kernel
 from privrisk_spark.kernels.discrete_gaussian import Admission
 from privrisk_spark.kernels.discrete_laplace import LaplaceAdmission
 from privrisk_spark.mechanism import Mechanism, mechanism
@@ -37,8 +39,8 @@ from privrisk_spark.sampling import (
     crowd_histogram,
     drawing,
     one_row_each,
-    scheme_cells,
 )
+from privrisk_spark.scheme_cells import collect_cells
 from privrisk_spark.table import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}
@@ -186,23 +188,34 @@ def test_which_row_of_a_person_is_drawn_is_uniform(one_each):
 # ------------------------------------------------------------------------------------------ admission
 
 
-def test_scheme_cells_are_exact_at_every_layout(spark):
+def cells_of(spark: Any, rows: Any, directory: Path) -> Batches:
+    """CELLS with exact counts."""
+    directory.mkdir()
+    return collect_cells(Scratch(spark, directory), Batches.of_frame(rows), RECODING.ancestor, SCHEMES)
+
+
+@pytest.mark.parametrize("changed", [{}, {"DENSE_CELLS": 0}, {"ROWS_HELD": 7, "_MARK": 2, "CELLS_PER_TASK": 4}])
+def test_scheme_cells_are_exact_at_every_layout(spark, tmp_path, monkeypatch, changed):
+    """Also sorted instead of dense, and in many small parts and ranges. Planted: ranges that share a bound."""
+    for name, value in changed.items():
+        monkeypatch.setattr(kernel if name == "DENSE_CELLS" else privrisk_spark.scheme_cells, name, value)
     pick = random.Random(3)
     rows = [(pick.randrange(PLACES.n_leaves + 1), pick.randrange(SEXES.n_leaves + 1)) for _ in range(60)]
-    vectors = [(*codes, times) for codes, times in Counter(rows).items()]
     frames = []
     for partitions in (1, 4, 11):
-        pick.shuffle(vectors)
-        frame = spark.createDataFrame(vectors, "q0 int, q1 int, n_rows long")
-        frames.append(scheme_cells(frame.coalesce(1) if partitions == 1 else frame.repartition(partitions), RECODING))
+        pick.shuffle(rows)
+        frame = spark.createDataFrame(rows, "q0 int, q1 int")
+        frame = frame.coalesce(1) if partitions == 1 else frame.repartition(partitions)
+        frames.append(cells_of(spark, frame, tmp_path / str(partitions)).frame())
     assert [(f.name, f.dataType) for f in frames[0].schema] == [
         (f.name, f.dataType) for f in schemas.cells(2, noisy=False)
     ]
     wanted = Counter((j, cell_of(codes, scheme)) for j, scheme in enumerate(SCHEMES) for codes in rows)
     for found in together(frames):
         assert cells_as_nodes(found, "n_rows") == wanted
-    empty = scheme_cells(spark.createDataFrame([], "q0 int, q1 int, n_rows long"), RECODING)
-    assert empty.toArrow().num_rows == 0
+    if not changed:
+        empty = cells_of(spark, spark.createDataFrame([], "q0 int, q1 int"), tmp_path / "empty")
+        assert empty.frame().toArrow().num_rows == 0
 
 
 def noisy_cells(spark: Any, recoding: Recoding, keys: ReleaseKeys, partitions: int, n: int) -> Any:
@@ -212,7 +225,8 @@ def noisy_cells(spark: Any, recoding: Recoding, keys: ReleaseKeys, partitions: i
         F.lit(0).alias("n1"),
         F.lit(1000).cast("long").alias("n_rows"),
     )
-    return admitted_cells(cells.coalesce(1) if partitions == 1 else cells.repartition(partitions), recoding, keys)
+    cells = cells.coalesce(1) if partitions == 1 else cells.repartition(partitions)
+    return admitted_cells(Batches.of_frame(cells), recoding, keys).frame()
 
 
 def moments(admission: Any) -> tuple[float, float]:
@@ -579,11 +593,11 @@ def test_keys_show_in_no_text_and_no_plan(spark, tmp_path, capsys):
     for text in (repr(KEYS), str(KEYS), f"{KEYS}", repr([KEYS]), repr({"keys": KEYS})):
         assert not any(form in text for form in secret)
     frame = encoded(spark, np.array(TYPES, dtype=np.int32), np.arange(len(TYPES)), 2)
-    cells = scheme_cells(frame.groupBy("q0", "q1").agg(F.count("*").alias("n_rows")), RECODING)
+    cells = cells_of(spark, frame, tmp_path / "cells")
     drawn = drawing(RECODING, admitted_set(spark), KEYS)
     tuples = tuples_of(spark, frame, drawn, tmp_path / "written")
     frames = [
-        admitted_cells(cells, RECODING, KEYS),
+        admitted_cells(cells, RECODING, KEYS).frame(),
         recode(frame, RECODING, admitted_set(spark), KEYS),
         conclude(Batches.of_frame(frame), drawn, conclusion_in(tmp_path / "planned")).frame(),
         crowd_histogram(tuples, k=2, crowd=2),

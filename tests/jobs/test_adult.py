@@ -150,7 +150,7 @@ def test_a_run_id_covers_one_snapshot(
     source = f"--set=table.path={table}"
     table.write_text("\n".join(lines) + "\n")
     with monkeypatch.context() as patch:
-        patch.setattr(sampling, "scheme_cells", lambda *_: (_ for _ in ()).throw(EngineError("planted")))
+        patch.setattr(sampling, "admitted_cells", lambda *_: (_ for _ in ()).throw(EngineError("planted")))
         assert dp(privrisk, root, source, key=False).code == 3
     (key,) = (root / "vault" / "keys").glob("*.key")
     secret = key.read_bytes()

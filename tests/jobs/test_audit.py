@@ -205,8 +205,12 @@ def keep_probability_too_high(patch: pytest.MonkeyPatch) -> None:
 
 def exact_fixed_threshold(patch: pytest.MonkeyPatch) -> None:
     def faulty(cells: Any, recoding: Any, keys: Any) -> Any:
-        exact = cells.where(F.col(schemas.N_ROWS) >= recoding.mechanism.frequent)
-        return exact.withColumnRenamed(schemas.N_ROWS, schemas.NOISY)
+        def step(tables: Any) -> Any:
+            for table in tables:
+                exact = table.rename_columns([*table.column_names[:-1], schemas.NOISY])
+                yield exact.filter(pc.field(schemas.NOISY) >= recoding.mechanism.frequent)
+
+        return cells.then(step, schemas.cells(len(recoding.ancestor), noisy=True))
 
     patch.setattr(sampling, "admitted_cells", faulty)
 
