@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 DEMO ?= demo
+# Each has a Spark session of its own, of about 2 GB with its Python workers.
+TEST_WORKERS ?= 2
 
 .PHONY: demo test check lint bench lock clean
 
@@ -17,7 +19,7 @@ demo: $(VENV)/ready
 
 # Everything CI runs: lint, types, all tests.
 test: lint
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

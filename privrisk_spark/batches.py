@@ -110,8 +110,9 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def in_chunks(tables: Iterable[pa.Table], *, rows: int = CHUNK_ROWS) -> Iterator[pa.Table]:
-    """Gather tables into chunks of about so many rows; empty ones are dropped."""
+def in_chunks(tables: Iterable[pa.Table], *, rows: int | None = None) -> Iterator[pa.Table]:
+    """Gather tables into chunks of about so many rows, :data:`CHUNK_ROWS` by default; empty ones are dropped."""
+    most = CHUNK_ROWS if rows is None else rows
     held: list[pa.Table] = []
     there = 0
     for table in tables:
@@ -119,7 +120,7 @@ def in_chunks(tables: Iterable[pa.Table], *, rows: int = CHUNK_ROWS) -> Iterator
             continue
         held.append(table)
         there += table.num_rows
-        if there >= rows:
+        if there >= most:
             yield together(held)
             held, there = [], 0
     if there:
