@@ -57,13 +57,15 @@ from privrisk_spark.progress import Progress, write_status
 from privrisk_spark.release import write_json, write_text
 from privrisk_spark.table import check_columns, check_dictionary, collect_hierarchies, read
 
+RECORDS = {"table": "records", "release": "released-records"}
+"""Directory of the records of each subject."""
+
 FILES = (
     "measures.json",
     "assessment.json",
     "report.html",
     "status.json",
-    "records",
-    "released-records",
+    *RECORDS.values(),
     "unknown_values",
     ".lock",
 )
@@ -273,6 +275,10 @@ class _Assess:
             notes=tuple(self._notes(counted)),
             stages=tuple(progress.records),
         )
+        for name in RECORDS.values():
+            shutil.rmtree(self.place / name, ignore_errors=True)
+            if (self.scratch.path / name).exists():
+                (self.scratch.path / name).rename(self.place / name)
         write_json(self.place / "measures.json", result.measures())
         write_json(self.place / "assessment.json", result.to_dict())
         write_text(self.place / "report.html", render_assessment(result))
@@ -369,10 +375,10 @@ class _Assess:
     def _measure(self, counted: Sequence[_Counted]) -> dict[str, dict[str, _Found]]:
         """Measure each set of each subject; the release first, whose cells the table is spread over."""
         found: dict[str, dict[str, _Found]] = {one.name: {} for one in counted}
-        for set_name, columns in self.opened.sets.items():
+        for number, (set_name, columns) in enumerate(self.opened.sets.items()):
             released: Released | None = None
             for one in reversed(counted):
-                result = self._measure_set(one, set_name, columns, released)
+                result = self._measure_set(one, number, columns, released)
                 found[one.name][set_name] = result
                 if one.name == "release":
                     released = self._cells(result)
@@ -387,13 +393,13 @@ class _Assess:
         nodes = np.column_stack([table.column(name).to_numpy() for name in names])
         return Released(nodes, table.column(ROWS).to_numpy())
 
-    def _measure_set(self, one: _Counted, set_name: str, columns: Sequence[str], released: Released | None) -> _Found:
+    def _measure_set(self, one: _Counted, number: int, columns: Sequence[str], released: Released | None) -> _Found:
         opened, assess = self.opened, self.asked.assess
         names = list(opened.hierarchies)
         positions = [names.index(column) for column in columns]
         layout, directory, parts, buckets = one.layout, one.directory, one.parts, one.buckets
         if positions != list(range(len(names))):
-            directory = self.scratch.directory(f"counted-{one.name}-{set_name}")
+            directory = self.scratch.directory(f"counted-{one.name}-{number}")
             layout = one.layout.of_set(positions)
             rows = renamed(counted_rows(self.spark, one.directory, one.parts, one.layout), positions, layout.others)
             parts = tuple(
@@ -418,11 +424,12 @@ class _Assess:
         )
         if layout.persons:
             asked = replace(asked, tables=self._persons_holding(directory, parts, buckets, layout))
-        target = self.scratch.directory(f"classes-{one.name}-{set_name}")
+        target = self.scratch.directory(f"classes-{one.name}-{number}")
         measured = _measured(
             asked,
             population=self._people(self.population, positions),
             own=self._people(self.own, positions) if one.name == "table" else None,
+            equal=[i for i, name in enumerate(columns) if self.asked.quasi_identifiers[name].nulls != "wildcard"],
         )
         written = self.scratch.collect_parts(
             each_bucket(self.scratch, directory, parts, buckets, layout, measured, target)
@@ -492,7 +499,8 @@ class _Assess:
         if histogram is not None and self.population is not None:
             groups = attack.Groups.of_population(histogram, self.population.dictionary_rows)
         else:
-            groups = attack.Groups.of_table(found.tallies.sizes, self.asked.assess.sampling_fraction)
+            own, fraction = found.tallies.compatible, self.asked.assess.sampling_fraction
+            groups = attack.Groups.of_table(found.tallies.sizes if own is None else own, fraction)
         return groups, *attack.planned(policy, groups)
 
     def _special(self, found: _Found, of: Mapping[str, object], k: int) -> Iterator[Measured]:
@@ -535,8 +543,6 @@ class _Assess:
         names = list(self.opened.hierarchies)
         positions = [names.index(column) for column in columns]
         for one in counted:
-            target = self.place / ("records" if one.name == "table" else "released-records")
-            shutil.rmtree(target, ignore_errors=True)
             if schemas.RECORD_ID not in one.rows.schema.fieldNames():
                 continue
             result = found[one.name][set_name]
@@ -550,8 +556,7 @@ class _Assess:
                 attack=None if planned is None else planned[2],
                 fraction=self.asked.assess.sampling_fraction,
             )
-            rows.frame().write.parquet(str(self.scratch.path / target.name))
-            (self.scratch.path / target.name).rename(target)
+            rows.frame().write.parquet(str(self.scratch.path / RECORDS[one.name]))
 
 
 _NULLS = {
@@ -566,13 +571,18 @@ _FROM_OTHERS = frozenset({"k_map", "journalist_max"})
 
 
 def _measured(
-    asked: Asked, *, population: PeopleOf | None, own: PeopleOf | None
+    asked: Asked, *, population: PeopleOf | None, own: PeopleOf | None, equal: Sequence[int]
 ) -> Callable[[Classes], tuple[pa.Table, dict[str, Any]]]:
-    """What a task does with the classes of a bucket."""
+    """What a task does with the classes of a bucket; ``equal`` attributes have no missing value that may be any."""
+    roots = np.array([hierarchy.root for hierarchy in asked.hierarchies], dtype=np.int32)
 
     def measured(classes: Classes) -> tuple[pa.Table, dict[str, Any]]:
         people = None if population is None else population(classes.nodes)
-        compatible = None if own is None else own(classes.nodes)
+        compatible = None
+        if own is not None:
+            # What is suppressed, not missing, is equal to its like only: such a class hides nobody else.
+            alone = (classes.nodes[:, equal] == roots[equal]).any(axis=1)
+            compatible = np.where(alone, classes.sizes, np.maximum(classes.sizes, own(classes.nodes)))
         found = tally(classes, asked, people, compatible)
         kept: dict[str, Any] = {
             name: pa.array(np.ascontiguousarray(classes.nodes[:, i]))

@@ -60,22 +60,33 @@ class Groups:
     @classmethod
     def of_population(cls, histogram: PopulationHistogram, people: int) -> Groups:
         """Groups counted in a population table."""
-        sizes = np.array([size for _, size in histogram.pairs], dtype=np.int64)
-        records = np.array(
-            [f * n for (f, _), n in zip(histogram.pairs, histogram.numbers, strict=True)], dtype=np.int64
-        )
-        return cls(*_summed(sizes, records), people, "people of the population in the record's class")
+        return cls(*_summed(*_pairs(histogram)), people, "people of the population in the record's class")
 
     @classmethod
-    def of_table(cls, histogram: SizeHistogram, fraction: float | None) -> Groups:
-        """Groups counted in the table, scaled to the population if its share of it is known."""
-        sizes = np.array(histogram.sizes, dtype=np.int64)
-        records = sizes * np.array(histogram.numbers, dtype=np.int64)
-        basis, people = "records of the table in the record's class", int(records.sum())
+    def of_table(cls, histogram: SizeHistogram | PopulationHistogram, fraction: float | None) -> Groups:
+        """Groups counted in the table, scaled to the population if its share of it is known.
+
+        Where missing values may be any, the "population" of a class is what it is compatible with in the table.
+        """
+        basis = "records of the table in the record's class"
+        if isinstance(histogram, PopulationHistogram):
+            sizes, records = _pairs(histogram)
+            basis = "records of the table the record is compatible with"
+        else:
+            sizes = np.array(histogram.sizes, dtype=np.int64)
+            records = sizes * np.array(histogram.numbers, dtype=np.int64)
+        people = int(records.sum())
         if fraction is not None:
             basis += f", over the sampling fraction {fraction:g}"
             sizes, people = scaled(sizes, fraction), max(people, round(people / fraction))
         return cls(*_summed(sizes, records), people, basis)
+
+
+def _pairs(histogram: PopulationHistogram) -> tuple[LongArray, LongArray]:
+    """Candidates of the records of each pair of sizes, and how many records these are."""
+    sizes = np.array([size for _, size in histogram.pairs], dtype=np.int64)
+    pairs = zip(histogram.pairs, histogram.numbers, strict=True)
+    return sizes, np.array([f * number for (f, _), number in pairs], dtype=np.int64)
 
 
 def scaled(sizes: LongArray, fraction: float | None) -> LongArray:

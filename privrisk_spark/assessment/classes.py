@@ -335,9 +335,8 @@ def classes_of(table: pa.Table | None, layout: Layout) -> Classes:
 
     persons, entity = None, None
     if layout.persons:
-        entity = (
-            table.column(schemas.ENTITY).combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-        )
+        indices = table.column(schemas.ENTITY).combine_chunks().dictionary_encode().indices
+        entity = indices.fill_null(-1).to_numpy(zero_copy_only=False)  # rows of nobody known may be one person's
         pairs, _ = distinct_rows([member, entity])
         persons = np.bincount(member[pairs], minlength=len(first)).astype(np.int64)
     rows = table.column(schemas.N_ROWS).to_numpy()

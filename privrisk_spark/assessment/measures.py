@@ -20,6 +20,7 @@ Parameters = Mapping[str, object]
 def identity(tallies: Tallies, asked: Asked, of: Parameters) -> Iterator[Measured]:
     """Prosecutor risk and class sizes (06.1)."""
     risk = tallies.sizes.risk(asked.thresholds)
+    below = {"k": int(tallies.small.asked) if tallies.small.asked.is_integer() else tallies.small.asked}
     yield Measured("records", tallies.rows, of)
     if tallies.persons != tallies.rows:
         yield Measured("persons", tallies.persons, of)
@@ -29,7 +30,7 @@ def identity(tallies: Tallies, asked: Asked, of: Parameters) -> Iterator[Measure
         yield Measured("k", risk.k, of)
         yield Measured("uniques", risk.uniques, of)
         yield Measured("unique_share", risk.uniques / risk.records if risk.records else 0.0, of)
-        yield Measured("records_below_k", tallies.small.failing_rows, {**of, "k": tallies.small.asked})
+        yield Measured("records_below_k", tallies.small.failing_rows, {**of, **below})
         yield Measured("prosecutor_max", risk.prosecutor_max, of)
         yield Measured("prosecutor_mean", risk.prosecutor_mean, of)
         for above in risk.above:
@@ -40,10 +41,7 @@ def identity(tallies: Tallies, asked: Asked, of: Parameters) -> Iterator[Measure
     yield Measured("k", wild.k_map or 0, of)
     yield Measured("uniques", wild.population_uniques, of)
     yield Measured("unique_share", wild.population_uniques / wild.records if wild.records else 0.0, of)
-    assert tallies.compatible is not None
-    pairs = zip(tallies.compatible.pairs, tallies.compatible.numbers, strict=True)
-    small = sum(f * number for (f, size), number in pairs if size < asked.k)
-    yield Measured("records_below_k", small, {**of, "k": asked.k})
+    yield Measured("records_below_k", tallies.small.failing_rows, {**of, **below})
     yield Measured("prosecutor_max", wild.journalist_max or 0.0, of)
     yield Measured("prosecutor_mean", wild.marketer, of)
     for above in wild.above:
@@ -89,10 +87,14 @@ def population(tallies: Tallies, asked: Asked, of: Parameters, fraction: float |
 
 
 def _known(risk: PopulationRisk, of: Parameters) -> Iterator[Measured]:
-    yield Measured("k_map", risk.k_map, of)
+    # Nothing is known of people the population lacks but that the table holds them.
+    contained = risk.uncovered_records > 0
+    held = {"uncovered_records": risk.uncovered_records}
+    yield Measured("k_map", risk.k_map, {**of, **held, "at_least": risk.k_map_contained} if contained else of)
     yield Measured("uncovered_records", risk.uncovered_records, of)
     yield Measured("contradicted_classes", risk.contradicting_classes, of)
-    yield Measured("journalist_max", risk.journalist_max, of)
+    most = {**of, **held, "at_most": risk.journalist_max_contained} if contained else of
+    yield Measured("journalist_max", risk.journalist_max, most)
     for above in risk.above:
         yield Measured("journalist_share_above", above.share, {**of, "threshold": above.threshold})
     yield Measured("marketer", risk.marketer, of)

@@ -118,14 +118,14 @@ def collect_concealment(
     pairs : DataFrame
         Of :func:`paired`.
     rows : int
-        Records of the table; a record the release lacks counts as released with nothing but ⊥.
+        Records of the table.
     hierarchies : sequence of k Hierarchy
     of : mapping
 
     Raises
     ------
     InputError
-        If there are too many distinct records.
+        If there are too many distinct records, or the release does not hold each record once.
     """
     k = len(hierarchies)
     names = [*[f"o{i}" for i in range(k)], *schemas.nodes(k)]
@@ -185,7 +185,7 @@ def collect_intervals(
     """
     key = release.given.record_id
     assert key is not None
-    for name, interval in intervals.items():
+    for number, (name, interval) in enumerate(intervals.items()):
         masked = interval.masked or release.column(name)
         if masked not in release.frame.columns:
             raise SchemaError(f"assess.intervals.{name}.masked: the release has no column '{masked}'.")
@@ -193,7 +193,7 @@ def collect_intervals(
         theirs = release.frame.select(text(release.frame, key).alias("of_record"), column(masked).alias("masked"))
         both = mine.join(theirs, F.col(schemas.RECORD_ID) == F.col("of_record"), "left").drop("of_record")
         about = {**of, "column": name, "p": interval.p}
-        ranks = collect_ranks(scratch, theirs, "masked", store=f"ranks-{name}")
+        ranks = collect_ranks(scratch, theirs, "masked", store=f"ranks-{number}")
         deviation = collect_deviation(scratch, mine, "original")
         both_columns = (both, schemas.RECORD_ID, "original", "masked")
         by_rank = collect_disclosed(rank_disclosure(*both_columns, ranks, p=interval.p))

@@ -203,6 +203,8 @@ def judged(thresholds: Mapping[str, float], subject: Subject) -> tuple[Verdict, 
     thresholds : mapping of measure to bound
         Measures with a safe side.
     subject : Subject
+        A value that leaves records out, and says in its parameters what is sure of all (``at_least``, ``at_most``), is
+        judged by that.
     """
     verdicts = []
     for name, bound in thresholds.items():
@@ -214,9 +216,13 @@ def judged(thresholds: Mapping[str, float], subject: Subject) -> tuple[Verdict, 
 
         def value(one: Measured) -> float:
             assert one.value is not None
-            return float(one.value)
+            sure = one.parameters.get("at_least" if high else "at_most", one.value)
+            assert isinstance(sure, int | float)
+            return float(sure)
 
         worst = min(found, key=value) if high else max(found, key=value)
         passed = value(worst) >= bound if high else value(worst) <= bound
-        verdicts.append(Verdict(name, bound, passed, worst.value, worst.parameters))
+        observed = worst.parameters.get("at_least" if high else "at_most", worst.value)
+        assert isinstance(observed, int | float)
+        verdicts.append(Verdict(name, bound, passed, observed, worst.parameters))
     return tuple(verdicts)

@@ -112,7 +112,8 @@ class Vocabulary:
 def collect_vocabulary(name: str, frames: Sequence[tuple[DataFrame, str]], model: SensitiveModel | None) -> Vocabulary:
     """Collect the distinct values of a column in the table and, if there is one, the release.
 
-    Numbers are in their order, other values in that of their texts.
+    Numbers are in their order, also those a text column holds if the model is ordered; other values in that of their
+    texts.
 
     Raises
     ------
@@ -132,6 +133,8 @@ def collect_vocabulary(name: str, frames: Sequence[tuple[DataFrame, str]], model
         values = frame.select(column(source).alias("value")).distinct().limit(MAX_LEAVES + 2).toArrow().column("value")
         if len(values) > MAX_LEAVES + 1:
             raise SchemaError(f"columns.{name}: it holds more than {MAX_LEAVES:,} distinct values; round it first.")
+        if pa.types.is_floating(values.type):  # NaN is missing
+            values = values.filter(pc.invert(pc.is_nan(values)))
         found.append(as_texts(pc.drop_null(values).combine_chunks()))
     texts = pc.unique(pa.concat_arrays([pa.array(one.to_pylist(), pa.string()) for one in found]))
     if model is not None and model.hierarchy is not None:
@@ -140,7 +143,7 @@ def collect_vocabulary(name: str, frames: Sequence[tuple[DataFrame, str]], model
         if outside:
             raise HierarchyError(f"assess.sensitive.{name}.hierarchy: {outside:,} distinct values are not in it.")
         return Vocabulary(name, ValueCodes.of(hierarchy.code_of), hierarchy.n_leaves - 1, ordered, hierarchy.ancestor)
-    in_order = _sorted(texts.to_pylist(), ordered)
+    in_order = _sorted(texts.to_pylist(), ordered or (model is not None and model.distance == "ordered"))
     return Vocabulary(name, ValueCodes.of({value: i for i, value in enumerate(in_order)}), len(in_order), ordered)
 
 

@@ -318,7 +318,12 @@ def tally(
     return Tallies(
         sizes=SizeHistogram.of(sizes),
         small=ClassTally.of(
-            criteria.K_ANONYMITY, sizes, sizes, nodes, asked=asked.bounds.get("k", float(asked.k)), most=asked.worst
+            criteria.K_ANONYMITY,
+            sizes if compatible is None else compatible,
+            sizes,
+            nodes,
+            asked=asked.bounds.get("k", float(asked.k)),
+            most=asked.worst,
         ),
         rows=int(rows.sum()),
         persons=int(sizes.sum()),
