@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark import schemas
 from privrisk_spark.assessment.results import Measured
@@ -181,7 +182,7 @@ def collect_intervals(
     Raises
     ------
     SchemaError
-        If the release lacks a masked column.
+        If the release lacks a masked column, or a column holds no numbers.
     """
     key = release.given.record_id
     assert key is not None
@@ -189,8 +190,10 @@ def collect_intervals(
         masked = interval.masked or release.column(name)
         if masked not in release.frame.columns:
             raise SchemaError(f"assess.intervals.{name}.masked: the release has no column '{masked}'.")
-        mine = table.select(text(table, record_id).alias(schemas.RECORD_ID), column(name).alias("original"))
-        theirs = release.frame.select(text(release.frame, key).alias("of_record"), column(masked).alias("masked"))
+        true = _number(table, name, f"assess.intervals.{name}").alias("original")
+        known = _number(release.frame, masked, f"assess.intervals.{name}.masked").alias("masked")
+        mine = table.select(text(table, record_id).alias(schemas.RECORD_ID), true)
+        theirs = release.frame.select(text(release.frame, key).alias("of_record"), known)
         both = mine.join(theirs, F.col(schemas.RECORD_ID) == F.col("of_record"), "left").drop("of_record")
         about = {**of, "column": name, "p": interval.p}
         ranks = collect_ranks(scratch, theirs, "masked", store=f"ranks-{number}")
@@ -198,6 +201,21 @@ def collect_intervals(
         both_columns = (both, schemas.RECORD_ID, "original", "masked")
         by_rank = collect_disclosed(rank_disclosure(*both_columns, ranks, p=interval.p))
         by_deviation = collect_disclosed(deviation_disclosure(*both_columns, deviation, p=interval.p))
-        yield Measured("rid", by_rank.share, about)
-        yield Measured("sdid", by_deviation.share, about)
+        for measure, found in (("rid", by_rank), ("sdid", by_deviation)):
+            nothing = {**about, "reason": "no record has a number on both sides"}
+            yield Measured(measure, found.share, about) if found.compared else Measured(measure, None, nothing)
         yield Measured("interval_missing", by_rank.missing, about)
+
+
+def _number(frame: DataFrame, name: str, key: str) -> Column:
+    """Column as doubles; a text that is no number is missing.
+
+    Raises
+    ------
+    SchemaError
+        If it holds neither numbers nor texts.
+    """
+    kind = frame.schema[name].dataType
+    if not isinstance(kind, T.NumericType | T.StringType):
+        raise SchemaError(f"{key}: the column '{name}' must hold numbers, not {kind.simpleString()}.")
+    return column(name).try_cast("double")

@@ -295,7 +295,9 @@ def tally(
     weights = None if classes.millionths is None else classes.millionths / 1e6
     attribute = []
     for sensitive, runs, count in zip(asked.sensitive, classes.held, asked.tables, strict=False):
-        of_class = sensitive.criteria(runs, TableDistribution(count), asked=asked.bounds)
+        # A missing value is one more value of the domain only where there is one.
+        domain = count if count[-1] else count[:-1]
+        of_class = sensitive.criteria(runs, TableDistribution(domain), asked=asked.bounds)
         attribute.append(
             {
                 name: ClassTally.of(criterion, values, sizes, nodes, asked=bound, most=asked.worst)
