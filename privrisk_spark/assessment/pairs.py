@@ -88,15 +88,15 @@ def collect_entropy_loss(
     means = []
     for i, (name, hierarchy) in enumerate(hierarchies.items()):
         here = attribute == i
-        above = hierarchy.at_depth[original[here], hierarchy.depth[node[here]]]
-        if not np.array_equal(above, node[here]):
+        above = _above(hierarchy, original[here], node[here])
+        if (above < 0).any():
             raise InputError(
                 f"{RELEASE}: some released values of '{name}' do not generalize the record's own; was the release made "
                 "of this table, by this hierarchy?"
             )
         leaves = LeafCounts.of(original[here][:, None], rows[here], (hierarchy.n_leaves,))
         under = leaves.under(0, hierarchy.first_leaf, hierarchy.last_leaf)
-        loss = entropy_loss(original[here], node[here], under)
+        loss = entropy_loss(original[here], above, under)
         means.append(ExactMean.of(loss, rows[here]))
     total = ExactMean()
     for mean in means:
@@ -107,6 +107,17 @@ def collect_entropy_loss(
         for name, mean in zip(hierarchies, means, strict=True)
     ]
     return measured
+
+
+def _above(hierarchy: Hierarchy, original: LongArray, node: LongArray) -> IntArray:
+    """Most specific ancestor-or-self of each original that has the released node's label; -1 if none has."""
+    first: dict[str | None, int] = {}
+    label = np.array([first.setdefault(text, number) for number, text in enumerate(hierarchy.labels)], dtype=np.int32)
+    result = np.full(len(node), -1, dtype=np.int32)
+    for depth in range(hierarchy.at_depth.shape[1]):
+        ancestor = hierarchy.at_depth[original, depth]
+        result = np.where((ancestor >= 0) & (label[ancestor] == label[node]), ancestor, result)
+    return result
 
 
 def collect_concealment(

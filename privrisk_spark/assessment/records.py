@@ -38,7 +38,7 @@ def of_records(
         are such.
     k : int
     record_id : str
-        Name of the id in what is returned.
+        Name of the id in what is returned; ``record_id`` where another column has that name.
     attack : AttackTable or None
     fraction : float or None
         Share of the population in the table, by which groups were scaled.
@@ -49,6 +49,8 @@ def of_records(
     risks = ["prosecutor", *(["journalist"] if POPULATION in there else [])]
     risks += ["individual_risk"] if WEIGHT in there else []
     added = [*risks, *(_ATTACK if attack is not None else ())]
+    if record_id in (*there, *added):
+        record_id = schemas.RECORD_ID
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
