@@ -214,15 +214,15 @@ def judged(thresholds: Mapping[str, float], subject: Subject) -> tuple[Verdict, 
             verdicts.append(Verdict(name, bound, False, None))
             continue
 
-        def value(one: Measured) -> float:
-            assert one.value is not None
-            sure = one.parameters.get("at_least" if high else "at_most", one.value)
-            assert isinstance(sure, int | float)
-            return float(sure)
-
-        worst = min(found, key=value) if high else max(found, key=value)
-        passed = value(worst) >= bound if high else value(worst) <= bound
-        observed = worst.parameters.get("at_least" if high else "at_most", worst.value)
-        assert isinstance(observed, int | float)
+        told = [(_sure(one, high=high), one) for one in found]
+        observed, worst = (min if high else max)(told, key=lambda pair: float(pair[0]))
+        passed = observed >= bound if high else observed <= bound
         verdicts.append(Verdict(name, bound, passed, observed, worst.parameters))
     return tuple(verdicts)
+
+
+def _sure(one: Measured, *, high: bool) -> float | int:
+    """What is sure of every record: the value, unless it leaves some out and says so."""
+    value = one.parameters.get("at_least" if high else "at_most", one.value)
+    assert isinstance(value, int | float)
+    return value
