@@ -25,6 +25,7 @@ from privrisk_spark.ledger_commands import ledger_app
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from privrisk_spark.experiments.adversary_results import AdversaryResult
     from privrisk_spark.experiments.privacy_results import PrivacyResult
     from privrisk_spark.experiments.results import DecidingResult
     from privrisk_spark.policy import Policy
@@ -297,14 +298,47 @@ def experiments_privacy(
     _experiments("privacy", run, [*(policies or []), *(config or [])], overrides, output, date, log_format)
 
 
+@experiments_app.command("adversary")
+def experiments_adversary(
+    output: Annotated[str, typer.Option(metavar="DIR", help="Where to write; never publish it.")],
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    rows: Annotated[
+        int, typer.Option(min=1, max=100_000_000, help="Rows of the generated voter registry.")
+    ] = 6_018_999,
+    records: Annotated[int, typer.Option(min=1, help="Records of the generated table.")] = 32_561,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures but for times.")] = 2015,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+) -> None:
+    """Run the case study of Xia et al. (2015), an attack that is planned: on generated data, and on a policy's table.
+
+    The policy's table must have the quasi-identifiers age, race and sex. Without a policy Spark is not started.
+    """
+    from privrisk_spark.experiments.adversary_results import AdversarySizes
+
+    sizes = AdversarySizes(rows, records, seed)
+
+    def run(spark: SparkSession | None, policy: Policy | None, **given: Any) -> AdversaryResult:
+        from privrisk_spark.planned_attack import adversary
+
+        return adversary(spark, policy, sizes, **given)
+
+    files = [*(policies or []), *(config or [])]
+    _experiments("adversary", run, files, overrides, output, date, log_format, module="planned_attack")
+
+
 def _experiments(
     name: str,
-    run: Callable[..., DecidingResult | PrivacyResult],
+    run: Callable[..., DecidingResult | PrivacyResult | AdversaryResult],
     files: list[Path],
     overrides: Sequence[str] | None,
     output: str,
     date: str | None,
     log_format: LogFormat,
+    *,
+    module: str | None = None,
 ) -> None:
     """Run experiments, with Spark where there is a policy, and say where they are."""
     with _attempt(name, log_format) as attempt:
@@ -315,7 +349,7 @@ def _experiments(
         elif overrides:
             raise ConfigError([Fault("--set", "changes a policy, and none is named")])
         with _engine():
-            place: Path = importlib.import_module(f"privrisk_spark.{name}").check_output(policy, output)
+            place: Path = importlib.import_module(f"privrisk_spark.{module or name}").check_output(policy, output)
             attempt.status = place
             with (
                 nullcontext() if policy is None else _session("privrisk experiments", encrypt=False, checks=False) as s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from privrisk_spark.experiments.adversary_results import AdversaryResult
 from privrisk_spark.experiments.charts import draw
 from privrisk_spark.experiments.plots import Panel
 from privrisk_spark.experiments.privacy_results import PrivacyResult
@@ -34,7 +35,17 @@ def render_privacy(result: PrivacyResult) -> str:
     return _render("privacy.html.j2", result)
 
 
-def _render(template: str, result: DecidingResult | PrivacyResult) -> str:
+def render_adversary(result: AdversaryResult) -> str:
+    """Return the page, to be written as UTF-8.
+
+    Parameters
+    ----------
+    result : AdversaryResult
+    """
+    return _render("adversary.html.j2", result)
+
+
+def _render(template: str, result: DecidingResult | PrivacyResult | AdversaryResult) -> str:
     sections = [
         (
             same[0],
