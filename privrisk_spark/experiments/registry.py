@@ -47,8 +47,10 @@ YOUNGEST, TOP_CODED, OLDEST = 17, 90, 120
 PEOPLE_OF_A_PART = 2**19
 """People drawn at a time; part of the definition of the data."""
 
-_AGES = OLDEST - YOUNGEST + 1
-_WHO = len(SEXES) * _AGES
+AGES = OLDEST - YOUNGEST + 1
+WHO = len(SEXES) * AGES
+"""Sexes and ages of a place: a cell is ``(code * races + race) * WHO + sex * AGES + age - YOUNGEST``."""
+
 _RACE_SHARES = (0.685, 0.215, 0.023, 0.013, 0.064)
 _RACE_SPREADS = (0.0, 0.8, 1.0, 1.5, 0.6)
 _TABLE_RACES = (0.854, 0.096, 0.032, 0.010, 0.008)
@@ -97,7 +99,7 @@ class Law:
     @property
     def cells(self) -> int:
         """Number of cells."""
-        return self.places.size * _WHO
+        return self.places.size * WHO
 
     def drawn(self, seed: int, part: int, people: int) -> IntArray:
         """Cells of the people of one part.
@@ -116,7 +118,7 @@ class Law:
         counter = np.array([0, 0, part, 0], dtype=np.uint64)
         uniform = np.random.Generator(np.random.Philox(key=seed, counter=counter)).random((2, people))
         place, who = (_at(shares.ravel(), u) for shares, u in zip((self.places, self.who), uniform, strict=True))
-        return (place * _WHO + who).astype(np.int32)
+        return (place * WHO + who).astype(np.int32)
 
 
 def _at(shares: FloatArray, uniform: FloatArray) -> LongArray:
@@ -252,7 +254,7 @@ class Persons:
             if age == TOP_CODED:
                 ages += (uniform[:, 1] * (OLDEST - TOP_CODED + 1)).astype(np.int64)
             inside = (ages >= YOUNGEST) & (ages <= OLDEST)
-            cell = (code * len(RACES) + race) * _WHO + sex * _AGES + ages - YOUNGEST
+            cell = (code * len(RACES) + race) * WHO + sex * AGES + ages - YOUNGEST
             yield np.where(inside, cell, -1)
 
     def expected(self, law: Law, rows: int) -> tuple[FloatArray, FloatArray]:
@@ -264,7 +266,7 @@ class Persons:
             Those top-coded count as 105 years old; an age nobody has counts with a group of 0.
         """
         age = np.where(self.age == TOP_CODED, (TOP_CODED + OLDEST) // 2, self.age) - YOUNGEST
-        inside = (age >= 0) & (age < _AGES)
+        inside = (age >= 0) & (age < AGES)
         who = np.where(inside, law.who[self.sex, np.where(inside, age, 0)], 0.0)
         given = law.places / law.places.sum(axis=0)
         sizes = rows * law.places[:, self.race] * who
