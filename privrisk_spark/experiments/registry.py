@@ -2,7 +2,7 @@
 
 Xia et al., Process-driven data privacy, CIKM 2015 (X15), attack the Adult table of UCI by North Carolina's voter
 registry: 6,018,999 rows, taken for a uniform sample of 9,553,967 people. Neither the registry nor the census tables by
-postal code come with this package. The people here follow public laws, chosen before any table is seen:
+postal code come with this package. The people here follow public laws, which depend on no table of a user:
 
 - *Places.* 808 postal codes, as many as North Carolina has areas of. Their sizes are the quantiles of a Weibull law of
   shape :data:`SHAPE`. For fewer people there are fewer codes, so that codes stay as large.
