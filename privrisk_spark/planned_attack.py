@@ -254,6 +254,6 @@ def _notes(name: str, persons: Persons, left_out: int) -> Iterator[str]:
     if top:
         yield f"{name}: {top:,} records top-coded at {TOP_CODED} have an age from {TOP_CODED} to {OLDEST} put to them."
     yield (
-        f"{name}: X15 has 32,561 records of Adult; tables of complete records alone have fewer. Nothing but age, race "
-        "and sex is used; hierarchies are not, as the records are attacked as they are."
+        f"{name}: the paper has 32,561 records of Adult; where incomplete ones are left out there are fewer. "
+        "Nothing but age, race and sex is used; hierarchies are not, as the records are attacked as they are."
     )

@@ -320,15 +320,17 @@ def deterrence_plot(deterrents: Deterred) -> Plot:
         "of one.",
         found=found,
         panels=(
-            _deterrent(deterrents, "penalty", "penalty", "penalty, $"),
+            _deterrent(deterrents, "penalty", "penalty", "penalty, thousands of $", scale=1_000),
             _deterrent(deterrents, "detection", "detection", "probability of detection", log=True),
         ),
     )
 
 
-def _deterrent(deterrents: Deterred, name: str, title: str, label: str, *, log: bool = False) -> Panel:
-    lines = _lines(_NAMES, deterrents.values[name], deterrents.thresholds[name].T.astype(np.float64))
-    return Panel(title, label, "least size not attacked", lines, log_x=log, log_y=name == "penalty")
+def _deterrent(
+    deterrents: Deterred, name: str, title: str, label: str, *, log: bool = False, scale: float = 1
+) -> Panel:
+    lines = _lines(_NAMES, deterrents.values[name] / scale, deterrents.thresholds[name].T.astype(np.float64))
+    return Panel(title, label, "least size not attacked", lines, log_x=log)
 
 
 def _fall(deterrents: Deterred, name: str) -> str:
