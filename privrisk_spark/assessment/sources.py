@@ -73,8 +73,11 @@ def narrowed(policy: Policy) -> Policy:
 
 
 def own(policy: Policy) -> Policy:
-    """Return the narrowed policy with the table itself as dictionary, where a missing value may be any."""
-    return policy.model_copy(update={"dictionary": SelfDictionary(consistency="compatible")})
+    """Return the narrowed policy with the table itself as dictionary, where a missing value may be any.
+
+    Only there: a value that is suppressed by another rule is not consistent with every value.
+    """
+    return policy.model_copy(update={"dictionary": SelfDictionary(consistency="subsumes")})
 
 
 def _as_dictionary(population: Population) -> TableDictionary:
