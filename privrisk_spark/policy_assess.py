@@ -124,7 +124,7 @@ class AssessPolicy(Part):
         default_factory=dict, description="Numeric columns whose masked values are compared record by record."
     )
     label: Text | None = Field(None, description="Column a classifier would predict, for the classification metric.")
-    k: Count = Field(5, description="k of the metrics that need one, and of the worst classes.")
+    k: Count = Field(5, description="k of the metrics that need one; records_below_k takes thresholds.k if given.")
     risk_above: list[Share] = Field(
         default_factory=lambda: [0.05, 0.2, 0.5], description="Thresholds whose share of records above is told."
     )

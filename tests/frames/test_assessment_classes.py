@@ -26,7 +26,8 @@ from privrisk_spark.assessment.classes import (
     read_bucket,
     renamed,
 )
-from privrisk_spark.assessment.sources import totals
+from privrisk_spark.assessment.pairs import _above
+from privrisk_spark.assessment.sources import labels_of, totals
 from privrisk_spark.assessment.tallies import Asked, Sensitive, Tallies, tally
 from privrisk_spark.batches import Batches, Scratch
 from privrisk_spark.hierarchy import Hierarchy
@@ -249,3 +250,24 @@ def test_buckets_and_kept_tables(spark: Any, tmp_path: Path, monkeypatch: pytest
     expected = naive(rows, of, [0, 1, 2])
     assert {tuple(row.values()) for row in kept.to_pylist()} == {(*key, one["rows"]) for key, one in expected.items()}
     assert T.StructType(of.schema.fields) == of.schema
+
+
+def test_a_label_of_several_nodes_means_the_one_above_the_record() -> None:
+    """``mixed`` is on two branches, and ``only`` is a chain on one."""
+    paths = [("a", "mixed", "north"), ("b", "mixed", "south"), ("c", "only", "only"), ("d", "east")]
+    tree = Hierarchy.from_paths("place", paths)
+    lookup, missing = labels_of(tree)
+    assert missing == tree.root
+    nodes = dict(zip(lookup.texts.to_pylist(), lookup.codes.tolist(), strict=True))
+    original = np.arange(4)
+
+    def above(label: str) -> list[str | None]:
+        found = _above(tree, original, np.full(4, nodes[label])).tolist()
+        assert all(node < 0 or tree.first_leaf[node] <= leaf < tree.last_leaf[node] for leaf, node in enumerate(found))
+        return [None if node < 0 else tree.labels[node] for node in found]
+
+    assert above("mixed") == ["mixed", "mixed", None, None]
+    assert above("only") == [None, None, "only", None]
+    assert above("*") == ["*"] * 4
+    assert above("d") == [None, None, None, "d"]
+    assert tree.depth[_above(tree, original, np.full(4, nodes["only"]))[2]] == 2, "the most specific"
