@@ -428,17 +428,30 @@ def test_persons_a_population_and_sets(assess: Assess, world: World) -> None:
 
 
 def test_persons_of_a_release_that_names_its_records(assess: Assess, world: World) -> None:
+    """Their owners are the table's; released nodes hold all people of the population under them."""
     table = {**world.document["table"], "entity_id": "who"}
-    ran = assess(world.policy("released-persons", table=table, assess={"release": world.release, "adversary": None}))
+    register = {
+        "path": str(world.root / "register.parquet"),
+        "columns": {"age": "years", "city": "town"},
+        "weight": "n",
+    }
+    asked = {"release": world.release, "population": register, "adversary": None}
+    ran = assess(world.policy("released-persons", table=table, assess=asked))
     assert ran.code == 0, ran.err
     owner = dict(zip(world.table["id"], world.table["who"], strict=True))
     rows = [{**row, "who": owner[row["key"]]} for row in released(world.masked)]
+    known = rows_of(world.register.rename(columns={"years": "age", "town": "city"}))
     expected = naive.identity(rows, NAMES, k=5, thresholds=THRESHOLDS, person="who")
+    expected |= naive.population(rows, NAMES, known, TREES, thresholds=THRESHOLDS, person="who", times="n")
     found = ran.figures("release")
     assert {key: found[key] for key in expected} == pytest.approx(expected)
-    nameless = {key: value for key, value in world.release.items() if key != "record_id"}
+    # A missing cell of a release is a suppressed one.
+    blank = world.masked.assign(town=world.masked["town"].replace({"*": None}))
+    blank.to_parquet(world.root / "blank.parquet", index=False)
+    nameless = {**world.release, "path": str(world.root / "blank.parquet"), "record_id": None}
     other = assess(world.policy("released-rows", table=table, assess={"release": nameless, "records": False}))
-    expected = naive.identity(rows, NAMES, k=5, thresholds=THRESHOLDS)
+    assert other.code == 0, other.err
+    expected = naive.identity(rows, NAMES, k=5, thresholds=THRESHOLDS) | naive.cells(rows, NAMES, TREES)
     found = other.figures("release")
     assert {key: found[key] for key in expected} == pytest.approx(expected)
     assert any("does not name its records" in note for note in other.document["notes"])
