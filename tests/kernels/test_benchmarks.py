@@ -10,10 +10,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import case_study, cluster, fmdp, growth, standalone
+from benchmarks import case_study, cluster, fmdp, growth, measures, standalone
 from benchmarks.measure import Measured, measure
 from privrisk_spark.kernels.attack_process import solve
 
@@ -198,6 +199,60 @@ def test_records_under_attack_are_the_same_each_time():
     assert first.group_sizes.tolist() == second.group_sizes.tolist()
     assert (first.densities > 0).all()
     assert 0.2 < (first.group_sizes < 48).mean() < 0.8
+
+
+# ---- every measure
+
+
+def test_measures_are_held_against_the_count_of_the_same_run(tmp_path, monkeypatch, capsys):
+    stages = {"read": 9.0, "encode": 1.5, "count": 0.5, "measure": 1.0, "compare": 2.0, "attack": 0.5, "write": 7.0}
+
+    def assess(data: Path, masked: Path, out: Path) -> Measured:
+        assert (data / "population").is_dir()
+        assert (masked / "release").is_dir()
+        out.mkdir()
+        told = [{"name": name, "seconds": seconds} for name, seconds in stages.items()]
+        (out / "assessment.json").write_text(json.dumps({"stages": told}))
+        (out / "measures.json").write_text(json.dumps([{"name": name, "value": 0} for name in measures.KINDS]))
+        return Measured(30.0, 900.0, 0, "", "")
+
+    monkeypatch.setattr(measures, "run_product", assess)
+    put_floor_in_place_of_the_product(monkeypatch, '{"count": 0.25}')
+    target = tmp_path / "measures.json"
+    assert command.main(["measures", "--rows", "200", "--cache", str(tmp_path), "--json", str(target)]) == 0
+    (found,) = json.loads(target.read_text())
+    assert (found["seconds"], found["floor_seconds"], found["ratio"], found["peak_mb"]) == (3.5, 2.0, 1.75, 900.0)
+    assert found["parameters"]["case_study_count"] == 0.25
+    assert found["parameters"]["stages"] == stages
+    assert found["parameters"]["outside_stages"] == pytest.approx(8.5)
+    assert capsys.readouterr().out.splitlines()[1].startswith("measures")
+
+
+def test_a_kind_of_measure_that_is_missing_is_an_error(tmp_path):
+    values = [{"name": name, "value": None if name == "rid" else 0} for name in measures.KINDS]
+    (tmp_path / "measures.json").write_text(json.dumps(values))
+    with pytest.raises(case_study.BenchmarkError, match="must hold rid"):
+        measures.number_of_measures(tmp_path)
+
+
+def test_the_masked_release_generalizes_every_record_and_keeps_its_id(tmp_path):
+    data = case_study.prepare(200, tmp_path)
+    masked = measures.prepare(data)
+    assert measures.prepare(data) == masked
+    table, release = (
+        {row["person_id"]: row for row in pq.read_table(masked / name).to_pylist()} for name in ("table", "release")
+    )
+    assert len(table) == len(release) == 200
+    assert list(table) != list(release)
+    counties = dict(line.split(";")[:2] for line in (data / "city.csv").read_text().splitlines())
+    for person, row in release.items():
+        original = table[person]
+        assert row["city"] == counties[original["city"]]
+        assert row["birthdate"] == str(original["birthdate"].year)
+        assert int(row["income"][1:].split(",")[0]) <= original["income"] < int(row["income"][:-1].split(",")[1])
+        assert row["diagnosis"] == original["diagnosis"]
+    moved = [row["savings"] - table[person]["savings"] for person, row in release.items()]
+    assert 0 < abs(sum(moved) / 200) < max(map(abs, moved)) / 2
 
 
 # ---- measuring
