@@ -32,8 +32,9 @@ from privrisk_spark.assessment.classes import (
     renamed,
     table_rows,
 )
+from privrisk_spark.assessment.matched import Matched, as_doubles, collect_matched
 from privrisk_spark.assessment.page import render_assessment
-from privrisk_spark.assessment.pairs import collect_concealment, collect_entropy_loss, collect_intervals, paired
+from privrisk_spark.assessment.pairs import collect_concealment, collect_entropy_loss, collect_intervals
 from privrisk_spark.assessment.people import PeopleOf
 from privrisk_spark.assessment.plots import plots_of
 from privrisk_spark.assessment.records import CLASS_SIZE, POPULATION, ROWS, WEIGHT, of_records
@@ -165,8 +166,6 @@ class _Opened:
             population = read(spark, policy.dictionary, key=sources.POPULATION)
             check_dictionary(population, policy.dictionary, key=sources.POPULATION)
             known = [(policy.dictionary, population)]
-        if table.isEmpty():
-            raise SchemaError("table: it has no rows.")
         hierarchies = collect_hierarchies(policy, table, known)
         release = sources.open_release(spark, asked)
         return cls(asked, policy, table, release, population, hierarchies)
@@ -226,6 +225,8 @@ class _Assess:
         self.opened: _Opened
         self.population: StoredCounts | None = None
         self.own: StoredCounts | None = None
+        self.matched: Matched | None = None
+        self.records: Batches
 
     def run(self, date: dt.date, announce: Announce) -> Assessment:
         progress, assess = self.progress, self.asked.assess
@@ -234,15 +235,17 @@ class _Assess:
             announce(opened.explanation())
             if opened.release is not None:
                 sources.collect_strangers(opened.release, opened.hierarchies)
-            vocabularies = self._vocabularies()
+            vocabularies = sources.collect_vocabularies(self.asked, opened.table, opened.release)
             stage.sentence = f"Opened the table with {len(opened.hierarchies)} quasi-identifiers."
         with progress.stage("encode") as stage:
             encoded, rows = collect_codes(self.scratch, opened.table, opened.policy, opened.hierarchies, self.place)
+            if not rows:
+                raise SchemaError("table: it has no rows.")
             stage.sentence = "Encoded every value as an integer code."
         with progress.stage("count") as stage:
             counted = [self._count_table(encoded, rows, vocabularies)]
             if opened.release is not None:
-                counted.append(self._count_release(opened.release, rows, vocabularies))
+                counted.append(self._count_release(opened.release, encoded, rows, vocabularies))
             self._count_population(encoded)
             stage.sentence = "Counted the rows of each combination of quasi-identifiers and sensitive values, once."
         with progress.stage("measure") as stage:
@@ -250,7 +253,7 @@ class _Assess:
             stage.sentence = "Measured every class of each set of quasi-identifiers."
             stage.status = "tested"
         with progress.stage("compare") as stage:
-            pairs = list(self._compare(counted, rows))
+            pairs = list(self._compare(rows))
             stage.sentence = (
                 "Compared records with their released forms." if pairs else "No records to compare with released forms."
             )
@@ -286,16 +289,6 @@ class _Assess:
 
     # ------------------------------------------------------------------ counting
 
-    def _vocabularies(self) -> list[sources.Vocabulary]:
-        opened = self.opened
-        found = []
-        for name in sources.carried(self.asked):
-            frames = [(opened.table, name)]
-            if opened.release is not None and sources.held_in(opened.release, name):
-                frames.append((opened.release.frame, opened.release.column(name)))
-            found.append(sources.collect_vocabulary(name, frames, self.asked.assess.sensitive.get(name)))
-        return found
-
     def _layout(self, held: Sequence[sources.Vocabulary], *, persons: bool, weighted: bool) -> Layout:
         return Layout(
             tuple(hierarchy.n_nodes for hierarchy in self.opened.hierarchies.values()),
@@ -312,21 +305,29 @@ class _Assess:
         return self._count("table", "the table as it is", subject, layout, rows, vocabularies)
 
     def _count_release(
-        self, release: sources.Release, rows: int, vocabularies: Sequence[sources.Vocabulary]
+        self, release: sources.Release, encoded: Batches, rows: int, vocabularies: Sequence[sources.Vocabulary]
     ) -> _Counted:
-        table = self.asked.table
+        table, opened = self.asked.table, self.opened
         paired = release.given.record_id is not None and table.record_id is not None
         held = [vocabulary for vocabulary in vocabularies if sources.held_in(release, vocabulary.name)]
-        layout = self._layout(
-            held,
-            persons=paired and table.entity_id is not None,
-            weighted=paired and table.weight is not None,
-        )
-        opened = self.opened
+        layout = self._layout(held, persons=False, weighted=False)
+        if not paired:
+            subject = sources.open_released_rows(release, opened.hierarchies, held, layout)
+            return self._count("release", release.title, subject, layout, rows, held)
+        masked = sources.masked_columns(release, self.asked.assess.intervals, opened.table)
         subject = sources.open_released_rows(
-            release, opened.policy, opened.table, opened.hierarchies, held, layout, identity=paired
+            release, opened.hierarchies, held, layout, identity=True, numbers=list(masked.values())
         )
-        return self._count("release", release.title, subject, layout, rows, held)
+        layout = replace(layout, persons=table.entity_id is not None, weighted=table.weight is not None)
+        kept = opened.policy.kept_columns
+        numbers = {f"y{j}": f"r{kept.index(name)}" for j, name in enumerate(masked)}
+        more = [schemas.RECORD_ID, *numbers.values()]
+        more += [schemas.ENTITY] if layout.persons else []
+        more += [schemas.SAMPLE_WEIGHT] if layout.weighted else []
+        self.records = as_doubles(encoded, list(numbers.values()))
+        mine = table_rows(self.records, opened.hierarchies, {}, self._layout([], persons=False, weighted=False), more)
+        self.matched = collect_matched(self.scratch, mine, subject, layout, numbers, rows)
+        return self._count("release", release.title, self.matched.rows, layout, rows, held)
 
     def _count(
         self, name: str, title: str, rows: Batches, layout: Layout, n_rows: int, held: Sequence[sources.Vocabulary]
@@ -356,19 +357,18 @@ class _Assess:
             (one,) = policy.dictionaries
             self.own = collect_held(*counting, None, policy, opened.hierarchies, replace(one, name="own"))
 
-    def _compare(self, counted: Sequence[_Counted], rows: int) -> Iterator[Measured]:
+    def _compare(self, rows: int) -> Iterator[Measured]:
         """Measures that need to know which record became which."""
-        release, assess = self.opened.release, self.asked.assess
-        record_id = self.asked.table.record_id
-        if release is None or release.given.record_id is None or record_id is None:
+        matched, assess, opened = self.matched, self.asked.assess, self.opened
+        if matched is None:
             return
         of = {"subject": "release", "set": ALL}
-        hierarchies = self.opened.hierarchies
-        pairs = self.scratch.write_frame(paired(counted[0].rows, counted[1].rows, len(hierarchies)), "pairs")
-        yield from collect_entropy_loss(pairs, hierarchies, of)
+        yield from collect_entropy_loss(matched, opened.hierarchies, of)
         if assess.concealment:
-            yield from collect_concealment(pairs, rows, list(hierarchies.values()), of)
-        yield from collect_intervals(self.scratch, self.opened.table, record_id, release, assess.intervals, of)
+            yield from collect_concealment(matched, rows, list(opened.hierarchies.values()), of)
+        kept = opened.policy.kept_columns
+        asked = {name: (interval, f"r{kept.index(name)}") for name, interval in assess.intervals.items()}
+        yield from collect_intervals(self.scratch, matched, self.records, asked, of)
 
     # ----------------------------------------------------------------- measuring
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -106,7 +107,7 @@ def collect_ranks(scratch: Scratch, frame: DataFrame, name: str, *, store: str) 
     SchemaError
         If the column is not numeric.
     """
-    value = _number(frame, name)
+    value = number(frame, name)
     counted = (
         frame.select(value.alias(VALUE))
         .where(F.col(VALUE).isNotNull() & ~F.isnan(VALUE))
@@ -118,12 +119,77 @@ def collect_ranks(scratch: Scratch, frame: DataFrame, name: str, *, store: str) 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
             block = RankBlock.of(table.column(VALUE).to_numpy(), table.column(N_ROWS).to_numpy())
-            name = write_ipc(table.append_column(FIRST_POSITION, pa.array(block.first)), directory)
-            least = float(block.values[0]).hex()
-            yield report(name, {"least": least, "rows": int(block.rows.sum()), "distinct": len(block.values)})
+            yield _written(block, directory)
 
     sorted_values = counted.repartitionByRange(VALUE).sortWithinPartitions(VALUE)
-    found = scratch.collect_parts(Batches.of_frame(sorted_values).then(step, PARTS))
+    return _stored(directory, scratch.collect_parts(Batches.of_frame(sorted_values).then(step, PARTS)))
+
+
+VALUES_PER_RANGE = 4_000_000
+"""Distinct values of the parts in a range, about; a task of :func:`collect_ranks_of` holds them."""
+
+_SAMPLE = 256  # values of a part from which the bounds of ranges are chosen
+
+
+def collect_ranks_of(scratch: Scratch, rows: Batches, name: str, *, store: str) -> StoredRanks:
+    """Rank doubles that tasks hold, as :func:`collect_ranks` does for a frame, without Spark's sort.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    rows : Batches
+    name : str
+        A column of doubles, NaN for a missing value.
+    store : str
+        Name of new directories in the scratch directory.
+    """
+    directory, unmerged = scratch.directory(store), scratch.directory(f"{store}-parts")
+
+    def counted(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            values = _values(table, name)
+            found, times = np.unique(values[~np.isnan(values)] + 0.0, return_counts=True)
+            part = pa.table({VALUE: found, N_ROWS: times.astype(np.int64)})
+            some = found[np.linspace(0, len(found) - 1, min(_SAMPLE, len(found))).astype(np.int64)]
+            yield report(write_ipc(part, unmerged), {"distinct": len(found), "some": [v.hex() for v in some.tolist()]})
+
+    found = scratch.collect_parts(rows.then(counted, PARTS))
+    some = np.sort([float.fromhex(value) for part in found for value in part["some"]])
+    ranges = max(1, -(-sum(part["distinct"] for part in found) // VALUES_PER_RANGE))
+    cuts = np.unique(some[len(some) * np.arange(1, ranges) // ranges]).tolist() if len(some) else []
+    bounds = [-np.inf, *cuts, np.inf]
+    names = tuple(part["name"] for part in found)
+
+    def merged(number: int) -> Iterator[pa.Table]:
+        pieces = []
+        for part in names:
+            table = read_ipc(unmerged, part)
+            values = table.column(VALUE).to_numpy()
+            ends = np.searchsorted(values, bounds[number : number + 2], side="left")
+            if number == len(bounds) - 2:
+                ends[1] = len(values)
+            pieces.append(table.slice(int(ends[0]), int(ends[1] - ends[0])))
+        here = pa.concat_tables(pieces)
+        if here.num_rows:
+            values, place = np.unique(here.column(VALUE).to_numpy(), return_inverse=True)
+            times = np.zeros(len(values), dtype=np.int64)
+            np.add.at(times, place, here.column(N_ROWS).to_numpy())
+            yield _written(RankBlock.of(values, times), directory)
+
+    tasks = range(len(bounds) - 1) if names else ()
+    return _stored(directory, scratch.collect_parts(Batches.of_parts(scratch.spark, tasks, merged, PARTS)))
+
+
+def _written(block: RankBlock, directory: str) -> pa.Table:
+    """Write a block as a part, and report it."""
+    table = pa.table({VALUE: block.values, N_ROWS: block.rows, FIRST_POSITION: block.first})
+    least = float(block.values[0]).hex()
+    facts = {"least": least, "rows": int(block.rows.sum()), "distinct": len(block.values)}
+    return report(write_ipc(table, directory), facts)
+
+
+def _stored(directory: str, found: list[dict[str, Any]]) -> StoredRanks:
+    """Put blocks one after the other."""
     found.sort(key=lambda part: float.fromhex(part["least"]))
     before = np.concatenate([[0], np.cumsum([part["rows"] for part in found], dtype=np.int64)]).tolist()
     parts = tuple((part["name"], offset) for part, offset in zip(found, before, strict=False))
@@ -219,14 +285,18 @@ def collect_deviation(scratch: Scratch, frame: DataFrame, name: str) -> Deviatio
     SchemaError
         If the column is not numeric.
     """
+    return collect_deviation_of(scratch, Batches.of_frame(frame.select(number(frame, name).alias(VALUE))), VALUE)
+
+
+def collect_deviation_of(scratch: Scratch, rows: Batches, name: str) -> Deviation:
+    """Exact moments of a column of doubles that tasks hold; null and NaN are left out."""
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            yield report("", Deviation.of(_values(table, VALUE)).to_dict())
+            yield report("", Deviation.of(_values(table, name)).to_dict())
 
-    values = Batches.of_frame(frame.select(_number(frame, name).alias(VALUE)))
     total = Deviation()
-    for part in scratch.collect_parts(values.then(step, PARTS)):
+    for part in scratch.collect_parts(rows.then(step, PARTS)):
         total = total.plus(Deviation.from_dict(part))
     return total
 
@@ -253,8 +323,8 @@ def _pairs(frame: DataFrame, record_id: str, original: str, masked: str) -> Batc
     return Batches.of_frame(
         frame.select(
             column(record_id).alias(record_id),
-            _number(frame, original).alias(_ORIGINAL),
-            _number(frame, masked).alias(_MASKED),
+            number(frame, original).alias(_ORIGINAL),
+            number(frame, masked).alias(_MASKED),
         )
     )
 
@@ -274,8 +344,14 @@ def _schema(frame: DataFrame, record_id: str) -> T.StructType:
     return T.StructType([T.StructField(record_id, identifier.dataType), T.StructField(DISCLOSED, T.BooleanType())])
 
 
-def _number(frame: DataFrame, name: str) -> Column:
-    """Column as doubles."""
+def number(frame: DataFrame, name: str) -> Column:
+    """Column as doubles.
+
+    Raises
+    ------
+    SchemaError
+        If there is no such column, or it is not numeric.
+    """
     kind = frame.schema[name].dataType if name in frame.columns else None
     if not isinstance(kind, T.NumericType):
         given = "there is none" if kind is None else f"it is {kind.simpleString()}"

@@ -229,16 +229,7 @@ def count_rows(rows: Batches, layout: Layout, buckets: int, directory: str) -> B
     def written(table: pa.Table) -> pa.Table:
         nodes = [table.column(name).to_numpy().astype(np.int64) for name in names[:k]]
         number = fingerprint.of_rows([fingerprint.of_integers(node) for node in nodes], table.num_rows)
-        bucket = (number % np.uint64(buckets)).astype(np.int64)
-        order = np.argsort(bucket, kind="stable")
-        ends = np.searchsorted(bucket[order], np.arange(buckets + 1))
-        ordered = table.take(pa.array(order)).combine_chunks()
-        name = part_name("arrow")
-        with pa.OSFile(os.path.join(directory, name), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            for begin, end in itertools.pairwise(ends.tolist()):
-                piece = ordered.slice(begin, end - begin).combine_chunks()
-                batches = piece.to_batches()
-                writer.write_batch(batches[0] if batches else _no_rows(table.schema))
+        name = write_slices(table, (number % np.uint64(buckets)).astype(np.int64), buckets, directory)
         rows = table.column(schemas.N_ROWS).to_numpy()
         held = []
         for value, count in zip(names[k:], layout.value_counts, strict=True):
@@ -271,6 +262,39 @@ def count_rows(rows: Batches, layout: Layout, buckets: int, directory: str) -> B
         return pa.table({name: pa.array(column) for name, column in columns.items()})
 
     return rows.then(step, PARTS)
+
+
+def write_slices(table: pa.Table, bucket: LongArray, buckets: int, directory: str) -> str:
+    """Write a table as one part, each bucket's rows a batch of it; returns its name.
+
+    Parameters
+    ----------
+    table : pa.Table
+        Without dictionaries.
+    bucket : ndarray of int64, shape (n,)
+        Of each row.
+    buckets : int
+    directory : str
+    """
+    # Narrow integers are sorted by radix.
+    order = np.argsort(bucket.astype(np.int16) if buckets < 2**15 else bucket, kind="stable")
+    ends = np.searchsorted(bucket[order], np.arange(buckets + 1))
+    ordered = table.take(pa.array(order)).combine_chunks()
+    name = part_name("arrow")
+    with pa.OSFile(os.path.join(directory, name), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        for begin, end in itertools.pairwise(ends.tolist()):
+            batches = ordered.slice(begin, end - begin).combine_chunks().to_batches()
+            writer.write_batch(batches[0] if batches else _no_rows(table.schema))
+    return name
+
+
+def read_slices(directory: str, names: Iterable[str], bucket: int) -> pa.Table | None:
+    """Read a bucket's rows of all parts of :func:`write_slices`; None if there are no parts."""
+    pieces = []
+    for name in names:
+        with pa.memory_map(os.path.join(directory, name)) as source:
+            pieces.append(pa.ipc.open_file(source).get_batch(bucket))
+    return pa.Table.from_batches(pieces, pieces[0].schema).combine_chunks() if pieces else None
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
@@ -312,12 +336,7 @@ def read_bucket(directory: str, names: Iterable[str], bucket: int, layout: Layou
     bucket : int
     layout : Layout
     """
-    pieces = []
-    for name in names:
-        with pa.memory_map(os.path.join(directory, name)) as source:
-            pieces.append(pa.ipc.open_file(source).get_batch(bucket))
-    table = pa.Table.from_batches(pieces, pieces[0].schema).combine_chunks() if pieces else None
-    return classes_of(table, layout)
+    return classes_of(read_slices(directory, names, bucket), layout)
 
 
 def classes_of(table: pa.Table | None, layout: Layout) -> Classes:

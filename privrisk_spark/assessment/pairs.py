@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark import schemas
+from privrisk_spark.assessment.matched import Matched, originals
 from privrisk_spark.assessment.results import Measured
-from privrisk_spark.assessment.sources import RELEASE, Release
-from privrisk_spark.batches import Batches, Scratch
-from privrisk_spark.errors import InputError, SchemaError
+from privrisk_spark.assessment.sources import RELEASE
+from privrisk_spark.batches import PARTS, Batches, Scratch, in_chunks, report
+from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.concealment import (
     consistency_graph,
@@ -25,16 +27,10 @@ from privrisk_spark.kernels.concealment import (
 )
 from privrisk_spark.kernels.counting import distinct_rows
 from privrisk_spark.kernels.exact_sums import ExactMean
+from privrisk_spark.kernels.interval_disclosure import IntervalTally, both_known, rid, within
 from privrisk_spark.kernels.release_distribution import LeafCounts, entropy_loss
 from privrisk_spark.policy_assess import Interval
-from privrisk_spark.ranks import (
-    collect_deviation,
-    collect_disclosed,
-    collect_ranks,
-    deviation_disclosure,
-    rank_disclosure,
-)
-from privrisk_spark.source import column, text
+from privrisk_spark.ranks import StoredRanks, collect_deviation_of, collect_ranks_of
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -43,30 +39,14 @@ MOST_PAIRS = 1_000_000
 """Distinct pairs of an original and a released record the driver holds."""
 
 
-def paired(table: Batches, release: Batches, k: int) -> DataFrame:
-    """Nodes ``o<i>`` of a record in the table beside ``n<i>`` in the release, by record id.
-
-    Parameters
-    ----------
-    table, release : Batches
-        Rows of both, with ``record_id``.
-    k : int
-    """
-    nodes = schemas.nodes(k)
-    mine = table.frame().select(schemas.RECORD_ID, *[F.col(name).alias(f"o{name[1:]}") for name in nodes])
-    theirs = release.frame().select(F.col(schemas.RECORD_ID).alias("of_record"), *nodes)
-    return mine.join(theirs, F.col(schemas.RECORD_ID) == F.col("of_record"), "inner").drop("of_record")
-
-
 def collect_entropy_loss(
-    pairs: DataFrame, hierarchies: Mapping[str, Hierarchy], of: Mapping[str, object]
+    matched: Matched, hierarchies: Mapping[str, Hierarchy], of: Mapping[str, object]
 ) -> list[Measured]:
     """Non-uniform entropy loss of the released cells, by attribute and over all.
 
     Parameters
     ----------
-    pairs : DataFrame
-        Of :func:`paired`.
+    matched : Matched
     hierarchies : mapping of attribute to Hierarchy
     of : mapping
         Parameters of the measures.
@@ -76,15 +56,25 @@ def collect_entropy_loss(
     InputError
         If a released cell does not generalize its record's value.
     """
-    cells = F.array(
-        *[
-            F.struct(F.lit(i).alias("attribute"), F.col(f"o{i}").alias("original"), F.col(f"n{i}").alias("node"))
-            for i in range(len(hierarchies))
-        ]
-    )
-    counted = pairs.select(F.explode(cells).alias("cell")).groupBy("cell").count().select("cell.*", "count").toArrow()
-    columns = [counted.column(name).to_numpy() for name in ("attribute", "original", "node", "count")]
-    attribute, original, node, rows = columns
+    names = list(zip(originals(len(hierarchies)), schemas.nodes(len(hierarchies)), strict=True))
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            known = _known(table)
+            for i, pair in enumerate(names):
+                columns = [table.column(name).to_numpy()[known] for name in pair]
+                first, member = distinct_rows(columns)
+                count = np.bincount(member, minlength=len(first)).astype(np.int64)
+                cells = (np.full(len(first), i, dtype=np.int32), *(column[first] for column in columns), count)
+                yield pa.table(dict(zip(_CELL, cells, strict=True)))
+
+    kinds = (T.IntegerType(), T.IntegerType(), T.IntegerType(), T.LongType())
+    schema = T.StructType([T.StructField(name, kind, False) for name, kind in zip(_CELL, kinds, strict=True)])
+    counted = matched.rows.then(step, schema).frame().toArrow()
+    columns = [counted.column(name).to_numpy() for name in _CELL]
+    first, member = distinct_rows(columns[:3])
+    attribute, original, node = (column[first] for column in columns[:3])
+    rows = _summed(member, columns[3], len(first))
     means = []
     for i, (name, hierarchy) in enumerate(hierarchies.items()):
         here = attribute == i
@@ -120,15 +110,23 @@ def _above(hierarchy: Hierarchy, original: LongArray, node: LongArray) -> IntArr
     return result
 
 
+_CELL = ("attribute", "original", "node", "count")
+
+
+def _known(table: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which released rows are of a record of the table."""
+    known: npt.NDArray[np.bool_] = table.column(originals(1)[0]).to_numpy() >= 0
+    return known
+
+
 def collect_concealment(
-    pairs: DataFrame, rows: int, hierarchies: Sequence[Hierarchy], of: Mapping[str, object]
+    matched: Matched, rows: int, hierarchies: Sequence[Hierarchy], of: Mapping[str, object]
 ) -> list[Measured]:
     """(1,k), (k,1), (k,k) anonymity and k-concealment of a release.
 
     Parameters
     ----------
-    pairs : DataFrame
-        Of :func:`paired`.
+    matched : Matched
     rows : int
         Records of the table.
     hierarchies : sequence of k Hierarchy
@@ -140,7 +138,8 @@ def collect_concealment(
         If there are too many distinct records, or the release does not hold each record once.
     """
     k = len(hierarchies)
-    names = [*[f"o{i}" for i in range(k)], *schemas.nodes(k)]
+    names = [*originals(k), *schemas.nodes(k)]
+    pairs = matched.rows.frame().where(F.col(names[0]) >= 0)
     found = pairs.groupBy(*names).count().limit(MOST_PAIRS + 1).toArrow()
     if found.num_rows > MOST_PAIRS:
         raise InputError(
@@ -182,51 +181,49 @@ def _summed(position: LongArray, rows: LongArray, n: int) -> LongArray:
 
 def collect_intervals(
     scratch: Scratch,
-    table: DataFrame,
-    record_id: str,
-    release: Release,
-    intervals: Mapping[str, Interval],
+    matched: Matched,
+    table: Batches,
+    asked: Mapping[str, tuple[Interval, str]],
     of: Mapping[str, object],
 ) -> Iterator[Measured]:
     """Rank and standard deviation interval disclosure of numeric columns.
 
-    Raises
-    ------
-    SchemaError
-        If the release lacks a masked column, or a column holds no numbers.
+    Parameters
+    ----------
+    scratch : Scratch
+    matched : Matched
+        With the numbers ``x<j>`` and ``y<j>`` of the j-th column.
+    table : Batches
+        Records of the table.
+    asked : mapping of column to (Interval, str)
+        What is asked, and the column of ``table`` that holds the originals, as doubles.
+    of : mapping
     """
-    key = release.given.record_id
-    assert key is not None
-    for number, (name, interval) in enumerate(intervals.items()):
-        masked = interval.masked or release.column(name)
-        if masked not in release.frame.columns:
-            raise SchemaError(f"assess.intervals.{name}.masked: the release has no column '{masked}'.")
-        true = _number(table, name, f"assess.intervals.{name}").alias("original")
-        known = _number(release.frame, masked, f"assess.intervals.{name}.masked").alias("masked")
-        mine = table.select(text(table, record_id).alias(schemas.RECORD_ID), true)
-        theirs = release.frame.select(text(release.frame, key).alias("of_record"), known)
-        both = mine.join(theirs, F.col(schemas.RECORD_ID) == F.col("of_record"), "left").drop("of_record")
+    for j, (name, (interval, original)) in enumerate(asked.items()):
+        ranks = collect_ranks_of(scratch, matched.rows, f"y{j}", store=f"ranks-{j}")
+        deviation = collect_deviation_of(scratch, table, original)
+        tally = partial(_disclosed, j=j, ranks=ranks, width=deviation.width(interval.p), p=interval.p)
+        parts = scratch.collect_parts(matched.rows.then(tally, PARTS))
+        compared, by_rank, by_deviation, missing = (
+            sum(part[key] for part in parts) for key in ("compared", "rid", "sdid", "missing")
+        )
+        missing += matched.absent
         about = {**of, "column": name, "p": interval.p}
-        ranks = collect_ranks(scratch, theirs, "masked", store=f"ranks-{number}")
-        deviation = collect_deviation(scratch, mine, "original")
-        both_columns = (both, schemas.RECORD_ID, "original", "masked")
-        by_rank = collect_disclosed(rank_disclosure(*both_columns, ranks, p=interval.p))
-        by_deviation = collect_disclosed(deviation_disclosure(*both_columns, deviation, p=interval.p))
-        for measure, found in (("rid", by_rank), ("sdid", by_deviation)):
-            nothing = {**about, "reason": "no record has a number on both sides"}
-            yield Measured(measure, found.share, about) if found.compared else Measured(measure, None, nothing)
-        yield Measured("interval_missing", by_rank.missing, about)
+        for measure, disclosed in (("rid", by_rank), ("sdid", by_deviation)):
+            if compared:
+                yield Measured(measure, IntervalTally(compared, disclosed, missing).share, about)
+            else:
+                yield Measured(measure, None, {**about, "reason": "no record has a number on both sides"})
+        yield Measured("interval_missing", missing, about)
 
 
-def _number(frame: DataFrame, name: str, key: str) -> Column:
-    """Column as doubles; a text that is no number is missing.
-
-    Raises
-    ------
-    SchemaError
-        If it holds neither numbers nor texts.
-    """
-    kind = frame.schema[name].dataType
-    if not isinstance(kind, T.NumericType | T.StringType):
-        raise SchemaError(f"{key}: the column '{name}' must hold numbers, not {kind.simpleString()}.")
-    return column(name).try_cast("double")
+def _disclosed(tables: Iterable[pa.Table], *, j: int, ranks: StoredRanks, width: float, p: float) -> Iterator[pa.Table]:
+    """Count the records that the j-th column discloses."""
+    for table in in_chunks(tables):
+        here = _known(table)
+        before, after = (table.column(f"{side}{j}").to_numpy()[here] for side in "xy")
+        known = both_known(before, after)
+        told = {"rid": rid(before, after, p, ranks=ranks.load()), "sdid": within(before, after, width)}
+        counts = {key: int(np.count_nonzero(disclosed & known)) for key, disclosed in told.items()}
+        compared = int(np.count_nonzero(known))
+        yield report("", {**counts, "compared": compared, "missing": len(known) - compared})

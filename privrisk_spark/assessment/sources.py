@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,24 +12,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
-from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark import schemas
 from privrisk_spark.assessment.classes import Layout, released_rows
 from privrisk_spark.assessment.tallies import Distance, Sensitive
 from privrisk_spark.batches import Batches
 from privrisk_spark.builders import build
-from privrisk_spark.encoding import ValueCodes
+from privrisk_spark.encoding import ValueCodes, as_text_column
 from privrisk_spark.errors import HierarchyError, InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.policy import Policy, RiskGuarantee, RiskPolicy
 from privrisk_spark.policy import Sensitive as SensitiveColumn
-from privrisk_spark.policy_assess import MaskedTable, Population, SensitiveModel
+from privrisk_spark.policy_assess import Interval, MaskedTable, Population, SensitiveModel
 from privrisk_spark.policy_dictionaries import SelfDictionary, Table, TableDictionary
 from privrisk_spark.release import read_back
-from privrisk_spark.source import Wanted, as_texts, column, scan, text
-from privrisk_spark.table import MAX_LEAVES, collect_distinct_values, read
+from privrisk_spark.source import Wanted, as_texts, dictionary_of, scan
+from privrisk_spark.table import MAX_LEAVES, read
 
 POPULATION = "assess.population"
 RELEASE = "assess.release"
@@ -55,8 +54,8 @@ def carried(policy: Policy) -> list[str]:
 
 
 def narrowed(policy: Policy) -> Policy:
-    """Return the policy by which the table is read: what the classes hold is carried, and nothing is decided."""
-    kept = carried(policy)
+    """Return the policy by which the table is read: what is measured is carried, and nothing is decided."""
+    kept = [*carried(policy), *policy.assess.intervals]
     columns: dict[str, Any] = {}
     for name, given in policy.columns.items():
         action = getattr(given, "action", None)
@@ -112,8 +111,8 @@ class Vocabulary:
         return Sensitive(self.name, distance, self.ancestor, model.c)
 
 
-def collect_vocabulary(name: str, frames: Sequence[tuple[DataFrame, str]], model: SensitiveModel | None) -> Vocabulary:
-    """Collect the distinct values of a column in the table and, if there is one, the release.
+def collect_vocabularies(policy: Policy, table: DataFrame, release: Release | None) -> list[Vocabulary]:
+    """Collect the distinct values of the columns the classes hold, in the table and, if there is one, the release.
 
     Numbers are in their order, also those a text column holds if the model is ordered; other values in that of their
     texts.
@@ -123,23 +122,62 @@ def collect_vocabulary(name: str, frames: Sequence[tuple[DataFrame, str]], model
     SchemaError
         If a column cannot be compared, or holds more than :data:`privrisk_spark.table.MAX_LEAVES` values.
     """
-    found: list[pa.Array] = []
-    ordered = True
-    for frame, source in frames:
-        kind = frame.schema[source].dataType
-        if not isinstance(kind, _COMPARABLE):
-            raise SchemaError(
-                f"columns.{name}: a sensitive column must hold texts, numbers, booleans, dates or times to be "
-                f"compared, not {kind.simpleString()}."
-            )
-        ordered = ordered and isinstance(kind, _ORDERED)
-        values = frame.select(column(source).alias("value")).distinct().limit(MAX_LEAVES + 2).toArrow().column("value")
-        if len(values) > MAX_LEAVES + 1:
-            raise SchemaError(f"columns.{name}: it holds more than {MAX_LEAVES:,} distinct values; round it first.")
-        if pa.types.is_floating(values.type):  # NaN is missing
-            values = values.filter(pc.invert(pc.is_nan(values)))
-        found.append(as_texts(pc.drop_null(values).combine_chunks()))
-    texts = pc.unique(pa.concat_arrays([pa.array(one.to_pylist(), pa.string()) for one in found]))
+    names = carried(policy)
+    frames: list[tuple[Table, DataFrame, dict[str, str]]] = [(policy.table, table, {name: name for name in names})]
+    if release is not None:
+        there = {name: release.column(name) for name in names if held_in(release, name)}
+        frames.append((release.source, release.frame, there))
+    ordered = dict.fromkeys(names, True)
+    for _, frame, columns in frames:
+        for name, held in columns.items():
+            kind = frame.schema[held].dataType
+            if not isinstance(kind, _COMPARABLE):
+                raise SchemaError(
+                    f"columns.{name}: a sensitive column must hold texts, numbers, booleans, dates or times to be "
+                    f"compared, not {kind.simpleString()}."
+                )
+            ordered[name] = ordered[name] and isinstance(kind, _ORDERED)
+    found: dict[str, list[pa.Array]] = {name: [] for name in names}
+    for source, frame, columns in frames:
+        wanted = [Wanted(name, column, "value") for name, column in columns.items()]
+        for name, values in collect_texts(source, frame, wanted).items():
+            if len(values) > MAX_LEAVES:
+                raise SchemaError(f"columns.{name}: it holds more than {MAX_LEAVES:,} distinct values; round it first.")
+            found[name].append(values)
+    return [_vocabulary(name, pc.unique(pa.concat_arrays(found[name])), policy, ordered[name]) for name in names]
+
+
+def collect_texts(table: Table, frame: DataFrame, wanted: Sequence[Wanted]) -> dict[str, pa.Array]:
+    """Collect the distinct texts of columns, by alias; a task hands over those it has seen, and no row is shuffled."""
+    if not wanted:
+        return {}
+    names = [want.alias for want in wanted]
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        seen: dict[str, list[pa.Array]] = {name: [] for name in names}
+        for rows in tables:
+            for name in names:
+                values = pc.drop_null(dictionary_of(rows.column(name))[0])
+                if pa.types.is_floating(values.type):  # NaN is missing
+                    values = values.filter(pc.invert(pc.is_nan(values)))
+                texts = as_texts(values).cast(pa.string())
+                seen[name] = [pc.unique(pa.concat_arrays([*seen[name], texts]))]
+        for number, name in enumerate(names):
+            for values in seen[name]:
+                yield pa.table({"column": np.full(len(values), number, dtype=np.int32), "value": values})
+
+    fields = [T.StructField("column", T.IntegerType(), False), T.StructField("value", T.StringType(), False)]
+    told = scan(table, frame, wanted).then(step, T.StructType(fields)).frame().toArrow()
+    number, values = told.column("column").to_numpy(), told.column("value")
+    return {name: _once(values.filter(pa.array(number == i))) for i, name in enumerate(names)}
+
+
+def _once(values: pa.ChunkedArray) -> pa.Array:
+    return pc.unique(values).cast(pa.string())
+
+
+def _vocabulary(name: str, texts: pa.Array, policy: Policy, ordered: bool) -> Vocabulary:
+    model = policy.assess.sensitive.get(name)
     if model is not None and model.hierarchy is not None:
         hierarchy = build(model.hierarchy, name, values=texts.to_pylist(), null_leaf=True)
         outside = len(texts) - pc.sum(pc.is_in(texts, value_set=pa.array(list(hierarchy.code_of), pa.string()))).as_py()
@@ -254,10 +292,11 @@ def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy]) ->
         Naming columns and how many labels.
     """
     columns = {name: release.column(name) for name in hierarchies}
-    found = collect_distinct_values([(release.frame, columns)])
+    wanted = [Wanted(f"a{i}", column, "text") for i, column in enumerate(columns.values())]
+    found = collect_texts(release.source, release.frame, wanted)
     faults = []
-    for name, hierarchy in hierarchies.items():
-        strangers = set(found.get(name, [])).difference(label for label in hierarchy.labels if label is not None)
+    for (name, hierarchy), texts in zip(hierarchies.items(), found.values(), strict=True):
+        strangers = set(texts.to_pylist()).difference(label for label in hierarchy.labels if label is not None)
         if strangers:
             faults.append(
                 f"{RELEASE}: the column '{columns[name]}' holds {len(strangers):,} distinct values that are no node of "
@@ -268,54 +307,36 @@ def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy]) ->
 
 
 def open_released_rows(
-    release: Release, policy: Policy, table: DataFrame, hierarchies: Mapping[str, Hierarchy],
-    vocabularies: Sequence[Vocabulary], layout: Layout, *, identity: bool = False,
+    release: Release, hierarchies: Mapping[str, Hierarchy], vocabularies: Sequence[Vocabulary], layout: Layout, *,
+    identity: bool = False, numbers: Sequence[str] = (),
 ) -> Batches:  # fmt: skip
-    """Rows of a release in the layout; persons and weights come from the table, by record id.
+    """Rows of a release in the layout.
 
     Parameters
     ----------
     release : Release
-    policy : Policy
-        Narrowed.
-    table : DataFrame
     hierarchies : mapping of attribute to Hierarchy
     vocabularies : sequence of Vocabulary
         Of the columns the layout holds.
     layout : Layout
+        Without persons and weights, which a release does not hold.
     identity : bool
         Carry the record id.
+    numbers : sequence of str
+        Columns of the release to carry as numbers ``y<j>``, NaN for a missing one.
     """
     wanted = [Wanted(f"a{i}", release.column(name), "text") for i, name in enumerate(hierarchies)]
     held = {f"r{j}": vocabulary.codes for j, vocabulary in enumerate(vocabularies)}
     wanted += [Wanted(to, release.column(v.name), "value") for to, v in zip(held, vocabularies, strict=True)]
-    frame, key = release.frame, release.given.record_id
-    if identity or layout.persons or layout.weighted:
+    carried = [f"y{j}" for j in range(len(numbers))]
+    wanted += [Wanted(to, name, "number") for to, name in zip(carried, numbers, strict=True)]
+    key = release.given.record_id
+    if identity:
         assert key is not None
-        assert policy.table.record_id is not None
-        of_record = [text(table, policy.table.record_id).alias("of_record")]
-        if layout.persons:
-            assert policy.table.entity_id is not None
-            of_record.append(text(table, policy.table.entity_id).alias(schemas.ENTITY))
-        if layout.weighted:
-            assert policy.table.weight is not None
-            weight = column(policy.table.weight).try_cast("double")
-            of_record.append(F.coalesce(weight, F.lit(0.0)).alias(schemas.SAMPLE_WEIGHT))
-        mine = [
-            (text(frame, want.name) if want.kind == "text" else column(want.name)).alias(want.alias) for want in wanted
-        ]
-        named = frame.select(*mine, text(frame, key).alias(schemas.RECORD_ID))
-        theirs = table.select(*of_record)
-        joined = named.join(theirs, F.col(schemas.RECORD_ID) == F.col("of_record"), "left").drop("of_record")
-        if layout.persons:  # a record of nobody in the table is a person of its own
-            joined = joined.withColumn(
-                schemas.ENTITY, F.coalesce(schemas.ENTITY, F.concat(F.lit("?"), schemas.RECORD_ID))
-            )
-        if layout.weighted:
-            joined = joined.withColumn(schemas.SAMPLE_WEIGHT, F.coalesce(schemas.SAMPLE_WEIGHT, F.lit(0.0)))
-        opened = Batches.of_frame(joined)
-    else:
-        opened = scan(release.source, frame, wanted)
+        wanted.append(Wanted(schemas.RECORD_ID, key, "text", distinct=True))
+    opened = scan(release.source, release.frame, wanted)
+    if identity:
+        opened = opened.then(_as_ids, _with_ids(opened.schema))
     lookups = [labels_of(hierarchy) for hierarchy in hierarchies.values()]
     return released_rows(
         opened,
@@ -324,8 +345,41 @@ def open_released_rows(
         [missing for _, missing in lookups],
         held,
         layout,
-        more=[schemas.RECORD_ID] if identity else [],
+        more=[*([schemas.RECORD_ID] if identity else []), *carried],
     )
+
+
+def _as_ids(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    for table in tables:
+        at = table.column_names.index(schemas.RECORD_ID)
+        ids = as_text_column(table.column(schemas.RECORD_ID), schemas.RECORD_ID)
+        yield table.set_column(at, schemas.RECORD_ID, ids)
+
+
+def _with_ids(schema: T.StructType) -> T.StructType:
+    return T.StructType(
+        [T.StructField(one.name, T.StringType()) if one.name == schemas.RECORD_ID else one for one in schema.fields]
+    )
+
+
+def masked_columns(release: Release, intervals: Mapping[str, Interval], table: DataFrame) -> dict[str, str]:
+    """Column of the release that holds the masked form of each numeric column.
+
+    Raises
+    ------
+    SchemaError
+        If there is none, or one of the two holds neither numbers nor texts.
+    """
+    found = {name: interval.masked or release.column(name) for name, interval in intervals.items()}
+    for name, masked in found.items():
+        if masked not in release.frame.columns:
+            raise SchemaError(f"assess.intervals.{name}.masked: the release has no column '{masked}'.")
+        key = f"assess.intervals.{name}"
+        for frame, held, at in ((table, name, key), (release.frame, masked, f"{key}.masked")):
+            kind = frame.schema[held].dataType
+            if not isinstance(kind, T.NumericType | T.StringType):
+                raise SchemaError(f"{at}: the column '{held}' must hold numbers, not {kind.simpleString()}.")
+    return found
 
 
 def held_in(release: Release | None, name: str) -> bool:

@@ -11,7 +11,8 @@ from naive_records import layouts
 from pyspark.sql import types as T
 
 from privrisk_spark import batches
-from privrisk_spark.batches import Scratch
+from privrisk_spark import ranks as ranking
+from privrisk_spark.batches import Batches, Scratch
 from privrisk_spark.errors import InputError, SchemaError
 from privrisk_spark.kernels.interval_disclosure import Deviation, IntervalTally, both_known, rid, sdid
 from privrisk_spark.ranks import (
@@ -20,6 +21,7 @@ from privrisk_spark.ranks import (
     collect_deviation,
     collect_disclosed,
     collect_ranks,
+    collect_ranks_of,
     deviation_disclosure,
     rank_disclosure,
 )
@@ -147,3 +149,26 @@ def test_a_percentage_that_is_none_is_refused_before_spark_works(spark, tmp_path
         rank_disclosure(frame, "id", "income", MASKED, ranks, p=101)
     with pytest.raises(InputError, match="percentage"):
         deviation_disclosure(frame, "id", "income", MASKED, Deviation(), p=-1)
+
+
+@pytest.mark.parametrize(
+    ("n", "values", "chunk", "per_range"), [(60, 400, 5, 6), (60, 6, 2**19, 4_000_000), (60, 6, 7, 1)]
+)
+def test_ranks_of_what_tasks_hold_are_those_of_the_frame(spark, tmp_path, monkeypatch, n, values, chunk, per_range):
+    monkeypatch.setattr(batches, "CHUNK_ROWS", chunk)
+    monkeypatch.setattr(ranking, "VALUES_PER_RANGE", per_range)
+    rows = records(60, 5, values)
+    ranked = sorted(m + 0.0 for m in columns(rows)[1].tolist() if not math.isnan(m))
+    scratch = Scratch(spark, tmp_path)
+    frame = spark.createDataFrame(rows, SCHEMA).toDF("id", "income", "masked").repartition(4)
+    ranks = collect_ranks_of(scratch, Batches.of_frame(frame), "masked", store="ranks")
+    assert (ranks.rows, ranks.distinct) == (len(ranked), len(set(ranked)))
+    assert positions(spark, ranks) == [(v, ranked.count(v), ranked.index(v)) for v in sorted(set(ranked))]
+    assert ranks.load().at(np.arange(ranks.rows)).tolist() == ranked
+    assert len(ranks.parts) > 1 or per_range > len(ranked)
+
+
+def test_no_values_have_no_ranks(spark, tmp_path):
+    frame = spark.createDataFrame([("a", None, None), ("b", 1.0, math.nan)], SCHEMA).toDF("id", "income", "masked")
+    ranks = collect_ranks_of(Scratch(spark, tmp_path), Batches.of_frame(frame), "masked", store="ranks")
+    assert (ranks.rows, ranks.distinct, ranks.parts) == (0, 0, ())
