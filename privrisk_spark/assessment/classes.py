@@ -363,14 +363,13 @@ def classes_of(table: pa.Table | None, layout: Layout) -> Classes:
     for name in layout.names[k:]:
         code = table.column(name).to_numpy()
         if entity is None:
-            runs, of_row = distinct_rows([member, code])
-            counts = np.zeros(len(runs), dtype=np.int64)
-            np.add.at(counts, of_row, rows)
-        else:  # persons who hold the value
-            triples, _ = distinct_rows([member, code, entity])
-            runs_in, of_row = distinct_rows([member[triples], code[triples]])
-            runs = triples[runs_in]
-            counts = np.bincount(of_row, minlength=len(runs)).astype(np.int64)
+            held.append(_runs(first, member, code, rows))
+            continue
+        # Persons who hold the value.
+        triples, _ = distinct_rows([member, code, entity])
+        runs_in, of_row = distinct_rows([member[triples], code[triples]])
+        runs = triples[runs_in]
+        counts = np.bincount(of_row, minlength=len(runs)).astype(np.int64)
         start = np.searchsorted(member[runs], np.arange(len(first) + 1)).astype(np.int64)
         held.append(SensitiveRuns(start, code[runs].astype(np.int32), counts))
     return Classes(
@@ -380,6 +379,34 @@ def classes_of(table: pa.Table | None, layout: Layout) -> Classes:
         millionths=summed(schemas.MILLIONTHS) if layout.weighted else None,
         held=tuple(held),
     )
+
+
+def _runs(first: LongArray, member: LongArray, code: IntArray, rows: LongArray) -> SensitiveRuns:
+    """Rows of each class with each value; what occurs once, as most of a table as it is does, is not sorted.
+
+    Parameters
+    ----------
+    first : ndarray of int64, shape (m,)
+        An entry of each class.
+    member, code, rows : ndarrays, shape (n,)
+        Class and value of each entry, and the rows it stands for.
+    """
+    several = np.bincount(member, minlength=len(first)) > 1
+    inside = np.flatnonzero(several[member])
+    if 2 * len(inside) > len(member):
+        inside, several = np.arange(len(member)), np.ones(len(first), dtype=np.bool_)
+    runs, of_entry = distinct_rows([member[inside], code[inside]])
+    number = np.ones(len(first), dtype=np.int64)
+    number[several] = np.bincount(member[inside[runs]], minlength=len(first))[several]
+    start = np.concatenate([[0], np.cumsum(number)])
+    # Runs are in the order of the classes, these of one entry and those of several alike.
+    among = np.repeat(several, number)
+    value, count = np.empty((2, len(among)), dtype=np.int64)
+    value[among], value[~among] = code[inside[runs]], code[first[~several]]
+    sums = np.zeros(len(runs), dtype=np.int64)
+    np.add.at(sums, of_entry, rows[inside])
+    count[among], count[~among] = sums, rows[first[~several]]
+    return SensitiveRuns(start, value.astype(np.int32), count)
 
 
 def each_bucket(

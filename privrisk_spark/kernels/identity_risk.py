@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.counting import distinct_rows
 from privrisk_spark.kernels.moments import Moments, risk_histogram
 
 FloatArray = npt.NDArray[np.float64]
@@ -142,8 +143,8 @@ class SizeHistogram:
             If a size is below 1.
         """
         _refuse_below(sizes, 1, "Sizes of equivalence classes")
-        different, numbers = np.unique(sizes, return_counts=True)
-        return cls(tuple(different.tolist()), tuple(numbers.tolist()))
+        first, member = distinct_rows([sizes])
+        return cls(tuple(sizes[first].tolist()), tuple(np.bincount(member, minlength=len(first)).tolist()))
 
     @classmethod
     def merged(cls, parts: Iterable[SizeHistogram]) -> SizeHistogram:
@@ -323,11 +324,9 @@ class PopulationHistogram:
         _refuse_shapes(sizes, population)
         _refuse_below(sizes, 1, "Sizes of equivalence classes")
         _refuse_below(population, 0, "Sizes of classes in the population")
-        f, f_at = np.unique(sizes, return_inverse=True)
-        big, big_at = np.unique(population, return_inverse=True)
-        keys, numbers = np.unique(f_at * max(len(big), 1) + big_at, return_counts=True)
-        first, second = np.divmod(keys, max(len(big), 1))
-        return cls(tuple(zip(f[first].tolist(), big[second].tolist(), strict=True)), tuple(numbers.tolist()))
+        first, member = distinct_rows([sizes, population])
+        numbers = np.bincount(member, minlength=len(first))
+        return cls(tuple(zip(sizes[first].tolist(), population[first].tolist(), strict=True)), tuple(numbers.tolist()))
 
     @classmethod
     def merged(cls, parts: Iterable[PopulationHistogram]) -> PopulationHistogram:

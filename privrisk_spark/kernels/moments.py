@@ -19,6 +19,8 @@ LongArray = npt.NDArray[np.int64]
 
 _UNIT = 1074
 _MANTISSA = 53
+_BIAS = 1022  # a significand below 1, as whole bits over 2^53
+_EXACT_IN_FLOATS = 2**26
 LOWEST, HIGHEST, PER_DECADE = -9, 3, 2
 """Decades of the risk histogram and bins in each."""
 
@@ -57,14 +59,16 @@ class Moments:
             At most 2^36 in sum.
         """
         present = times > 0
-        values, times = values[present], times[present]
+        if not present.all():
+            values, times = values[present], times[present]
         if not len(values):
             return cls()
         finite = np.isfinite(values)
+        every = bool(finite.all())
         return cls(
             n=int(times.sum()),
-            total=_exact_sum(values[finite], times[finite]),
-            infinite=int(times[~finite].sum()),
+            total=_exact_sum(values, times) if every else _exact_sum(values[finite], times[finite]),
+            infinite=0 if every else int(times[~finite].sum()),
             least=float(values.min()),
             most=float(values.max()),
         )
@@ -89,23 +93,34 @@ class Moments:
 
 def _exact_sum(values: FloatArray, times: LongArray) -> int:
     """Σ values · times in units of 2^-1074."""
-    mantissa, exponent = np.frexp(values)
-    whole = np.ldexp(mantissa, _MANTISSA).astype(np.int64)
-    # Halves of 27 and 26 bits: times up to 2^36 in sum, no product sum overflows.
-    high, low = whole >> 26, whole & (2**26 - 1)
     if not len(values):
         return 0
+    # Most classes of a table as it is are of one row, and have one number.
+    usual = values == values[len(values) // 2]
+    often = int(np.count_nonzero(usual))
+    if often > 1 and len(values) < 2 * often:
+        once = _exact_sum(values[len(values) // 2 :][:1], np.array([int(times[usual].sum())]))
+        return once + _exact_sum(values[~usual], times[~usual])
+    bits = np.ascontiguousarray(values + 0.0).view(np.int64)
+    field = bits >> (_MANTISSA - 1)  # of the exponent; 0 for subnormal values, which have no leading one and those of 1
+    whole = (bits & (2 ** (_MANTISSA - 1) - 1)) | ((field > 0).astype(np.int64) << (_MANTISSA - 1))
+    exponent = np.maximum(field, 1) - _BIAS
+    # Halves of 27 and 26 bits: times up to 2^36 in sum, no product sum overflows.
+    high, low = whole >> 26, whole & (2**26 - 1)
     start = int(exponent.min())
     slot = exponent - start
-    highs, lows = np.zeros((2, int(slot.max()) + 1), dtype=np.int64)
-    np.add.at(highs, slot, high * times)
-    np.add.at(lows, slot, low * times)
+    slots = int(slot.max()) + 1
+    if int(times.sum()) <= _EXACT_IN_FLOATS:
+        # Whole numbers below 2^53, and so are their sums: doubles add them exactly.
+        highs, lows = (np.bincount(slot, part * times, slots).astype(np.int64) for part in (high, low))
+    else:
+        highs, lows = np.zeros((2, slots), dtype=np.int64)
+        np.add.at(highs, slot, high * times)
+        np.add.at(lows, slot, low * times)
     total = 0
     for e in range(len(highs)):
         part = (int(highs[e]) << 26) + int(lows[e])
-        shift = e + start - _MANTISSA + _UNIT
-        # Subnormal values have trailing zeros enough.
-        total += part << shift if shift >= 0 else part >> -shift
+        total += part << (e + start - _MANTISSA + _UNIT)
     return total
 
 

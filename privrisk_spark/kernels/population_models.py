@@ -58,6 +58,9 @@ _RECURRENCE_BELOW = 40
 _TERMS = 60
 """Of the series; its terms are at most halves of each other, or fall faster."""
 
+_BLOCK = 2**14
+"""Classes whose terms are added at once: all steps find them in the nearest cache."""
+
 _EXPAND_FROM = 200.0
 """Mean ``f + μ`` from which moments of the Poisson distribution give its ``E[1/F]`` to full precision."""
 
@@ -113,8 +116,10 @@ def negative_binomial_risk(sizes: LongArray, fractions: FloatArray) -> FloatArra
         raise InputError("Sampling fractions of classes must be between 0 and 1.")
     result = np.empty(len(sizes))
     rare = (fractions < 0.5) & (sizes < _RECURRENCE_BELOW)
-    result[rare] = _recurrence(sizes[rare], fractions[rare])
-    result[~rare] = _series(sizes[~rare], fractions[~rare])
+    for form, chosen in ((_recurrence, np.flatnonzero(rare)), (_series, np.flatnonzero(~rare))):
+        for begin in range(0, len(chosen), _BLOCK):
+            here = chosen[begin : begin + _BLOCK]
+            result[here] = form(sizes[here], fractions[here])
     return result
 
 
