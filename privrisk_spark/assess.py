@@ -77,9 +77,6 @@ ALL = "all"
 MOST_CELLS = 2_000_000
 """Cells of a release a task holds to spread them over the table."""
 
-MOST_SPECIAL = 2_000_000
-"""Distinct records among which minimal sample uniques are sought."""
-
 Announce = Callable[[str], object]
 
 
@@ -505,11 +502,11 @@ class _Assess:
 
     def _special(self, found: _Found, of: Mapping[str, object], k: int) -> Iterator[Measured]:
         """Minimal sample uniques, sought on the driver among the distinct records."""
-        asked = self.asked.assess.special_uniques
+        asked, most = self.asked.assess.special_uniques, self.asked.counting.sorted_vectors
         if asked is None:
             return
-        if sum(part["classes"] for part in found.parts) > MOST_SPECIAL:
-            reason = f"more than {MOST_SPECIAL:,} distinct records; assess smaller sets of quasi-identifiers"
+        if sum(part["classes"] for part in found.parts) > most:
+            reason = f"more than {most:,} distinct records (counting.sorted_vectors); assess smaller sets"
             yield Measured("special_uniques", None, {**of, "reason": reason})
             return
         cells = kept_tables(found.classes, found.parts)

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.counting import distinct_rows
 from privrisk_spark.kernels.exact_sums import UNIT_BITS, exact_total, weighted_total
 from privrisk_spark.kernels.release_utility import cell_volumes, refuse_nodes
 
@@ -177,10 +178,10 @@ def spread_over(
     result = np.zeros(len(vectors))
     if not len(nodes) or not len(vectors):
         return result
-    depths, group = np.unique(depth, axis=0, return_inverse=True)
-    order = np.argsort(group.ravel(), kind="stable")
-    bounds = np.searchsorted(group.ravel()[order], np.arange(len(depths) + 1))
-    for number, one in enumerate(depths):
+    first, group = distinct_rows(list(depth.T))
+    order = np.argsort(group, kind="stable")
+    bounds = np.searchsorted(group[order], np.arange(len(first) + 1))
+    for number, one in enumerate(depth[first]):
         cells = order[bounds[number] : bounds[number + 1]]
         lifted = np.stack([of_node[vectors[:, i], one[i]] for i, of_node in enumerate(at_depth)], axis=1)
         wanted, held = _keys(lifted, nodes[cells], [len(of_node) for of_node in at_depth])

@@ -39,6 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.counting import distinct_rows
 from privrisk_spark.kernels.identity_risk import exact_total
 from privrisk_spark.kernels.moments import Moments
 
@@ -187,9 +188,9 @@ def _dense_columns(codes: IntArray) -> tuple[list[LongArray], list[int]]:
     """Codes of each attribute numbered from 0 without gaps, and how many there are."""
     columns, radices = [], []
     for i in range(codes.shape[1]):
-        different, column = np.unique(codes[:, i], return_inverse=True)
+        first, column = distinct_rows([codes[:, i]])
         columns.append(column)
-        radices.append(max(len(different), 1))
+        radices.append(max(len(first), 1))
     return columns, radices
 
 
@@ -399,8 +400,8 @@ class ScoreTally:
 def _inverse_powers(scores: LongArray, attributes: int) -> FloatArray:
     """``score^-Q``, 1 for no score; one call per different score, so that no value depends on its neighbours."""
     exponent = -(1 + (8 - attributes) / 20)
-    different, place = np.unique(scores, return_inverse=True)
-    powers = np.array([float(max(score, 1)) ** exponent for score in different.tolist()], dtype=np.float64)
+    first, place = distinct_rows([scores])
+    powers = np.array([float(max(score, 1)) ** exponent for score in scores[first].tolist()], dtype=np.float64)
     return powers[place]
 
 
