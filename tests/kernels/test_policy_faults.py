@@ -165,7 +165,7 @@ def test_choices_of_later_versions(path: str, value: str, choose: str) -> None:
         ("counting.dense_cells", 1.5, "must be a whole number. Got 1.5"),
         ("checks.row_count.at_least", True, "must be a number, not true or false"),
         ("checks.forbid_verbatim", "maybe", "must be true or false. Got 'maybe'"),
-        ("output", None, "must be a mapping with keys among path, vault, format, files. Got nothing"),
+        ("output", None, "is required to release; write output: {path: …, vault: …}"),
         ("output.vault", DROP, "is required: directory of what must not be published"),
         ("output.files", 10_001, "must be at most 10000. Got 10001"),
     ],
