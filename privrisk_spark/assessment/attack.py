@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.assessment.results import Measured
+from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.attack_process import Attack, Solution, solve
 from privrisk_spark.kernels.attack_risk import Assessment, assess
 from privrisk_spark.kernels.deterrence import Table, least_group, least_penalty
@@ -132,7 +133,20 @@ class AttackTable:
 
 
 def planned(policy: AdversaryPolicy, groups: Groups) -> tuple[Solution, AttackTable]:
-    """Solve the adversary's problem for the groups of a subject."""
+    """Solve the adversary's problem for the groups of a subject.
+
+    Raises
+    ------
+    InputError
+        If the attack pays on groups of too many sizes to solve.
+    """
+    try:
+        return _planned(policy, groups)
+    except InputError as error:
+        raise InputError(f"assess.adversary: {error} Or leave the attack out: adversary: null.") from None
+
+
+def _planned(policy: AdversaryPolicy, groups: Groups) -> tuple[Solution, AttackTable]:
     attack = attack_of(policy)
     unknown = policy.group == "unknown"
     largest = int(groups.sizes.max(initial=1))
@@ -176,7 +190,7 @@ def attacked(
     ones = np.ones(len(groups.sizes))
     plain = Table(groups.sizes, records, ones)
     group = least_group(
-        solution.attack, plain, bound, accessed=policy.group == "unknown", largest_group=_largest(solution)
+        solution.attack, plain, bound, accessed=policy.group == "unknown", largest_group=_largest(solution, groups)
     )
     yield Measured(
         "least_group_size",
@@ -187,13 +201,20 @@ def attacked(
     if policy.group == "unknown":
         people = np.full(len(groups.sizes), groups.people, dtype=np.int64)
         believed = Table(groups.sizes, records, ones, people, groups.sizes / max(groups.people, 1))
-    penalty = least_penalty(solution.attack, believed, bound)
+    why = "no finite fine suffices"
+    try:
+        penalty = least_penalty(solution.attack, believed, bound)
+    except InputError:
+        penalty, why = None, "without a fine, groups of too many sizes are worth attacking"
     yield Measured(
         "least_penalty",
         None if penalty is None else penalty.penalty,
-        about if penalty is not None else {**about, "reason": "no finite fine suffices"},
+        about if penalty is not None else {**about, "reason": why},
     )
 
 
-def _largest(solution: Solution) -> int | None:
-    return None if solution.complete else len(solution.values) - 1
+def _largest(solution: Solution, groups: Groups) -> int | None:
+    """Largest group to solve again, where costs alone give no limit: no further than it was solved already."""
+    if solution.attack.most_groups is not None:
+        return None
+    return max(int(groups.sizes.max(initial=1)), len(solution.values) - (not solution.complete))
