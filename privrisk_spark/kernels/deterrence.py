@@ -100,8 +100,8 @@ class Table:
         if self.rows is None or self.densities is None:
             solution = solve(attack, int(self.group_sizes.max()))
             return self.risk(reidentification_probability(solution, self.group_sizes), statistic)
-        most = attack.most_groups
-        solution = solve(attack, int(max(self.rows.max(), self.group_sizes.max())) if most is None else None)
+        # Small costs bound groups by far more than there are people.
+        solution = solve(attack, int(max(self.rows.max(), self.group_sizes.max())))
         access = payoff_of_belief(solution, self.rows, self.densities) > TOLERANCE
         return self.risk(reidentification_probability(solution, self.group_sizes, access), statistic)
 
