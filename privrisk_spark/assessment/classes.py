@@ -24,7 +24,6 @@ from privrisk_spark.batches import (
     PARTS,
     Batches,
     Scratch,
-    grouped,
     in_chunks,
     part_name,
     pinned,
@@ -38,7 +37,6 @@ from privrisk_spark.kernels import fingerprint
 from privrisk_spark.kernels.class_diversity import SensitiveRuns
 from privrisk_spark.kernels.counting import distinct_rows
 from privrisk_spark.kernels.equivalence import Classes
-from privrisk_spark.kernels.histogram import VectorHistogram
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -239,27 +237,8 @@ def count_rows(rows: Batches, layout: Layout, buckets: int, directory: str) -> B
         return report(name, {"rows": int(rows.sum()), "held": held})
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        held, weights = VectorHistogram(layout.bounds), VectorHistogram(layout.bounds)
         for table in in_chunks(tables):
-            if layout.persons:
-                yield written(_alike(table, layout))
-                continue
-            columns = [table.column(name).to_numpy() for name in names]
-            held.add(columns, table.column(schemas.N_ROWS).to_numpy())
-            if layout.weighted:
-                weights.add(columns, table.column(schemas.MILLIONTHS).to_numpy())
-            if held.full:
-                yield written(taken(held, weights))
-        if not layout.persons:
-            yield written(taken(held, weights))
-
-    def taken(held: VectorHistogram, weights: VectorHistogram) -> pa.Table:
-        vectors, counts = held.take()
-        columns: dict[str, Any] = {name: vectors[:, i].astype(np.int32) for i, name in enumerate(names)}
-        columns[schemas.N_ROWS] = counts
-        if layout.weighted:
-            columns[schemas.MILLIONTHS] = _aligned(vectors, *weights.take())
-        return pa.table({name: pa.array(column) for name, column in columns.items()})
+            yield written(_alike(table, layout))
 
     return rows.then(step, PARTS)
 
@@ -301,27 +280,23 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=schema)
 
 
-def _aligned(vectors: IntArray, others: IntArray, sums: LongArray) -> LongArray:
-    """Sums of the vectors; one whose weights are all zero may be missing among them."""
-    if len(vectors) == len(others):
-        return sums
-    first, member = distinct_rows(list(np.concatenate([vectors, others]).T))
-    result = np.zeros(len(first), dtype=np.int64)
-    result[member[len(vectors) :]] = sums
-    aligned: LongArray = result[member[: len(vectors)]]
-    return aligned
-
-
 def _alike(table: pa.Table, layout: Layout) -> pa.Table:
-    """Rows of a chunk alike in codes and person, once each."""
-    entity = table.column(schemas.ENTITY).combine_chunks().dictionary_encode()
+    """Rows of a chunk alike in codes, and person where there are persons, once each."""
     keys = [table.column(name).to_numpy() for name in layout.names]
-    first, member = grouped([*keys, entity.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
-    once = table.select([*layout.names, schemas.ENTITY]).take(pa.array(first))
-    for name in (schemas.N_ROWS, *([schemas.MILLIONTHS] if layout.weighted else [])):
-        sums = np.zeros(len(first), dtype=np.int64)
-        np.add.at(sums, member, table.column(name).to_numpy())
-        once = once.append_column(name, pa.array(sums))
+    kept = list(layout.names)
+    if layout.persons:
+        entity = table.column(schemas.ENTITY).combine_chunks().dictionary_encode()
+        keys.append(entity.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+        kept.append(schemas.ENTITY)
+    sums = [schemas.N_ROWS, *([schemas.MILLIONTHS] if layout.weighted else [])]
+    first, member = distinct_rows(keys)
+    if len(first) == table.num_rows:
+        return table.select([*kept, *sums])
+    once = table.select(kept).take(pa.array(first))
+    for name in sums:
+        total = np.zeros(len(first), dtype=np.int64)
+        np.add.at(total, member, table.column(name).to_numpy())
+        once = once.append_column(name, pa.array(total))
     return once
 
 

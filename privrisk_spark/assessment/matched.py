@@ -166,7 +166,9 @@ def _joined(
     place = pc.index_in(named, value_set=ids, skip_nulls=True)
     known = place.is_valid().to_numpy(zero_copy_only=False)
     found = place.fill_null(0).to_numpy()
-    absent = len(ids) - len(np.unique(found[known]))
+    there = np.zeros(len(ids), dtype=np.bool_)
+    there[found[known]] = True
+    absent = len(ids) - int(np.count_nonzero(there))
 
     def of_record(name: str, missing: float) -> npt.NDArray[Any]:
         if records is None or not len(ids):
