@@ -39,6 +39,7 @@ from privrisk_spark.assessment.people import PeopleOf
 from privrisk_spark.assessment.plots import plots_of
 from privrisk_spark.assessment.records import CLASS_SIZE, POPULATION, ROWS, WEIGHT, of_records
 from privrisk_spark.assessment.results import Assessment, Measured, Subject, WorstClass, judged
+from privrisk_spark.assessment.special import Sought, collect_special
 from privrisk_spark.assessment.tallies import Asked, Released, Tallies, tally
 from privrisk_spark.assessment.verdict import paragraph
 from privrisk_spark.batches import Batches, Scratch, pinned
@@ -50,7 +51,6 @@ from privrisk_spark.experiments.plots import Plot
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.attack_process import Solution
 from privrisk_spark.kernels.equivalence import Classes
-from privrisk_spark.kernels.special_uniques import SpecialUniques
 from privrisk_spark.policy import Policy
 from privrisk_spark.policy_assess import MaskedTable
 from privrisk_spark.policy_dictionaries import Table, TableDictionary
@@ -224,6 +224,7 @@ class _Assess:
         self.own: StoredCounts | None = None
         self.matched: Matched | None = None
         self.records: Batches
+        self.special: dict[tuple[str, str], list[Measured]] = {}
 
     def run(self, date: dt.date, announce: Announce) -> Assessment:
         progress, assess = self.progress, self.asked.assess
@@ -256,6 +257,7 @@ class _Assess:
             )
             stage.status = "tested"
         with progress.stage("attack") as stage:
+            self.special = self._special(found)
             subjects = [self._subject(one, found, pairs if one.name == "release" else []) for one in counted]
             if assess.records:
                 self._write_records(counted, found)
@@ -477,7 +479,8 @@ class _Assess:
             original = found["table"][set_name].tallies if one.name == "release" else None
             measured += measures.identity(tallies, asked, of)
             measured += measures.population(tallies, asked, of, fraction)
-            measured += self._special(result, of, len(columns))
+            for special in self.special.get((one.name, set_name), ()):
+                measured.append(replace(special, parameters={**of, **special.parameters}))
             measured += measures.attribute(tallies, asked, of)
             measured += measures.utility(tallies, asked, of, columns, original=original)
             worst += measures.worst_classes(tallies, asked, of, asked.hierarchies)
@@ -500,20 +503,23 @@ class _Assess:
             groups = attack.Groups.of_table(found.tallies.sizes if own is None else own, fraction)
         return groups, *attack.planned(policy, groups)
 
-    def _special(self, found: _Found, of: Mapping[str, object], k: int) -> Iterator[Measured]:
-        """Minimal sample uniques, sought on the driver among the distinct records."""
+    def _special(self, found: Mapping[str, Mapping[str, _Found]]) -> dict[tuple[str, str], list[Measured]]:
+        """Minimal sample uniques of each set of each subject, by their names."""
         asked, most = self.asked.assess.special_uniques, self.asked.counting.sorted_vectors
         if asked is None:
-            return
-        if sum(part["classes"] for part in found.parts) > most:
-            reason = f"more than {most:,} distinct records (counting.sorted_vectors); assess smaller sets"
-            yield Measured("special_uniques", None, {**of, "reason": reason})
-            return
-        cells = kept_tables(found.classes, found.parts)
-        nodes = np.column_stack([cells.column(name).to_numpy() for name in schemas.nodes(k)])
-        special = SpecialUniques.of(nodes, cells.column(ROWS).to_numpy(), min(asked.size, k))
-        fraction = self.asked.assess.sampling_fraction or asked.dis_fraction
-        yield from measures.special(special, of, size=min(asked.size, k), fraction=fraction)
+            return {}
+        result: dict[tuple[str, str], list[Measured]] = {}
+        sought: dict[tuple[str, str], Sought] = {}
+        for subject, sets in found.items():
+            for name, one in sets.items():
+                if sum(part["classes"] for part in one.parts) > most:
+                    reason = f"more than {most:,} distinct records (counting.sorted_vectors); assess smaller sets"
+                    result[subject, name] = [Measured("special_uniques", None, {"reason": reason})]
+                    continue
+                k, parts = len(one.asked.hierarchies), tuple(part["name"] for part in one.parts)
+                fraction = self.asked.assess.sampling_fraction or asked.dis_fraction
+                sought[subject, name] = Sought(one.classes, parts, k, min(asked.size, k), fraction)
+        return result | dict(zip(sought, collect_special(self.scratch, list(sought.values())), strict=True))
 
     def _notes(self, counted: Sequence[_Counted]) -> Iterator[str]:
         """What a reader must know besides."""

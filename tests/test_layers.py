@@ -57,6 +57,7 @@ ENGINE_MODULES = {
     "assessment.matched": {"pyspark", "pyarrow"},
     "assessment.pairs": {"pyspark", "pyarrow"},
     "assessment.people": {"pyspark"},
+    "assessment.special": {"pyarrow"},
     "dry_run": {"pyspark"},
     "session": {"pyspark"},
     "worker_daemon": {"pyspark"},

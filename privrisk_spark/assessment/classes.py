@@ -41,7 +41,7 @@ from privrisk_spark.kernels.equivalence import Classes
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
 
-ROWS_PER_BUCKET = 4_000_000
+ROWS_PER_BUCKET = 1_000_000
 """Rows of the table for each bucket of classes; a task holds the distinct ones of a bucket."""
 
 
