@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark import __version__, schemas
@@ -33,6 +33,7 @@ from privrisk_spark.assessment.classes import (
     table_rows,
 )
 from privrisk_spark.assessment.matched import Matched, as_doubles, collect_matched
+from privrisk_spark.assessment.opened import ALL, Opened
 from privrisk_spark.assessment.page import render_assessment
 from privrisk_spark.assessment.pairs import collect_concealment, collect_entropy_loss, collect_intervals
 from privrisk_spark.assessment.people import PeopleOf
@@ -48,15 +49,13 @@ from privrisk_spark.curves import check_private_place, collect_codes, held
 from privrisk_spark.errors import InputError, RefusedError, SchemaError
 from privrisk_spark.estimated import collect_held
 from privrisk_spark.experiments.plots import Plot
-from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.attack_process import Solution
 from privrisk_spark.kernels.equivalence import Classes
 from privrisk_spark.policy import Policy
 from privrisk_spark.policy_assess import MaskedTable
-from privrisk_spark.policy_dictionaries import Table, TableDictionary
+from privrisk_spark.policy_dictionaries import Table
 from privrisk_spark.progress import Progress, write_status
 from privrisk_spark.release import write_json, write_text
-from privrisk_spark.table import check_columns, check_dictionary, collect_hierarchies, read
 
 RECORDS = {"table": "records", "release": "released-records"}
 """Directory of the records of each subject."""
@@ -70,9 +69,6 @@ FILES = (
     "unknown_values",
     ".lock",
 )
-
-ALL = "all"
-"""Name of the set of all quasi-identifiers."""
 
 MOST_CELLS = 2_000_000
 """Cells of a release a task holds to spread them over the table."""
@@ -138,52 +134,7 @@ def assess(
 
 def plan_only(spark: SparkSession, policy: Policy) -> str:
     """Open everything an assessment needs, write nothing, and return what would be measured (``--dry-run``)."""
-    return _Opened.of(spark, policy).explanation()
-
-
-@dataclass(frozen=True, eq=False)
-class _Opened:
-    """The opened sources."""
-
-    asked: Policy
-    policy: Policy
-    """Narrowed to what is read."""
-    table: DataFrame
-    release: sources.Release | None
-    population: DataFrame | None
-    hierarchies: dict[str, Hierarchy]
-
-    @classmethod
-    def of(cls, spark: SparkSession, asked: Policy) -> _Opened:
-        policy = sources.narrowed(asked)
-        table = read(spark, policy.table, key="table")
-        check_columns(table, policy)
-        population, known = None, []
-        if isinstance(policy.dictionary, TableDictionary):
-            population = read(spark, policy.dictionary, key=sources.POPULATION)
-            check_dictionary(population, policy.dictionary, key=sources.POPULATION)
-            known = [(policy.dictionary, population)]
-        hierarchies = collect_hierarchies(policy, table, known)
-        release = sources.open_release(spark, asked)
-        return cls(asked, policy, table, release, population, hierarchies)
-
-    @property
-    def sets(self) -> dict[str, list[str]]:
-        """Sets of quasi-identifiers, each measured by itself."""
-        return self.asked.assess.sets or {ALL: list(self.hierarchies)}
-
-    def explanation(self) -> str:
-        lines = [f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels" for name, h in self.hierarchies.items()]
-        lines += [f"set '{name}': {', '.join(columns)}" for name, columns in self.sets.items()]
-        lines.append("sensitive: " + (", ".join(sources.carried(self.asked)) or "none"))
-        lines.append("release: " + ("none, the table alone" if self.release is None else self.release.title))
-        fraction = self.asked.assess.sampling_fraction
-        people = "none" if fraction is None else f"estimated, sampling fraction {fraction:g}"
-        lines.append("population: " + (people if self.population is None else "a table"))
-        lines.append("adversary: " + ("none" if self.asked.assess.adversary is None else "as the policy assumes"))
-        wanted = ", ".join(f"{name} {bound:g}" for name, bound in self.asked.assess.thresholds.items())
-        lines.append("thresholds: " + (wanted or "none"))
-        return "\n".join(lines)
+    return Opened.collect_of(spark, policy).explanation()
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +170,7 @@ class _Assess:
         self.spark, self.asked, self.place, self.run_id = spark, policy, place, run_id
         self.scratch = Scratch(spark, scratch)
         self.progress = Progress(place, run_id, 7)
-        self.opened: _Opened
+        self.opened: Opened
         self.population: StoredCounts | None = None
         self.own: StoredCounts | None = None
         self.matched: Matched | None = None
@@ -229,7 +180,7 @@ class _Assess:
     def run(self, date: dt.date, announce: Announce) -> Assessment:
         progress, assess = self.progress, self.asked.assess
         with progress.stage("read") as stage:
-            self.opened = opened = _Opened.of(self.spark, self.asked)
+            self.opened = opened = Opened.collect_of(self.spark, self.asked)
             announce(opened.explanation())
             if opened.release is not None:
                 sources.collect_strangers(opened.release, opened.hierarchies)

@@ -32,8 +32,9 @@ from privrisk_spark.counts import StoredCounts, collect_counts, collect_ordered,
 from privrisk_spark.encoding import ID, encode_dictionary, resolve
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchy import Hierarchy
-from privrisk_spark.kernels.counting import Axis, consistent_at, distinct_rows
+from privrisk_spark.kernels.counting import Axis, consistent_at
 from privrisk_spark.kernels.decide import Problem
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.estimated import looseness, order_facts, risk_of
 from privrisk_spark.kernels.lattice import TOLERANCE
 from privrisk_spark.kernels.moments import Moments, merged

@@ -52,6 +52,7 @@ ENGINE_MODULES = {
     "audit": {"pyspark"},
     "assess": {"pyspark", "pyarrow"},
     "assessment.classes": {"pyspark", "pyarrow"},
+    "assessment.opened": {"pyspark"},
     "assessment.sources": {"pyspark", "pyarrow"},
     "assessment.records": {"pyspark", "pyarrow"},
     "assessment.matched": {"pyspark", "pyarrow"},

@@ -35,7 +35,7 @@ from privrisk_spark.encoding import ValueCodes
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels import fingerprint
 from privrisk_spark.kernels.class_diversity import SensitiveRuns
-from privrisk_spark.kernels.counting import distinct_rows
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.equivalence import Classes
 
 IntArray = npt.NDArray[np.int32]

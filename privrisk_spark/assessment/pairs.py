@@ -25,7 +25,7 @@ from privrisk_spark.kernels.concealment import (
     rows_per_original,
     rows_per_released,
 )
-from privrisk_spark.kernels.counting import distinct_rows
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.exact_sums import ExactMean
 from privrisk_spark.kernels.interval_disclosure import IntervalTally, both_known, rid, within
 from privrisk_spark.kernels.release_distribution import LeafCounts, entropy_loss

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from privrisk_spark.counts import StoredCounts
 from privrisk_spark.hierarchy import Hierarchy
-from privrisk_spark.kernels.counting import consistent_at, distinct_rows
+from privrisk_spark.kernels.counting import consistent_at
+from privrisk_spark.kernels.distinct import distinct_rows
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.clustered import BalancedTree, clustered_table, keyed_uniforms
-from privrisk_spark.kernels.counting import Axis, SortedCounts, distinct_rows
+from privrisk_spark.kernels.counting import Axis, SortedCounts
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.generalization import DictionaryRows
 from privrisk_spark.kernels.lattice import Lattice
 from privrisk_spark.kernels.record import RecordLattice

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.counting import distinct_rows
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.lattice import Lattice
 
 if TYPE_CHECKING:

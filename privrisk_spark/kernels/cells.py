@@ -25,8 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InternalError
-from privrisk_spark.kernels.counting import Axis, CellIndex, distinct_rows, incidence
+from privrisk_spark.kernels.counting import Axis, CellIndex, incidence
 from privrisk_spark.kernels.decide import Problem
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.lattice import Lattice, reaches
 from privrisk_spark.kernels.packing import WORD_VALUES, Packing, gathered
 

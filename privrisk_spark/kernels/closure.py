@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.counting import distinct_rows
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.lattice import BoolArray, FloatArray
 from privrisk_spark.kernels.min_cut import Cut, Network, minimum_cut
 

@@ -43,7 +43,8 @@ import numpy.typing as npt
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels import fingerprint
 from privrisk_spark.kernels.block import Block, blocks
-from privrisk_spark.kernels.counting import Counts, distinct_keys, distinct_rows
+from privrisk_spark.kernels.counting import Counts
+from privrisk_spark.kernels.distinct import distinct_keys, distinct_rows
 from privrisk_spark.kernels.goal import AnyGoal, GreatestAggregate, LeastRisk, least_positive_risk
 from privrisk_spark.kernels.incumbent import AggregateIncumbents, Incumbents
 from privrisk_spark.kernels.lattice import (

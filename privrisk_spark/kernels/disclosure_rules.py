@@ -28,8 +28,9 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.cells import CellSpace
-from privrisk_spark.kernels.counting import Counts, consistent_at, distinct_rows
+from privrisk_spark.kernels.counting import Counts, consistent_at
 from privrisk_spark.kernels.decide import Decisions, Problem
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.estimated import risk_of
 from privrisk_spark.kernels.lattice import TOLERANCE, reaches
 from privrisk_spark.kernels.packing import gathered

@@ -32,8 +32,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.counting import Axis, Counts, DenseCounts, SortedCounts, distinct_rows
+from privrisk_spark.kernels.counting import Axis, Counts, DenseCounts, SortedCounts
 from privrisk_spark.kernels.decide import Problem, decide
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.goal import LeastRisk
 from privrisk_spark.kernels.risk import identification_risk
 

@@ -18,14 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.counting import (
-    Counts,
-    DenseCounts,
-    SortedCounts,
-    consistent_at,
-    distinct_rows,
-    incidence,
-)
+from privrisk_spark.kernels.counting import Counts, DenseCounts, SortedCounts, consistent_at, incidence
+from privrisk_spark.kernels.distinct import distinct_rows
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]

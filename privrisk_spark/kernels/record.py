@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError, InternalError
-from privrisk_spark.kernels.counting import distinct_rows
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.lattice import TOLERANCE
 from privrisk_spark.kernels.risk import DictionaryRule, RiskModel, identification_risk, over_dictionaries
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.counting import distinct_rows
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.exact_sums import UNIT_BITS, exact_total, weighted_total
 from privrisk_spark.kernels.release_utility import cell_volumes, refuse_nodes
 

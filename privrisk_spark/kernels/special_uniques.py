@@ -39,7 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.counting import distinct_rows
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.identity_risk import exact_total
 from privrisk_spark.kernels.moments import Moments
 

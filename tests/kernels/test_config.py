@@ -437,9 +437,10 @@ SHIPPED = sorted([*(ROOT / "conf").glob("*.yaml"), *(ROOT / "benchmarks").glob("
 @pytest.mark.parametrize("file", SHIPPED, ids=[file.name for file in SHIPPED])
 def test_shipped_policies_are_read_as_they_are(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
-    needed = {"CASE_STUDY_DATA": "/data", "CASE_STUDY_OUT": "/out"} if "CASE_STUDY" in text else {}
+    places = {"CASE_STUDY_DATA": "/data", "CASE_STUDY_OUT": "/out", "MEASURES_DATA": "/measures"}
+    needed = {name: place for name, place in places.items() if name in text}
     files = [OVER[file.name], file] if file.name in OVER else [file]
-    policy = load(files, environment=needed, date=DAY)
+    policy = load(files, environment=needed, date=DAY, releasing="\noutput:" in text)
     assert policy.quasi_identifiers
     if "ADULT" in text:
         assert policy.table.path == "../shared/data/adult/adult.csv"

@@ -9,7 +9,8 @@ from strategies import several_hierarchies
 
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels import counting, generalization
-from privrisk_spark.kernels.counting import Axis, CellIndex, DenseCounts, SortedCounts, consistent_at, distinct_rows
+from privrisk_spark.kernels.counting import Axis, CellIndex, DenseCounts, SortedCounts, consistent_at
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.generalization import DictionaryRows
 
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.counting import Axis, DenseCounts, SortedCounts, distinct_rows
+from privrisk_spark.kernels.counting import Axis, DenseCounts, SortedCounts
+from privrisk_spark.kernels.distinct import distinct_rows
 from privrisk_spark.kernels.frequent_elements import consistent_elements, frequent_elements, lattice_counts
 
 # Leaves 0-3 under 4 and 5, and a leaf right under the root: values of unequal depth.
