@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -201,19 +202,24 @@ class _Assess:
             found = self._measure(counted)
             stage.sentence = "Measured every class of each set of quasi-identifiers."
             stage.status = "tested"
-        with progress.stage("compare") as stage:
-            pairs = list(self._compare(rows))
-            stage.sentence = (
-                "Compared records with their released forms." if pairs else "No records to compare with released forms."
-            )
-            stage.status = "tested"
-        with progress.stage("attack") as stage:
-            self.special = self._special(found)
-            subjects = [self._subject(one, found, pairs if one.name == "release" else []) for one in counted]
-            if assess.records:
-                self._write_records(counted, found)
-            stage.sentence = "Planned the attack of the adversary assumed on every group size."
-            stage.status = "tested"
+        # One long task a set, which leaves the other cores to what follows.
+        with ThreadPoolExecutor(1) as beside:
+            special = beside.submit(self._special, found)
+            with progress.stage("compare") as stage:
+                pairs = list(self._compare(rows))
+                stage.sentence = (
+                    "Compared records with their released forms."
+                    if pairs
+                    else "No records to compare with released forms."
+                )
+                stage.status = "tested"
+            with progress.stage("attack") as stage:
+                self.special = special.result()
+                subjects = [self._subject(one, found, pairs if one.name == "release" else []) for one in counted]
+                if assess.records:
+                    self._write_records(counted, found)
+                stage.sentence = "Planned the attack of the adversary assumed on every group size."
+                stage.status = "tested"
         verdicts = judged(assess.thresholds, subjects[-1])
         with progress.stage("write") as stage:
             stage.sentence = "Wrote measures and report."
