@@ -75,16 +75,12 @@ def distinct_keys(key: LongArray, bound: int) -> tuple[LongArray, LongArray]:
         position = np.empty(bound, dtype=np.int32)
         position[found] = np.arange(len(found), dtype=np.int32)
         member = position[key].astype(np.int64)
-    else:
-        order = np.argsort(key)
-        ordered = key[order]
-        new = np.ones(n, dtype=np.bool_)
-        np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-        member = np.empty(n, dtype=np.int64)
-        member[order] = np.cumsum(new) - 1
-        # Equal keys are in any order.
-        return np.minimum.reduceat(order, np.flatnonzero(new)), member
-    first = np.empty(len(found), dtype=np.int64)
-    # Backwards: of the rows of one key the first is written last.
-    first[member[::-1]] = np.arange(n - 1, -1, -1)
-    return first, member
+        first = np.empty(len(found), dtype=np.int64)
+        # Backwards: of the rows of one key the first is written last.
+        first[member[::-1]] = np.arange(n - 1, -1, -1)
+        return first, member
+    order = np.argsort(key)
+    new = np.append(True, np.diff(key[order]) != 0)[:n]
+    member = np.empty(n, dtype=np.int64)
+    member[order] = np.cumsum(new) - 1
+    return np.minimum.reduceat(order, np.flatnonzero(new)), member

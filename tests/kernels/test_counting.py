@@ -10,7 +10,7 @@ from strategies import several_hierarchies
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels import counting, generalization
 from privrisk_spark.kernels.counting import Axis, CellIndex, DenseCounts, SortedCounts, consistent_at
-from privrisk_spark.kernels.distinct import distinct_rows
+from privrisk_spark.kernels.distinct import distinct_keys, distinct_rows
 from privrisk_spark.kernels.generalization import DictionaryRows
 
 
@@ -253,3 +253,13 @@ def test_no_records_are_counted_as_none() -> None:
     axes = [Axis(hierarchy.at_depth, hierarchy.ancestor)]
     counts = DenseCounts.roll_up(axes, np.zeros((1, 1), dtype=np.int32), np.ones(1, dtype=np.int64))
     assert consistent_at(counts, [axes[0].code_depth], np.zeros((0, 1), dtype=np.int32), [0]).tolist() == []
+
+
+@pytest.mark.parametrize("bound", [5_000, 2**50])
+def test_distinct_keys_come_with_their_first_rows(bound):
+    key = np.random.default_rng(3).integers(0, 40, 500) * (bound // 40)
+    first, member = distinct_keys(key, bound)
+    rows = key.tolist()
+    assert first.tolist() == [rows.index(value) for value in sorted(set(rows))]
+    assert key[first][member].tolist() == rows
+    assert [len(part) for part in distinct_keys(key[:0], bound)] == [0, 0]
