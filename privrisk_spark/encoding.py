@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from privrisk_spark.batches import CHUNK_ROWS, PARTS, Batches, in_chunks, report
 from privrisk_spark.dictionaries import map_dictionary
 from privrisk_spark.errors import SchemaError, listing, nearest
 from privrisk_spark.hierarchy import Hierarchy
-from privrisk_spark.kernels import digest, fingerprint
+from privrisk_spark.kernels import fingerprint
 from privrisk_spark.policy import Policy, QuasiIdentifier
 from privrisk_spark.policy_dictionaries import DictionaryTable
 from privrisk_spark.source import Wanted, as_texts, column, dictionary_of, scan
@@ -140,7 +142,9 @@ def identity_blocks(ids: pa.ChunkedArray) -> pa.Array:
     """Return the first 16 bytes of SHA-256 of each text; a missing one has none."""
     array = _one(ids)
     places, content = _bytes_of(array)
-    blocks = np.ascontiguousarray(digest.sha256(content, places)[:, :_BLOCK_BYTES])
+    whole = content.data
+    hashes = b"".join([sha256(whole[start:end]).digest() for start, end in pairwise(places.tolist())])
+    blocks = np.ascontiguousarray(np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)[:, :_BLOCK_BYTES])
     offsets = pa.py_buffer(np.arange(0, _BLOCK_BYTES * (len(array) + 1), _BLOCK_BYTES, dtype=np.int32))
     there = pa.array(~array.is_null().to_numpy(zero_copy_only=False)).buffers()[1] if array.null_count else None
     return pa.BinaryArray.from_buffers(pa.binary(), len(array), [there, offsets, pa.py_buffer(blocks)])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import several_hierarchies
 
 from privrisk_spark.hierarchy import Hierarchy
-from privrisk_spark.kernels import counting, generalization
+from privrisk_spark.kernels import counting, distinct, generalization
 from privrisk_spark.kernels.counting import Axis, CellIndex, DenseCounts, SortedCounts, consistent_at
 from privrisk_spark.kernels.distinct import distinct_keys, distinct_rows
 from privrisk_spark.kernels.generalization import DictionaryRows
@@ -235,12 +235,12 @@ def test_distinct_rows_are_the_sorted_set(
     """By table or by sorting, packed or ranked: lexicographic order, the first row of each, every row's number."""
     table = [[data.draw(kind) for kind in kinds] for _ in range(n)]
     columns = [np.array([row[i] for row in table]) for i in range(len(kinds))]
-    usual = counting._SPREAD, counting._KEY_LIMIT
-    counting._SPREAD, counting._KEY_LIMIT = spread, limit
+    usual = distinct._SPREAD, distinct._KEY_LIMIT
+    distinct._SPREAD, distinct._KEY_LIMIT = spread, limit
     try:
         first, member = distinct_rows(columns)
     finally:
-        counting._SPREAD, counting._KEY_LIMIT = usual
+        distinct._SPREAD, distinct._KEY_LIMIT = usual
     rows = [tuple(row) for row in table]
     want = sorted(set(rows))
     assert [rows[f] for f in first] == want
