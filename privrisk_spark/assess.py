@@ -1,6 +1,6 @@
 """How risky a table is, alone or against a release and a population: the order of stages, and every Spark action of it.
 
-read → encode → count → measure → compare → attack → write
+read → encode → count → measure → compare → attack → judge
 
 Each subject, the table as it is and a release of it, is counted once; its classes lie in buckets, and every measure is
 a tally of the classes of a bucket. Nothing is transformed or published: all of it is exact and for the trusted zone.
@@ -220,9 +220,14 @@ class _Assess:
                     self._write_records(counted, found)
                 stage.sentence = "Planned the attack of the adversary assumed on every group size."
                 stage.status = "tested"
-        verdicts = judged(assess.thresholds, subjects[-1])
-        with progress.stage("write") as stage:
-            stage.sentence = "Wrote measures and report."
+        with progress.stage("judge") as stage:
+            verdicts = judged(assess.thresholds, subjects[-1])
+            missed = sum(not verdict.passed for verdict in verdicts)
+            stage.sentence = (
+                f"Held the {subjects[-1].name} against {len(verdicts)} thresholds, and it misses {missed}."
+                if verdicts
+                else "No thresholds were given."
+            )
         result = Assessment(
             title=self.asked.run.name,
             run_id=self.run_id,

@@ -828,7 +828,7 @@ def test_nothing_leaks(assess: Assess, world: World, tmp_path: Path, capfd: pyte
     held = {path.name for path in ran.place.iterdir() if path.is_file() and PLANTED.encode() in path.read_bytes()}
     assert held == {"assessment.json", "report.html"}, "worst classes, for the vault"
     lines = [json.loads(line) for line in ran.err.splitlines() if line.startswith("{")]
-    assert {line["stage"] for line in lines} == {"read", "encode", "count", "measure", "compare", "attack", "write"}
+    assert {line["stage"] for line in lines} == {"read", "encode", "count", "measure", "compare", "attack", "judge"}
     # Without worst classes there are none.
     again = assess(policy, "--set=assess.worst=0", output=ran.place)
     assert again.code == 0, again.err
