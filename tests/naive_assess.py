@@ -350,6 +350,7 @@ def concealment(pairs: Sequence[tuple[Row, Row]], names: Sequence[str], trees: M
         ("k_one", None): k_one,
         ("k_k", None): min(one_k, k_one),
         ("k_concealment", None): int(matches.min()),
+        ("k_confusion", None): min(sum(1 for fit in of if fit and 1 / sum(of) > 0) for of in fits.tolist()),
     }
 
 

@@ -381,6 +381,14 @@ CATALOGUE: dict[str, Measure] = {
         "Tassa, Mazza and Gionis 2012",
         "high",
     ),
+    "k_confusion": Measure(
+        "concealment",
+        "k-confusion",
+        "records",
+        "Every original record may be linked to so many released ones, none of them likelier, by the method named.",
+        "Stokes and Torra 2012",
+        "high",
+    ),
     # ------------------------------------------------------------------------------------------ interval
     "rid": Measure(
         "interval",

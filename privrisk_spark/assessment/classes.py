@@ -255,6 +255,8 @@ def write_slices(table: pa.Table, bucket: LongArray, buckets: int, directory: st
     buckets : int
     directory : str
     """
+    # One schema for all parts: what Spark hands over says that it holds no nulls, what numpy does not.
+    table = pa.table({name: table.column(name) for name in table.column_names})
     # Narrow integers are sorted by radix.
     order = np.argsort(bucket.astype(np.int16) if buckets < 2**15 else bucket, kind="stable")
     ends = np.searchsorted(bucket[order], np.arange(buckets + 1))

@@ -19,6 +19,7 @@ from privrisk_spark.batches import PARTS, Batches, Scratch, in_chunks, report
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchy import Hierarchy
 from privrisk_spark.kernels.concealment import (
+    confusion,
     consistency_graph,
     matches,
     released_as,
@@ -122,7 +123,7 @@ def _known(table: pa.Table) -> npt.NDArray[np.bool_]:
 def collect_concealment(
     matched: Matched, rows: int, hierarchies: Sequence[Hierarchy], of: Mapping[str, object]
 ) -> list[Measured]:
-    """(1,k), (k,1), (k,k) anonymity and k-concealment of a release.
+    """(1,k), (k,1), (k,k) anonymity, k-concealment and k-confusion of a release.
 
     Parameters
     ----------
@@ -164,12 +165,15 @@ def collect_concealment(
         _summed(released, times, len(firsts)),
     )
     flow = released_as(graph, original.astype(np.int32), released.astype(np.int32), times)
-    one_k, k_one = int(rows_per_original(graph).min()), int(rows_per_released(graph).min())
+    fitting = rows_per_original(graph)
+    one_k, k_one = int(fitting.min()), int(rows_per_released(graph).min())
+    confused = confusion(graph, 1 / fitting[graph.original])
     return [
         Measured("one_k", one_k, of),
         Measured("k_one", k_one, of),
         Measured("k_k", min(one_k, k_one), of),
         Measured("k_concealment", int(matches(graph, flow).min()), of),
+        Measured("k_confusion", int(confused.min()), {**of, "method": "one of the released rows that fit, at random"}),
     ]
 
 

@@ -181,20 +181,9 @@ def test_buckets_hold_whole_classes(spark: Any, tmp_path: Path, kind: str) -> No
         }
 
 
-def test_many_different_rows_are_taken_before_they_are_too_many(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_writes_a_part_a_chunk(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights of zero are no rows of the sum: they must not shift those of others."""
-    from privrisk_spark.kernels import histogram
-
-    monkeypatch.setattr(histogram, "DENSE_CELLS", 0)
     monkeypatch.setattr(batches, "CHUNK_ROWS", 5)
-    usual = histogram.VectorHistogram
-
-    def small(radices: Any) -> Any:
-        return usual(radices, most_held=6)
-
-    monkeypatch.setattr(frames, "VectorHistogram", small)
     of = layout(weighted=True)
     rows = rows_of(80, 2, weighted=True)
     frame = spark.createDataFrame(rows, of.schema).coalesce(1).toArrow()
