@@ -152,12 +152,15 @@ def _planned(policy: AdversaryPolicy, groups: Groups) -> tuple[Solution, AttackT
     largest = int(groups.sizes.max(initial=1))
     bounded = attack.most_groups is not None
     solution = solve(attack, None if bounded else max(largest, groups.people if unknown else 1))
-    if unknown:
-        people = np.full(len(groups.sizes), groups.people, dtype=np.int64)
-        found = assess(solution, groups.sizes, people, groups.sizes / max(groups.people, 1))
-    else:
-        found = assess(solution, groups.sizes)
-    return solution, AttackTable(groups.sizes, found, policy.loss)
+    return solution, played(policy, solution, groups.sizes, groups.people)
+
+
+def played(policy: AdversaryPolicy, solution: Solution, sizes: LongArray, people: int) -> AttackTable:
+    """What the adversary does to groups of these sizes, ascending; he knows them, or that there are so many people."""
+    if policy.group == "unknown":
+        rows = np.full(len(sizes), people, dtype=np.int64)
+        return AttackTable(sizes, assess(solution, sizes, rows, sizes / max(people, 1)), policy.loss)
+    return AttackTable(sizes, assess(solution, sizes), policy.loss)
 
 
 def attacked(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from privrisk_spark.assessment.attack import AttackTable, Groups, attack_of
+from privrisk_spark.assessment.attack import AttackTable, Groups, attack_of, played
 from privrisk_spark.assessment.tallies import Asked, Tallies
 from privrisk_spark.experiments.plots import Panel, Plot, Series
 from privrisk_spark.kernels.attack_process import Solution
 from privrisk_spark.kernels.deterrence import sweep
 from privrisk_spark.kernels.identity_risk import PopulationHistogram
 from privrisk_spark.policy_assess import AdversaryPolicy
+
+MOST_SHOWN = 200
+"""Largest group size in a plot."""
 
 Planned = tuple[Groups, Solution, AttackTable]
 
@@ -21,7 +24,8 @@ def plots_of(
     """All plots of one set of quasi-identifiers."""
     plots = [_sizes(tallies, asked, name)]
     if planned is not None and policy is not None:
-        plots += [_attack(*planned, name), *_deterrence(policy, name)]
+        groups, solution, _ = planned
+        plots += [_attack(policy, groups, solution, name), *_deterrence(policy, name)]
     return plots
 
 
@@ -66,21 +70,24 @@ def _journalist(histogram: PopulationHistogram) -> tuple[tuple[float, ...], tupl
     return tuple((1 / people).tolist()), tuple((np.cumsum(records) / records.sum()).tolist())
 
 
-def _attack(groups: Groups, solution: Solution, table: AttackTable, name: str) -> Plot:
+def _attack(policy: AdversaryPolicy, groups: Groups, solution: Solution, name: str) -> Plot:
+    """What the adversary does by group size, whether or not the table has groups of the size."""
     end = len(solution.values)
-    near = groups.sizes <= 2 * max(end, 1)
-    x = tuple(groups.sizes[near].astype(float).tolist())
-    found = table.assessment
+    most = min(end - 1 if not solution.complete else end + end // 5 + 1, MOST_SHOWN, max(groups.people, 1))
+    sizes = np.arange(1, most + 1, dtype=np.int64)
+    found = played(policy, solution, sizes, groups.people).assessment
+    x = tuple(sizes.astype(float).tolist())
     risk = (
-        Series("planning adversary", x, tuple(found.p_reid[near].tolist()), points=True),
-        Series("one try at random", x, tuple(found.p_reid_baseline[near].tolist()), points=True),
+        Series("planning adversary", x, tuple(found.p_reid.tolist())),
+        Series("one try at random", x, tuple(found.p_reid_baseline.tolist())),
     )
-    payoff = (Series("expected payoff", x, tuple(found.expected_payoff[near].tolist()), points=True),)
-    left = groups.sizes[near] - found.exploits[near]
+    payoff = (Series("expected payoff", x, tuple(found.expected_payoff.tolist())),)
     plan = (
         Series("candidates at the start", x, x),
-        Series("left where he stops", x, tuple(left.astype(float).tolist()), points=True),
+        Series("left where he stops", x, tuple((sizes - found.exploits).tolist())),
     )
+    near = int(groups.records[groups.sizes <= most].sum())
+    share = 100 * near / max(int(groups.records.sum()), 1)
     threshold = solution.known_threshold
     text = (
         f"Whoever knows the group size walks away from {threshold} candidates on."
@@ -92,11 +99,11 @@ def _attack(groups: Groups, solution: Solution, table: AttackTable, name: str) -
         title="The adversary by group size",
         figure="",
         claim="",
-        found=text + f" Candidates: {groups.basis}.",
+        found=f"{text} Candidates: {groups.basis}; {share:.3g} % of the records have no more than shown.",
         panels=(
             Panel("Re-identification", "candidates of the record", "probability", risk),
             Panel("Payoff", "candidates of the record", "money", payoff),
-            Panel("Plan: approached between", "candidates of the record", "candidates", plan),
+            Panel("Plan", "candidates of the record", "candidates", plan),
         ),
         data=name,
     )
