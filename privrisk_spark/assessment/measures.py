@@ -1,4 +1,9 @@
-"""Measures of a subject from its tallies: which number goes by which name."""
+"""Measures of a subject from its tallies: which number goes by which name.
+
+Every function takes ``tallies`` of all classes of the subject, what was ``asked``, and ``of``, the parameters that all
+its measures share (subject and set), and yields :class:`~privrisk_spark.assessment.results.Measured` in the order of the
+report. What cannot be computed has the value None and a reason.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ Parameters = Mapping[str, object]
 
 
 def identity(tallies: Tallies, asked: Asked, of: Parameters) -> Iterator[Measured]:
-    """Prosecutor risk and class sizes (06.1)."""
+    """Prosecutor risk and class sizes."""
     risk = tallies.sizes.risk(asked.thresholds)
     below = {"k": int(tallies.small.asked) if tallies.small.asked.is_integer() else tallies.small.asked}
     yield Measured("records", tallies.rows, of)
@@ -103,7 +108,7 @@ def _known(risk: PopulationRisk, of: Parameters) -> Iterator[Measured]:
 
 
 def attribute(tallies: Tallies, asked: Asked, of: Parameters) -> Iterator[Measured]:
-    """What the classes give away of each sensitive attribute (06.2)."""
+    """What the classes give away of each sensitive attribute."""
     for sensitive, found in zip(asked.sensitive, tallies.attribute, strict=True):
         about = {**of, "column": sensitive.name}
         for name, tally in found.items():
@@ -127,7 +132,7 @@ def attribute(tallies: Tallies, asked: Asked, of: Parameters) -> Iterator[Measur
 def utility(
     tallies: Tallies, asked: Asked, of: Parameters, attributes: Sequence[str], *, original: Tallies | None
 ) -> Iterator[Measured]:
-    """What a release, or the table itself, is still good for (06.4)."""
+    """What a release, or the table itself, is still good for."""
     with_k = {**of, "k": asked.k}
     yield Measured("c_avg", tallies.spread.average_size, with_k)
     yield Measured("discernibility", tallies.spread.discernibility, with_k)
@@ -147,7 +152,7 @@ def utility(
 
 
 def special(found: SpecialUniques, of: Parameters, *, size: int, fraction: float) -> Iterator[Measured]:
-    """Minimal sample uniques and their scores (06.1)."""
+    """Minimal sample uniques and their scores."""
     tally, about = ScoreTally.of(found), {**of, "size": size}
     yield Measured("special_uniques", tally.special, about)
     for attributes, number in enumerate(tally.by_size, 1):
