@@ -1,8 +1,8 @@
 """Measures of a subject from its tallies: which number goes by which name.
 
 Every function takes ``tallies`` of all classes of the subject, what was ``asked``, and ``of``, the parameters that all
-its measures share (subject and set), and yields :class:`~privrisk_spark.assessment.results.Measured` in the order of the
-report. What cannot be computed has the value None and a reason.
+its measures share (subject and set), and yields :class:`~privrisk_spark.assessment.results.Measured` in the order of
+the report. What cannot be computed has the value None and a reason.
 """
 
 from __future__ import annotations
