@@ -19,7 +19,7 @@ demo: $(VENV)/ready
 
 # Everything CI runs: lint, types, all tests.
 test: lint
-	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -18,6 +18,12 @@ settings.register_profile("ci", deadline=None, derandomize=True, suppress_health
 settings.load_profile("ci")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first, in whatever order, so that no process waits for another's last one."""
+    items.sort(key=lambda item: "jobs" not in item.path.parts)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session: few partitions, tiny Arrow batches so that batching always happens, its own warehouse."""
