@@ -177,6 +177,8 @@ def worst_classes(
             yield WorstClass(name, labels, value, one.rows, parameters)
 
     yield from named("k", tallies.small, of)
+    if tallies.mapped is not None:
+        yield from named("k_map", tallies.mapped, of)
     for sensitive, found in zip(asked.sensitive, tallies.attribute, strict=True):
         for name, tally in found.items():
             if name != "homogeneity":

@@ -170,6 +170,8 @@ class Tallies:
     compatible : PopulationHistogram or None
         Of class sizes and the rows they are compatible with, where a missing value may be any.
     population : PopulationHistogram or None
+    mapped : ClassTally or None
+        k-map, with the worst classes; 0 of a class that the population lacks.
     weights : WeightTally or None
     individual : IndividualRiskTally or None
     attribute : tuple of mapping of measure to ClassTally
@@ -187,6 +189,7 @@ class Tallies:
     persons: int
     compatible: PopulationHistogram | None
     population: PopulationHistogram | None
+    mapped: ClassTally | None
     weights: WeightTally | None
     individual: IndividualRiskTally | None
     attribute: tuple[Mapping[str, ClassTally], ...]
@@ -205,6 +208,7 @@ class Tallies:
             persons=self.persons + other.persons,
             compatible=_added(self.compatible, other.compatible),
             population=_added(self.population, other.population),
+            mapped=_added(self.mapped, other.mapped),
             weights=_added(self.weights, other.weights),
             individual=_added(self.individual, other.individual),
             attribute=tuple(
@@ -232,6 +236,7 @@ class Tallies:
             "persons": self.persons,
             "compatible": _written(self.compatible),
             "population": _written(self.population),
+            "mapped": _written(self.mapped),
             "weights": _written(self.weights),
             "individual": _written(self.individual),
             "attribute": [{name: tally.to_dict() for name, tally in of.items()} for of in self.attribute],
@@ -256,6 +261,7 @@ class Tallies:
             persons=int(given["persons"]),
             compatible=read(PopulationHistogram, "compatible"),
             population=read(PopulationHistogram, "population"),
+            mapped=read(ClassTally, "mapped"),
             weights=read(WeightTally, "weights"),
             individual=read(IndividualRiskTally, "individual"),
             attribute=tuple(
@@ -331,6 +337,9 @@ def tally(
         persons=int(sizes.sum()),
         compatible=None if compatible is None else PopulationHistogram.of(sizes, compatible),
         population=None if population is None else PopulationHistogram.of(sizes, population),
+        mapped=None
+        if population is None
+        else ClassTally.of(criteria.K_MAP, population, sizes, nodes, asked=float(asked.k), most=asked.worst),
         weights=None if weights is None else WeightTally.of(sizes, weights, thresholds),
         individual=None if weights is None else IndividualRiskTally.of(sizes, weights, thresholds),
         attribute=tuple(attribute),

@@ -614,6 +614,9 @@ def test_people_the_population_lacks_are_no_proof(assess: Assess, world: World) 
     assert min(lacking) < 3
     assert ran.code == 1
     assert [one["observed"] for one in ran.document["verdicts"]] == [1 / min(lacking), min(lacking)]
+    worst = [one for one in ran.document["worst_classes"] if one["name"] == "k_map"]
+    assert [one["value"] for one in worst] == ([0] * len(lacking) + [3] * 10)[:10]
+    assert {one["labels"][0] for one in worst if not one["value"]} == {"0"}
 
 
 # ------------------------------------------------------------------------------------------- a published example
