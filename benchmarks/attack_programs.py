@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from privrisk_spark.kernels.attack_process import Attack
+from privrisk_spark.kernels.adversary.process import Attack
 
 _NEGLIGIBLE = 1e-18
 """Group sizes less probable than this share of the sum are left out of a belief: less than rounding of the value."""

@@ -1,7 +1,7 @@
 """The published case study: 5,667,004 records against a register of 9,857,623 people, 300 lattice nodes.
 
-The data is SYNTHETIC (``privrisk_spark.synthetic``), generated once and cached. The floor and the product
-run as child processes on the same files, each timed from its start to its end, and a ratio is reported only
+The data is SYNTHETIC (``privrisk_spark.experiments.generated.population``), generated once and cached. The floor and
+the product run as child processes on the same files, each timed from its start to its end, and a ratio is reported only
 if both decided the same for every record of a sample.
 """
 
@@ -27,7 +27,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.floor import ATTRIBUTES
 from benchmarks.measure import Measured, measure
-from privrisk_spark import class_archive, synthetic
+from privrisk_spark.engine.fast import class_archive
+from privrisk_spark.experiments.generated import population
 
 ROWS = 5_667_004
 DICTIONARY_ROWS = 9_857_623
@@ -203,14 +204,14 @@ def prepare(rows: int, cache: Path | None = None) -> Path:
     """
     people = dictionary_rows(rows)
     data = (cache or default_cache()) / f"case-study-{rows}-{people}-seed{SEED}"
-    manifest = data / synthetic.MANIFEST
-    if manifest.exists() and synthetic.COMPLETE in manifest.read_text(encoding="utf-8"):
+    manifest = data / population.MANIFEST
+    if manifest.exists() and population.COMPLETE in manifest.read_text(encoding="utf-8"):
         return data
     shutil.rmtree(data, ignore_errors=True)
     data.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f"{data.name}.", dir=data.parent))
     try:
-        synthetic.generate(partial, people=people, rows=rows, seed=SEED, nulls=False, files=min(4, rows))
+        population.generate(partial, people=people, rows=rows, seed=SEED, nulls=False, files=min(4, rows))
         partial.rename(data)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -227,7 +228,7 @@ def _run_floor(data: Path, out: Path) -> tuple[dict[str, Any], list[Measured]]:
 
 def run_product(data: Path, out: Path) -> Measured:
     """Run the release job of the product on the same files, into ``out``."""
-    command = [sys.executable, "-m", "privrisk_spark.cli", "release", str(POLICY), "--run-id", "case-study"]
+    command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(POLICY), "--run-id", "case-study"]
     paths = {"CASE_STUDY_DATA": str(data), "CASE_STUDY_OUT": str(out)}
     return checked("product", measure(command, environment=paths, directory=root()))
 

@@ -33,10 +33,10 @@ import yaml
 
 from benchmarks.case_study import BenchmarkError, Result
 from benchmarks.measure import measure
-from privrisk_spark.kernels.aggregate import aggregate, crossing
-from privrisk_spark.kernels.branch_and_bound import branch_and_bound
-from privrisk_spark.kernels.goal import LeastRisk
-from privrisk_spark.kernels.record import Answer, RecordLattice
+from privrisk_spark.kernels.disclosure.objective import LeastRisk
+from privrisk_spark.kernels.search.aggregate import aggregate, crossing
+from privrisk_spark.kernels.search.branch_and_bound import branch_and_bound
+from privrisk_spark.kernels.search.record import Answer, RecordLattice
 
 SEED = 2026
 RECORDS = 5
@@ -210,7 +210,7 @@ def job(world: World, model: str, records: int) -> Result:
     with tempfile.TemporaryDirectory(prefix="deciding-") as scratch:
         policy = _policy(world, records, decision, Path(scratch))
         home = Path(__file__).resolve().parent.parent
-        ran = measure([sys.executable, "-m", "privrisk_spark.cli", "release", str(policy)], directory=home)
+        ran = measure([sys.executable, "-m", "privrisk_spark.cli.app", "release", str(policy)], directory=home)
         if ran.exit_code:
             raise BenchmarkError(f"The job ended with {ran.exit_code}: {ran.errors.strip()}")
         decided = pq.read_table(Path(scratch, "vault", "decisions"), columns=["id", "risk"]).to_pydict()

@@ -120,7 +120,7 @@ def floor(data_dir: str | Path, out_dir: str | Path, *, utility_at_least: float 
     Parameters
     ----------
     data_dir : str or Path
-        What ``privrisk_spark.synthetic.generate(…, nulls=False)`` wrote.
+        What ``privrisk_spark.experiments.generated.population.generate(…, nulls=False)`` wrote.
     out_dir : str or Path
         Created if absent.
     utility_at_least : float, default 8

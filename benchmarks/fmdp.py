@@ -26,8 +26,8 @@ from scipy.stats import binom
 
 from benchmarks.attack_programs import START, TwoLevel, binomial_belief, flat
 from benchmarks.case_study import BenchmarkError, Result
-from privrisk_spark.kernels.attack_process import TOLERANCE, Attack, solve
-from privrisk_spark.kernels.attack_risk import assess, payoff_of_belief
+from privrisk_spark.kernels.adversary.process import TOLERANCE, Attack, solve
+from privrisk_spark.kernels.adversary.risk import assess, payoff_of_belief
 
 RECORDS = 32_561
 ROWS = 6_018_999

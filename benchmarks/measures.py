@@ -107,7 +107,7 @@ def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
 
 def run_product(data: Path, masked: Path, out: Path) -> Measured:
     """Run the assessment of the data, into ``out``."""
-    command = [sys.executable, "-m", "privrisk_spark.cli", "assess", str(POLICY), "--output", str(out)]
+    command = [sys.executable, "-m", "privrisk_spark.cli.app", "assess", str(POLICY), "--output", str(out)]
     paths = {"CASE_STUDY_DATA": str(data), "MEASURES_DATA": str(masked)}
     return case_study.checked(
         "assessment", measure([*command, "--run-id", "measures"], environment=paths, directory=case_study.root())

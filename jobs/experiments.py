@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from privrisk_spark.cli import app
+from privrisk_spark.cli.app import app
 
 if __name__ == "__main__":
     app(args=["experiments", *sys.argv[1:]], prog_name="experiments.py")

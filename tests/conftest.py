@@ -6,10 +6,18 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from ledgers import InFile, OnServer
 from postgresql import Server, binaries, server
+from product import Privrisk, Ran, production_batches, release
+
+from privrisk_spark.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -75,3 +83,69 @@ def postgresql() -> Iterator[Server]:
         pytest.skip("PostgreSQL's initdb and postgres are not installed here (Debian: apt-get install postgresql)")
     with server(programs) as running:
         yield running
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> InFile:
+    return InFile(tmp_path / "vault" / "budget" / "ledger.db")
+
+
+@pytest.fixture(scope="session")
+def database(postgresql: Server) -> str:
+    return postgresql.database()
+
+
+@pytest.fixture
+def on_server(postgresql: Server, database: str) -> Iterator[OnServer]:
+    place = OnServer(postgresql, database)
+    yield place
+    place.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest) -> InFile | OnServer:
+    """A place for a ledger in each database; there is none yet."""
+    return request.getfixturevalue("file" if request.param == "sqlite" else "on_server")
+
+
+@pytest.fixture
+def ledger(place: InFile | OnServer) -> Ledger:
+    return Ledger(place.url)
+
+
+@pytest.fixture
+def privrisk(spark: SparkSession, tmp_path: Path) -> Iterator[Privrisk]:
+    """``privrisk(*arguments, root=…)``: output and vault under root, production batch size, the test's own session."""
+
+    def run(*arguments: str, root: Path = tmp_path) -> Ran:
+        return release(*arguments, root=root)
+
+    with production_batches(spark):
+        yield run
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A policy over a small table with a sensitive column; returns the policy file."""
+    rows = ["id;age;sex;city;diagnosis"]
+    for i in range(60):
+        rows.append(f"p{i};{20 + i % 30};{'FM'[i % 2]};{['Ulm', 'Bonn', 'Kiel'][i % 3]};{'abc'[i % 3]}")
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(rows) + "\n")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        f"""
+version: 1
+run: {{name: small}}
+table: {{path: {table}, format: csv, options: {{sep: ";", header: true}}, record_id: id}}
+columns:
+  id: {{role: identifier}}
+  age: {{role: quasi-identifier, hierarchy: {{intervals: {{widths: [5, 10, 20], domain: [0, 99]}}}}}}
+  sex: {{role: quasi-identifier, hierarchy: {{flat: {{values: [F, M]}}}}}}
+  city: {{role: quasi-identifier, hierarchy: {{tree: {{"*": {{south: [Ulm], north: [Bonn, Kiel]}}}}}}}}
+  diagnosis: {{role: sensitive}}
+decision: {{problem: min-risk, utility_at_least: 3}}
+output: {{path: {tmp_path / "out"}, vault: {tmp_path / "vault"}}}
+"""
+    )
+    return policy

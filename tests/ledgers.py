@@ -1,18 +1,100 @@
-"""Requests that the tests of the ledger make, here so that processes they start can import them."""
+"""The ledger in each database, what a test may do to it behind its back, and requests that started processes make."""
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import suppress
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier, Event
+from pathlib import Path
 from time import sleep
 from typing import Any
 
-from privrisk_spark import ledger_server
+from postgresql import Server
+
 from privrisk_spark.errors import BudgetError, EngineError
-from privrisk_spark.ledger import Ledger, Reservation
+from privrisk_spark.ledger import postgresql, sqlite
+from privrisk_spark.ledger.ledger import Ledger, Reservation
 
 MECHANISM = {"mode": "local", "k": 31, "keep": "1081074828/4294967296"}
+
+
+class InFile:
+    """A ledger in an SQLite file."""
+
+    kind = "sqlite"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.url = f"sqlite:///{path}"
+
+    def run(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Run statements as the owner, outside the program; return the rows of the last."""
+        connection = sqlite3.connect(self.path)
+        try:
+            for statement in statements:
+                rows = connection.execute(statement).fetchall()
+            connection.commit()
+        finally:
+            connection.close()
+        return rows
+
+    def exists(self) -> bool:
+        return self.path.parent.exists()
+
+    def content(self) -> object:
+        return self.path.read_bytes()
+
+    def tamper(self, change: str) -> None:
+        """Rewrite history, and put the triggers back."""
+        triggers = sqlite._TRIGGERS
+        self.run(*(f"DROP TRIGGER {name}" for name in triggers), change, *triggers.values())
+
+    def lift(self) -> None:
+        self.run("DROP TRIGGER events_no_delete")
+
+
+class OnServer:
+    """A ledger in a PostgreSQL database."""
+
+    kind = "postgresql"
+
+    def __init__(self, server: Server, database: str) -> None:
+        self.server, self.database = server, database
+        self.url = server.url(database)
+
+    def run(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Run statements as the owner, outside the program; return the rows of the last."""
+        with self.server.connect(self.database) as connection:
+            for statement in statements:
+                found = connection.execute(statement)
+            return found.fetchall() if found.description else []
+
+    def remove(self) -> None:
+        """Drop the ledger, whoever still holds it: cheaper than a database for each test."""
+        self.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()",
+            "DROP SCHEMA IF EXISTS privrisk_ledger CASCADE",
+        )
+
+    def exists(self) -> bool:
+        return bool(self.run("SELECT 1 FROM pg_namespace WHERE nspname = 'privrisk_ledger'"))
+
+    def content(self) -> object:
+        return self.run("SELECT * FROM events ORDER BY lineage, sequence")
+
+    def tamper(self, change: str) -> None:
+        """Rewrite history, and put the triggers back."""
+        names = ("events_append_only", "events_follow")
+        self.run(
+            *(f"ALTER TABLE events DISABLE TRIGGER {name}" for name in names),
+            change,
+            *(f"ALTER TABLE events ENABLE ALWAYS TRIGGER {name}" for name in names),
+        )
+
+    def lift(self) -> None:
+        self.run("ALTER TABLE events DISABLE TRIGGER events_append_only")
 
 
 def reserve(ledger: Ledger, run_id: str = "r1", epsilon: str = "1", delta: str = "1e-9", **other: Any) -> Reservation:
@@ -28,7 +110,7 @@ def would_cost(ledger: Ledger, run_id: str = "r1", epsilon: str = "1", **other: 
 def compete(url: str, worker: int, barrier: Barrier, results: Queue[tuple[int, int, bool, int]], locks: bool) -> None:
     """Reserve until the cap is reached; report what was won, what was refused, the shared run, and lost races."""
     if not locks:
-        ledger_server._lock = lambda connection, name: None
+        postgresql._lock = lambda connection, name: None
     ledger = Ledger(url)
     lost = 0
 

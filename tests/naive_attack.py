@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from functools import cache
 
-from privrisk_spark.kernels.attack_process import Attack
+from privrisk_spark.kernels.adversary.process import Attack
 
 TOLERANCE = Fraction(1, 10**9)
 

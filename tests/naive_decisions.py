@@ -10,12 +10,12 @@ import naive
 import numpy as np
 import pytest
 
-from privrisk_spark.hierarchy import Hierarchy
-from privrisk_spark.kernels.counting import Axis
-from privrisk_spark.kernels.decide import Decisions, Problem
-from privrisk_spark.kernels.goal import LeastRisk
-from privrisk_spark.kernels.sensitivity import Sensitivity, harmonic_weights
-from privrisk_spark.kernels.utility import node_utility
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.counting.consistent import Axis
+from privrisk_spark.kernels.disclosure.objective import LeastRisk
+from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity, harmonic_weights
+from privrisk_spark.kernels.disclosure.utility import node_utility
+from privrisk_spark.kernels.search.table_search import Decisions, Problem
 
 Relation = Callable[[int, int | None], bool]
 

@@ -16,8 +16,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from privrisk_spark.config import parse
-from privrisk_spark.policy import Policy
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.reading import parse
 
 Node = tuple[Any, ...]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from privrisk_spark.config import parse
 from privrisk_spark.errors import ConfigError
+from privrisk_spark.policy.reading import parse
 
 Document = dict[str, Any]
 Keys = tuple[str | int, ...]

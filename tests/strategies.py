@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from privrisk_spark.hierarchy import Hierarchy
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
 
 
 @st.composite

@@ -12,61 +12,24 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "privrisk_spark"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-ENGINE = {"pyspark", "pandas", "pyarrow", "great_expectations", "py4j"}
-KERNELS_MAY = {"numpy", "scipy", "cryptography", "rapidfuzz", "numba"}
-# Modules that may know the engine, and what of it.
-ENGINE_MODULES = {
-    "schemas": {"pyspark"},
-    "batches": {"pyspark", "pyarrow"},
-    "source": {"pyspark", "pyarrow"},
-    "encoding": {"pyspark", "pyarrow"},
-    "table": {"pyspark", "py4j"},
-    "counts": {"pyspark", "pyarrow"},
-    "cells": {"pyspark", "pyarrow"},
-    "anonymize": {"pyspark", "pyarrow"},
-    "sampling": {"pyspark", "pyarrow"},
-    "scheme_cells": {"pyarrow"},
-    "adversary": {"pyspark", "pyarrow"},
-    "admission": {"pyspark", "pyarrow"},
-    "published_draws": {"pyarrow"},
-    "estimated": {"pyspark", "pyarrow"},
-    "linkage": {"pyspark", "pyarrow"},
-    "measure": {"pyspark", "pyarrow"},
-    "bound": {"pyspark", "pyarrow"},
-    "crossing": {"pyspark", "pyarrow"},
-    "links": {"pyspark", "pyarrow"},
-    "ranks": {"pyspark", "pyarrow"},
-    "findings": {"pyspark"},
-    "pinning": {"pyspark"},
-    "canonical": {"pyspark", "pyarrow"},
-    "release": {"pyspark", "pyarrow"},
-    "decisions": {"pyspark"},
-    "disclosure_rules": {"pyspark", "pyarrow"},
-    "contracts": {"pyspark", "pandas", "great_expectations"},
-    "data_docs": {"great_expectations"},
-    "pipeline": {"pyspark"},
-    "curves": {"pyspark", "pyarrow"},
-    "deciding": {"pyspark"},
-    "privacy": {"pyspark"},
-    "planned_attack": {"pyspark", "pyarrow"},
-    "audit": {"pyspark"},
-    "assess": {"pyspark", "pyarrow"},
-    "assessment.classes": {"pyspark", "pyarrow"},
-    "assessment.opened": {"pyspark"},
-    "assessment.sources": {"pyspark", "pyarrow"},
-    "assessment.records": {"pyspark", "pyarrow"},
-    "assessment.matched": {"pyspark", "pyarrow"},
-    "assessment.pairs": {"pyspark", "pyarrow"},
-    "assessment.people": {"pyspark"},
-    "assessment.special": {"pyarrow"},
-    "dry_run": {"pyspark"},
-    "session": {"pyspark"},
-    "worker_daemon": {"pyspark"},
-    "cli": {"pyspark", "py4j"},
-    "synthetic": {"pyarrow"},
+LIBRARIES = {
+    "pyspark": {"engine", "stages", "pipelines", "experiments", "audit", "cli"},
+    "py4j": {"stages", "cli"},
+    "pyarrow": {"engine", "stages", "pipelines", "experiments", "audit"},
+    "pandas": {"stages"},
+    "great_expectations": {"stages", "engine.fast"},
+    "pydantic": {"policy", "hierarchies"},
+    "sqlalchemy": {"ledger"},
+    "matplotlib": {"reporting"},
+    "jinja2": {"reporting", "engine.fast"},
+    "typer": {"cli"},
+    "numba": {"kernels"},
 }
-TOP = {"pipeline", "assess", "curves", "deciding", "privacy", "planned_attack", "audit", "dry_run", "cli", "session"}
-"""Nothing below imports these."""
+"""Libraries that only some packages may import."""
+
+KERNELS_MAY = {"numpy", "scipy", "cryptography", "rapidfuzz", "numba"}
+ACTING_PACKAGES = {"pipelines", "experiments", "audit", "cli"}
+"""Packages in which Spark may act in any function; in a stage the function's name says so."""
 
 ACTIONS = {"collect", "toArrow", "toPandas", "first", "head", "take", "isEmpty", "foreach", "show", "toLocalIterator"}
 WRITES = {"parquet", "csv", "json", "orc", "save", "saveAsTable"}
@@ -95,37 +58,37 @@ def imports(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "absolute imports only"
             yield str(node.module)
-            if node.module == "privrisk_spark":
-                yield from (f"privrisk_spark.{alias.name}" for alias in node.names)
+            if str(node.module).startswith("privrisk_spark"):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_imports_go_down(path: Path) -> None:
+def test_libraries_stay_in_their_rooms(path: Path) -> None:
     name = name_of(path)
-    allowed_engine = ENGINE_MODULES.get(name, set())
     for imported in imports(path):
         top = imported.split(".")[0]
-        assert top not in ENGINE - allowed_engine, f"{name} imports {imported}"
-        inside = imported.removeprefix("privrisk_spark.")
-        if imported.startswith("privrisk_spark."):
-            assert inside.split(".")[0] not in TOP or name in TOP, f"{name} imports {imported}"
-            if allowed_engine == set():
-                assert inside.split(".")[0] not in ENGINE_MODULES or name in {"documents", "progress"}, imported
+        rooms = LIBRARIES.get(top)
+        if rooms is not None:
+            assert any(name.startswith(f"{room}.") for room in rooms), f"{name} imports {imported}"
         if name.startswith("kernels."):
             standard = top in {"__future__", "collections", "dataclasses", "functools", "fractions", "math", "typing",
                                "itertools", "hashlib", "heapq", "hmac", "decimal"}  # fmt: skip
-            own = imported in {"privrisk_spark.errors"} or imported.startswith("privrisk_spark.kernels")
-            assert standard or own or top in KERNELS_MAY or imported == "privrisk_spark", f"{name} imports {imported}"
+            own = top == "privrisk_spark"
+            assert standard or own or top in KERNELS_MAY, f"{name} imports {imported}"
 
 
 def test_what_an_audit_draws_by_reaches_no_release() -> None:
     """The audit's keys are public: only the audit imports them, and it imports nothing that makes a release."""
-    importers = {name_of(path) for path in MODULES if "privrisk_spark.adversary" in set(imports(path))}
-    assert importers == {"audit"}
-    assert {name_of(path) for path in MODULES if "privrisk_spark.audit" in set(imports(path))} == {"cli"}
-    for name in ("audit", "adversary", "audit_profile", "audit_results", "audit_page"):
-        of_release = {"pipeline", "keystore", "ledger", "contracts", "documents"}
-        assert not {f"privrisk_spark.{module}" for module in of_release} & set(imports(PACKAGE / f"{name}.py"))
+    importers = {name_of(path) for path in MODULES if "privrisk_spark.audit.trials" in set(imports(path))}
+    assert importers == {"pipelines.audit"}
+    assert {name_of(path) for path in MODULES if "privrisk_spark.pipelines.audit" in set(imports(path))} == {"cli.app"}
+    for name in ("pipelines.audit", "audit.trials", "planning.audit", "results.audit", "reporting.audit_page"):
+        of_release = {
+            "pipelines.release", "runs.keystore", "ledger.ledger", "stages.publishing.contracts",
+            "stages.publishing.documents",
+        }  # fmt: skip
+        path = PACKAGE.joinpath(*name.split(".")).with_suffix(".py")
+        assert not {f"privrisk_spark.{module}" for module in of_release} & set(imports(path))
 
 
 def functions_of(tree: ast.AST) -> Iterator[tuple[ast.FunctionDef, list[str]]]:
@@ -156,10 +119,10 @@ def acts(call: ast.Call) -> bool:
     return attribute in ACTIONS and "'F'" not in owner
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if name_of(p) in ENGINE_MODULES], ids=name_of)
+@pytest.mark.parametrize("path", [p for p in MODULES if name_of(p).split(".")[0] not in ACTING_PACKAGES], ids=name_of)
 def test_spark_acts_only_where_it_can_be_seen(path: Path) -> None:
     name = name_of(path)
-    if name in (TOP - {"cli", "session"}) | {"synthetic"}:
+    if not {"pyspark", "pyarrow"} & {imported.split(".")[0] for imported in imports(path)}:
         return
     for function, around in functions_of(ast.parse(path.read_text())):
         names = [*around, function.name]
@@ -190,7 +153,7 @@ def test_house_rules(path: Path) -> None:
         if isinstance(node, ast.Attribute):
             assert node.attr not in {"rdd", "_jvm", "_jsc", "_jdf", "sparkContext"}, f"line {node.lineno}"
             if node.attr == "getOrCreate":
-                assert name_of(path) == "session"
+                assert name_of(path) == "engine.session"
         if isinstance(node, ast.Call):
             called = node.func.id if isinstance(node.func, ast.Name) else ""
             assert called not in {"print", "eval", "exec"}, f"line {node.lineno}"
@@ -208,8 +171,8 @@ def test_the_package_imports_without_spark() -> None:
     program = (
         "import sys\n"
         "for name in ('pyspark', 'pandas', 'great_expectations'): sys.modules[name] = None\n"
-        "import privrisk_spark.config, privrisk_spark.mechanism, privrisk_spark.ledger, privrisk_spark.report\n"
-        "import privrisk_spark.experiments.page\n"
-        "import privrisk_spark.kernels.decide, privrisk_spark.kernels.crowd, privrisk_spark.problem\n"
+        "import privrisk_spark.policy.reading, privrisk_spark.planning.mechanism, privrisk_spark.ledger.ledger\n"
+        "import privrisk_spark.reporting.report, privrisk_spark.planning.problem, privrisk_spark.experiments.page\n"
+        "import privrisk_spark.kernels.search.table_search, privrisk_spark.kernels.dp.crowd\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)

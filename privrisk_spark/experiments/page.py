@@ -1,15 +1,15 @@
-"""The experiments as one self-contained HTML page, in the form of :mod:`privrisk_spark.report`."""
+"""The experiments as one self-contained HTML page, in the form of :mod:`privrisk_spark.reporting.report`."""
 
 from __future__ import annotations
 
 from markupsafe import Markup
 
-from privrisk_spark.experiments.adversary_results import AdversaryResult
-from privrisk_spark.experiments.charts import draw
-from privrisk_spark.experiments.plots import Panel
-from privrisk_spark.experiments.privacy_results import PrivacyResult
-from privrisk_spark.experiments.results import DecidingResult
-from privrisk_spark.report import _templates
+from privrisk_spark.experiments.adversary.results import AdversaryResult
+from privrisk_spark.experiments.deciding.plots import Panel
+from privrisk_spark.experiments.deciding.results import DecidingResult
+from privrisk_spark.experiments.privacy.results import PrivacyResult
+from privrisk_spark.reporting.experiment_charts import draw
+from privrisk_spark.reporting.report import _templates
 
 _ROWS = 60
 """Rows of a chart's table, at most; all points are in the CSV file."""

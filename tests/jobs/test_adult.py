@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from product import ROOT, Privrisk, Ran
 from pyspark.sql import SparkSession
 
-from privrisk_spark import sampling
 from privrisk_spark.errors import EngineError
+from privrisk_spark.stages.private import sampling
 
 from .adult_brute_force import AdultBruteForce, differing
-from .conftest import ROOT, Privrisk, Ran
 
 pytestmark = pytest.mark.adult
 

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from product import ROOT, Privrisk
 
 from benchmarks.standalone import Cluster, standalone
-
-from .conftest import ROOT, Privrisk
 
 
 @pytest.fixture

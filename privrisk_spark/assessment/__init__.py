@@ -1,1 +1,0 @@
-"""Assessing a table: what is measured, how it is explained, and the page that shows it."""

@@ -1,0 +1,1 @@
+"""Adversarial trials of a differentially private mechanism."""

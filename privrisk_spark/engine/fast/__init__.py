@@ -1,0 +1,1 @@
+"""What only saves seconds at the start of a run on one machine."""

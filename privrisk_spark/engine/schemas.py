@@ -1,0 +1,120 @@
+"""Frame contracts between stages: the only place where an internal column is named.
+
+========  ==========================================================================================================
+frame     columns
+========  ==========================================================================================================
+ENCODED   ``record_id`` string; ``block`` binary, 16 bytes (dp only); ``entity`` string and ``sample_weight`` double
+          where the policy names them; ``q<i>`` int leaf code of quasi-identifier i, or :data:`UNKNOWN` or
+          :data:`NULL`; ``w<i>`` double personal weight i; ``r<i>`` released column i as it is
+VECTORS   ``q<i>`` (table) or ``t<i>`` (dictionary node codes), ``w<i>``, ``n_rows`` long (records)
+DECIDED   ENCODED with codes resolved, then ``l<i>`` tinyint level, ``n<i>`` int node, ``risk`` and ``risk_before``
+          double (unit of the model), ``utility`` double (unit of the measure), ``consistent`` long (dictionary rows),
+          ``feasible`` boolean, ``kept`` boolean (drawn into the sample; true outside dp)
+CELLS     ``scheme`` int, ``n<i>`` int node, ``n_rows`` long; admitted: ``noisy`` long
+MEMBERS   ``n<i>`` int node, ``entity`` string, ``n_rows`` long, ``millionths`` long sampling weight: who is in a
+          released class, where the policy names persons or sampling weights
+TUPLES    ``n<i>`` int node, ``r<i>`` released column i, ``n_rows`` long: what is released, each tuple once or once a
+          part; under dp the crowd histogram, which has no ``r<i>``, is all that leaves the trusted zone
+========  ==========================================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+
+from privrisk_spark.planning import dictionaries
+
+NULL, UNKNOWN = dictionaries.NULL, dictionaries.UNKNOWN
+RECORD_ID = "record_id"
+BLOCK = "block"
+ENTITY = "entity"
+PEOPLE = "people"
+SAMPLE_WEIGHT = "sample_weight"
+MILLIONTHS = "millionths"
+N_ROWS = "n_rows"
+SCHEME = "scheme"
+NOISY = "noisy"
+RISK = "risk"
+RISK_BEFORE = "risk_before"
+UTILITY = "utility"
+CONSISTENT = "consistent"
+FEASIBLE = "feasible"
+GAP = "gap"
+KEPT = "kept"
+
+
+def codes(k: int) -> list[str]:
+    """Columns of leaf codes."""
+    return [f"q{i}" for i in range(k)]
+
+
+def dictionary_codes(k: int) -> list[str]:
+    """Columns of dictionary node codes."""
+    return [f"t{i}" for i in range(k)]
+
+
+def chosen(k: int) -> list[str]:
+    """Columns of levels a rule has chosen, before they are evaluated."""
+    return [f"x{i}" for i in range(k)]
+
+
+def nodes(k: int) -> list[str]:
+    """Columns of disclosed nodes."""
+    return [f"n{i}" for i in range(k)]
+
+
+def levels(k: int) -> list[str]:
+    """Columns of chosen levels."""
+    return [f"l{i}" for i in range(k)]
+
+
+def weights(n: int) -> list[str]:
+    """Columns of personal weights."""
+    return [f"w{i}" for i in range(n)]
+
+
+def released(n: int) -> list[str]:
+    """Columns released as they are."""
+    return [f"r{i}" for i in range(n)]
+
+
+def decided(frame: T.StructType, k: int, *, gaps: bool = False) -> T.StructType:
+    """Schema of DECIDED over the columns already there; with the gap of each decision where a search may leave one."""
+    added = [
+        *[T.StructField(name, T.ByteType(), False) for name in levels(k)],
+        *[T.StructField(name, T.IntegerType(), False) for name in nodes(k)],
+        T.StructField(RISK, T.DoubleType(), False),
+        T.StructField(RISK_BEFORE, T.DoubleType(), False),
+        T.StructField(UTILITY, T.DoubleType(), False),
+        T.StructField(CONSISTENT, T.LongType(), False),
+        T.StructField(FEASIBLE, T.BooleanType(), False),
+        T.StructField(KEPT, T.BooleanType(), False),
+        *([T.StructField(GAP, T.DoubleType(), False)] if gaps else []),
+    ]
+    return T.StructType([*frame.fields, *added])
+
+
+def cells(k: int, *, noisy: bool) -> T.StructType:
+    """Schema of CELLS."""
+    fields = [T.StructField(SCHEME, T.IntegerType(), False)]
+    fields += [T.StructField(name, T.IntegerType(), False) for name in nodes(k)]
+    fields += [T.StructField(NOISY if noisy else N_ROWS, T.LongType(), False)]
+    return T.StructType(fields)
+
+
+def members(frame: T.StructType, k: int) -> T.StructType:
+    """Schema of MEMBERS of an ENCODED frame."""
+    there = frame.fieldNames()
+    nodes_of = [T.StructField(name, T.IntegerType(), False) for name in nodes(k)]
+    entity = [T.StructField(ENTITY, T.StringType())] if ENTITY in there else []
+    weight = [T.StructField(MILLIONTHS, T.LongType(), False)] if SAMPLE_WEIGHT in there else []
+    return T.StructType([*nodes_of, *entity, T.StructField(N_ROWS, T.LongType(), False), *weight])
+
+
+def tuples(frame: T.StructType, k: int) -> T.StructType:
+    """Schema of TUPLES of an ENCODED frame."""
+    released_columns = [field for field in frame.fields if re.fullmatch(r"r\d+", field.name)]
+    nodes_of = [T.StructField(name, T.IntegerType(), False) for name in nodes(k)]
+    return T.StructType([*nodes_of, *released_columns, T.StructField(N_ROWS, T.LongType(), False)])

@@ -1,0 +1,262 @@
+"""Where rows come from: any source Spark can read, or plain Parquet files that the tasks open themselves.
+
+Spark hands rows to Python one value at a time, which costs more than everything a task then does with them. Parquet
+files on a local or mounted path, of types both sides read alike, are therefore read by the tasks as Arrow; Spark says
+which files there are.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
+
+from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
+from privrisk_spark.policy.dictionaries import Table
+
+ROWS_PER_TASK = 2 * CHUNK_ROWS
+
+_ALIKE: dict[type[T.DataType], tuple[pa.DataType, ...]] = {
+    T.StringType: (pa.string(), pa.large_string()),
+    T.ByteType: (pa.int8(),),
+    T.ShortType: (pa.int16(),),
+    T.IntegerType: (pa.int32(),),
+    T.LongType: (pa.int64(),),
+    T.BooleanType: (pa.bool_(),),
+    T.DateType: (pa.date32(),),
+    T.FloatType: (pa.float32(),),
+    T.DoubleType: (pa.float64(),),
+}
+_NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType)
+_INEXACT = (T.FloatType, T.DoubleType)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One column a stage asks for.
+
+    Attributes
+    ----------
+    alias : str
+        Its name there.
+    name : str
+        Its name in the source.
+    kind : {"text", "number", "value"}
+        ``text``: to be read as a text; a source may leave that to who looks at distinct values. ``number``: as a
+        double, null if it is none. ``value``: as it is.
+    distinct : bool
+        Whether its values hardly repeat, so that a dictionary of them would be of no use.
+    """
+
+    alias: str
+    name: str
+    kind: Literal["text", "number", "value"]
+    distinct: bool = False
+
+
+def column(name: str) -> Column:
+    """Return a column by its exact name, dots and backticks included."""
+    quoted = name.replace("`", "``")
+    return F.col(f"`{quoted}`")
+
+
+def text(frame: DataFrame, name: str) -> Column:
+    """Text of a column, the form hierarchies are written in; NaN is missing."""
+    value = column(name)
+    as_text = value.cast("string")
+    if isinstance(frame.schema[name].dataType, _INEXACT):
+        return F.when(~F.isnan(value), as_text)
+    return as_text
+
+
+def scan(
+    table: Table,
+    frame: DataFrame,
+    wanted: Sequence[Wanted],
+    *,
+    more: Sequence[Column] = (),
+    rows_per_task: int | None = None,
+) -> Batches:
+    """Open the wanted columns.
+
+    Parameters
+    ----------
+    table : Table
+        Of the policy.
+    frame : DataFrame
+        The table as Spark opened it.
+    wanted : sequence of Wanted
+    more : sequence of Column
+        Expressions only Spark can compute; they come first.
+    rows_per_task : int, optional
+        About so many rows a task, where tasks read the files themselves; :data:`ROWS_PER_TASK` by default.
+    """
+    files = None if more else _plain_files(table, frame, wanted, rows_per_task or ROWS_PER_TASK)
+    if files is not None:
+        return _of_files(frame, files, wanted)
+    chosen = {
+        "text": lambda name: text(frame, name),
+        "number": lambda name: column(name).try_cast("double"),
+        "value": column,
+    }
+    return Batches.of_frame(frame.select(*more, *[chosen[w.kind](w.name).alias(w.alias) for w in wanted]))
+
+
+@dataclass(frozen=True)
+class _RowGroups:
+    path: str
+    first: int
+    end: int
+    rows: int
+
+
+def _plain_files(
+    table: Table, frame: DataFrame, wanted: Sequence[Wanted], rows_per_task: int
+) -> list[_RowGroups] | None:
+    """Row groups of Parquet files that tasks read as Spark would, or None if that is not sure."""
+    if table.catalog is not None or table.format != "parquet" or table.options or not wanted:
+        return None
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    names = {want.name for want in wanted}
+    for want in wanted:
+        kind = types[want.name]
+        numeric = isinstance(kind, _NUMBERS)
+        if type(kind) not in _ALIKE or (want.kind == "number" and not numeric):
+            return None
+        if want.kind == "text" and isinstance(kind, _INEXACT):
+            return None
+    tasks: list[_RowGroups] = []
+    files = sorted(frame.inputFiles())
+    for uri in files:
+        parsed = urlparse(uri)
+        path = Path(unquote(parsed.path))
+        if parsed.scheme != "file" or not path.is_file():
+            return None
+        try:
+            metadata = pq.read_metadata(path)
+            schema = metadata.schema.to_arrow_schema()
+        except (pa.ArrowException, OSError):
+            return None
+        # Spark believes a directory's name rather than the file, and old writers count days by another calendar.
+        if any(unquote(part.partition("=")[0]) in names for part in path.parts if "=" in part):
+            return None
+        said = metadata.metadata or {}
+        if b"org.apache.spark.legacyDateTime" in said or said.get(b"org.apache.spark.version", b"3") < b"3":
+            return None
+        for want in wanted:
+            if schema.get_field_index(want.name) < 0:
+                return None
+            if schema.field(want.name).type not in _ALIKE[type(types[want.name])]:
+                return None
+        # Tasks of about the same size: a core that waits for the last one is lost.
+        rows = np.array([metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)])
+        n = max(1, -(-metadata.num_rows // rows_per_task))
+        inner = np.searchsorted(np.cumsum(rows) - rows / 2, metadata.num_rows * np.arange(1, n) / n)
+        bounds = np.unique([0, *inner, len(rows)]).tolist()
+        tasks += [_RowGroups(str(path), a, b, int(rows[a:b].sum())) for a, b in itertools.pairwise(bounds)]
+    return tasks if files else None
+
+
+def _of_files(frame: DataFrame, tasks: Sequence[_RowGroups], wanted: Sequence[Wanted]) -> Batches:
+    names = list(dict.fromkeys(want.name for want in wanted))
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    plain = {want.name for want in wanted if want.distinct}
+    texts = [name for name in names if isinstance(kinds[name], T.StringType) and name not in plain]
+
+    def read(task: _RowGroups) -> Iterator[pa.Table]:
+        with pq.ParquetFile(task.path, read_dictionary=texts, memory_map=True) as file:
+            groups = range(task.first, task.end)
+            # A few rows more than a chunk are no chunk of their own.
+            size = -(-task.rows // max(1, round(task.rows / CHUNK_ROWS)))
+            for batch in file.iter_batches(batch_size=max(1, size), row_groups=groups, columns=names):
+                columns = [batch.column(batch.schema.get_field_index(want.name)) for want in wanted]
+                yield pa.Table.from_arrays(
+                    [
+                        array.cast(pa.float64(), safe=False) if want.kind == "number" else array
+                        for want, array in zip(wanted, columns, strict=True)
+                    ],
+                    names=[want.alias for want in wanted],
+                )
+
+    fields = [
+        T.StructField(want.alias, T.DoubleType() if want.kind == "number" else kinds[want.name]) for want in wanted
+    ]
+    return Batches.of_parts(frame.sparkSession, tasks, read, T.StructType(fields))
+
+
+def as_texts(values: pa.Array) -> pa.Array:
+    """Texts of distinct values, as Spark writes them."""
+    if pa.types.is_string(values.type):
+        return values
+    texts = values.cast(pa.string())
+    if pa.types.is_date32(values.type):
+        late = pc.greater(values.cast(pa.int32()), _LAST_DAY)
+        texts = pc.if_else(late, pc.binary_join_element_wise("+", texts, ""), texts)
+    return texts
+
+
+_LAST_DAY = (dt.date.max - dt.date(1970, 1, 1)).days
+"""9999-12-31; Spark writes a sign before longer years."""
+
+
+def dictionary_of(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Distinct values of a column, and the place of each row's value among them (null for a missing one)."""
+    array = values.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # more than one chunk only beyond 2^31 bytes
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], values.type)
+    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    return encoded.dictionary, encoded.indices
+
+
+def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
+    """Open Parquet files with the schema their footers agree on, which Spark would infer by a job of its own.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    table : Table
+
+    Returns
+    -------
+    DataFrame or None
+        None if it is not sure that Spark would infer the same of the same files, as when the path means another file
+        system to it.
+    """
+    if table.catalog is not None or table.format != "parquet" or table.options or table.path is None:
+        return None
+    path = Path(table.path).absolute()
+    files = [path]
+    if path.is_dir():
+        entries = [entry for entry in path.iterdir() if not entry.name.startswith(("_", "."))]
+        files = [entry for entry in entries if entry.is_file()]
+        if len(files) < len(entries):
+            return None
+    kinds = {arrow: kind for kind, types in _ALIKE.items() for arrow in types}
+    schemas = []
+    for file in files:
+        try:
+            metadata = pq.read_metadata(file)
+        except (pa.ArrowException, OSError):
+            return None
+        fields = metadata.schema.to_arrow_schema()
+        by_spark = any(key.startswith(b"org.apache.spark") for key in metadata.metadata or {})
+        if by_spark or any(field.type not in kinds for field in fields):
+            return None
+        schemas.append(T.StructType([T.StructField(field.name, kinds[field.type]()) for field in fields]))
+    if not schemas or any(schema != schemas[0] for schema in schemas):
+        return None
+    frame = spark.read.schema(schemas[0]).parquet(table.path)
+    found = {unquote(urlparse(uri).path) for uri in frame.inputFiles() if urlparse(uri).scheme == "file"}
+    return frame if found == {str(file) for file in files} else None

@@ -1,0 +1,1 @@
+"""The case study of a planned attack (Xia et al. 2015, §7)."""

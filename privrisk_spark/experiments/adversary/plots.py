@@ -1,0 +1,340 @@
+"""Plots of the case study of a planned attack: what X15 claims, what this run found, and the lines that show it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.experiments.adversary.case_study import (
+    BASELINE,
+    DETERRED,
+    GROWING,
+    LARGE,
+    ONCE,
+    PUBLISHED_SECONDS,
+    SETTINGS,
+    STUDY,
+    TOLD,
+    ByGroup,
+    Changed,
+    Deterred,
+    OfTable,
+    Runtime,
+)
+from privrisk_spark.experiments.deciding.plots import Panel, Plot, Series, _lines, _number, _of, _percent, _time
+
+FloatArray = npt.NDArray[np.float64]
+
+_NAMES = tuple(SETTINGS)
+_BY_SIZE = "candidates in the registry"
+
+
+def plots(data: str, table: OfTable, change: Changed, time: Runtime, groups: ByGroup) -> tuple[Plot, ...]:
+    """Plots of one table, in the order of the page."""
+    found = [groups_plot(table, change), runtime_plot(time), risk_plot(groups, table), unknown_plot(table, change)]
+    return tuple(replace(plot, data=data) for plot in found)
+
+
+def plots_of_none(groups: ByGroup, deterrents: Deterred) -> tuple[Plot, ...]:
+    """Plots that need no table."""
+    return payoff_plot(groups), exploits_plot(groups), costs_plot(deterrents), deterrence_plot(deterrents)
+
+
+def groups_plot(table: OfTable, change: Changed) -> Plot:
+    """Distribution of group sizes (X15 §7.2.2)."""
+    few, many = change.codes[0], change.codes[-1]
+    found = (
+        f"{_percent(table.large)} of {table.records:,} records have more than {LARGE} candidates, "
+        f"{_percent(table.with_size[0] / table.records)} none. With {_number(few)} postal codes for as many people as "
+        f"have 808, {_percent(change.large[0])} would be expected to have more, and {_percent(change.attacked[0])} to "
+        f"be attacked; with {_number(many)}, {_percent(change.large[-1])} and {_percent(change.attacked[-1])}."
+    )
+    shown = np.cumsum(table.with_size) / table.records
+    return Plot(
+        key="groups",
+        title="Group sizes",
+        figure="§7.2.2",
+        claim=f"64 % of the records have a group of more than {LARGE} in the registry, and these are never exploited.",
+        found=found,
+        panels=(
+            Panel(
+                "this registry",
+                _BY_SIZE,
+                "records with so many or fewer, %",
+                (Series("records", _of(table.sizes), _of(100 * shown)),),
+            ),
+            Panel(
+                "other numbers of postal codes",
+                "codes for as many people as have 808",
+                "expected share of the records, %",
+                (
+                    Series(f"more than {LARGE} candidates", _of(change.codes), _of(100 * change.large)),
+                    Series(f"attacked, {ONCE}", _of(change.codes), _of(100 * change.attacked)),
+                ),
+                log_x=True,
+            ),
+        ),
+    )
+
+
+def runtime_plot(time: Runtime) -> Plot:
+    """Time to assess records (X15 Figure 5)."""
+    at = int(np.flatnonzero(time.rows == 500_000)[0])
+    seconds = float(time.seconds[at])
+    told = " and ".join(f"{_number(value)} s ({name})" for name, value in PUBLISHED_SECONDS.items())
+    found = (
+        f"Solving the process by its recurrence and assessing {time.records:,} records took {_time(seconds)} at "
+        f"500,000 rows and {_time(time.seconds[-1])} at {time.rows[-1]:,}, with {time.distinct:,} different "
+        f"beliefs. The paper's times are {told}, of other machines; the project's benchmark runs linear programs "
+        "beside the recurrence."
+    )
+    return Plot(
+        key="runtime",
+        title="Time of the solution",
+        figure="Fig. 5",
+        claim="For 5,000 records of a registry of 500,000 rows the two-level LP takes 616 s and the LP 13,444 s, and "
+        "the distance grows with the rows.",
+        found=found,
+        panels=(
+            Panel(
+                "group size not known",
+                "rows of the registry",
+                "seconds",
+                (
+                    Series("recurrence, this run", _of(time.rows), _of(time.seconds)),
+                    *(Series(name, (500_000.0,), (value,), points=True) for name, value in PUBLISHED_SECONDS.items()),
+                ),
+                log_x=True,
+                log_y=True,
+            ),
+        ),
+        measured=True,
+    )
+
+
+def risk_plot(groups: ByGroup, table: OfTable) -> Plot:
+    """Risk by group size, known (X15 Figure 6)."""
+    exceeds = int((groups.risk[-1] > groups.risk[:-1] + 1e-12).any(axis=0).sum())
+    told = "; ".join(
+        f"{name}: {_percent(share)}, {_number(mean)}"
+        for name, share, mean in zip(
+            (*_NAMES, BASELINE), table.attacked.tolist(), table.mean_risk.tolist(), strict=True
+        )
+    )
+    found = (
+        f"The baseline's risk exceeds a planned attack's at {exceeds} of {len(groups.sizes)} group sizes and for "
+        f"{_number(table.exceeding)} of the records. Share of the records attacked, and mean risk, are {told}."
+    )
+    return Plot(
+        key="risk",
+        title="Risk by group size",
+        figure="Fig. 6, findings 1 to 3",
+        claim="The risk of the baseline, one exploit or none, never exceeds that of the planned attack. It falls with "
+        "the group size, while the planned attack's stays at the prior, 0.63, up to a threshold.",
+        found=found,
+        panels=(
+            Panel("known group size", _BY_SIZE, "risk", _lines((*_NAMES, BASELINE), groups.sizes, groups.risk.T)),
+            Panel(
+                "records",
+                _BY_SIZE,
+                "records with so many",
+                (Series("records", _of(table.sizes), _of(table.with_size)),),
+            ),
+        ),
+    )
+
+
+def payoff_plot(groups: ByGroup) -> Plot:
+    """Expected payoff by group size (X15 Figure 7)."""
+    at = min(9, len(groups.sizes) - 1)
+    kept = groups.payoff[:, at] / groups.payoff[:, 0]
+    paying = [int((row > 0).sum()) for row in groups.payoff]
+    told = ", ".join(f"{_percent(share)} with {name}" for name, share in zip(_NAMES, kept.tolist(), strict=False))
+    above = int(((groups.payoff[-1] > groups.payoff[:-1]) & (groups.payoff[-1] > 0)).any(axis=0).sum())
+    found = (
+        f"With {groups.sizes[at]} candidates the baseline keeps {_percent(kept[-1])} of what one candidate pays, a "
+        f"planned attack {told}. An attack pays up to {paying[-1]} candidates for the baseline, and up to "
+        f"{', '.join(map(str, paying[:-1]))}. The baseline, which is not discounted (eq. 7), "
+        f"expects more than a planned attack at {above} of its group sizes."
+    )
+    shown = np.where(groups.payoff > -STUDY.cost_access, groups.payoff, np.nan)
+    return Plot(
+        key="payoff",
+        title="Expected payoff by group size",
+        figure="Fig. 7",
+        claim="The baseline adversary's expected payoff drops faster with the group size than that of one who plans.",
+        found=found,
+        panels=(
+            Panel(
+                "known group size", _BY_SIZE, "expected payoff, $", _lines((*_NAMES, BASELINE), groups.sizes, shown.T)
+            ),
+        ),
+    )
+
+
+def exploits_plot(groups: ByGroup) -> Plot:
+    """Candidates exploited by group size, and the plan where detection grows (X15 Figure 8)."""
+    first, last = partial(groups)
+    told = "; ".join(
+        f"{name}: none from {known} on, and from {sunk} on once access is paid"
+        for name, known, sunk in zip(_NAMES, groups.known.tolist(), groups.sunk.tolist(), strict=True)
+    )
+    found = (
+        f"{told}. With {GROWING} all are exploited below {first} candidates, some from {first} to {last - 1}, and none "
+        f"from {last} on: k = {first}, k' = {last}."
+        if first
+        else f"{told}. With {GROWING} no group is exploited in part."
+    )
+    inside = groups.least_left > 0
+    return Plot(
+        key="exploits",
+        title="Candidates exploited",
+        figure="Fig. 8, findings 2 and 3",
+        claim="With h1 = 0 and n_f = ∞ all candidates are exploited or none, with one fine all below 48. Where "
+        "detection grows, all are below k = 14, none from k' = 29 on, and a part in between.",
+        found=found,
+        panels=(
+            Panel("if none is the right one", _BY_SIZE, "exploited", _lines(_NAMES, groups.sizes, groups.exploited.T)),
+            Panel(
+                f"plan once inside, {GROWING}",
+                _BY_SIZE,
+                "candidates left",
+                (
+                    Series("all, before the first exploit", _of(groups.sizes[inside]), _of(groups.sizes[inside])),
+                    Series(
+                        "fewest at which he still exploits",
+                        _of(groups.sizes[inside]),
+                        _of(groups.least_left[inside]),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+def partial(groups: ByGroup) -> tuple[int, int]:
+    """First group size exploited in part where detection grows, and the first after it not attacked; 0 if none."""
+    growing = groups.exploited[_NAMES.index(GROWING)]
+    some = np.flatnonzero((growing > 0) & (growing < groups.sizes - 1e-9))
+    return (int(groups.sizes[some[0]]) if len(some) else 0), int(groups.known[_NAMES.index(GROWING)])
+
+
+def unknown_plot(table: OfTable, change: Changed) -> Plot:
+    """Records at another risk where group sizes are not known (X15 Figure 9)."""
+    other = table.lower + table.higher
+    split = table.lower / other if other else 0.0
+    both = change.lower + change.higher
+    meets = _at_spread(crossing(change.spreads, change.lower / np.maximum(both, 1e-300), 1118 / 1920))
+    differs = _at_spread(crossing(change.spreads, both, 1920 / 32_561))
+    found = (
+        f"{other:,} records ({_percent(other / table.records)}) have another risk, {table.lower:,} ({_percent(split)}) "
+        f"less and {table.higher:,} more; the others, {_percent(1 - other / table.records)}, the same. Who does not "
+        f"know the group size pays for access up to {_number(table.believed)} expected candidates. The registry here "
+        "is the uniform sample that he believes in. Where rates of registration are uneven, 58 % of those that differ "
+        f"are at less risk if the logarithms of the rates deviate by {meets}, and 5.9 % of the records differ if by "
+        f"{differs}."
+    )
+
+    def points(name: str, at: FloatArray) -> Series:
+        return Series(name, _of(at[0]), _of(at[1]), points=True)
+
+    return Plot(
+        key="unknown",
+        title="Group size not known",
+        figure="Fig. 9, findings 4 and 5",
+        claim="With one fine, 1,920 of 32,561 records (6 %) have another risk where the adversary does not know the "
+        "group size: 1,118 of them (58 %) less, 0 instead of 0.63, and 802 (42 %) more, as access is then sunk cost.",
+        found=found,
+        panels=(
+            Panel(
+                "records with another risk",
+                _BY_SIZE,
+                "expected candidates",
+                (points("less risk", table.lower_at), points("more risk", table.higher_at)),
+            ),
+            Panel(
+                "uneven registration",
+                "deviation of log rates",
+                "expected share of the records, %",
+                (
+                    Series("less risk", _of(change.spreads), _of(100 * change.lower)),
+                    Series("more risk", _of(change.spreads), _of(100 * change.higher)),
+                ),
+            ),
+        ),
+    )
+
+
+def crossing(x: FloatArray, y: FloatArray, target: float) -> float:
+    """Least x at which the line through points meets a target; NaN if it does nowhere."""
+    for i in range(len(y) - 1):
+        low, high = sorted((y[i], y[i + 1]))
+        if low <= target <= high and high > low:
+            return float(x[i] + (target - y[i]) / (y[i + 1] - y[i]) * (x[i + 1] - x[i]))
+    return float("nan")
+
+
+def _at_spread(spread: float) -> str:
+    return "nothing drawn" if spread != spread else _number(spread)
+
+
+def costs_plot(deterrents: Deterred) -> Plot:
+    """Thresholds over costs (X15 Figure 10 a, b)."""
+    found = " ".join(
+        f"From {_number(deterrents.values[name][0])} to {_number(deterrents.values[name][-1])} $ for {what} the "
+        f"thresholds fall {_fall(deterrents, name)}."
+        for name, what in (("cost_access", "access"), ("cost_exploit", "an exploit"))
+    )
+    return Plot(
+        key="costs",
+        title="Thresholds under other costs",
+        figure="Fig. 10(a) and (b)",
+        claim="As what deters is ramped up, the adversary tolerates less risk.",
+        found=found,
+        panels=(
+            _deterrent(deterrents, "cost_access", "access", "cost of access, $"),
+            _deterrent(deterrents, "cost_exploit", "exploit", "cost of an exploit, $", log=True),
+        ),
+    )
+
+
+def deterrence_plot(deterrents: Deterred) -> Plot:
+    """Thresholds over the penalty and the probability of detection (X15 Figure 10 c, d)."""
+    told = " and ".join(
+        f"{', '.join(map(str, at.tolist()))} at ${_number(penalty)}"
+        for penalty, at in zip(TOLD, deterrents.told.T, strict=True)
+    )
+    found = (
+        f"The least group sizes not attacked are {told} ({'; '.join(_NAMES)}), with a probability of detection of "
+        f"{_number(float(DETERRED.detection(0)))} at the first exploit, which the paper does not state. Over the "
+        f"penalty the thresholds fall {_fall(deterrents, 'penalty')}, over the probability "
+        f"{_fall(deterrents, 'detection')}."
+    )
+    return Plot(
+        key="deterrence",
+        title="Thresholds under other penalties and detection",
+        figure="Fig. 10(c) and (d)",
+        claim="With a penalty of $10,000 groups smaller than 9 are always attacked, with one of $50,000 only a group "
+        "of one.",
+        found=found,
+        panels=(
+            _deterrent(deterrents, "penalty", "penalty", "penalty, thousands of $", scale=1_000),
+            _deterrent(deterrents, "detection", "detection", "probability of detection", log=True),
+        ),
+    )
+
+
+def _deterrent(
+    deterrents: Deterred, name: str, title: str, label: str, *, log: bool = False, scale: float = 1
+) -> Panel:
+    lines = _lines(_NAMES, deterrents.values[name] / scale, deterrents.thresholds[name].T.astype(np.float64))
+    return Panel(title, label, "least size not attacked", lines, log_x=log)
+
+
+def _fall(deterrents: Deterred, name: str) -> str:
+    thresholds = deterrents.thresholds[name]
+    first, last = (", ".join(map(str, thresholds[:, i].tolist())) for i in (0, -1))
+    rising = int((np.diff(thresholds, axis=1) > 0).sum())
+    return f"from {first} to {last}" + (f", rising {rising} times" if rising else ", never rising")

@@ -1,0 +1,298 @@
+"""The case study of a planned attack, as figures for a program and as plots for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from privrisk_spark.experiments.adversary.case_study import (
+    BASELINE,
+    CONSTANT,
+    GROWING,
+    ONCE,
+    SETTINGS,
+    ByGroup,
+    Changed,
+    Deterred,
+    Groups,
+    OfTable,
+    Runtime,
+    by_group,
+    changed,
+    deterred,
+    of_table,
+    parts,
+    runtime,
+)
+from privrisk_spark.experiments.adversary.plots import partial, plots, plots_of_none
+from privrisk_spark.experiments.deciding.plots import Plot
+from privrisk_spark.experiments.deciding.results import plain, points_csv, sentences
+from privrisk_spark.experiments.generated.registry import ROWS, Persons, Registry
+
+MEASURED = ("seconds",)
+
+Word = Literal["confirmed", "confirmed in part", "not confirmed"]
+
+
+@dataclass(frozen=True)
+class AdversarySizes:
+    """How much is run.
+
+    Attributes
+    ----------
+    rows : int
+        Of the registry.
+    records : int
+        Of the generated table.
+    seed : int
+    """
+
+    rows: int = ROWS
+    records: int = 32_561
+    seed: int = 2015
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What this run says of a finding of X15."""
+
+    number: int
+    finding: str
+    verdict: Word
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A published figure beside the one found.
+
+    Attributes
+    ----------
+    what : str
+    published, found : float
+    data : str
+        Name of the table; empty for none.
+    """
+
+    what: str
+    published: float
+    found: float
+    data: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the found one is the published one, to the two digits that are published of shares."""
+        return round(self.found, 2) == self.published if self.published < 1 else self.found == self.published
+
+
+@dataclass(frozen=True, eq=False)
+class AdversaryExperiment:
+    """Everything about one table."""
+
+    data: str
+    basis: str
+    table: OfTable
+    changed: Changed
+    runtime: Runtime
+
+
+@dataclass(frozen=True, eq=False)
+class AdversaryResult:
+    """The case study on every table, and what needs none.
+
+    Attributes
+    ----------
+    created, version : str
+    sizes : AdversarySizes
+    groups : ByGroup
+    deterred : Deterred
+    experiments : tuple of AdversaryExperiment
+    notes : tuple of str
+        What a reader must know besides.
+    private : bool
+        Whether figures are about a table of the user.
+    """
+
+    created: str
+    version: str
+    sizes: AdversarySizes
+    groups: ByGroup
+    deterred: Deterred
+    experiments: tuple[AdversaryExperiment, ...]
+    notes: tuple[str, ...] = ()
+    private: bool = False
+
+    @property
+    def registry(self) -> Registry:
+        """The registry attacked."""
+        return Registry(self.sizes.rows, self.sizes.seed)
+
+    @cached_property
+    def plots(self) -> list[list[Plot]]:
+        """Plots of the same kind together, in the order of X15's figures."""
+        of_tables = [
+            list(same)
+            for same in zip(
+                *(plots(one.data, one.table, one.changed, one.runtime, self.groups) for one in self.experiments),
+                strict=True,
+            )
+        ]
+        payoff, exploits, *rest = ([plot] for plot in plots_of_none(self.groups, self.deterred))
+        return [*of_tables[:3], payoff, exploits, of_tables[3], *rest]
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """Findings 1 to 5 of X15."""
+        return list(verdicts(self.groups, self.experiments))
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        """Published figures and those found."""
+        return list(figures(self.groups, self.deterred, self.experiments))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-safe, for ``adversary.json``."""
+        return {
+            "date": self.created,
+            "version": self.version,
+            "sizes": plain(self.sizes),
+            "notes": list(self.notes),
+            "measured": list(MEASURED),
+            "settings": [*SETTINGS, BASELINE],
+            "findings": [plain(one) for one in self.verdicts],
+            "figures": [{**plain(one), "agrees": one.agrees} for one in self.figures],
+            "groups": plain(self.groups),
+            "deterred": {
+                name: {"values": plain(self.deterred.values[name]), "thresholds": plain(thresholds)}
+                for name, thresholds in self.deterred.thresholds.items()
+            },
+            "experiments": [plain(one) for one in self.experiments],
+            "plots": sentences(plot for same in self.plots for plot in same),
+        }
+
+    def to_csv(self) -> str:
+        """Return one line per drawn point, for ``adversary.csv``."""
+        return points_csv(plot for same in self.plots for plot in same)
+
+
+def run_adversary(name: str, persons: Persons, groups: Groups, sizes: AdversarySizes) -> AdversaryExperiment:
+    """Make every experiment on one table.
+
+    Parameters
+    ----------
+    name : str
+    persons : Persons
+        The records before postal codes were put to them.
+    groups : tuple of three ndarrays of int64, shape (m,)
+        Registered people and all people in each cell that holds records, and its records.
+    sizes : AdversarySizes
+    """
+    registry = Registry(sizes.rows, sizes.seed)
+    rows, people = registry.rows, registry.people
+    return AdversaryExperiment(
+        data=name,
+        basis=basis(persons, groups),
+        table=of_table(groups, rows=rows, people=people),
+        changed=changed(persons, groups, rows=rows, people=people),
+        runtime=runtime(groups, people=people, seed=sizes.seed),
+    )
+
+
+def run_without_table() -> tuple[ByGroup, Deterred]:
+    """Make the experiments that need no table."""
+    return by_group(), deterred()
+
+
+def basis(persons: Persons, groups: Groups) -> str:
+    """What a table is, in words."""
+    return (
+        f"{persons.total:,} records with age, race and sex, {len(persons.records):,} of them distinct; with a postal "
+        f"code put to each, in {len(groups[0]):,} cells."
+    )
+
+
+def verdicts(groups: ByGroup, experiments: Sequence[AdversaryExperiment]) -> Iterator[Verdict]:
+    """Judge findings 1 to 5 of X15 by the figures of a run.
+
+    Parameters
+    ----------
+    groups : ByGroup
+    experiments : sequence of AdversaryExperiment
+    """
+    exceeding = int((groups.risk[-1] > groups.risk[:-1] + 1e-12).any(axis=0).sum())
+    records = sum(one.table.exceeding for one in experiments)
+    yield Verdict(
+        1,
+        "The baseline risk never exceeds that of the planned attack.",
+        _word(exceeding + records == 0),
+        f"It does at {exceeding} of {len(groups.sizes)} group sizes, and for {records:,} records.",
+    )
+    constant, growing = (list(SETTINGS).index(name) for name in (CONSTANT, GROWING))
+    split = parts(groups.exploited[constant], groups.sizes)
+    whole = int((groups.exploited[constant] > 0).sum())
+    yield Verdict(
+        2,
+        "With constant detection and a fine for each, all candidates are exploited or none.",
+        _word(split == 0 and whole > 0),
+        f"{whole} group sizes are attacked, {split} of them in part.",
+    )
+    grown = parts(groups.exploited[growing], groups.sizes)
+    few = int((groups.subsets > 0).sum())
+    limits = ", ".join(map(str, groups.few_fines.tolist()))
+    yield Verdict(
+        3,
+        "With growing detection, or a limit of the fines, a part of the candidates is exploited.",
+        _word(grown > 0 and few > 0, grown > 0 or few > 0),
+        f"With growing detection at {grown} group sizes. With constant detection and at most {limits} fines, under "
+        f"{few} of the {len(groups.few_fines)} limits; otherwise whoever starts means to exploit all.",
+    )
+    for number, word, counts in (
+        (4, "lower", [one.table.lower for one in experiments]),
+        (5, "higher", [one.table.higher for one in experiments]),
+    ):
+        told = ", ".join(
+            f"{count:,} of {one.table.records:,} ({one.data})" for count, one in zip(counts, experiments, strict=True)
+        )
+        yield Verdict(
+            number,
+            f"Where the adversary does not know the group size, the risk can be {word}.",
+            _word(all(counts), any(counts)),
+            f"{word.capitalize()} for these records: {told}.",
+        )
+
+
+def _word(confirmed: bool, partly: bool = False) -> Word:
+    return "confirmed" if confirmed else "confirmed in part" if partly else "not confirmed"
+
+
+def figures(groups: ByGroup, deterrents: Deterred, experiments: Sequence[AdversaryExperiment]) -> Iterator[Figure]:
+    """Figures that X15 states in its text, and those of this run.
+
+    Parameters
+    ----------
+    groups : ByGroup
+    deterrents : Deterred
+    experiments : sequence of AdversaryExperiment
+    """
+    once = list(SETTINGS).index(ONCE)
+    first, last = partial(groups)
+    yield Figure(f"least group size not worth access, {ONCE}", 48, int(groups.known[once]))
+    yield Figure(f"the same once access is paid, {ONCE}", 51, int(groups.sunk[once]))
+    yield Figure(f"k, least group size exploited in part, {GROWING}", 14, first)
+    yield Figure(f"k', least group size not attacked, {GROWING}", 29, last)
+    for penalty, published, at in zip(("$10,000", "$50,000"), (9, 2), deterrents.told[once].tolist(), strict=True):
+        yield Figure(f"least group size not attacked at a penalty of {penalty}, §7.3", published, at)
+    for one in experiments:
+        table, other = one.table, one.table.lower + one.table.higher
+        yield Figure("share of records with more than 55 candidates", 0.64, table.large, one.data)
+        yield Figure("share at the same risk, known or not", 0.94, 1 - other / table.records, one.data)
+        yield Figure("of the others, share at less risk if not known", 0.58, _share(table.lower, other), one.data)
+        yield Figure("of the others, share at more risk", 0.42, _share(table.higher, other), one.data)
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else float(np.nan)

@@ -1,0 +1,127 @@
+"""The genetic search against the exact ones (F12 Figs 4.13, 4.14): how far off, and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import process_time
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.experiments.deciding.effort import MOST_CUBE, SEARCHES, compile_searches
+from privrisk_spark.experiments.deciding.subject import Subject
+from privrisk_spark.experiments.generated.clustered import keyed_uniforms
+from privrisk_spark.kernels.disclosure.objective import LeastRisk
+from privrisk_spark.kernels.lattice.lattice import TOLERANCE
+from privrisk_spark.kernels.search.enumeration import enumerate_nodes
+from privrisk_spark.kernels.search.genetic import genetic, uniforms_per_individual
+
+FloatArray = npt.NDArray[np.float64]
+LongArray = npt.NDArray[np.int64]
+
+EXACT = ("ARUBA, cube", "ARUBA, swap", "branch and bound")
+"""Exact searches whose time is measured beside."""
+
+
+@dataclass(frozen=True, eq=False)
+class Genetic:
+    """Over the records searched, by number of attributes (K) and budget (B).
+
+    Attributes
+    ----------
+    attributes : ndarray of int64, shape (K,)
+    budgets : ndarray of int64, shape (B, 2)
+        Population and generations.
+    records : ndarray of int64, shape (K,)
+        Records of positive least risk that reach the floor.
+    mean_gap, greatest_gap : ndarray of float64, shape (K, B)
+        ``risk / least risk - 1``.
+    optimal : ndarray of float64, shape (K, B)
+        Share of records with no gap.
+    visited : ndarray of float64, shape (K, B)
+        Distinct nodes evaluated.
+    seconds : ndarray of float64, shape (K, B)
+        CPU time measured, per record.
+    exact_seconds : ndarray of float64, shape (K, 3)
+        Measured, of :data:`EXACT`; NaN where not run.
+    """
+
+    attributes: LongArray
+    budgets: LongArray
+    records: LongArray
+    mean_gap: FloatArray
+    greatest_gap: FloatArray
+    optimal: FloatArray
+    visited: FloatArray
+    seconds: FloatArray
+    exact_seconds: FloatArray
+
+
+def genetic_search(
+    subject: Subject,
+    *,
+    seed: int,
+    records: int,
+    floors: Sequence[float],
+    attributes: Sequence[int],
+    budgets: Sequence[tuple[int, int]],
+) -> Genetic:
+    """Search some records' lattices with several budgets.
+
+    Parameters
+    ----------
+    subject : Subject
+    seed : int
+        Draws the records, and is all the randomness of the search.
+    records : int
+        How many, for each number of attributes and each floor.
+    floors : sequence of float
+        Shares of the greatest utility.
+    attributes : sequence of int
+        Numbers of first attributes.
+    budgets : sequence of (int, int)
+        Population and generations.
+    """
+    compile_searches()
+    n, b = len(attributes), len(budgets)
+    gaps: list[list[list[float]]] = [[[] for _ in budgets] for _ in attributes]
+    visited, seconds, exact = np.zeros((n, b)), np.zeros((n, b)), np.zeros((n, len(EXACT)))
+    for p, k in enumerate(attributes):
+        part = subject.first(k)
+        for turn, row in enumerate(part.drawn(seed, records).tolist()):
+            record = part.record(row, turn=turn)
+            for f, floor in enumerate(floors):
+                goal = LeastRisk(floor * part.greatest_utility)
+                least = enumerate_nodes(record, goal)
+                if least is None or least.risk == 0:
+                    continue
+                for j, name in enumerate(EXACT):
+                    if name == "ARUBA, cube" and k > MOST_CUBE:
+                        exact[p, j] = np.nan
+                        continue
+                    started = process_time()
+                    SEARCHES[name](record, goal)
+                    exact[p, j] += process_time() - started
+                for j, (population, generations) in enumerate(budgets):
+                    shape = (1 + generations, population, uniforms_per_individual(record))
+                    uniforms = keyed_uniforms(seed, f"genetic {k} {row} {f} {population} {generations}", shape)
+                    started = process_time()
+                    found = genetic(record, goal, uniforms)
+                    seconds[p, j] += process_time() - started
+                    assert found is not None
+                    gaps[p][j].append(max(0.0, found.risk / least.risk - 1))
+                    visited[p, j] += found.visited
+    searched = np.array([len(of_budget[0]) for of_budget in gaps], dtype=np.int64)
+    over = np.maximum(searched, 1)[:, None]
+    return Genetic(
+        attributes=np.array(attributes, dtype=np.int64),
+        budgets=np.array(budgets, dtype=np.int64).reshape(-1, 2),
+        records=searched,
+        mean_gap=np.array([[np.mean(gap) if gap else 0.0 for gap in row] for row in gaps]),
+        greatest_gap=np.array([[max(gap, default=0.0) for gap in row] for row in gaps]),
+        optimal=np.array([[np.mean(np.array(gap) <= 10 * TOLERANCE) if gap else 1.0 for gap in row] for row in gaps]),
+        visited=visited / over,
+        seconds=seconds / over,
+        exact_seconds=exact / over,
+    )

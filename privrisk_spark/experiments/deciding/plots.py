@@ -1,0 +1,491 @@
+"""Plots of the experiments: what F12 claims, what this run found, and the lines that show it.
+
+Sentences are made from the figures of the run; nothing in them is fixed but the words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.experiments.deciding.effort import SEARCHES, Effort
+from privrisk_spark.experiments.deciding.heuristics import EXACT, Genetic
+from privrisk_spark.experiments.deciding.risk_utility import MODELS, RiskUtility
+from privrisk_spark.experiments.deciding.trade_offs import METHODS, TradeOff
+from privrisk_spark.reporting.charts import short_number
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line of a panel.
+
+    Attributes
+    ----------
+    name : str
+    x, y : tuple of float
+        NaN where there is no point.
+    points : bool
+        Draw markers without a line.
+    labels : tuple of str
+        Text beside each point; empty for none.
+    """
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    points: bool = False
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes; a logarithmic scale leaves out what is not positive."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A chart with its two sentences.
+
+    Attributes
+    ----------
+    key : str
+        Same for all data.
+    title : str
+    figure : str
+        Figure or equation of F12.
+    claim, found : str
+    panels : tuple of Panel
+    data : str
+        Name of the data.
+    measured : bool
+        Whether it shows times, which differ from run to run.
+    """
+
+    key: str
+    title: str
+    figure: str
+    claim: str
+    found: str
+    panels: tuple[Panel, ...]
+    data: str = ""
+    measured: bool = False
+
+
+def plots(
+    data: str, attributes: Sequence[str], effort: Effort, risk: RiskUtility, genetic: Genetic, trade: TradeOff
+) -> tuple[Plot, ...]:
+    """All plots of one table's experiments, in the order of the page."""
+    found = [
+        frontier_plot(effort),
+        visited_plot(effort),
+        time_plot(effort),
+        risk_utility_plot(risk),
+        gap_plot(genetic),
+        genetic_time_plot(genetic),
+        models_plot(trade),
+        models_time_plot(trade),
+        bang_bang_plot(trade),
+        levels_plot(risk, attributes),
+    ]
+    return tuple(replace(plot, data=data) for plot in found)
+
+
+def frontier_plot(effort: Effort) -> Plot:
+    """Share of the lattice on the frontier (F12 Fig. 4.11(a))."""
+    floor, k = effort.by_floor, effort.by_attributes
+    top = int(floor.share.argmax())
+    found = (
+        f"The frontier is largest at c = {_number(floor.at[top])}, {_percent(floor.share[top])} of the lattice; it is "
+        f"{_percent(floor.share[0])} at c = {_number(floor.at[0])} and {_percent(floor.share[-1])} at "
+        f"c = {_number(floor.at[-1])}. At c = 0.5 its share goes from {_percent(k.share[0])} with {_number(k.at[0])} "
+        f"attributes to {_percent(k.share[-1])} with {_number(k.at[-1])}."
+    )
+    return Plot(
+        key="frontier",
+        title="Frontier nodes",
+        figure="Fig. 4.11(a)",
+        claim="The number of frontier nodes is small or zero where c is very small or very large, and not "
+        "proportional to c.",
+        found=found,
+        panels=tuple(
+            Panel(title, label, "share of the lattice", (Series("frontier", _of(sweep.at), _of(sweep.share)),))
+            for title, label, sweep in (
+                ("by floor, all attributes", "least utility c, share of the greatest", floor),
+                ("by attributes, c = 0.5", "attributes k", k),
+            )
+        ),
+    )
+
+
+def visited_plot(effort: Effort) -> Plot:
+    """Share of the lattice each search evaluates (F12 Fig. 4.11(d))."""
+    floor, k = effort.by_floor, effort.by_attributes
+    names = list(SEARCHES)
+    middle = int(np.abs(floor.at - 0.5).argmin())
+    cube, swap, btda, boxes = (names.index(name) for name in names[1:])
+    searches = int(floor.records.sum() + k.records.sum())
+    missed = int(floor.worse.sum() + k.worse.sum())
+    at = floor.part[middle]
+    found = (
+        f"ARUBA with the printed neighbourhood visits {_percent(at[cube])} of the lattice at "
+        f"c = {_number(floor.at[middle])}, with swap moves {_percent(at[swap])}, BTDA {_percent(at[btda])}; branch and "
+        f"bound evaluates {_number(floor.visited[middle, boxes])} boxes for {_number(floor.lattice[middle])} nodes. "
+        f"The printed ARUBA visits fewer nodes than BTDA {_floors(floor.at[floor.part[:, cube] < floor.part[:, btda]])}"
+        f", with swap moves {_floors(floor.at[floor.part[:, swap] < floor.part[:, btda]])}. "
+        + (
+            f"All of them found the least risk in each of {searches} searches."
+            if not missed
+            else f"The least risk was missed {missed} times in {searches} searches."
+        )
+    )
+    return Plot(
+        key="visited",
+        title="Nodes visited",
+        figure="Fig. 4.11(d)",
+        claim="ARUBA visits fewer nodes of the lattice than BTDA, also at c half of the greatest utility, where it "
+        "tends to perform worst.",
+        found=found,
+        panels=(
+            Panel(
+                "by floor, all attributes",
+                "least utility c, share of the greatest",
+                "nodes or boxes over lattice nodes",
+                _lines(names, floor.at, floor.part),
+            ),
+            Panel(
+                "by attributes, c = 0.5", "attributes k", "nodes or boxes", _lines(names, k.at, k.visited), log_y=True
+            ),
+        ),
+    )
+
+
+def time_plot(effort: Effort) -> Plot:
+    """Time of each search (F12 Fig. 4.11(b), (c))."""
+    floor, k = effort.by_floor, effort.by_attributes
+    names = list(SEARCHES)
+    middle = int(np.abs(floor.at - 0.5).argmin())
+    cube, swap, btda = (names.index(name) for name in names[1:4])
+    each = ", ".join(f"{name} {_time(t)}" for name, t in zip(names, floor.seconds[middle].tolist(), strict=True))
+    found = (
+        f"Time per record at c = {_number(floor.at[middle])}: {each}. The printed ARUBA is faster than BTDA "
+        f"{_floors(floor.at[floor.seconds[:, cube] < floor.seconds[:, btda]])}, with swap moves "
+        f"{_floors(floor.at[floor.seconds[:, swap] < floor.seconds[:, btda]])}."
+    )
+    panels = (
+        ("by floor, all attributes", "least utility c, share of the greatest", floor),
+        ("by attributes, c = 0.5", "attributes k", k),
+    )
+    return Plot(
+        key="time",
+        title="Time of a search",
+        figure="Fig. 4.11(b), (c)",
+        claim="ARUBA almost always outperforms BTDA in time, especially for large c, and is comparable with branch and "
+        "bound.",
+        found=found,
+        panels=tuple(
+            Panel(title, label, "ms per record", _lines(names, sweep.at, 1000 * sweep.seconds), log_y=True)
+            for title, label, sweep in panels
+        ),
+        measured=True,
+    )
+
+
+def risk_utility_plot(risk: RiskUtility) -> Plot:
+    """Optimum and k-anonymity in risk and utility (F12 Figs 3.2, 4.12)."""
+    parts, widths = [], []
+    for m, model in enumerate(MODELS):
+        before, after = risk.anonymous_risk[m], risk.matched_risk[m]
+        if not len(before):
+            continue
+        ratio = [_ratio(b, a) for b, a in zip(before.tolist(), after.tolist(), strict=True)]
+        parts.append(f"model {model}: {_range(ratio)} times")
+        widths.append(before - after)
+    if parts:
+        worse = sum(int((width < 0).sum()) for width in widths)
+        always = "never has more risk" if not worse else f"has more risk in {worse} of {sum(map(len, widths))} cases"
+        first, last = widths[0][0], widths[0][-1]
+        way = "falls" if last < first else "rises"
+        found = (
+            f"At no less utility the optimum {always}. The k-anonymous table has more mean risk by "
+            f"{'; '.join(parts)}. The difference in model {MODELS[0]} {way} from {_number(first)} at "
+            f"k = {risk.anonymity[0]} to {_number(last)} at k = {risk.anonymity[-1]}."
+        )
+    else:
+        found = "No level vector makes the table k-anonymous for the k asked for, or there are too many to try."
+    if risk.infeasible.any():
+        least = int(risk.infeasible.argmax())
+        found += (
+            f" At c = {_number(risk.floors[least])} {_number(risk.infeasible[least])} of {_number(risk.rows)} rows are "
+            "out of reach and suppressed."
+        )
+    return Plot(
+        key="risk-utility",
+        title="Risk and utility against k-anonymity",
+        figure="Figs. 3.2 and 4.12",
+        claim="Optimal disclosures consistently outperform k-anonymity (ten arbitrary k-anonymous tables for each k; "
+        "here the most useful one) whatever the risk model, and the difference in risk becomes larger as k increases.",
+        found=found,
+        panels=tuple(
+            Panel(
+                f"model {model}",
+                "mean risk",
+                "mean utility",
+                (
+                    Series("optimum, c varies", _of(risk.risk[m]), _of(risk.utility[m])),
+                    Series(
+                        "k-anonymity, one level vector for all",
+                        _of(risk.anonymous_risk[m]),
+                        _of(risk.anonymous_utility),
+                        points=True,
+                        labels=_ends([f"k = {k}" for k in risk.anonymity.tolist()]),
+                    ),
+                ),
+                log_x=True,
+            )
+            for m, model in enumerate(MODELS)
+        ),
+    )
+
+
+def gap_plot(genetic: Genetic) -> Plot:
+    """Risk of the genetic search above the least (F12 Fig. 4.14)."""
+    small, large = 0, len(genetic.budgets) - 1
+    names = _budget_names(genetic)
+    at = f"with {_number(genetic.attributes[-1])} attributes"
+
+    def told(b: int) -> str:
+        return (
+            f"{names[b]} are {_percent(genetic.mean_gap[-1, b])} above the least risk in the mean and "
+            f"{_percent(genetic.greatest_gap[-1, b])} at worst, optimal for {_percent(genetic.optimal[-1, b])} of the "
+            "searches"
+        )
+
+    over = int((genetic.greatest_gap > 0.07).sum())
+    found = (
+        f"{at.capitalize()}, {told(small)}; {told(large)}. A record loses more than 7 % in {over} of "
+        f"{genetic.greatest_gap.size} combinations of attributes and budget; the largest loss is "
+        f"{_percent(genetic.greatest_gap.max())}."
+    )
+    panels = (("mean over searches", genetic.mean_gap), ("worst search", genetic.greatest_gap))
+    return Plot(
+        key="genetic-gap",
+        title="Accuracy of the genetic search",
+        figure="Fig. 4.14",
+        claim="The genetic search sacrifices 7 % of risk at worst.",
+        found=found,
+        panels=tuple(
+            Panel(title, "attributes k", "risk above the least, %", _lines(names, genetic.attributes, 100 * gap))
+            for title, gap in panels
+        ),
+    )
+
+
+def genetic_time_plot(genetic: Genetic) -> Plot:
+    """Time of the genetic and the exact searches (F12 Fig. 4.13)."""
+    names = _budget_names(genetic)
+    exact = ", ".join(f"{name} {_time(t)}" for name, t in zip(EXACT, genetic.exact_seconds[-1].tolist(), strict=True))
+    found = (
+        f"With {_number(genetic.attributes[-1])} attributes, {names[0]} took {_time(genetic.seconds[-1, 0])} per "
+        f"record, {names[-1]} {_time(genetic.seconds[-1, -1])}; {exact}."
+    )
+    panel = Panel(
+        "mean over searches",
+        "attributes k",
+        "ms per record",
+        (
+            *_lines(names, genetic.attributes, 1000 * genetic.seconds),
+            *_lines(EXACT, genetic.attributes, 1000 * genetic.exact_seconds),
+        ),
+        log_y=True,
+    )
+    return Plot(
+        key="genetic-time",
+        title="Time of the genetic search",
+        figure="Fig. 4.13",
+        claim="The genetic search is much more efficient than ARUBA in terms of time.",
+        found=found,
+        panels=(panel,),
+        measured=True,
+    )
+
+
+def models_plot(trade: TradeOff) -> Plot:
+    """Risks of the aggregate and the threshold model at equal mean utility (F12 Fig. 5.1(b)-(d))."""
+    titles = ("mean risk", "greatest risk", "least risk")
+    below = trade.utility < trade.utility.max(initial=0.0)
+    between = below & (trade.utility > trade.utility.min(initial=math.inf))
+    ratios = [
+        _ratio(a, t)
+        for a, t in zip(
+            trade.aggregate_risk[between, 0].tolist(), trade.threshold_risk[between, 0].tolist(), strict=True
+        )
+    ]
+    found = (
+        f"Between its extremes the aggregate model has {_range(ratios)} times the mean "
+        f"risk of the threshold model at no more mean utility ({len(ratios)} values of λ). There it releases "
+        f"{_percent(trade.as_it_is[between].mean())} of the records as they are, and of "
+        f"{_percent(trade.one_left[between].mean())} one attribute or none."
+        if ratios
+        else "No λ of the sweep lies between release as is and suppression of nearly everything."
+    )
+    return Plot(
+        key="models",
+        title="Aggregate against threshold model",
+        figure="Fig. 5.1(b) to (d)",
+        claim="The aggregate model and the threshold model have comparable risks, be it the mean, the highest or the "
+        "lowest of the records.",
+        found=found,
+        panels=tuple(
+            Panel(
+                title,
+                "mean utility",
+                "risk",
+                (
+                    Series("aggregate", _of(trade.utility), _of(trade.aggregate_risk[:, j]), points=True),
+                    Series("threshold", _of(trade.utility), _of(trade.threshold_risk[:, j]), points=True),
+                ),
+                log_y=True,
+            )
+            for j, title in enumerate(titles)
+        ),
+    )
+
+
+def models_time_plot(trade: TradeOff) -> Plot:
+    """Times of the aggregate and the threshold model (F12 Fig. 5.1(a))."""
+    each = ", ".join(f"{name} {_time(t)}" for name, t in zip(METHODS, trade.seconds[-1].tolist(), strict=True))
+    exact = (
+        "Cuts never missed the best value." if not trade.worse else f"Cuts missed the best value {trade.worse} times."
+    )
+    lines = _lines(METHODS, trade.attributes, 1000 * trade.seconds)
+    return Plot(
+        key="models-time",
+        title="Time of the aggregate model",
+        figure="Fig. 5.1(a)",
+        claim="The aggregate model, with a supermodular objective, significantly outperforms the threshold model in "
+        "running time.",
+        found=f"Time per record with {_number(trade.attributes[-1])} attributes: {each}. {exact}",
+        panels=(Panel("λ at the median crossing", "attributes k", "ms per record", lines, log_y=True),),
+        measured=True,
+    )
+
+
+def bang_bang_plot(trade: TradeOff) -> Plot:
+    """Utility of the aggregate optimum over λ."""
+    if trade.records:
+        decades = _number(trade.sweep[-1] - trade.sweep[0])
+        most = int(trade.distinct.max())
+        found = (
+            f"Over {decades} decades of λ a record has {_number(float(trade.distinct.mean()))} different optima in the "
+            f"mean and {most} at most, of {_number(float(trade.undominated.mean()))} disclosures that no other beats "
+            "in risk and utility; one jump loses "
+            f"{_percent(float(trade.jump.mean()))} of the utility that is lost in all."
+        )
+    else:
+        found = "No record has a λ at which the release as it is stops being the best."
+    return Plot(
+        key="bang-bang",
+        title="The aggregate optimum over λ",
+        figure="eq. 5.4",
+        claim="λ sets the exchange rate between low risk and utility; no sweep of it is reported.",
+        found=found,
+        panels=(
+            Panel(
+                "mean over records",
+                "log10 of λ over the record's crossing λ*",
+                "utility retained, %",
+                (Series("aggregate optimum", _of(trade.sweep), _of(100 * trade.retained)),),
+            ),
+        ),
+    )
+
+
+def levels_plot(risk: RiskUtility, attributes: Sequence[str]) -> Plot:
+    """Levels chosen by attribute (F12 Fig. 3.8)."""
+    share = risk.chosen / np.maximum(risk.heights, 1)
+    middle = int(np.abs(risk.floors - risk.heights.sum() / 2).argmin())
+    order = np.argsort(share[middle], kind="stable")
+    way = "falls" if share[-1].mean() < share[0].mean() else "goes"
+    falling = int((np.diff(share, axis=0) <= 1e-9).all(axis=0).sum())
+    found = (
+        f"The mean level {way} from {_percent(float(share[0].mean()))} of the height at c = {_number(risk.floors[0])} "
+        f"to {_percent(float(share[-1].mean()))} at c = {_number(risk.floors[-1])}, never rising for {falling} of "
+        f"{len(attributes)} attributes. At c = {_number(risk.floors[middle])} {attributes[order[-1]]} is generalized "
+        f"most ({_percent(share[middle, order[-1]])} of its height) and {attributes[order[0]]} least "
+        f"({_percent(share[middle, order[0]])})."
+    )
+    return Plot(
+        key="levels",
+        title="Levels chosen",
+        figure="Fig. 3.8",
+        claim="The tendency to release actual data grows with the least utility, at a pace that depends on the "
+        "attribute.",
+        found=found,
+        panels=(
+            Panel(
+                "risk model I",
+                "least utility c, generalization steps",
+                "mean level over height, %",
+                _lines(attributes, risk.floors, 100 * share),
+            ),
+        ),
+    )
+
+
+def _lines(names: Sequence[str], x: npt.NDArray[np.generic], y: FloatArray) -> tuple[Series, ...]:
+    return tuple(Series(name, _of(x), _of(y[:, j])) for j, name in enumerate(names))
+
+
+def _of(values: npt.NDArray[np.generic]) -> tuple[float, ...]:
+    return tuple(float(value) for value in values.tolist())
+
+
+def _ends(labels: Sequence[str]) -> tuple[str, ...]:
+    """Keep the first and the last label."""
+    return tuple(label if i in (0, len(labels) - 1) else "" for i, label in enumerate(labels))
+
+
+def _budget_names(genetic: Genetic) -> list[str]:
+    return [f"{population} paths × {generations} generations" for population, generations in genetic.budgets.tolist()]
+
+
+def _ratio(above: float, below: float) -> float:
+    if below > 0:
+        return above / below
+    return 1.0 if above == 0 else math.inf
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = _number(min(values)), _number(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _percent(share: float) -> str:
+    percent = 100 * float(share)
+    return f"{percent:.0f} %" if percent >= 9.95 or percent == 0 else f"{percent:.2g} %"
+
+
+def _number(value: float) -> str:
+    value = float(value)
+    return short_number(float(f"{value:.3g}") if math.isfinite(value) and abs(value) < 1000 else round(value, 0))
+
+
+def _time(seconds: float) -> str:
+    return "not run" if math.isnan(seconds) else f"{_number(1000 * seconds)} ms"
+
+
+def _floors(at: FloatArray) -> str:
+    return "at no c" if not len(at) else "at c = " + ", ".join(_number(value) for value in at.tolist())

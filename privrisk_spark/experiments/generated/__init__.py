@@ -1,0 +1,1 @@
+"""Generated tables, all of them SYNTHETIC: populations, registries, clustered tables."""

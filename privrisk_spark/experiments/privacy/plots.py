@@ -1,0 +1,230 @@
+"""Plots of the experiments on privacy: what F12 claims, what this run found, and the lines that show it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.experiments.deciding.plots import Panel, Plot, Series, _lines, _number, _of, _percent, _range
+from privrisk_spark.experiments.privacy.sampling import LEVELS, WAYS, Compared, Unsampled, WorstCase
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def plots(data: str, whole: Unsampled, epsilon: Compared, sampling: Compared, sizes: Compared) -> tuple[Plot, ...]:
+    """All plots of one table, in the order of the page."""
+    found = [unsampled_plot(whole), sampling_plot(sampling), epsilon_plot(epsilon), sizes_plot(sizes)]
+    return tuple(replace(plot, data=data) for plot in found)
+
+
+def unsampled_plot(whole: Unsampled) -> Plot:
+    """The draw over all elements and over frequent ones, against the optimum (F12 Fig. 6.1(a))."""
+    parts = []
+    for i, name in enumerate(("λ = 1", "the λ that weighs risk and utility alike")):
+        gained = np.abs(whole.whole[i] - whole.uniform[i]).max()
+        parts.append(
+            f"With {name} the draw over the whole lattice has {_shares(whole.whole[i])} of the optimal objective; a "
+            f"uniform draw, which ignores the objective, has {_percent(whole.uniform[i, 0])}, so that at most "
+            f"{_percent(gained)} of the optimum is owed to it. The draw over t-frequent elements has "
+            f"{_shares(whole.frequent[i])}."
+        )
+    least, most = _number(whole.preference.min()), _number(whole.preference.max())
+    found = " ".join(parts) + (
+        f" No generalization can be more than {least} times likelier than another at ε = {_number(whole.at[0])}, "
+        f"{most} times at ε = {_number(whole.at[-1])}."
+    )
+    return Plot(
+        key="unsampled",
+        title="Draw against optimum",
+        figure="Fig. 6.1(a)",
+        claim="Differential privacy occurs at the cost of sacrificing a little data utility. (The figure is said to "
+        "have β = 1, at which ε′ divides by zero; here β is 0.5.)",
+        found=found,
+        panels=tuple(
+            Panel(
+                title,
+                "ε",
+                "mean objective over optimum",
+                (
+                    Series("optimum", _of(whole.at), (1.0,) * len(whole.at)),
+                    Series("draw over the whole lattice", _of(whole.at), _of(whole.whole[i])),
+                    Series("draw over t-frequent elements, least t", _of(whole.at), _of(whole.frequent[i])),
+                    Series("uniform draw over the whole lattice", _of(whole.at), _of(whole.uniform[i])),
+                ),
+            )
+            for i, title in enumerate(("λ = 1", f"λ = {_number_of(whole.lams[1])}"))
+        ),
+    )
+
+
+def sampling_plot(sampling: Compared) -> Plot:
+    """Utility over the share of rows sampled (F12 Fig. 6.1(b))."""
+    known = sampling.precision[:, 0][~np.isnan(sampling.precision[:, 0])]
+    least, random = sampling.precision[:, 1], sampling.precision[:, 2]
+    inside = ~np.isnan(least)
+    if inside.any():
+        first, last = int(np.flatnonzero(inside)[0]), int(np.flatnonzero(inside)[-1])
+        way = "rises" if least[last] > least[first] else "falls"
+        found = (
+            f"Algorithm 6 with the least t of its proof {way} from precision {_number(least[first])} with "
+            f"{_percent(sampling.at[first])} of the rows sampled to {_number(least[last])} with "
+            f"{_percent(sampling.at[last])}, as t goes from {_number(sampling.t[first])} to "
+            f"{_number(sampling.t[last])}; with its random t it has {_span(random)}."
+        )
+        outside = sampling.at[~inside]
+        if len(outside):
+            found += f" No t is admitted with {', '.join(_percent(x) for x in outside.tolist())} sampled."
+    else:
+        found = "No t below |D| satisfies the proof of Algorithm 6 at any of these rates."
+    found += (
+        f" The release with a proof has precision {_span(known)} at every rate it allows; it drops "
+        f"{_shares(sampling.suppressed)} of its sample for want of a crowd (k from "
+        f"{_number(sampling.crowd[sampling.crowd > 0].min())} to {_number(sampling.crowd.max())})."
+    )
+    return Plot(
+        key="sampling",
+        title="Share of rows sampled",
+        figure="Fig. 6.1(b)",
+        claim="The same, a little utility sacrificed, when β is decreased and the sampled set grows, now drawing from "
+        "t-frequent elements.",
+        found=found,
+        panels=_panels(sampling, "share sampled, 1 − β"),
+    )
+
+
+def epsilon_plot(epsilon: Compared) -> Plot:
+    """Utility over epsilon."""
+    return Plot(
+        key="epsilon",
+        title="Privacy budget",
+        figure="Theorem 6.4.1",
+        claim="The expected utility is (1 − β)(1 − 3/ℓ) of the optimum over t-frequent elements, if that optimum is "
+        "large enough for ε.",
+        found=_against(epsilon, "ε"),
+        panels=_panels(epsilon, "ε"),
+    )
+
+
+def sizes_plot(sizes: Compared) -> Plot:
+    """Utility over the size of the table."""
+    return Plot(
+        key="sizes",
+        title="Size of the table",
+        figure="section 6.4",
+        claim="For tables that are large enough privacy holds with any probability close to 1; what size does for "
+        "utility is not shown.",
+        found=_against(sizes, "rows", unit=" rows"),
+        panels=_panels(sizes, "rows of the table", log_x=True),
+    )
+
+
+def worst_case_plot(worst: WorstCase) -> Plot:
+    """True delta of Algorithm 6 against the claimed one."""
+    ratio = worst.chains / worst.claimed
+    close = worst.chains / worst.limit
+    found = (
+        f"Two chains of {LEVELS} elements whose counts differ by one make δ at least {_scientific(worst.chains[-1])} "
+        f"with {_number(worst.rows[-1])} rows, {_number(worst.chains[-1] / worst.single[-1])} times 1/|D| and "
+        f"{_scientific(ratio[-1])} times the hidden term (at {_number(worst.rows[0])} rows {_number(ratio[0])} times). "
+        f"It is {_percent(close[-1])} of h/(|D|(1 − θ₀)), so the hidden term is of order hᵏ/|D|. With two leaves and "
+        f"{_number(worst.few[-1])} rows δ is exactly {_number(worst.fixed[-1])} for fixed t and "
+        f"{_number(worst.random[-1])} for random t, where the hidden term is {_number(worst.claimed_few[-1])}."
+    )
+    return Plot(
+        key="worst-case",
+        title="True δ of Algorithm 6",
+        figure="Theorem 6.4.1",
+        claim="Algorithm 6 satisfies (ε, δ + o(1))-differential privacy, where o(1) hides a factor of the form "
+        "hᵏ/|D|².",
+        found=found,
+        panels=(
+            Panel(
+                f"twin chains, h = {LEVELS}, ε = 1, β = 0.5, θ₀ = 0.1",
+                "rows of the table",
+                "δ",
+                (
+                    Series("true δ, lower bound", _of(worst.rows), _of(worst.chains)),
+                    Series("claimed hidden term hᵏ/|D|²", _of(worst.rows), _of(worst.claimed)),
+                    Series("1/|D|: one row published as it is", _of(worst.rows), _of(worst.single)),
+                ),
+                log_x=True,
+                log_y=True,
+            ),
+            Panel(
+                "two leaves, ε = 1, β = 0.5, θ₀ = 0.3",
+                "rows of the table",
+                "δ",
+                (
+                    Series("fixed t, exact", _of(worst.few), _of(worst.fixed)),
+                    Series("random t, exact", _of(worst.few), _of(worst.random)),
+                    Series("claimed hidden term hᵏ/|D|²", _of(worst.few), _of(worst.claimed_few)),
+                ),
+                log_y=True,
+            ),
+        ),
+    )
+
+
+def _panels(one: Compared, label: str, *, log_x: bool = False) -> tuple[Panel, ...]:
+    parts = (
+        ("rows published", "share of the rows", one.share),
+        ("precision", "of published rows", one.precision),
+        ("kept in all", "precision per row of the table", one.retained),
+    )
+    return tuple(
+        Panel(title, label, y_label, _lines(WAYS, one.at, values), log_x=log_x) for title, y_label, values in parts
+    )
+
+
+def _against(one: Compared, name: str, *, unit: str = "") -> str:
+    """Compare the ways at the first and the last point."""
+
+    def told(i: int) -> str:
+        at = f"{_number(one.at[i])}{unit}" if unit else f"{name} = {_number(one.at[i])}"
+        if not one.share[i, 0] > 0:
+            said = f"At {at} the release with a proof publishes nothing"
+        else:
+            said = (
+                f"At {at} the release with a proof publishes {_percent(one.share[i, 0])} of the rows with precision "
+                f"{_number(one.precision[i, 0])}"
+            )
+        if np.isnan(one.precision[i, 1]):
+            return f"{said}; Algorithm 6 has no instance."
+        return (
+            f"{said}; Algorithm 6, with no guarantee, {_percent(one.share[i, 1])} with {_number(one.precision[i, 1])} "
+            f"at the least t and {_number(one.precision[i, 2])} at a random one."
+        )
+
+    comparable = ~np.isnan(one.retained[:, 2])
+    best, printed = (int((one.retained[:, 0] > one.retained[:, way])[comparable].sum()) for way in (1, 2))
+    return (
+        f"{told(0)} {told(len(one.at) - 1)} Per row of the table the release keeps more precision than Algorithm 6 "
+        f"with its random t at {printed} of the {int(comparable.sum())} points where that has an instance, and more "
+        f"than with the least t at {best}."
+    )
+
+
+def _shares(values: FloatArray) -> str:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return "no instance"
+    low, high = _percent(known.min()), _percent(known.max())
+    return low if low == high else f"{low} to {high}"
+
+
+def _span(values: FloatArray) -> str:
+    known = values[~np.isnan(values)].tolist()
+    return _range(known) if known else "no value"
+
+
+def _scientific(value: float) -> str:
+    exponent = math.floor(math.log10(value))
+    digits = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{value / 10**exponent:.1f}·10{digits}"
+
+
+def _number_of(value: float) -> str:
+    return _number(value) if value >= 0.001 else _scientific(value)

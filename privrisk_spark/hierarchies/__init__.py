@@ -1,0 +1,1 @@
+"""Value generalization hierarchies as integers: files, builders, texts and scales."""

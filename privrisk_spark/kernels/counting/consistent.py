@@ -1,0 +1,528 @@
+"""Counting consistent dictionary rows: ``ρ = (C_1 ⊗ … ⊗ C_k) n``.
+
+``n[t_1,…,t_k]`` is the number of dictionary rows with node vector ``t`` and ``C_i[x_i, t_i] = 1`` iff ``t_i`` is
+consistent with the disclosed node ``x_i``. The sum is taken one attribute at a time. Two plans give the same numbers:
+
+* :class:`DenseCounts` rolls the whole histogram up, axis by axis; a look-up is direct addressing. Nodes with equal rows
+  of ``C_i`` share a cell: a day and its month need one cell when the dictionary knows only the year.
+* :class:`SortedCounts` keeps the distinct dictionary vectors and groups them, per depth vector, on packed keys; a
+  look-up is a binary search. Nothing has the size of the product of the attributes.
+
+Consistency of one attribute (F12 §5.2.1; LSFB06 Theorem 1):
+
+* ``subsumes``: ``t`` is in the subtree of ``x``;
+* ``compatible``: or ``x`` is in the subtree of ``t``;
+* ``similar``: the labels of ``t`` and ``x`` resemble each other (:mod:`privrisk_spark.kernels.counting.similarity`), or
+  one of them is ⊥. This is no tree relation: ``ρ`` may fall when a value is generalized, and only the dense plan counts
+  it.
+
+Codes of dictionary values are nodes ``0..n_nodes-1`` (a coarser dictionary has inner nodes; a suppressed value is the
+root) or ``n_nodes``, a value outside the hierarchy: it is consistent with ⊥ alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.numeric.distinct import distinct_rows
+
+IntArray = npt.NDArray[np.int32]
+LongArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+Consistency = Literal["subsumes", "compatible", "similar"]
+
+_KEY_LIMIT = 2**63 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One attribute as counting sees it.
+
+    Attributes
+    ----------
+    at_depth : ndarray of int32, shape (n_nodes, height + 1)
+        Ancestor-or-self of each node at each depth from the root, -1 below it; the root is the last node.
+    ancestor : ndarray of int32, shape (n_leaves + 1, height + 1)
+        Node of each leaf code at each level, padded with the root; the last code is ⊥ at every level.
+    consistency : {"subsumes", "compatible", "similar"}
+    known : bool
+        False when the dictionary lacks the attribute: every row is consistent with every value.
+    wildcard : bool
+        A suppressed dictionary value is consistent with every disclosed value. Always so under ``compatible`` and
+        ``similar``.
+    similarity : csr_array of int64, shape (n_nodes, n_nodes + 1), or None
+        ``C_i`` of ``similar``, 1 where a dictionary code is consistent with a node; see
+        :func:`privrisk_spark.kernels.counting.similarity.node_similarity`.
+
+    Raises
+    ------
+    InputError
+        If ``similar`` comes without a similarity of that shape.
+    """
+
+    at_depth: IntArray
+    ancestor: IntArray
+    consistency: Consistency = "subsumes"
+    known: bool = True
+    wildcard: bool = False
+    similarity: sparse.csr_array | None = None
+
+    def __post_init__(self) -> None:
+        if self.consistency == "similar" and self.known:
+            shape = (len(self.at_depth), len(self.at_depth) + 1)
+            if self.similarity is None or self.similarity.shape != shape:
+                got = "none" if self.similarity is None else f"one of shape {self.similarity.shape}"
+                raise InputError(f"consistency: 'similar' needs a similarity matrix of shape {shape}. Got {got}.")
+
+    @property
+    def monotone(self) -> bool:
+        """Whether a value consistent with a node is consistent with the node's parent too, whatever the labels."""
+        return not self.known or self.consistency != "similar"
+
+    @property
+    def root(self) -> int:
+        """Number of the root node."""
+        return len(self.at_depth) - 1
+
+    @property
+    def code_depth(self) -> IntArray:
+        """int32 (n_leaves + 1,): depth of each leaf code, 0 for ⊥."""
+        depth = (self.at_depth >= 0).sum(axis=1) - 1
+        result: IntArray = depth[self.ancestor[:, 0]].astype(np.int32)
+        return result
+
+    def dictionary_chain(self) -> IntArray:
+        """int32 (n_nodes + 1, height + 1): :attr:`at_depth`, and a last row for values outside the hierarchy.
+
+        The value outside is a child of the root of its own, numbered ``n_nodes``.
+        """
+        n_nodes, width = self.at_depth.shape
+        outside = np.full((1, max(width, 2)), -1, dtype=np.int32)
+        outside[0, :2] = (self.root, n_nodes)
+        inside = self.at_depth
+        if width < 2:
+            inside = np.concatenate([inside, np.full((n_nodes, 1), -1, dtype=np.int32)], axis=1)
+        return np.concatenate([inside, outside])
+
+
+class Counts(Protocol):
+    """What deciding asks of a count, whatever plan made it."""
+
+    @property
+    def dictionary_rows(self) -> int:
+        """``N``, rows of the dictionary."""
+
+    @property
+    def monotone(self) -> bool:
+        """Whether ``ρ`` never falls when a value is generalized: true unless an attribute is ``similar``."""
+
+    @property
+    def alike(self) -> tuple[IntArray, ...]:
+        """int32 (n_leaves_i + 1,) per attribute: codes of one depth and one number are counted alike at every level."""
+
+    def consistent(self, codes: Sequence[IntArray], levels: Sequence[int], depths: Sequence[int]) -> LongArray:
+        """``ρ`` of records disclosed at one level vector.
+
+        Parameters
+        ----------
+        codes : sequence of k ndarrays of int32, shape (n,)
+            Leaf codes, all of the same depth per attribute.
+        levels : sequence of k int
+            Level of each attribute, at most its depth.
+        depths : sequence of k int
+            Depth of the leaf codes.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+        """
+
+
+def incidence(axis: Axis, present: IntArray) -> tuple[IntArray, sparse.csr_array]:
+    """Distinct rows of ``C_i`` over the dictionary codes that occur.
+
+    Parameters
+    ----------
+    axis : Axis
+    present : ndarray of int32, shape (n_present,)
+        Dictionary codes that occur, ascending.
+
+    Returns
+    -------
+    classes : ndarray of int32, shape (n_nodes,)
+        Row of the matrix for each node; nodes consistent with the same codes share one.
+    matrix : csr_array of int64, shape (n_classes, n_present)
+    """
+    n_nodes, n_present = len(axis.at_depth), len(present)
+    if not axis.known:
+        return np.zeros(n_nodes, dtype=np.int32), sparse.csr_array(np.ones((1, n_present), dtype=np.int64))
+    if axis.consistency == "similar":
+        full = sparse.csr_array(axis.similarity[:, present])  # type: ignore[index]
+    else:
+        full = _tree_incidence(axis, present)
+    full.sum_duplicates()
+    seen: dict[bytes, int] = {}
+    classes = np.empty(n_nodes, dtype=np.int32)
+    first: list[int] = []
+    for node in range(n_nodes):
+        pattern = full.indices[full.indptr[node] : full.indptr[node + 1]].tobytes()
+        if pattern not in seen:
+            seen[pattern] = len(first)
+            first.append(node)
+        classes[node] = seen[pattern]
+    return classes, sparse.csr_array(full[first])
+
+
+def _tree_incidence(axis: Axis, present: IntArray) -> sparse.csr_array:
+    """``C_i`` of all nodes under ``subsumes`` or ``compatible``."""
+    n_nodes, n_present = len(axis.at_depth), len(present)
+    chain = axis.dictionary_chain()
+    column_of = np.full(n_nodes + 1, -1, dtype=np.int64)
+    column_of[present] = np.arange(n_present)
+    # x above or equal to t: walk up from every code that occurs.
+    above = chain[present]
+    steps = (above >= 0) & (above < n_nodes)
+    rows = [above[steps]]
+    columns = [np.broadcast_to(np.arange(n_present)[:, None], above.shape)[steps]]
+    if axis.consistency == "compatible":
+        # t strictly above x: walk up from every node to codes that occur.
+        up = axis.at_depth
+        own = np.arange(n_nodes)[:, None]
+        strictly = (up >= 0) & (up != own)
+        found = column_of[np.where(strictly, up, 0)]
+        hit = strictly & (found >= 0)
+        rows.append(np.broadcast_to(own, up.shape)[hit].astype(np.int32))
+        columns.append(found[hit])
+    elif axis.wildcard and column_of[axis.root] >= 0:
+        below = np.arange(n_nodes - 1, dtype=np.int32)
+        rows.append(below)
+        columns.append(np.full(len(below), column_of[axis.root]))
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    return sparse.csr_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=(n_nodes, n_present))
+
+
+def dense_cells(axes: Sequence[Axis], present: Sequence[IntArray]) -> int:
+    """Largest number of cells the dense plan holds at once, while rolling up axis by axis."""
+    parts = [(len(incidence(axis, codes)[1].indptr) - 1, len(codes)) for axis, codes in zip(axes, present, strict=True)]
+    most = 0
+    for done in range(len(parts) + 1):
+        cells = 1
+        for i, (after, before) in enumerate(parts):
+            cells *= after if i < done else max(before, 1)
+        most = max(most, cells)
+    return most
+
+
+@dataclass(frozen=True, eq=False)
+class DenseCounts:
+    """``ρ`` of every cell, rolled up once.
+
+    Attributes
+    ----------
+    cube : ndarray of int64, shape (Π n_classes_i,)
+        In row-major order of the node classes.
+    offsets : tuple of k ndarrays of int64, shape (n_leaves_i + 1, height_i + 1)
+        What each code at each level adds to a cell's address.
+    dictionary_rows : int
+        ``N``.
+    monotone : bool
+        Whether ``ρ`` never falls when a value is generalized; False when an axis is ``similar``.
+    """
+
+    cube: LongArray
+    offsets: tuple[LongArray, ...]
+    dictionary_rows: int
+    monotone: bool = True
+
+    @classmethod
+    def roll_up(cls, axes: Sequence[Axis], vectors: IntArray, counts: LongArray) -> DenseCounts:
+        """Roll a histogram of dictionary vectors up, one attribute at a time.
+
+        Parameters
+        ----------
+        axes : sequence of k Axis
+        vectors : ndarray of int32, shape (m, k)
+            Distinct dictionary codes; the column of an attribute the dictionary lacks is ignored.
+        counts : ndarray of int64, shape (m,)
+            Dictionary rows per vector.
+        """
+        present: list[IntArray] = []
+        address = np.zeros(len(vectors), dtype=np.int64)
+        for i, axis in enumerate(axes):
+            column = vectors[:, i] if axis.known else np.zeros(len(vectors), dtype=np.int32)
+            codes, position = np.unique(column, return_inverse=True)
+            if not len(codes):
+                codes, position = np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.int64)
+            present.append(codes.astype(np.int32))
+            address = address * len(codes) + position
+        shape = [len(codes) for codes in present]
+        cube = np.zeros(int(np.prod(shape, dtype=np.int64)), dtype=np.int64)
+        np.add.at(cube, address, counts)
+        classes: list[IntArray] = []
+        for i, axis in enumerate(axes):
+            node_class, matrix = incidence(axis, present[i])
+            classes.append(node_class)
+            before = int(np.prod(shape[:i], dtype=np.int64))
+            after = int(np.prod(shape[i + 1 :], dtype=np.int64))
+            block = cube.reshape(before, shape[i], after).swapaxes(0, 1).reshape(shape[i], before * after)
+            shape[i] = matrix.shape[0]
+            cube = np.ascontiguousarray((matrix @ block).reshape(shape[i], before, after).swapaxes(0, 1)).ravel()
+        offsets: list[LongArray] = []
+        stride = 1
+        for i in range(len(axes) - 1, -1, -1):
+            offsets.append(classes[i][axes[i].ancestor].astype(np.int64) * stride)
+            stride *= shape[i]
+        monotone = all(axis.monotone for axis in axes)
+        return cls(cube, tuple(reversed(offsets)), int(counts.sum()), monotone)
+
+    @cached_property
+    def _by_level(self) -> tuple[LongArray, ...]:
+        """int64 (height_i + 1, n_leaves_i + 1): :attr:`offsets`, contiguous per level."""
+        return tuple(np.ascontiguousarray(offset.T) for offset in self.offsets)
+
+    @cached_property
+    def alike(self) -> tuple[IntArray, ...]:
+        """Codes with equal offsets at every level; see :attr:`Counts.alike`."""
+        return tuple(distinct_rows(list(by_level))[1].astype(np.int32) for by_level in self._by_level)
+
+    def consistent(self, codes: Sequence[IntArray], levels: Sequence[int], depths: Sequence[int]) -> LongArray:  # noqa: ARG002
+        """``ρ`` by direct addressing; see :meth:`Counts.consistent`."""
+        address = np.zeros(len(codes[0]), dtype=np.int64)
+        for code, level, by_level in zip(codes, levels, self._by_level, strict=True):
+            address += by_level[level].take(code)
+        result: LongArray = np.asarray(self.cube).take(address)
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class CellIndex:
+    """Exact look-up of integer vectors by packed keys.
+
+    A vector is packed in mixed radix into one 63-bit key. Where the key would overflow, the key so far is replaced by
+    its rank among the indexed vectors; no hashing, so no collision.
+
+    Attributes
+    ----------
+    radices : tuple of k int
+        Exclusive upper bound of each column.
+    ranks : tuple of ndarrays of int64
+        Distinct keys at each replacement, ascending; the distinct final keys last.
+    """
+
+    radices: tuple[int, ...]
+    ranks: tuple[LongArray, ...]
+
+    @classmethod
+    def build(cls, columns: Sequence[IntArray], radices: Sequence[int], n: int) -> tuple[CellIndex, LongArray]:
+        """Index the distinct vectors among ``n`` rows.
+
+        Returns
+        -------
+        index : CellIndex
+        member : ndarray of int64, shape (n,)
+            Position of each row among the distinct vectors, which are in lexicographic order.
+        """
+        key = np.zeros(n, dtype=np.int64)
+        ranks: list[LongArray] = []
+        bound = 1
+        for column, radix in zip(columns, radices, strict=True):
+            if bound > _KEY_LIMIT // radix:
+                distinct, key = np.unique(key, return_inverse=True)
+                ranks.append(distinct)
+                bound = len(distinct) + 1
+            key = key * radix + column
+            bound *= radix
+        distinct, member = np.unique(key, return_inverse=True)
+        return cls(tuple(radices), (*ranks, distinct)), member
+
+    def find(self, columns: Sequence[IntArray], n: int) -> tuple[LongArray, BoolArray]:
+        """Position of each of ``n`` vectors among the indexed ones, and whether it is there at all."""
+        key = np.zeros(n, dtype=np.int64)
+        found = np.ones(n, dtype=np.bool_)
+        step = 0
+        bound = 1
+        for column, radix in zip(columns, self.radices, strict=True):
+            if bound > _KEY_LIMIT // radix:
+                key, found = _rank(self.ranks[step], key, found)
+                bound, step = len(self.ranks[step]) + 1, step + 1
+            key = key * radix + column
+            bound *= radix
+        return _rank(self.ranks[step], key, found)
+
+
+def _rank(keys: LongArray, wanted: LongArray, found: BoolArray) -> tuple[LongArray, BoolArray]:
+    if not len(keys):
+        return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
+    position = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return position, found & (keys[position] == wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Dictionary vectors whose values have the same depths."""
+
+    depths: tuple[int, ...]
+    vectors: IntArray
+    counts: LongArray
+
+
+@dataclass(frozen=True, eq=False)
+class SortedCounts:
+    """``ρ`` by binary search over the distinct dictionary vectors.
+
+    A dictionary value at depth ``s`` and a disclosed node at depth ``e`` are compared at depth ``min(e, s)``: if
+    ``s >= e`` the value must lie under the node, otherwise (``compatible``, or a wildcard) the node must lie under the
+    value. So for dictionary vectors of one depth signature and records disclosed at one depth vector a count is one
+    group-by on the ancestors at fixed depths.
+
+    Attributes
+    ----------
+    axes : tuple of k Axis
+    groups : tuple
+        Dictionary vectors by depth signature.
+    dictionary_rows : int
+    chains : tuple of k ndarrays of int32
+        Ancestors of every dictionary code by depth.
+    cache_bytes : int
+        Grouped tables are kept for later look-ups up to this size in all.
+    """
+
+    axes: tuple[Axis, ...]
+    groups: tuple[_Group, ...]
+    dictionary_rows: int
+    chains: tuple[IntArray, ...]
+    cache_bytes: int = 2**28
+    _cache: dict[tuple[int, tuple[int, ...]], tuple[CellIndex, LongArray]] = field(default_factory=dict)
+    _held: list[int] = field(default_factory=lambda: [0])
+
+    @classmethod
+    def group(cls, axes: Sequence[Axis], vectors: IntArray, counts: LongArray) -> SortedCounts:
+        """Split distinct dictionary vectors by depth signature.
+
+        Parameters
+        ----------
+        axes : sequence of k Axis
+        vectors : ndarray of int32, shape (m, k)
+            Distinct dictionary codes; the column of an attribute the dictionary lacks is ignored.
+        counts : ndarray of int64, shape (m,)
+
+        Raises
+        ------
+        InputError
+            If an axis is ``similar``: values are compared at a common depth, which labels do not have.
+        """
+        if not all(axis.monotone for axis in axes):
+            raise InputError("counting.plan: 'sorted' cannot count attributes that are 'similar'; use 'dense'.")
+        chains = tuple(axis.dictionary_chain() for axis in axes)
+        depths = np.zeros((len(vectors), len(axes)), dtype=np.int32)
+        for i, axis in enumerate(axes):
+            if axis.known:
+                depths[:, i] = ((chains[i] >= 0).sum(axis=1) - 1)[vectors[:, i]]
+        signatures, member = np.unique(depths, axis=0, return_inverse=True)
+        groups = []
+        for g, signature in enumerate(signatures):
+            rows = member.ravel() == g
+            groups.append(_Group(tuple(int(d) for d in signature), vectors[rows], counts[rows]))
+        return cls(tuple(axes), tuple(groups), int(counts.sum()), chains)
+
+    @property
+    def monotone(self) -> bool:
+        """True: other axes are refused."""
+        return True
+
+    @cached_property
+    def alike(self) -> tuple[IntArray, ...]:
+        """Codes with the same ancestor where the deepest dictionary value is, no deeper being ever compared."""
+        result = []
+        for i, axis in enumerate(self.axes):
+            deepest = max((group.depths[i] for group in self.groups), default=0) if axis.known else 0
+            result.append(self.chains[i][axis.ancestor[:, 0], np.minimum(axis.code_depth, deepest)])
+        return tuple(result)
+
+    def consistent(self, codes: Sequence[IntArray], levels: Sequence[int], depths: Sequence[int]) -> LongArray:
+        """``ρ`` by grouping and binary search; see :meth:`Counts.consistent`."""
+        n = len(codes[0])
+        total = np.zeros(n, dtype=np.int64)
+        disclosed = [depth - level for depth, level in zip(depths, levels, strict=True)]
+        for g, group in enumerate(self.groups):
+            compared = self._compared_depths(group, disclosed)
+            if compared is None:
+                continue
+            index, sums = self._table(g, compared)
+            columns = [
+                np.ascontiguousarray(self.chains[i][self.axes[i].ancestor[:, 0], compared[i]])[codes[i]]
+                for i in _used(compared)
+            ]
+            position, found = index.find(columns, n)
+            if len(sums):
+                total += np.where(found, sums[position], 0)
+        return total
+
+    def _compared_depths(self, group: _Group, disclosed: Sequence[int]) -> tuple[int, ...] | None:
+        """Depth at which each attribute is compared, or None when no vector of the group can be consistent."""
+        compared = []
+        for axis, own, asked in zip(self.axes, group.depths, disclosed, strict=True):
+            if not axis.known:
+                compared.append(0)
+                continue
+            if own < asked and axis.consistency == "subsumes" and not (axis.wildcard and own == 0):
+                return None
+            compared.append(min(own, asked))
+        return tuple(compared)
+
+    def _table(self, g: int, compared: tuple[int, ...]) -> tuple[CellIndex, LongArray]:
+        """Distinct cells of a group at the compared depths, with their summed counts."""
+        cached = self._cache.get((g, compared))
+        if cached is not None:
+            return cached
+        group = self.groups[g]
+        used = _used(compared)
+        columns = [np.ascontiguousarray(self.chains[i][:, compared[i]])[group.vectors[:, i]] for i in used]
+        radices = [len(self.axes[i].at_depth) + 1 for i in used]
+        index, member = CellIndex.build(columns, radices, len(group.vectors))
+        sums = np.zeros(len(index.ranks[-1]), dtype=np.int64)
+        np.add.at(sums, member, group.counts)
+        size = sums.nbytes + sum(rank.nbytes for rank in index.ranks)
+        if self._held[0] + size <= self.cache_bytes:
+            self._cache[g, compared] = (index, sums)
+            self._held[0] += size
+        return index, sums
+
+
+def _used(compared: Sequence[int]) -> list[int]:
+    """Attributes compared below the root; at the root every value agrees."""
+    return [i for i, depth in enumerate(compared) if depth > 0]
+
+
+def consistent_at(counts: Counts, code_depth: Sequence[IntArray], codes: IntArray, levels: Sequence[int]) -> LongArray:
+    """``ρ`` of records of any depths disclosed at one level vector, cut at each value's depth.
+
+    Parameters
+    ----------
+    counts : Counts
+    code_depth : sequence of k ndarrays of int32, shape (n_leaves_i + 1,)
+    codes : ndarray of int32, shape (n, k)
+    levels : sequence of k int
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+    """
+    result = np.zeros(len(codes), dtype=np.int64)
+    depths = np.column_stack([depth[codes[:, i]] for i, depth in enumerate(code_depth)])
+    first, member = distinct_rows(list(depths.T))
+    for signature, row in enumerate(first):
+        rows = np.flatnonzero(member == signature)
+        depth = [int(d) for d in depths[row]]
+        cut = [min(level, d) for level, d in zip(levels, depth, strict=True)]
+        result[rows] = counts.consistent([codes[rows, i] for i in range(codes.shape[1])], cut, depth)
+    return result

@@ -1,0 +1,84 @@
+"""Where the aggregate model jumps: the ``λ`` of each record at which its release as it is stops being the best.
+
+``ρ/Φ`` grows geometrically along the lattice and ``u`` only linearly, so hardly any level vector between the two ends
+is ever the best: below its crossing a record is released as it is, above with one attribute at most.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.errors import InternalError
+from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
+from privrisk_spark.kernels.disclosure.risk import Attacker
+from privrisk_spark.kernels.search.lattice_blocks import blocks
+from privrisk_spark.kernels.search.table_search import Problem, Records, kinds_of
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
+LongArray = npt.NDArray[np.int64]
+
+
+def crossings(
+    problem: Problem,
+    attacker: Attacker,
+    codes: IntArray,
+    *,
+    personal: FloatArray | None = None,
+    record_weight: FloatArray | None = None,
+) -> FloatArray:
+    """The ``λ`` from which suppressing all but one attribute, or all, is worth more than a record as it is.
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose goal is the greatest aggregate; its λ does not matter.
+    attacker, codes, personal, record_weight
+        As of :func:`decide`.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        ``λ* = min (u(0)^κ - u(x)^κ) / (1/r(x) - 1/r(0))`` over the top, if its risk is positive or counts as such, and
+        where it is 0 over the most general ``x`` of positive risk that keep one attribute; infinity where none of these
+        has a lower risk than the record as it is. Any other ``x`` can only be better still from a smaller ``λ``, which
+        is rare: see :mod:`privrisk_spark.kernels.search.aggregate`.
+    """
+    personal, record_weight = problem.sensitivity.own(personal, record_weight)
+    first, kind = kinds_of(problem, attacker, codes, personal, record_weight)
+    of_kind = np.zeros(len(first))
+    for block in blocks(problem, codes[first]):
+        rows = first[block.rows]
+        weights = (None if given is None else given[rows] for given in (personal, record_weight))
+        of_kind[block.rows] = _of_block(Records(problem, attacker, block, codes[rows], *weights))
+    return of_kind[kind]
+
+
+def _of_block(records: Records) -> FloatArray:
+    lattice = records.block.lattice
+    every, top = np.arange(len(records.codes)), lattice.n_nodes - 1
+    least = np.full(len(every), np.inf)
+    suppressed = _lower(least, records, every, top)
+    for height, stride in zip(lattice.heights, lattice.strides.tolist(), strict=True):
+        rows = suppressed
+        for level in range(height - 1, -1, -1):
+            rows = _lower(least, records, rows, top - (height - level) * stride)
+    return least
+
+
+def _lower(least: FloatArray, records: Records, rows: LongArray, node: int) -> LongArray:
+    """Lower the crossings of some records to those with one node; return the records whose risk is 0 there."""
+    goal = records.problem.goal
+    if not isinstance(goal, GreatestAggregate):
+        raise InternalError("crossings are of the greatest aggregate")
+    risk = records.risk(rows, node)[0]
+    weighed = records.weighed_risk(goal, rows, node, risk)
+    profiles = records.block.profile[rows]
+    kept, lost = (records.block.utility(records.levels(n), profiles) ** goal.kappa for n in (0, node))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = 1 / weighed - 1 / records.risk(rows, 0)[0]
+        crossing = (kept - lost) / gain
+    there = (weighed > 0) & (gain > 0)
+    least[rows[there]] = np.minimum(least[rows[there]], crossing[there])
+    return np.asarray(rows[risk == 0])

@@ -1,0 +1,95 @@
+"""Records whose values have the same depths, and so the same lattice, in the order of their utilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.kernels.lattice.lattice import Lattice
+from privrisk_spark.kernels.numeric.distinct import distinct_rows
+
+if TYPE_CHECKING:
+    from privrisk_spark.kernels.search.table_search import Problem
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
+LongArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Records of one lattice, in the order of their profiles.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n,)
+        Their numbers among all records.
+    lattice : Lattice
+    profile : ndarray of int64, shape (n,)
+        Profile of each, ascending.
+    chains : tuple of k ndarrays of float64, shape (h_i + 1, n_profiles)
+        Utility of each level and profile.
+    """
+
+    rows: LongArray
+    lattice: Lattice
+    profile: LongArray
+    chains: tuple[FloatArray, ...]
+
+    @cached_property
+    def starts(self) -> LongArray:
+        """First record of each profile, and the number of records."""
+        return np.searchsorted(self.profile, np.arange(self.chains[0].shape[1] + 1))
+
+    def only(self, rows: LongArray) -> Block:
+        """Some of the records, ascending."""
+        return Block(self.rows[rows], self.lattice, self.profile[rows], self.chains)
+
+    def utility(self, levels: Sequence[int], profiles: LongArray | slice) -> FloatArray:
+        """Utility at a level vector; summed as :meth:`Lattice.utility` sums."""
+        total = np.zeros(1)
+        for chain, level in zip(self.chains, levels, strict=True):
+            total = total + chain[level][profiles]
+        return total
+
+    def members(self, profiles: LongArray) -> tuple[LongArray | slice, LongArray]:
+        """Records of some profiles, ascending, and how many each has; a slice if they are all the records."""
+        size = self.starts[profiles + 1] - self.starts[profiles]
+        total = int(size.sum())
+        if total == len(self.rows):
+            return slice(None), size
+        skipped = self.starts[profiles] - (np.cumsum(size) - size)
+        return np.arange(total) + np.repeat(skipped, size), size
+
+
+def blocks(problem: Problem, codes: IntArray) -> Iterator[Block]:
+    """Divide records into blocks of one lattice each.
+
+    Parameters
+    ----------
+    problem : Problem
+    codes : ndarray of int32, shape (n, k)
+    """
+    k = codes.shape[1]
+    of_profile, profile = distinct_rows([problem.profiles[i].take(codes[:, i]) for i in range(k)])
+    one = codes[of_profile]
+    of_shape, shape = distinct_rows([problem.code_depth[i].take(one[:, i]) for i in range(k)])
+    for s, example in enumerate(of_shape.tolist()):
+        lattice = Lattice(tuple(int(problem.code_depth[i][one[example, i]]) for i in range(k)))
+        profiles = np.flatnonzero(shape == s)
+        number = np.full(len(of_profile), len(profiles))
+        number[profiles] = np.arange(len(profiles))
+        local = number[profile]
+        order = np.argsort(local, kind="stable")[: np.count_nonzero(local < len(profiles))]
+        chains = tuple(
+            np.ascontiguousarray(utility[ancestor[one[profiles, i], : height + 1]].T)
+            for i, (utility, ancestor, height) in enumerate(
+                zip(problem.utility, problem.ancestor, lattice.heights, strict=True)
+            )
+        )
+        yield Block(order, lattice, local[order], chains)

@@ -1,0 +1,528 @@
+"""The rules of a privacy budget: exact amounts, the replay of a lineage's events, and what is refused.
+
+No database here: events come in as mappings, decisions go out. Accounting is basic composition, the
+epsilons add and the deltas add (Dwork and Roth, *The Algorithmic Foundations of Differential Privacy*,
+2014, Theorem 3.16), over every run whose reservation was not given back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import reprlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+from privrisk_spark.errors import BudgetError, EngineError, InputError
+
+__all__ = [
+    "Account",
+    "Balance",
+    "Request",
+    "Reservation",
+    "Run",
+    "balance_of",
+    "check_name",
+    "check_request",
+    "decide",
+    "decimal_of",
+    "on_record",
+    "replay",
+]
+
+State = Literal["reserved", "committed", "void"]
+
+_NAME_LONGEST: Final = 200
+# Bounds on the written form of an amount keep the exact sums small: 1e-400 is meant, 1e-999999999 is an
+# accident.
+_AMOUNT_DIGITS: Final = 100
+_AMOUNT_EXPONENT: Final = 400
+_AMOUNT_FORM: Final = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What a reservation came to.
+
+    Attributes
+    ----------
+    lineage, run_id : str
+        Whose budget, and for which run.
+    fresh : bool
+        True if this call charged the lineage (or, from `Ledger.would_cost`, would charge it); False if the
+        run was charged earlier and this is a retry, which costs nothing.
+    state : {'reserved', 'committed'}
+        ``committed`` means the release of this run exists already: the caller returns it instead of drawing
+        again.
+    epsilon, delta : decimal.Decimal
+        What the run costs.
+    spent_epsilon, spent_delta : decimal.Decimal
+        Spent by the lineage after this call, this run included.
+    cap_epsilon, cap_delta : decimal.Decimal
+        The cap recorded for the lineage after this call.
+    snapshot : str or None
+        Snapshot the run was committed on; None before the commit.
+    """
+
+    lineage: str
+    run_id: str
+    fresh: bool
+    state: Literal["reserved", "committed"]
+    epsilon: Decimal
+    delta: Decimal
+    spent_epsilon: Decimal
+    spent_delta: Decimal
+    cap_epsilon: Decimal
+    cap_delta: Decimal
+    snapshot: str | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a lineage, as the ledger knows it.
+
+    Attributes
+    ----------
+    run_id : str
+        The run.
+    state : {'reserved', 'committed', 'void'}
+        Its last recorded state.
+    epsilon, delta : decimal.Decimal
+        What it reserved.
+    counted : bool
+        Whether that is part of the lineage's spent budget: always, except for a run voided with the
+        statement that nothing left the trusted zone.
+    mechanism, mechanism_digest : str
+        Canonical JSON of its mechanism record, and its SHA-256 in hexadecimal.
+    snapshot : str or None
+        Snapshot named at the commit.
+    reason : str or None
+        Reason named when it was voided.
+    reserved_at : str
+        When it was reserved, UTC, ISO 8601.
+    closed_at : str or None
+        When it was committed or voided.
+    """
+
+    run_id: str
+    state: State
+    epsilon: Decimal
+    delta: Decimal
+    counted: bool
+    mechanism: str
+    mechanism_digest: str
+    snapshot: str | None
+    reason: str | None
+    reserved_at: str
+    closed_at: str | None
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What a lineage has spent.
+
+    Attributes
+    ----------
+    lineage : str
+        The lineage.
+    spent_epsilon, spent_delta : decimal.Decimal
+        Exact sums over its counted runs.
+    cap_epsilon, cap_delta : decimal.Decimal or None
+        Recorded cap; None if nothing was ever reserved.
+    runs : tuple of Run
+        All runs in the order of their reservations.
+    """
+
+    lineage: str
+    spent_epsilon: Decimal
+    spent_delta: Decimal
+    cap_epsilon: Decimal | None
+    cap_delta: Decimal | None
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request for budget.
+
+    Attributes
+    ----------
+    lineage, run_id : str
+        Whose budget, and for which run.
+    epsilon, delta, cap_epsilon, cap_delta : fractions.Fraction
+        The exact amounts.
+    mechanism, digest : str
+        Canonical JSON of the mechanism record, and its SHA-256 in hexadecimal.
+    """
+
+    lineage: str
+    run_id: str
+    epsilon: Fraction
+    delta: Fraction
+    cap_epsilon: Fraction
+    cap_delta: Fraction
+    mechanism: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Account:
+    """The events of one lineage, replayed.
+
+    Attributes
+    ----------
+    lineage : str
+        The lineage.
+    runs : mapping of str to Run
+        By run id, in the order of their reservations.
+    epsilon, delta : fractions.Fraction
+        Exact sums over the counted runs.
+    cap_epsilon, cap_delta : fractions.Fraction or None
+        The lowest cap recorded; None before the first reservation.
+    last : int
+        Sequence number of the last event; 0 if there is none.
+    """
+
+    lineage: str
+    runs: Mapping[str, Run]
+    epsilon: Fraction
+    delta: Fraction
+    cap_epsilon: Fraction | None
+    cap_delta: Fraction | None
+    last: int
+
+
+def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool = False) -> Account:
+    """Add up the events of a lineage, and refuse them if they do not follow from each other.
+
+    Parameters
+    ----------
+    lineage : str
+        The lineage.
+    events : iterable of mapping
+        Its events in the order of their sequence numbers, keyed by the ledger's column names.
+    gapless : bool, default False
+        Whether these numbers must be 1, 2, 3, …
+
+    Returns
+    -------
+    Account
+
+    Raises
+    ------
+    EngineError
+        If an amount is unreadable, a stored running total is not the sum of the events before it or above its cap,
+        a cap rose, a mechanism does not have its digest, a state follows one it cannot follow, or a number is missing.
+    """
+    runs: dict[str, Run] = {}
+    last = 0
+    epsilon = delta = Fraction(0)
+    caps: tuple[Fraction, Fraction] | None = None
+    for row in events:
+        cost = _stored(row, "epsilon"), _stored(row, "delta")
+        cap = _stored(row, "cap_epsilon"), _stored(row, "cap_delta")
+        before = _stored(row, "spent_epsilon_before"), _stored(row, "spent_delta_before")
+        after = _stored(row, "spent_epsilon_after"), _stored(row, "spent_delta_after")
+        earlier = runs.get(row["run_id"])
+        follows = before == (epsilon, delta) and row["mechanism_digest"] == _digest(row["mechanism"])
+        if caps is not None:
+            follows = follows and cap[0] <= caps[0] and cap[1] <= caps[1]
+        follows = follows and (row["sequence"] == last + 1 or not gapless)
+        if row["state"] == "reserved":
+            follows = follows and earlier is None
+            epsilon, delta = epsilon + cost[0], delta + cost[1]
+            run = Run(
+                run_id=row["run_id"],
+                state="reserved",
+                epsilon=decimal_of(cost[0]),
+                delta=decimal_of(cost[1]),
+                counted=True,
+                mechanism=row["mechanism"],
+                mechanism_digest=row["mechanism_digest"],
+                snapshot=None,
+                reason=None,
+                reserved_at=row["created_at"],
+                closed_at=None,
+            )
+        else:
+            if earlier is None or earlier.state != "reserved":
+                raise _inconsistent(row["sequence"])
+            follows = follows and cost == (Fraction(earlier.epsilon), Fraction(earlier.delta))
+            follows = follows and row["mechanism_digest"] == earlier.mechanism_digest
+            refunded = row["state"] == "void" and row["nothing_left_the_zone"]
+            if refunded:
+                epsilon, delta = epsilon - cost[0], delta - cost[1]
+            run = replace(
+                earlier,
+                state=row["state"],
+                counted=not refunded,
+                snapshot=row["snapshot"],
+                reason=row["reason"],
+                closed_at=row["created_at"],
+            )
+        if not follows or after != (epsilon, delta) or epsilon > cap[0] or delta > cap[1]:
+            raise _inconsistent(row["sequence"])
+        runs[run.run_id] = run
+        caps, last = cap, row["sequence"]
+    cap_epsilon, cap_delta = caps or (None, None)
+    return Account(lineage, runs, epsilon, delta, cap_epsilon, cap_delta, last)
+
+
+def decide(account: Account, request: Request) -> Reservation:
+    """Return the reservation a request comes to, or refuse it.
+
+    Parameters
+    ----------
+    account : Account
+        What the lineage has spent so far.
+    request : Request
+        What is asked.
+
+    Returns
+    -------
+    Reservation
+        ``fresh`` if the request is to be charged; the totals then include it.
+
+    Raises
+    ------
+    BudgetError
+        See `privrisk_spark.ledger.ledger.Ledger.reserve`.
+    """
+    run = account.runs.get(request.run_id)
+    if run is not None:
+        same = (run.mechanism_digest, Fraction(run.epsilon), Fraction(run.delta)) == (
+            request.digest,
+            request.epsilon,
+            request.delta,
+        )
+        if not same:
+            raise BudgetError(f"run id {request.run_id} was reserved with other parameters; use a new run id.")
+        if run.state == "void":
+            raise BudgetError(f"run id {request.run_id} was voided and cannot be reserved again; use a new run id.")
+        return on_record(account, run, state=run.state, snapshot=run.snapshot)
+    for name, cap, recorded in (
+        ("epsilon", request.cap_epsilon, account.cap_epsilon),
+        ("delta", request.cap_delta, account.cap_delta),
+    ):
+        if recorded is not None and cap > recorded:
+            raise BudgetError(
+                f"ledger.cap.{name} must be at most {decimal_of(recorded)}, the cap recorded for "
+                f"ledger.lineage {account.lineage}. Got {decimal_of(cap)}. A cap can be lowered but not "
+                "raised, because releases made under it promised that no more would ever be spent."
+            )
+    epsilon, delta = account.epsilon + request.epsilon, account.delta + request.delta
+    if epsilon > request.cap_epsilon or delta > request.cap_delta:
+        amounts = "; ".join(
+            f"{name} asked {decimal_of(asked)}, spent {decimal_of(spent)}, cap {decimal_of(cap)}, "
+            f"left {decimal_of(max(cap - spent, Fraction(0)))}"
+            for name, asked, spent, cap in (
+                ("epsilon", request.epsilon, account.epsilon, request.cap_epsilon),
+                ("delta", request.delta, account.delta, request.cap_delta),
+            )
+        )
+        raise BudgetError(f"the budget of ledger.lineage {account.lineage} does not allow the run: {amounts}.")
+    return Reservation(
+        lineage=account.lineage,
+        run_id=request.run_id,
+        fresh=True,
+        state="reserved",
+        epsilon=decimal_of(request.epsilon),
+        delta=decimal_of(request.delta),
+        spent_epsilon=decimal_of(epsilon),
+        spent_delta=decimal_of(delta),
+        cap_epsilon=decimal_of(request.cap_epsilon),
+        cap_delta=decimal_of(request.cap_delta),
+    )
+
+
+def on_record(
+    account: Account, run: Run, *, state: Literal["reserved", "committed"], snapshot: str | None
+) -> Reservation:
+    """Return the reservation of a run that was charged earlier.
+
+    Parameters
+    ----------
+    account : Account
+        The lineage's account, the run included.
+    run : Run
+        The run.
+    state : {'reserved', 'committed'}
+        Its state.
+    snapshot : str or None
+        What it was committed on.
+
+    Returns
+    -------
+    Reservation
+        With ``fresh=False``.
+    """
+    return Reservation(
+        lineage=account.lineage,
+        run_id=run.run_id,
+        fresh=False,
+        state=state,
+        epsilon=run.epsilon,
+        delta=run.delta,
+        spent_epsilon=decimal_of(account.epsilon),
+        spent_delta=decimal_of(account.delta),
+        cap_epsilon=decimal_of(account.cap_epsilon or Fraction(0)),
+        cap_delta=decimal_of(account.cap_delta or Fraction(0)),
+        snapshot=snapshot,
+    )
+
+
+def balance_of(account: Account) -> Balance:
+    """Return an account in decimals.
+
+    Parameters
+    ----------
+    account : Account
+        The account.
+
+    Returns
+    -------
+    Balance
+    """
+    return Balance(
+        lineage=account.lineage,
+        spent_epsilon=decimal_of(account.epsilon),
+        spent_delta=decimal_of(account.delta),
+        cap_epsilon=None if account.cap_epsilon is None else decimal_of(account.cap_epsilon),
+        cap_delta=None if account.cap_delta is None else decimal_of(account.cap_delta),
+        runs=tuple(account.runs.values()),
+    )
+
+
+def check_request(
+    lineage: str,
+    run_id: str,
+    epsilon: str | Decimal,
+    delta: str | Decimal,
+    cap_epsilon: str | Decimal,
+    cap_delta: str | Decimal,
+    mechanism: Mapping[str, object],
+) -> Request:
+    """Check and normalize the arguments of a reservation.
+
+    Parameters
+    ----------
+    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism
+        See `privrisk_spark.ledger.ledger.Ledger.reserve`.
+
+    Returns
+    -------
+    Request
+        Amounts as fractions; the mechanism as canonical JSON (sorted keys, no spaces, ASCII) with its
+        SHA-256.
+
+    Raises
+    ------
+    InputError
+        If one is malformed.
+    """
+    try:
+        text = json.dumps(dict(mechanism), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "mechanism must be a mapping of JSON values: text, finite numbers, true, false, null, lists and mappings."
+        ) from error
+    return Request(
+        lineage=check_name("lineage", lineage),
+        run_id=check_name("run_id", run_id),
+        epsilon=_amount("epsilon", epsilon),
+        delta=_amount("delta", delta, below_one=True),
+        cap_epsilon=_amount("cap_epsilon", cap_epsilon),
+        cap_delta=_amount("cap_delta", cap_delta, below_one=True),
+        mechanism=text,
+        digest=_digest(text),
+    )
+
+
+def _amount(name: str, value: str | Decimal, *, below_one: bool = False) -> Fraction:
+    """Return a written amount as the fraction it is."""
+    number: Decimal | None = None
+    if isinstance(value, Decimal):
+        number = value
+    elif isinstance(value, str) and len(value) <= _NAME_LONGEST and _AMOUNT_FORM.fullmatch(value):
+        number = Decimal(value)
+    if number is None or not number.is_finite() or number < 0:
+        raise InputError(
+            f"{name} must be a finite non-negative decimal, given as text or Decimal, such as '0.3' or "
+            f"'1e-9'. Got {reprlib.repr(value)}."
+        )
+    if len(number.as_tuple().digits) > _AMOUNT_DIGITS or (number and abs(number.adjusted()) > _AMOUNT_EXPONENT):
+        raise InputError(
+            f"{name} must have at most {_AMOUNT_DIGITS} digits and lie between 1e-{_AMOUNT_EXPONENT} and "
+            f"1e{_AMOUNT_EXPONENT}. Got {reprlib.repr(value)}."
+        )
+    amount = Fraction(number) if number else Fraction(0)
+    if below_one and amount >= 1:
+        raise InputError(f"{name} must be below 1; at 1 it promises nothing. Got {number}.")
+    return amount
+
+
+def decimal_of(amount: Fraction) -> Decimal:
+    """Return a fraction as the decimal it is, without rounding.
+
+    Parameters
+    ----------
+    amount : fractions.Fraction
+        Non-negative, its denominator a divisor of a power of ten.
+
+    Returns
+    -------
+    decimal.Decimal
+    """
+    rest, fives = amount.denominator, 0
+    twos = (rest & -rest).bit_length() - 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    digits = amount.numerator * 10**places // amount.denominator
+    return Decimal((0, tuple(int(digit) for digit in str(digits)), -places))
+
+
+def check_name(key: str, value: str) -> str:
+    """Return a name if it is printable text of 1 to 200 characters.
+
+    Parameters
+    ----------
+    key : str
+        What it names, for the message.
+    value : str
+        The name.
+
+    Returns
+    -------
+    str
+        The name unchanged.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    if not isinstance(value, str) or not value.strip() or len(value) > _NAME_LONGEST or not value.isprintable():
+        raise InputError(f"{key} must be printable text of 1 to {_NAME_LONGEST} characters.")
+    return value
+
+
+def _stored(row: Mapping[str, Any], column: str) -> Fraction:
+    text = row[column]
+    if not isinstance(text, str) or not _AMOUNT_FORM.fullmatch(text):
+        raise _inconsistent(row["sequence"])
+    return Fraction(text)
+
+
+def _digest(mechanism: str) -> str:
+    return hashlib.sha256(mechanism.encode()).hexdigest()
+
+
+def _inconsistent(sequence: int) -> EngineError:
+    return EngineError(
+        f"event {sequence} of the ledger does not follow from the events before it; restore the ledger from its backup."
+    )

@@ -1,0 +1,105 @@
+"""What a privacy-budget ledger is stored in: one table of events, whatever the database.
+
+The rules are in `privrisk_spark.ledger.account` and the same everywhere; a storage only says where the events
+lie, how writers of one lineage wait for each other, and what keeps an event from being changed.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Final, Protocol
+
+import sqlalchemy as sa
+
+__all__ = ["Storage", "events", "metadata"]
+
+metadata: Final = sa.MetaData()
+
+# The columns are those of both databases; the rest (keys, checks, triggers) is SQLite's and made from here only there.
+events: Final = sa.Table(
+    "events",
+    metadata,
+    sa.Column("sequence", sa.Integer, primary_key=True),
+    sa.Column("lineage", sa.Text, nullable=False),
+    sa.Column("run_id", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("epsilon", sa.Text, nullable=False),
+    sa.Column("delta", sa.Text, nullable=False),
+    sa.Column("cap_epsilon", sa.Text, nullable=False),
+    sa.Column("cap_delta", sa.Text, nullable=False),
+    sa.Column("spent_epsilon_before", sa.Text, nullable=False),
+    sa.Column("spent_epsilon_after", sa.Text, nullable=False),
+    sa.Column("spent_delta_before", sa.Text, nullable=False),
+    sa.Column("spent_delta_after", sa.Text, nullable=False),
+    sa.Column("mechanism", sa.Text, nullable=False),
+    sa.Column("mechanism_digest", sa.Text, nullable=False),
+    sa.Column("snapshot", sa.Text),
+    sa.Column("nothing_left_the_zone", sa.Boolean(create_constraint=True, name="nothing_left"), nullable=False),
+    sa.Column("reason", sa.Text),
+    sa.Column("created_at", sa.Text, nullable=False),
+    sa.CheckConstraint("state IN ('reserved', 'committed', 'void')", name="state"),
+    sqlite_autoincrement=True,
+)
+sa.Index("events_one_per_state", events.c.lineage, events.c.run_id, events.c.state, unique=True)
+
+
+class Storage(Protocol):
+    """Where the events of a ledger lie.
+
+    Attributes
+    ----------
+    gapless : bool
+        True if the writer numbers the events of each lineage 1, 2, 3, …, and the database refuses a number that is
+        taken; False if the database numbers all events of the ledger as they come.
+    grants : tuple of str
+        What the owner of the ledger grants to another ``{role}`` that uses it; empty where files have owners instead.
+    """
+
+    gapless: bool
+    grants: tuple[str, ...]
+
+    def exists(self) -> bool:
+        """Tell whether there is a ledger.
+
+        Returns
+        -------
+        bool
+
+        Raises
+        ------
+        EngineError
+            If the database or file system does not say.
+        """
+
+    def create(self) -> None:
+        """Create an empty ledger if there is none; if several processes do so at once, all use one.
+
+        Raises
+        ------
+        InputError
+            If what is there is something else, or the role may not create it.
+        EngineError
+            If it cannot be created.
+        """
+
+    def transaction(self, lineage: str | None, *, read_only: bool) -> AbstractContextManager[sa.Connection]:
+        """Open an existing ledger for one transaction: committed when the block ends, rolled back when it raises.
+
+        Parameters
+        ----------
+        lineage : str or None
+            The lineage that is written. What a writer reads of it cannot change before the commit.
+        read_only : bool
+            False waits for other writers, for up to 30 s.
+
+        Returns
+        -------
+        context manager of sqlalchemy.Connection
+
+        Raises
+        ------
+        InputError
+            If what is there is something else, or the role may not use it.
+        EngineError
+            If the database fails in any way, or is no longer append-only.
+        """

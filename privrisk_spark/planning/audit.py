@@ -1,0 +1,350 @@
+"""What an audit runs: a release's mechanism with constants at which its tail can be seen, and adversarial tables.
+
+The functions audited are those of every release; the constants are not. A release has a delta of 1e-9 or so, and what
+goes wrong with such a probability is seen by no experiment. The *audit profile* is the same mechanism at epsilon₂ = 1,
+the largest keep probability this allows, and k = 10. Its certificate delta* = 0.01997 (Theorem A of
+:mod:`privrisk_spark.kernels.dp.crowd`) is the claim: in cells of about n* = 11 rows, which attain it, some percent of
+the trials are in the tail. Where the policy's mechanism admits cells under noise, the profile has noise of the same
+kind, calibrated by the same function to epsilon₁ = 0.5 and delta₁ = 0.002. Of the policy it takes the hierarchies and
+the kind of noise.
+
+k = 10 is also the least k any release may have, whatever its delta would permit. So the profile is as low as k goes;
+but no policy can ask for it, as a delta of 0.02 is far beyond what a policy may claim. The profile is a calibrated
+mechanism with other numbers put in its place, it exists here alone, and nothing that releases takes it.
+
+Every trial is a release of its own. Its number, the *trial column*, is part of the released tuple, is public, and is
+never generalized (its lattice has one level), so that one run over many trials is as many independent releases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.dp.crowd import certificate, keep_numerator, survival_rows
+from privrisk_spark.kernels.random.discrete_gaussian import Admission, calibrate_admission
+from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission, calibrate_laplace
+from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
+from privrisk_spark.policy.policy import AggregateObjective, DpGuarantee
+
+EPSILON_KEEP = Fraction(1)
+EPSILON_ADMIT = Fraction(1, 2)
+DELTA_ADMIT = Fraction(2, 1000)
+CROWD = 10
+FILLERS = 300
+"""Rows of the large public cell in a table."""
+
+_CANDIDATES = 8
+"""Most generalizations a record draws from where the draw is audited."""
+
+RUN = " audit"
+"""Run id the audit's keys are bound to; it has a blank, and no run id of a release can have one."""
+
+IntArray = npt.NDArray[np.int32]
+Scheme = tuple[int, ...]
+
+TARGET, FILLER = 0, 1
+"""The two kinds of records: the target's, which the neighbouring tables differ in, and all others'."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring tables.
+
+    Attributes
+    ----------
+    name : str
+    one, other : int
+        Numbers of the tables with and without the row.
+    """
+
+    name: str
+    one: int
+    other: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell whose published rows have a known law: ``T_k(Bin(rows, keep))``.
+
+    Attributes
+    ----------
+    name : str
+    kind : int
+        Records in it.
+    scheme : int
+        Number of the scheme they are released under; the one after the last is full suppression.
+    tables : tuple of int
+        Tables in which it has so many rows.
+    rows : int
+    keep : float
+        Probability that a row of the table is published in it.
+    large : bool
+        Whether mean and variance are held against the law.
+    """
+
+    name: str
+    kind: int
+    scheme: int
+    tables: tuple[int, ...]
+    rows: int
+    keep: float
+    large: bool
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Adversarial tables, and what is claimed of their releases.
+
+    Attributes
+    ----------
+    name, title : str
+    mechanism : Mechanism
+        Of the profile; levels of its schemes are those of the trial column and the quasi-identifiers.
+    epsilon, delta : float
+        Claimed.
+    tables : tuple of pairs of int
+        Rows of the target's and of the other kind.
+    pairs : tuple of Pair
+    cells : tuple of Cell
+    admitted : tuple of pairs of int, or None
+        Scheme and kind of the cells admitted beforehand, as if they were public; None admits under noise.
+    as_read : bool
+        Rows come from a table Spark reads, with derived record ids; else tasks make them with ids of their own.
+    """
+
+    name: str
+    title: str
+    mechanism: Mechanism
+    epsilon: float
+    delta: float
+    tables: tuple[tuple[int, int], ...]
+    pairs: tuple[Pair, ...]
+    cells: tuple[Cell, ...]
+    admitted: tuple[tuple[int, int], ...] | None
+    as_read: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The audit of a policy.
+
+    Attributes
+    ----------
+    kinds : ndarray of int32, shape (2, k)
+        Leaf codes of the target's and the other records.
+    experiments : tuple of Experiment
+    notes : tuple of str
+        What of the policy's mechanism is not audited.
+    """
+
+    kinds: IntArray
+    experiments: tuple[Experiment, ...]
+    notes: tuple[str, ...]
+
+    def parameters(self) -> dict[str, object]:
+        """Constants of the profile."""
+        first = self.experiments[0].mechanism
+        found: dict[str, object] = {
+            "epsilon_keep": float(EPSILON_KEEP),
+            "keep_probability": f"{first.keep_numerator}/{KEEP_DENOMINATOR}",
+            "k": first.crowd,
+            "delta_crowd": first.delta_crowd,
+        }
+        for experiment in self.experiments:
+            if experiment.admitted is None and experiment.mechanism.admission is not None:
+                found |= {"epsilon_admit": float(EPSILON_ADMIT), "t": experiment.mechanism.frequent}
+                found |= experiment.mechanism.admission.parameters()
+        return found
+
+
+def audit_profile(plan: Mechanism, hierarchies: Mapping[str, Hierarchy]) -> Profile:
+    """Derive the audit of a policy's mechanism.
+
+    Parameters
+    ----------
+    plan : Mechanism
+        Of the policy.
+    hierarchies : mapping of attribute to Hierarchy
+
+    Raises
+    ------
+    ConfigError
+        If no quasi-identifier has two values that could be told apart.
+    """
+    kinds = _kinds(hierarchies)
+    schemes = _schemes(hierarchies, kinds)
+    if not schemes:
+        raise ConfigError([Fault("columns", "no hierarchy has two values, so every release is full suppression")])
+    numerator = keep_numerator(EPSILON_KEEP)
+    proof = certificate(CROWD, numerator, EPSILON_KEEP)
+    base = replace(
+        plan,
+        # The finest admitted candidate wins: the map of records to tuples is then known.
+        policy=_objective(plan.policy, kappa=1.0, tau=math.inf),
+        schemes=((0, *schemes[0]),),
+        admission=None,
+        noise_reason=None,
+        frequent=1,
+        keep_numerator=numerator,
+        crowd=CROWD,
+        delta_crowd=proof.delta_float,
+        count_cap=FILLERS,
+        persons=False,
+        survival=(survival_rows(CROWD, numerator, 0.5), survival_rows(CROWD, numerator, 0.99)),
+    )
+    keep = numerator / KEEP_DENOMINATOR
+    experiments = [_crowd(base, proof.worst_n, keep), _as_read(base, proof.worst_n, keep), _draw(base, schemes, keep)]
+    notes = ["The audit reads nothing of the table: it needs the policy's mechanism and hierarchies alone."]
+    if plan.admission is None:
+        notes.append("The policy admits no cells under noise, so there is no experiment on admission.")
+    else:
+        experiments.append(_admission(base, plan.admission, schemes, keep))
+    if plan.persons:
+        notes.append("The draw of one row of each person, which comes before all this, is not audited.")
+    if plan.policy.mode != "local":
+        notes.append(f"How mode '{plan.policy.mode}' finds the admissible generalizations is not audited.")
+    return Profile(kinds, tuple(experiments), tuple(notes))
+
+
+def _objective(dp: DpGuarantee, *, kappa: float, tau: float) -> DpGuarantee:
+    usual = dp.objective if isinstance(dp.objective, AggregateObjective) else AggregateObjective(phi_min=1.0)
+    changed = usual.model_copy(update={"lambda_": 0.0, "kappa": kappa, "tau": tau})
+    # One scheme for all, as mode 'global' draws it, is a draw for each record among one.
+    return dp.model_copy(update={"objective": changed, "mode": "local" if dp.mode == "global" else dp.mode})
+
+
+def _kinds(hierarchies: Mapping[str, Hierarchy]) -> IntArray:
+    """The first and the last leaf of every hierarchy that have labels."""
+    of_labels = [sorted(hierarchy.code_of.values()) for hierarchy in hierarchies.values()]
+    ends = [(codes[0], codes[-1]) if codes else (0, 0) for codes in of_labels]
+    return np.array(ends, dtype=np.int32).T
+
+
+def _schemes(hierarchies: Mapping[str, Hierarchy], kinds: IntArray) -> list[Scheme]:
+    """Level vectors from no generalization upwards, one attribute after the other, that tell the two kinds apart."""
+    heights = [hierarchy.height for hierarchy in hierarchies.values()]
+    levels = [0] * len(heights)
+    chain = [tuple(levels)]
+    for i, height in enumerate(heights):
+        for level in range(1, height + 1):
+            levels[i] = level
+            chain.append(tuple(levels))
+
+    def apart(scheme: Scheme) -> bool:
+        return any(
+            h.ancestor[kinds[TARGET, i], level] != h.ancestor[kinds[FILLER, i], level]
+            for i, (h, level) in enumerate(zip(hierarchies.values(), scheme, strict=True))
+        )
+
+    def nodes(scheme: Scheme) -> tuple[int, ...]:
+        return tuple(
+            int(h.ancestor[kinds[FILLER, i], level])
+            for i, (h, level) in enumerate(zip(hierarchies.values(), scheme, strict=True))
+        )
+
+    # Uneven branches: some levels disclose the same.
+    different = {nodes(scheme): scheme for scheme in reversed(chain) if apart(scheme)}
+    return list(reversed(different.values()))
+
+
+def _crowd(base: Mechanism, worst: int, keep: float) -> Experiment:
+    """Sampling and crowd threshold, for given admissible cells."""
+    k = base.crowd
+    edges = sorted({k, k + 1, worst, k + 2})
+    rows = sorted({0, 1, *edges, *(n - 1 for n in edges)})
+    table = {n: i for i, n in enumerate(rows)}
+    cells = [Cell(f"{FILLERS} rows", FILLER, 0, tuple(range(len(rows))), FILLERS, keep, True)]
+    cells += [Cell(f"{n} rows", TARGET, 0, (table[n],), n, keep, False) for n in rows if n]
+    return Experiment(
+        name="crowd",
+        title="Sampling and crowd threshold",
+        mechanism=base,
+        epsilon=float(EPSILON_KEEP),
+        delta=base.delta_crowd,
+        tables=tuple((n, FILLERS) for n in rows),
+        pairs=(
+            *(Pair(f"edge, {n} rows and {n - 1}", table[n], table[n - 1]) for n in edges),
+            Pair("singleton", table[1], table[0]),
+        ),
+        cells=tuple(cells),
+        admitted=((0, TARGET), (0, FILLER)),
+    )
+
+
+def _as_read(base: Mechanism, worst: int, keep: float) -> Experiment:
+    """The worst edge again, of identical rows that Spark reads and that have no id of their own."""
+    n = worst
+    return Experiment(
+        name="identity",
+        title="Identical rows without ids",
+        mechanism=base,
+        epsilon=float(EPSILON_KEEP),
+        delta=base.delta_crowd,
+        tables=((n, 0), (n - 1, 0)),
+        pairs=(Pair(f"edge, {n} rows and {n - 1}", 0, 1),),
+        cells=tuple(Cell(f"{rows} rows", TARGET, 0, (i,), rows, keep, False) for i, rows in enumerate((n, n - 1))),
+        admitted=((0, TARGET),),
+        as_read=True,
+    )
+
+
+def _draw(base: Mechanism, schemes: list[Scheme], keep: float) -> Experiment:
+    """F12 Example 6.3.1: one row can only be suppressed, the others draw among many generalizations and that."""
+    places = np.unique(np.linspace(0, len(schemes) - 1, min(_CANDIDATES, len(schemes))).round().astype(int))
+    chosen = [schemes[i] for i in places.tolist()]
+    k, share = base.crowd, keep / (len(chosen) + 1)
+    others = math.ceil(k / share)
+    return Experiment(
+        name="draw",
+        title="Exponential draw",
+        mechanism=replace(
+            base,
+            # All scores are equal: a uniform draw.
+            policy=_objective(base.policy, kappa=0.0, tau=1.0),
+            schemes=tuple((0, *scheme) for scheme in chosen),
+        ),
+        epsilon=float(EPSILON_KEEP),
+        delta=base.delta_crowd,
+        tables=((1, others), (0, others)),
+        pairs=(Pair("F12 Example 6.3.1", 0, 1),),
+        cells=(
+            *(
+                Cell(f"{others} rows, candidate {j + 1}", FILLER, j, (0, 1), others, share, False)
+                for j in range(len(chosen))
+            ),
+            Cell(f"{others} rows, suppressed", FILLER, len(chosen), (1,), others, share, False),
+        ),
+        admitted=tuple((j, FILLER) for j in range(len(chosen))),
+    )
+
+
+def _admission(base: Mechanism, asked: Admission | LaplaceAdmission, schemes: list[Scheme], keep: float) -> Experiment:
+    """End to end: admission under noise, then all the rest."""
+    chosen = [schemes[0], schemes[-1]] if len(schemes) > 1 else schemes
+    w = len(chosen)
+    admission: Admission | LaplaceAdmission
+    if isinstance(asked, LaplaceAdmission):
+        admission = calibrate_laplace(EPSILON_ADMIT, w, DELTA_ADMIT)
+    else:
+        half = float(DELTA_ADMIT) / 2
+        admission = calibrate_admission(float(EPSILON_ADMIT), w, half, half)
+    t = admission.threshold
+    return Experiment(
+        name="admission",
+        title="Admission under noise, end to end",
+        mechanism=replace(base, schemes=tuple((0, *scheme) for scheme in chosen), admission=admission, frequent=t),
+        epsilon=float(EPSILON_ADMIT + EPSILON_KEEP),
+        delta=float(admission.delta) + base.delta_crowd,
+        tables=((t, FILLERS), (t - 1, FILLERS)),
+        pairs=(Pair(f"t-edge, {t} rows and {t - 1}", 0, 1),),
+        cells=(Cell(f"{FILLERS} rows", FILLER, 0, (0, 1), FILLERS, keep, True),),
+        admitted=None,
+    )

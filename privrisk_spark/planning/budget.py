@@ -1,0 +1,374 @@
+"""The privacy budget of a policy: what a run of it costs, what its lineage has left, and when a run may be voided.
+
+No Spark: what a differentially private release costs is fixed before its table is opened, so the policy and its
+hierarchies suffice, and the same run id asks the ledger for the same here and in a release.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
+from privrisk_spark.hierarchies.builders import build
+from privrisk_spark.ledger.account import decimal_of
+from privrisk_spark.ledger.ledger import Balance, Ledger, Reservation
+from privrisk_spark.planning.mechanism import cost_of, mechanism
+from privrisk_spark.policy.policy import LedgerPolicy, Policy
+from privrisk_spark.runs.keystore import destroy_key
+
+__all__ = ["Forecast", "balance_document", "forecast", "ledger_of", "reserve", "run_cost", "table", "tighter", "void"]
+
+
+def ledger_of(policy: Policy) -> LedgerPolicy:
+    """Return the ledger a policy names.
+
+    Parameters
+    ----------
+    policy : Policy
+
+    Returns
+    -------
+    LedgerPolicy
+
+    Raises
+    ------
+    ConfigError
+        If it names none, as only guarantee.kind ``dp`` spends a budget.
+    """
+    if policy.ledger is None:
+        raise ConfigError([Fault("ledger", "is not in the policy: only guarantee.kind 'dp' spends a budget")])
+    return policy.ledger
+
+
+def run_cost(policy: Policy, run_id: str) -> dict[str, Any]:
+    """Return what a run of the policy asks of the ledger: the arguments of `Ledger.reserve`.
+
+    Parameters
+    ----------
+    policy : Policy
+        With guarantee.kind ``dp``.
+    run_id : str
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    InputError
+        If the policy is not differentially private, or its mechanism or a hierarchy is refused.
+    """
+    ledger_of(policy)
+    # First without hierarchies: it refuses those that would take their leaves from the data.
+    mechanism(policy)
+    hierarchies = {
+        name: build(spec.hierarchy, name, values=None, null_leaf=spec.nulls == "own-value")
+        for name, spec in policy.quasi_identifiers.items()
+    }
+    plan = mechanism(policy, hierarchies)
+    return cost_of(policy, plan, run_id, plan.digest(policy, hierarchies))
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run would do to the budget of its lineage.
+
+    Attributes
+    ----------
+    run_id : str
+    epsilon, delta : decimal.Decimal
+        What the run costs.
+    balance : Balance
+        Of the lineage, now.
+    cap_epsilon, cap_delta : decimal.Decimal
+        What binds the run: the policy's cap, or the recorded one if it is lower.
+    reservation : Reservation or None
+        What reserving would come to; None if it is refused.
+    refusal : BudgetError or None
+        Why it is refused.
+    releases_that_fit : int
+        How many releases of this cost fit in what is left now; the run itself is one of them unless it is charged
+        already.
+    tighter : dict or None
+        As :func:`tighter` gives it, of all counted runs and this one.
+    """
+
+    run_id: str
+    epsilon: Decimal
+    delta: Decimal
+    balance: Balance
+    cap_epsilon: Decimal
+    cap_delta: Decimal
+    reservation: Reservation | None
+    refusal: BudgetError | None
+    releases_that_fit: int
+    tighter: dict[str, Any] | None
+
+    @property
+    def left(self) -> tuple[Decimal, Decimal]:
+        """Epsilon and delta left now."""
+        return (
+            _left(self.cap_epsilon, self.balance.spent_epsilon),
+            _left(self.cap_delta, self.balance.spent_delta),
+        )
+
+    @property
+    def left_after(self) -> tuple[Decimal, Decimal] | None:
+        """Epsilon and delta left once the run is reserved; None if it is refused."""
+        made = self.reservation
+        if made is None:
+            return None
+        return _left(self.cap_epsilon, made.spent_epsilon), _left(self.cap_delta, made.spent_delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON: exact amounts as text."""
+        made, after = self.reservation, self.left_after
+        return {
+            "lineage": self.balance.lineage,
+            "run_id": self.run_id,
+            "state": "refused" if made is None else "new" if made.fresh else made.state,
+            "refusal": None if self.refusal is None else str(self.refusal),
+            "epsilon": _amounts(self.epsilon, self.balance.spent_epsilon, self.cap_epsilon, after and after[0]),
+            "delta": _amounts(self.delta, self.balance.spent_delta, self.cap_delta, after and after[1]),
+            "releases_that_fit": self.releases_that_fit,
+            "tighter": self.tighter,
+        }
+
+
+def forecast(policy: Policy, run_id: str) -> Forecast:
+    """Say what a run would cost and what would be left; nothing is written.
+
+    Parameters
+    ----------
+    policy : Policy
+        With guarantee.kind ``dp``.
+    run_id : str
+
+    Returns
+    -------
+    Forecast
+
+    Raises
+    ------
+    InputError
+        If the policy or the ledger's URL is refused.
+    EngineError
+        If the ledger fails.
+    """
+    cost = run_cost(policy, run_id)
+    ledger = Ledger(ledger_of(policy).url)
+    balance = ledger.balance(cost["lineage"])
+    reservation, refusal = None, None
+    try:
+        reservation = ledger.would_cost(**cost)
+    except BudgetError as error:
+        refusal = error
+    cap_epsilon = min(cost["cap_epsilon"], balance.cap_epsilon or cost["cap_epsilon"])
+    cap_delta = min(cost["cap_delta"], balance.cap_delta or cost["cap_delta"])
+    fits = min(
+        Fraction(_left(cap_epsilon, balance.spent_epsilon)) // Fraction(cost["epsilon"]),
+        Fraction(_left(cap_delta, balance.spent_delta)) // Fraction(cost["delta"]),
+    )
+    return Forecast(
+        run_id=run_id,
+        epsilon=decimal_of(Fraction(cost["epsilon"])),
+        delta=decimal_of(Fraction(cost["delta"])),
+        balance=balance,
+        cap_epsilon=cap_epsilon,
+        cap_delta=cap_delta,
+        reservation=reservation,
+        refusal=refusal,
+        releases_that_fit=fits,
+        tighter=tighter(
+            balance, None if reservation is None or not reservation.fresh else cost["mechanism"]["parameters"]
+        ),
+    )
+
+
+def reserve(policy: Policy, run_id: str) -> Reservation:
+    """Charge a run to its lineage now; the release of this run id is then charged nothing more.
+
+    Parameters
+    ----------
+    policy : Policy
+        With guarantee.kind ``dp``.
+    run_id : str
+
+    Returns
+    -------
+    Reservation
+
+    Raises
+    ------
+    BudgetError
+        If the budget does not allow it; see `Ledger.reserve`.
+    InputError, EngineError
+        As `forecast`.
+    """
+    return Ledger(ledger_of(policy).url).reserve(**run_cost(policy, run_id))
+
+
+def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: bool) -> Balance:
+    """Close a reserved run that will not be published, and destroy its key.
+
+    Parameters
+    ----------
+    policy : Policy
+        Names the ledger, output and vault; the rest may have changed since.
+    run_id : str
+    reason : str
+    nothing_left_the_zone : bool
+        The caller's statement of `Ledger.void`. What lies at output.path is held against it.
+
+    Returns
+    -------
+    Balance
+
+    Raises
+    ------
+    BudgetError
+        If the run's release is published, or, with the statement, output.path holds anything of the run or a run
+        is at work there; and as `Ledger.void`.
+    InputError, EngineError
+        As `forecast`.
+    """
+    ledger = ledger_of(policy)
+    root, vault = Path(policy.places.path), Path(policy.places.vault)
+    if (root / "releases" / run_id / "manifest.json").exists():
+        raise BudgetError(
+            f"run id {run_id} is published at output.path and cannot be voided; run 'privrisk release' with this run "
+            "id again, which records it as committed."
+        )
+    if nothing_left_the_zone:
+        if (root / "releases" / run_id).exists() or any(root.glob(f".staging-{run_id}~*")):
+            raise BudgetError(
+                f"output.path holds files of run id {run_id}, so that something did leave the trusted zone; void it "
+                "without --nothing-left-the-zone, and its budget stays spent."
+            )
+        if _held(root) or _held(vault):
+            raise BudgetError(
+                "a run is at work on output.path or output.vault, and what it will do cannot be stated; wait until it "
+                "has ended."
+            )
+    balance = Ledger(ledger.url).void(
+        lineage=ledger.lineage, run_id=run_id, reason=reason, nothing_left_the_zone=nothing_left_the_zone
+    )
+    destroy_key(vault, run_id)
+    return balance
+
+
+def tighter(balance: Balance, further: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """Compose what the counted runs did by their privacy-loss distributions; caps are held against the sums alone.
+
+    Parameters
+    ----------
+    balance : Balance
+    further : mapping, optional
+        Parameters of a mechanism that would run besides.
+
+    Returns
+    -------
+    dict or None
+        epsilon at the sum of the deltas (``delta``), the number of ``runs``, and its ``status``. None if there is
+        no run, or the ledger does not hold what a run's mechanism was.
+    """
+    # Its packages take seconds to import.
+    from privrisk_spark.ledger.accounting import ReleaseEvents, basic, composed
+
+    parameters = [json.loads(run.mechanism).get("parameters", {}) for run in balance.runs if run.counted]
+    if further is not None:
+        parameters.append(further)
+    try:
+        events = [ReleaseEvents.of_parameters(one) for one in parameters]
+    except InputError:
+        return None
+    if not events:
+        return None
+    _, delta = basic(events)
+    if delta >= 1:
+        return None
+    epsilon = math.ceil(composed(events, delta) * 1e5) / 1e5
+    return {"epsilon": epsilon, "delta": str(decimal_of(delta)), "runs": len(events), "status": "tested"}
+
+
+def balance_document(balance: Balance) -> dict[str, Any]:
+    """Return a balance for JSON: exact amounts as text.
+
+    Parameters
+    ----------
+    balance : Balance
+
+    Returns
+    -------
+    dict
+    """
+    return {
+        "lineage": balance.lineage,
+        "epsilon": _amounts(None, balance.spent_epsilon, balance.cap_epsilon),
+        "delta": _amounts(None, balance.spent_delta, balance.cap_delta),
+        "runs": [
+            {
+                "run_id": run.run_id,
+                "state": run.state,
+                "counted": run.counted,
+                "epsilon": str(run.epsilon),
+                "delta": str(run.delta),
+                "reserved_at": run.reserved_at,
+                "closed_at": run.closed_at,
+                "snapshot": run.snapshot,
+                "reason": run.reason,
+                "mechanism_digest": run.mechanism_digest,
+            }
+            for run in balance.runs
+        ],
+    }
+
+
+def _amounts(
+    cost: Decimal | None, spent: Decimal, cap: Decimal | None, after: Decimal | None = None
+) -> Mapping[str, str | None]:
+    known = {} if cost is None else {"cost": str(cost), "left_after": None if after is None else str(after)}
+    left = None if cap is None else str(_left(cap, spent))
+    return {"spent": str(spent), "cap": None if cap is None else str(cap), "left": left, **known}
+
+
+def _left(cap: Decimal, spent: Decimal) -> Decimal:
+    return decimal_of(max(Fraction(cap) - Fraction(spent), Fraction(0)))
+
+
+def _held(directory: Path) -> bool:
+    """Whether a run holds the directory's lock; see `privrisk_spark.stages.publishing.files.locked`."""
+    try:
+        with (directory / ".lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as lines with aligned columns.
+
+    Parameters
+    ----------
+    rows : sequence of sequence of str
+        The first one names the columns.
+
+    Returns
+    -------
+    str
+    """
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )

@@ -1,0 +1,195 @@
+"""Admitted cells that an earlier release published, taken again.
+
+They are an output that was paid for, so a release that uses them pays for sampling and threshold alone. That holds for
+the very set that was released, for the same people and the same protected unit, and only if the earlier release was
+charged to the lineage; a set in another numbering of nodes would mean other cells. So whatever differs is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privrisk_spark.errors import BudgetError, ConfigError, Fault
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.policy.policy import DpGuarantee, Policy
+
+CELLS = "admitted.parquet"
+"""Name of the file of admitted cells in a release: ``scheme``, ``n<i>`` (node of quasi-identifier i), ``noisy``."""
+
+_KEY = "guarantee.reuse"
+
+
+@dataclass(frozen=True)
+class Reused:
+    """Admitted cells of an earlier release, as its manifest describes them.
+
+    Attributes
+    ----------
+    run_id, lineage : str
+        Of the earlier release.
+    path : Path
+        File of the cells.
+    sha256 : str
+        Of the file, hex; it was checked.
+    schemes : tuple of tuple of int
+        Level vectors by the number of the scheme.
+    columns : tuple of (str, str)
+        Quasi-identifiers in order, with the fingerprint of their hierarchies.
+    unit : str
+        What is protected.
+    frequent : int
+        ``t`` of the earlier release.
+    published : mapping
+        Parameters of its mechanism.
+    """
+
+    run_id: str
+    lineage: str
+    path: Path
+    sha256: str
+    schemes: tuple[tuple[int, ...], ...]
+    columns: tuple[tuple[str, str], ...]
+    unit: str
+    frequent: int
+    published: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, manifest: str) -> Reused:
+        """Read what a manifest says of its admitted cells, and hold the file against it.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such manifest, it has no admitted cells of its own, or the file is not the one it names.
+        """
+        path = Path(manifest)
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            parameters = document["guarantee"]["parameters"]
+            said = document.get("admitted")
+            if said is None:
+                of = parameters.get("reuse", {}).get("run_id")
+                name = f"; it took those of the run '{of}', name that release's manifest" if of else ""
+                raise _refused(f"the manifest has no admitted cells of its own{name}")
+            result = cls(
+                run_id=str(document["run_id"]),
+                lineage=str(said["lineage"]),
+                path=path.parent / CELLS,
+                sha256=str(said["sha256"]),
+                schemes=tuple(tuple(int(level) for level in scheme) for scheme in said["schemes"]),
+                columns=tuple((str(name), str(of)) for name, of in said["columns"]),
+                unit=str(parameters["unit"]),
+                frequent=int(parameters["t"]),
+                published=parameters,
+            )
+        except ConfigError:
+            raise
+        except OSError as error:
+            raise _refused(f"the manifest cannot be read ({error.strerror}); name that of a release") from None
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise _refused("is not the manifest of a differentially private release") from None
+        try:
+            found = _sha256(result.path)
+        except OSError as error:
+            raise _refused(
+                f"'{CELLS}' beside the manifest cannot be read ({error.strerror}); name the manifest in the directory "
+                "of the release itself"
+            ) from None
+        if found != result.sha256:
+            raise _refused(f"'{CELLS}' is not the file the manifest names: its SHA-256 is another")
+        return result
+
+    def parameters(self) -> dict[str, str]:
+        """What may be published of it, and tells one set from another."""
+        return {"run_id": self.run_id, "sha256": self.sha256}
+
+    def differences(self, policy: Policy, hierarchies: Mapping[str, Hierarchy] | None, *, unit: str) -> Iterator[Fault]:
+        """Yield what the policy has otherwise than the release that admitted the cells.
+
+        Parameters
+        ----------
+        policy : Policy
+        hierarchies : mapping of attribute to Hierarchy, optional
+            Compared if given.
+        unit : str
+            What the policy's release protects.
+        """
+        of = f"as for the release '{self.run_id}', whose admitted cells guarantee.reuse takes"
+        if policy.ledger is not None and policy.ledger.lineage != self.lineage:
+            yield Fault("ledger.lineage", f"must be '{self.lineage}', {of}. Got '{policy.ledger.lineage}'")
+        if unit != self.unit:
+            yield Fault("table.entity_id", f"must protect what was protected then: '{self.unit}'. Got '{unit}'")
+        names = [name for name, _ in self.columns]
+        if list(policy.quasi_identifiers) != names:
+            yield Fault("columns", f"must have the quasi-identifiers {', '.join(names)} in that order, {of}")
+        elif hierarchies is not None:
+            for name, known in self.columns:
+                if fingerprint(hierarchies[name]) != known:
+                    yield Fault(f"columns.{name}.hierarchy", f"must be the same hierarchy {of}; it is another")
+        dp = policy.guarantee
+        assert isinstance(dp, DpGuarantee)
+        if dp.schemes is not None and tuple(map(tuple, dp.schemes)) != self.schemes:
+            yield Fault("guarantee.schemes", f"must be the same schemes in the same order {of}; or leave them out")
+
+    def refuse_unpaid(self, ledger: Ledger) -> None:
+        """Refuse cells that no committed run of the lineage paid for.
+
+        Raises
+        ------
+        BudgetError
+            If the ledger does not know the run as committed, or with another mechanism.
+        """
+        for run in ledger.balance(self.lineage).runs:
+            if run.run_id == self.run_id and run.state == "committed":
+                charged = json.loads(run.mechanism).get("parameters", {})
+                if all(self.published.get(name) == value for name, value in charged.items()):
+                    return
+        raise BudgetError(
+            f"{_KEY}: the ledger has no committed run '{self.run_id}' of the lineage '{self.lineage}' with the "
+            "manifest's mechanism; admitted cells may be used again only where they were paid for."
+        )
+
+
+def published_cells(
+    path: Path, policy: Policy, hierarchies: Mapping[str, Hierarchy], schemes: Sequence[Sequence[int]]
+) -> dict[str, Any]:
+    """Return what a manifest says of the file of admitted cells, enough to use them again.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    policy : Policy
+    hierarchies : mapping of attribute to Hierarchy
+        Public, as all are under differential privacy.
+    schemes : sequence of sequence of int
+    """
+    assert policy.ledger is not None
+    return {
+        "file": path.name,
+        "bytes": path.stat().st_size,
+        "sha256": _sha256(path),
+        "lineage": policy.ledger.lineage,
+        "schemes": [list(scheme) for scheme in schemes],
+        "columns": [[name, fingerprint(hierarchy)] for name, hierarchy in hierarchies.items()],
+    }
+
+
+def fingerprint(hierarchy: Hierarchy) -> str:
+    """SHA-256 of a hierarchy's labels and parents, hex: equal exactly for equal nodes with equal numbers."""
+    return hashlib.sha256(json.dumps([hierarchy.labels, hierarchy.parent.tolist()]).encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _refused(rule: str) -> ConfigError:
+    return ConfigError([Fault(_KEY, rule)])

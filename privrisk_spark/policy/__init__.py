@@ -1,0 +1,1 @@
+"""What a person writes: one frozen type a variant, read, layered, and checked once."""

@@ -1,0 +1,172 @@
+"""What the attacker may know: one dictionary, several, or an estimate of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, WrapValidator
+
+from privrisk_spark.policy.types import NUMBER, SORTED, Natural, Option, Part, Text, Year
+
+Consistency = Literal["subsumes", "compatible", "similar"]
+Probability = Annotated[float, Field(ge=0, le=1), NUMBER]
+DictionaryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Its name in reports.")]
+Similarity = Annotated[float, Field(gt=0, le=1), NUMBER]
+Similar = Annotated[dict[str, Similarity], SORTED]
+_SIMILAR: Any = Field(
+    default_factory=dict,
+    description="Under consistency 'similar': quasi-identifier and least Jaro similarity of labels, such as "
+    "{name: 0.8}; the others are 'compatible'.",
+)
+
+
+class Table(Part):
+    """Where a table is read: a path with a format, or a Spark catalog name."""
+
+    path: Text | None = Field(None, description="File or directory Spark can read.")
+    catalog: Text | None = Field(None, description="Table name in the Spark catalog, instead of a path.")
+    format: Text = Field("parquet", description="Spark data source of the path: parquet, csv, orc, json, …")
+    options: Annotated[dict[str, Option], SORTED] = Field(
+        default_factory=dict, description="Reader options of the path."
+    )
+
+
+class DictionaryColumn(Part):
+    """How a dictionary column maps to nodes of an attribute's hierarchy."""
+
+    column: Text = Field(description="Name of the dictionary column.")
+    level: Natural | None = Field(None, description="Values are labels of nodes at this level; null: leaves.")
+    age_in: Year | None = Field(
+        None, description="Values are ages in whole years in this year; the node is the birth year's."
+    )
+    mapping: Text | None = Field(None, description="CSV file 'dictionary value;node label' applied first.")
+
+
+def _column_or_mapping(value: object, _handler: Any) -> object:
+    """Choose by form, so that a fault is reported once and at its own key."""
+    if isinstance(value, str | DictionaryColumn):
+        return value
+    if isinstance(value, Mapping):
+        return DictionaryColumn.model_validate(value)
+    raise ValueError("must be the name of a dictionary column, or a mapping {column, level, age_in, mapping}")
+
+
+DictionaryEntry = Annotated[str | DictionaryColumn, WrapValidator(_column_or_mapping)]
+
+
+class SelfDictionary(Part):
+    """The attacker knows the table itself: an upper bound of the risk."""
+
+    kind: Literal["self"] = "self"
+    consistency: Consistency = "subsumes"
+    similar: Similar = _SIMILAR
+
+
+class DictionaryTable(Table):
+    """An external table an attacker may know."""
+
+    columns: dict[str, DictionaryEntry] = Field(
+        min_length=1, description="Quasi-identifier: dictionary column, or {column, level, age_in, mapping}."
+    )
+    weight: Text | None = Field(
+        None, description="Column of whole numbers: how many people a row stands for; default 1."
+    )
+    entity_id: Text | None = Field(
+        None, description="Column naming the person, if one person has several rows; persons are then counted."
+    )
+
+
+class TableDictionary(DictionaryTable):
+    """The attacker knows one external table."""
+
+    kind: Literal["table"]
+    consistency: Consistency = "compatible"
+    similar: Similar = _SIMILAR
+    public: bool = Field(False, description="State that the table is public; needed by mode public-dictionary.")
+
+
+class SelfMember(Part):
+    """The table itself as one of several dictionaries."""
+
+    kind: Literal["self"]
+    name: DictionaryName
+    prior: Probability | None = Field(None, description="Probability q(θ) that the attacker knows it; bayes only.")
+
+
+class TableMember(DictionaryTable):
+    """An external table as one of several dictionaries."""
+
+    kind: Literal["table"]
+    name: DictionaryName
+    prior: Probability | None = Field(None, description="Probability q(θ) that the attacker knows it; bayes only.")
+
+
+Member = Annotated[SelfMember | TableMember, Field(discriminator="kind")]
+
+
+class SeveralDictionaries(Part):
+    """The attacker knows one of several dictionaries: by prior probability (bayes), or whichever is worst (minimax)."""
+
+    kind: Literal["bayes", "minimax"]
+    consistency: Consistency = "compatible"
+    similar: Similar = _SIMILAR
+    members: list[Member] = Field(min_length=2, max_length=16, description="The dictionaries, each with a name.")
+
+
+class SelfEstimate(Part):
+    """The table itself as the estimate of what the attacker knows; its ids are ``table.record_id``."""
+
+    kind: Literal["self"]
+
+
+class TableEstimate(DictionaryTable):
+    """An external table as the estimate of what the attacker knows."""
+
+    kind: Literal["table"]
+    id: Text = Field(description="Column that identifies a person, as in the true dictionary.")
+
+
+class TrueDictionary(DictionaryTable):
+    """A dictionary the estimate is held against: more rows, more general values."""
+
+    id: Text = Field(description="Column that identifies a person, as in the estimate.")
+
+
+class EstimatedDictionary(Part):
+    """The attacker's dictionary is estimated by a more specific one, whose risk is an upper bound (F12 Thm 2.5.1)."""
+
+    kind: Literal["estimated"]
+    consistency: Consistency = "compatible"
+    similar: Similar = _SIMILAR
+    estimate: Annotated[SelfEstimate | TableEstimate, Field(discriminator="kind")]
+    against: TrueDictionary | None = Field(
+        None, description="If it can be had: the bound is checked by a join, and how tight it is is reported."
+    )
+
+
+Dictionary = Annotated[
+    SelfDictionary | TableDictionary | SeveralDictionaries | EstimatedDictionary, Field(discriminator="kind")
+]
+
+
+@dataclass(frozen=True)
+class OneDictionary:
+    """One of the dictionaries an attacker may know.
+
+    Attributes
+    ----------
+    name : str
+    table : DictionaryTable or None
+        None is the table itself.
+    key : str
+        Where the policy holds it, for messages.
+    prior : float
+        Only bayes looks at it.
+    """
+
+    name: str
+    table: DictionaryTable | None
+    key: str
+    prior: float = 1.0

@@ -1,0 +1,333 @@
+"""Reading a policy: what a person writes, checked once.
+
+A policy is one YAML document. Layers are merged in this order, later ones win: defaults, files, environment variables
+(``PRIVRISK__OUTPUT__PATH=...``), ``--set output.path=...``. ``${NAME}`` and ``${NAME:-default}`` in a text are replaced
+from the environment, ``{ds}`` by the run's date. Everything wrong is reported at once, each fault with its key path.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+from pydantic import ValidationError
+
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.policy.faults import faults_of
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.rules.release import impossible
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")
+_PREFIX = "PRIVRISK__"
+_KEY_PATH = tuple[str, ...]
+
+
+def load(
+    files: Sequence[str | Path],
+    *,
+    overrides: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    date: dt.date | None = None,
+    releasing: bool = True,
+) -> Policy:
+    """Read, merge and check a policy.
+
+    Mappings are merged key by key, anything else is replaced as a whole; so is a column, dictionary or guarantee whose
+    ``role`` or ``kind`` a later layer changes. Environment variables find existing keys whatever their case.
+
+    Parameters
+    ----------
+    files : sequence of path
+        YAML files; later ones are merged over earlier ones.
+    overrides : sequence of str
+        ``dotted.key=value``, the value read as YAML.
+    environment : mapping, optional
+        Defaults to the process environment.
+    date : date, optional
+        What ``{ds}`` stands for; today (UTC) by default.
+    releasing : bool
+        Demand what a release needs, an output and a decision.
+
+    Returns
+    -------
+    Policy
+
+    Raises
+    ------
+    ConfigError
+        With all faults at once: those of files that cannot be read, and of layers that are malformed; else those of
+        the document's keys and references; else those of rules that take several keys together.
+    """
+    env = os.environ if environment is None else environment
+    faults: list[Fault] = []
+    merged: dict[str, Any] = {}
+    for file in files:
+        try:
+            merged = _merge(merged, _read(Path(file)))
+        except _UnreadableError as error:
+            faults.append(error.fault)
+    origin: dict[_KEY_PATH, str] = {}
+    for source, keys, value in [*_from_environment(env, faults), *_from_overrides(overrides, faults)]:
+        path = _existing(keys, merged) if source.startswith(_PREFIX) else keys
+        inside = next((n for n in range(1, len(path)) if isinstance(_at(merged, path[:n]), list)), None)
+        if inside is not None:
+            rule = f"goes into the list {'.'.join(path[:inside])}; set a list as a whole, such as …=[1, 2]"
+            faults.append(Fault(source, rule))
+            continue
+        # A key that is new on the way comes from this layer too.
+        origin.update({path[:n]: source for n in range(1, len(path)) if _at(merged, path[:n]) is None})
+        origin[path] = source
+        merged = _merge(merged, _nest(path, value))
+    if faults:
+        raise ConfigError(faults)
+
+    document = cast("dict[str, Any]", _interpolate(merged, env, date or dt.datetime.now(dt.UTC).date(), "", faults))
+    unresolved = {fault.path for fault in faults}
+    policy, others = _check(document, releasing=releasing)
+    faults += [fault for fault in others if fault.path not in unresolved]
+    if policy is None or faults:
+        raise ConfigError([_with_origin(fault, origin) for fault in faults])
+    return policy
+
+
+def parse(document: Mapping[str, Any], *, releasing: bool = True) -> Policy:
+    """Check a policy given as a mapping, without layers and references; see :func:`load`."""
+    policy, faults = _check(document, releasing=releasing)
+    if policy is None or faults:
+        raise ConfigError(faults)
+    return policy
+
+
+def _check(document: Mapping[str, Any], *, releasing: bool) -> tuple[Policy | None, list[Fault]]:
+    try:
+        policy = Policy.model_validate(document)
+    except ValidationError as error:
+        return None, faults_of(error, document)
+    return policy, list(impossible(policy, releasing=releasing))
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of a policy, for editors."""
+    schema = Policy.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "privrisk policy"}
+
+
+def check_run_id(run_id: str) -> str:
+    """Return a run id that is safe as a directory name, or raise ConfigError."""
+    if not _RUN_ID.fullmatch(run_id):
+        rule = "must be 1 to 128 letters, digits, '.', '_' or '-', starting with a letter or digit"
+        raise ConfigError([Fault("--run-id", f"{rule}. Got {run_id[:140]!r}")])
+    return run_id
+
+
+# ------------------------------------------------------------------------------------------------ YAML
+
+
+class _UnreadableError(Exception):
+    def __init__(self, rule: str) -> None:
+        super().__init__(rule)
+        self.fault = Fault("", rule)
+
+
+class _PolicyLoader(yaml.SafeLoader):
+    """Safe YAML that refuses what it would otherwise read as something else than is written."""
+
+
+def _mapping(loader: _PolicyLoader, node: yaml.MappingNode) -> dict[str, Any]:
+    """Return a mapping with text keys, none given twice; keys merged by ``<<`` may be given again."""
+    seen: set[str] = set()
+    for key_node, _ in node.value:
+        if key_node.tag == "tag:yaml.org,2002:merge":
+            continue
+        key = loader.construct_object(key_node, deep=True)
+        if key is None or isinstance(key, bool):
+            raise _problem(f"the key {key_node.value!r} is not read as text; write it in quotes", key_node)
+        if not isinstance(key, str | int | float | dt.date):
+            raise _problem("a key must be a text; if it starts with {, write it in quotes", key_node)
+        if str(key) in seen:
+            raise _problem(f"the key '{key}' is given twice in one mapping", key_node)
+        seen.add(str(key))
+    loader.flatten_mapping(node)
+    return {
+        str(loader.construct_object(key_node, deep=True)): loader.construct_object(value_node, deep=True)
+        for key_node, value_node in node.value
+    }
+
+
+def _number(loader: _PolicyLoader, node: yaml.ScalarNode) -> int | float:
+    """Return a number, refusing 02134 and 12:30: YAML 1.1 reads them in base 8 and 60."""
+    if ":" in node.value or re.fullmatch(r"[-+]?0[0-9_]+", node.value):
+        raise _problem("a number with a leading zero or a colon is read in base 8 or 60; write it in quotes", node)
+    is_whole = node.tag.endswith(":int")
+    return loader.construct_yaml_int(node) if is_whole else loader.construct_yaml_float(node)
+
+
+def _date(loader: _PolicyLoader, node: yaml.ScalarNode) -> Any:
+    try:
+        return loader.construct_yaml_timestamp(node)
+    except ValueError:
+        raise _problem("there is no such date; if it is not meant as one, write it in quotes", node) from None
+
+
+def _problem(text: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, text, node.start_mark)
+
+
+_PolicyLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_PolicyLoader.add_constructor("tag:yaml.org,2002:timestamp", _date)
+_PolicyLoader.add_constructor("tag:yaml.org,2002:int", _number)
+_PolicyLoader.add_constructor("tag:yaml.org,2002:float", _number)
+
+
+def _load_yaml(text: str) -> Any:
+    """Parse YAML; a ValueError says what is wrong with it, without quoting values."""
+    try:
+        return yaml.load(text, Loader=_PolicyLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        if problem is None:
+            character = isinstance(error, yaml.reader.ReaderError)
+            problem = "it holds a character YAML does not allow" if character else "a value cannot be read"
+        hint = ""
+        if "\\t" in problem:
+            hint = "; indent with spaces, not tabs"
+        elif isinstance(error, yaml.parser.ParserError | yaml.scanner.ScannerError):
+            hint = "; check indentation and brackets, and put a text with { } [ ] , * & # % @ or ': ' in quotes"
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ValueError(f"{where}{problem}{hint}") from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise _UnreadableError(f"there is no policy file '{file}'; the path is taken from {Path.cwd()}") from None
+    except UnicodeDecodeError:
+        raise _UnreadableError(f"the policy file '{file}' is not UTF-8 text; save it as UTF-8") from None
+    except OSError as error:
+        raise _UnreadableError(f"the policy file '{file}' cannot be read ({error.strerror})") from None
+    try:
+        document = _load_yaml(text)
+    except ValueError as error:
+        raise _UnreadableError(f"'{file}' is not valid YAML: {error}") from None
+    if not isinstance(document, dict):
+        raise _UnreadableError(f"'{file}' must hold a mapping of keys, starting with 'version: 1'")
+    return document
+
+
+# ---------------------------------------------------------------------------------------------- layers
+
+
+def _from_environment(env: Mapping[str, str], faults: list[Fault]) -> list[tuple[str, _KEY_PATH, Any]]:
+    found = []
+    for name in sorted(env):
+        if name.startswith(_PREFIX):
+            keys = tuple(part.lower() for part in name.removeprefix(_PREFIX).split("__"))
+            if not all(keys):
+                rule = f"must name keys joined by two underscores, such as {_PREFIX}OUTPUT__PATH"
+                faults.append(Fault(name, rule))
+                continue
+            try:
+                found.append((name, keys, _load_yaml(env[name])))
+            except ValueError as error:
+                faults.append(Fault(name, f"the value is not valid YAML: {error}"))
+    return found
+
+
+def _from_overrides(overrides: Sequence[str], faults: list[Fault]) -> list[tuple[str, _KEY_PATH, Any]]:
+    found = []
+    for number, override in enumerate(overrides, start=1):
+        key, sign, text = override.partition("=")
+        keys = tuple(key.strip().split("."))
+        if not sign or not all(keys):
+            # The text is not repeated: it may hold a secret.
+            which = f"--set number {number}" if len(overrides) > 1 else "--set"
+            faults.append(Fault(which, "must be written key=value with a dotted key, such as --set output.path=out"))
+            continue
+        try:
+            found.append((f"--set {'.'.join(keys)}", keys, _load_yaml(text)))
+        except ValueError as error:
+            faults.append(Fault(f"--set {'.'.join(keys)}", f"the value is not valid YAML: {error}"))
+    return found
+
+
+def _existing(keys: _KEY_PATH, document: Mapping[str, Any]) -> _KEY_PATH:
+    """Return a key path in the letter case the document uses, as environment variables are upper case."""
+    here: Any = document
+    path = []
+    for key in keys:
+        known = list(here) if isinstance(here, Mapping) else []
+        path.append(key if key in known else next((name for name in known if name.lower() == key), key))
+        here = _at(here, (path[-1],))
+    return tuple(path)
+
+
+def _at(document: Any, path: _KEY_PATH) -> Any:
+    for key in path:
+        document = document.get(key) if isinstance(document, Mapping) else None
+    return document
+
+
+def _nest(path: Sequence[str], value: Any) -> dict[str, Any]:
+    for key in reversed(path):
+        value = {key: value}
+    return cast("dict[str, Any]", value)
+
+
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any], path: _KEY_PATH = ()) -> dict[str, Any]:
+    tag = (
+        "role"
+        if len(path) == 2 and path[0] == "columns"
+        else "kind"
+        if path in (("dictionary",), ("guarantee",))
+        else "problem"
+        if path == ("decision",)
+        else ""
+    )
+    usual = "min-risk" if tag == "problem" else None
+    if tag in above and below.get(tag, usual) not in (None, above[tag]):
+        return dict(above)
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        result[key] = _merge(cast("Mapping[str, Any]", old), value, (*path, key)) if both else value
+    return result
+
+
+def _interpolate(value: Any, env: Mapping[str, str], day: dt.date, path: str, faults: list[Fault]) -> Any:
+    """Replace references in every text; one that cannot be replaced is left, and a fault."""
+    if isinstance(value, Mapping):
+        return {key: _interpolate(v, env, day, f"{path}.{key}" if path else key, faults) for key, v in value.items()}
+    if isinstance(value, list):
+        return [_interpolate(v, env, day, f"{path}.{i}", faults) for i, v in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+
+    def referenced(match: re.Match[str]) -> str:
+        name, default = match.group(1), match.group(2)
+        if name not in env and default is None:
+            rule = f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
+            faults.append(Fault(path, rule))
+            return match.group()
+        return env.get(name) or default or ""
+
+    text = value.replace("{ds}", day.isoformat())
+    if "${" in _REFERENCE.sub("", text):
+        faults.append(Fault(path, "a reference must be written ${NAME} or ${NAME:-default}, without braces in it"))
+        return value
+    return _REFERENCE.sub(referenced, text).replace("{ds}", day.isoformat())
+
+
+def _with_origin(fault: Fault, origin: Mapping[_KEY_PATH, str]) -> Fault:
+    """Name the layer a faulty key comes from, where it is not a file."""
+    keys = tuple(fault.path.split("."))
+    source = next((origin[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in origin), None)
+    return fault if source is None else replace(fault, rule=f"{fault.rule} (set by {source})")

@@ -1,0 +1,93 @@
+"""Rules of an assessment that take several keys together; each fault names the key to mend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from privrisk_spark.errors import Fault, listing, nearest
+from privrisk_spark.kernels.measures.catalogue import CATALOGUE
+from privrisk_spark.policy.assessment import MaskedTable
+from privrisk_spark.policy.dictionaries import DictionaryColumn, Table
+from privrisk_spark.policy.policy import Insensitive, Policy, Sensitive
+
+
+def impossible_assessment(policy: Policy) -> Iterable[Fault]:
+    """Yield the faults of ``assess`` that only show when several keys are seen together."""
+    yield from _columns(policy)
+    yield from _sources(policy)
+    yield from _thresholds(policy)
+
+
+def _absent(path: str, name: str, there: list[str], what: str) -> Fault:
+    return Fault(path, f"'{name}' is no {what}{nearest(name, there)}; there are {listing(there) if there else 'none'}")
+
+
+def _columns(policy: Policy) -> Iterator[Fault]:
+    asked, quasi = policy.assess, list(policy.quasi_identifiers)
+    sensitive = [name for name, column in policy.columns.items() if isinstance(column, Sensitive)]
+    carried = [name for name, column in policy.columns.items() if isinstance(column, Sensitive | Insensitive)]
+    for name, attributes in asked.sets.items():
+        at = f"assess.sets.{name}"
+        if not attributes:
+            yield Fault(at, "must name at least one quasi-identifier; leave the set out for all of them")
+        for i, attribute in enumerate(attributes):
+            if attribute not in quasi:
+                yield _absent(f"{at}.{i}", attribute, quasi, "quasi-identifier")
+            elif attribute in attributes[:i]:
+                yield Fault(f"{at}.{i}", f"'{attribute}' is in the set already; name it once")
+    for name, model in asked.sensitive.items():
+        if name not in sensitive:
+            yield _absent(f"assess.sensitive.{name}", name, sensitive, "column with the role 'sensitive'")
+        if (model.distance == "hierarchical") != (model.hierarchy is not None):
+            yield Fault(
+                f"assess.sensitive.{name}.hierarchy", "goes with distance: hierarchical; give both or none of them"
+            )
+    for name in asked.intervals:
+        if name not in carried:
+            rule = "column with the role 'sensitive' or 'insensitive'"
+            yield _absent(f"assess.intervals.{name}", name, carried, rule)
+    if asked.label is not None and asked.label not in carried:
+        yield _absent("assess.label", asked.label, carried, "column with the role 'sensitive' or 'insensitive'")
+
+
+def _sources(policy: Policy) -> Iterator[Fault]:
+    asked = policy.assess
+    tables: list[tuple[str, Table]] = []
+    if isinstance(asked.release, MaskedTable):
+        tables.append(("assess.release", asked.release))
+        known = list(policy.columns)
+        for name in asked.release.columns:
+            if name not in policy.columns:
+                yield _absent(f"assess.release.columns.{name}", name, known, "column of the table")
+    if asked.population is not None:
+        tables.append(("assess.population", asked.population))
+        quasi = list(policy.quasi_identifiers)
+        for name, entry in asked.population.columns.items():
+            at = f"assess.population.columns.{name}"
+            if name not in quasi:
+                yield _absent(at, name, quasi, "quasi-identifier")
+            if isinstance(entry, DictionaryColumn) and entry.age_in is not None and entry.level is None:
+                yield Fault(f"{at}.level", "is required with age_in: the level whose labels are birth years")
+        if asked.sampling_fraction is not None:
+            yield Fault("assess.sampling_fraction", "is only used where no population table is given; leave one out")
+    for key, source in tables:
+        if (source.path is None) == (source.catalog is None):
+            got = "none of them" if source.path is None else "both"
+            yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
+        if source.catalog is not None and source.options:
+            yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
+    if asked.release == "published" and policy.output is None:
+        yield Fault("assess.release", "is 'published', and there is no output.path to find a release at")
+    paired = isinstance(asked.release, MaskedTable) and asked.release.record_id is not None
+    for key, wanted in (("intervals", bool(asked.intervals)), ("concealment", asked.concealment)):
+        if wanted and not (paired and policy.table.record_id is not None):
+            yield Fault(
+                f"assess.{key}", "compares record by record: it needs assess.release.record_id and table.record_id"
+            )
+
+
+def _thresholds(policy: Policy) -> Iterator[Fault]:
+    bounded = [name for name, entry in CATALOGUE.items() if entry.safe is not None]
+    for name in policy.assess.thresholds:
+        if name not in bounded:
+            yield _absent(f"assess.thresholds.{name}", name, bounded, "measure with a safe side")

@@ -1,0 +1,470 @@
+"""Rules of a policy that take several keys together; each fault names the key to mend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from privrisk_spark.errors import Fault, listing, nearest
+from privrisk_spark.policy.decisions import (
+    SINGLE,
+    AggregateDecision,
+    DecisionPolicy,
+    DisclosePerRecord,
+    LeastRiskDecision,
+    ListedRulesDecision,
+    RuleDecision,
+)
+from privrisk_spark.policy.dictionaries import (
+    DictionaryColumn,
+    DictionaryTable,
+    EstimatedDictionary,
+    SelfEstimate,
+    SeveralDictionaries,
+    Table,
+)
+from privrisk_spark.policy.policy import (
+    AsPublishedGuarantee,
+    DpGuarantee,
+    Identifier,
+    Personal,
+    Policy,
+    RiskGuarantee,
+    SensitivityPolicy,
+    WeightColumn,
+)
+from privrisk_spark.policy.rules.as_published import impossible_as_published
+from privrisk_spark.policy.rules.assessment import impossible_assessment
+from privrisk_spark.policy.rules.private import impossible_dp
+
+
+def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
+    """Yield the faults that only show when several keys are seen together; some only matter to who releases by it."""
+    yield from _impossible_columns(policy)
+    yield from _impossible_sensitivity(policy)
+    yield from _impossible_dictionaries(policy)
+    yield from _impossible_counting(policy)
+    yield from _impossible_linkage(policy)
+    yield from _impossible_paths(policy)
+    yield from impossible_assessment(policy)
+    rows = policy.checks.row_count
+    if rows.at_most is not None and rows.at_most < rows.at_least:
+        yield Fault("checks.row_count.at_most", f"must be at least at_least = {rows.at_least}. Got {rows.at_most}")
+    decision = policy.decision
+    if decision is not None:
+        yield from _impossible_decision(policy, decision)
+    if policy.output is None and releasing:
+        yield Fault("output", "is required to release; write output: {path: …, vault: …}")
+    if isinstance(policy.guarantee, DpGuarantee):
+        for fault in impossible_dp(policy, policy.guarantee):
+            # A rule for another key is one of what may be published at all.
+            other = not fault.path.startswith(("guarantee", "ledger"))
+            yield replace(fault, guide="columns") if other else fault
+        return
+    if isinstance(policy.guarantee, AsPublishedGuarantee):
+        yield from impossible_as_published(policy, policy.guarantee)
+        return
+    if decision is None and releasing:
+        yield Fault("decision", "is required when guarantee.kind is 'risk'; write decision: {utility_at_least: …}")
+    if policy.ledger is not None:
+        yield Fault("ledger", "is only used when guarantee.kind is 'dp'; leave it out")
+
+
+def _impossible_rules(policy: Policy, decision: RuleDecision) -> Iterable[Fault]:
+    """Yield what decisions by a rule cannot take."""
+    quasi = list(policy.quasi_identifiers)
+    if isinstance(decision, ListedRulesDecision):
+        names = [rule.name or str(i) for i, rule in enumerate(decision.rules, 1)]
+        for i, rule in enumerate(decision.rules):
+            at = f"decision.rules.{i}"
+            if names[i] in names[:i]:
+                yield Fault(f"{at}.name", f"'{names[i]}' is the name of another rule; give each its own")
+            mentioned = [(f"{at}.levels.{name}", name) for name in rule.levels]
+            mentioned += [(f"{at}.suppress.{j}", name) for j, name in enumerate(rule.suppress)]
+            for path, name in mentioned:
+                if name not in quasi:
+                    yield Fault(
+                        path, f"'{name}' is not a quasi-identifier{nearest(name, quasi)}; there are {listing(quasi)}"
+                    )
+            for name in sorted(set(rule.levels).intersection(rule.suppress)):
+                yield Fault(f"{at}.levels.{name}", "is suppressed by the same rule; give its level or suppress it")
+        return
+    if isinstance(decision, DisclosePerRecord) and decision.cells > len(quasi):
+        yield Fault(
+            "decision.cells", f"must be at most {len(quasi)}, the number of quasi-identifiers. Got {decision.cells}"
+        )
+    model, form = policy.risk.model, policy.risk.sensitivity.form
+    if model == "III":
+        yield Fault("risk.model", "must be 'I' or 'II' with 'minrisk', whose cells multiply to a risk. Got 'III'")
+    elif model == "I" and form not in ("multiplicative", "constant"):
+        yield Fault(
+            "risk.sensitivity.form",
+            f"must be 'multiplicative' or 'constant' with 'minrisk', whose cells multiply to a risk. Got '{form}'",
+        )
+    if len(policy.dictionaries) > 1:
+        yield Fault(
+            "dictionary.kind",
+            f"must be one dictionary with 'minrisk': cells multiply over one alone. Got '{policy.dictionary.kind}'",
+        )
+
+
+def _impossible_decision(policy: Policy, decision: DecisionPolicy) -> Iterable[Fault]:
+    if isinstance(decision, RuleDecision):
+        yield from _impossible_rules(policy, decision)
+        return
+    if isinstance(decision, LeastRiskDecision) and decision.neighbourhood != "swap" and decision.method != "aruba":
+        yield Fault(
+            "decision.neighbourhood",
+            f"is only used by the method 'aruba', and decision.method is '{decision.method}'; leave it out",
+        )
+    if decision.method not in SINGLE:
+        if decision.most_steps != 1_000_000 and decision.method != "auto":
+            yield Fault("decision.most_steps", f"is only used by the methods {listing(SINGLE)}; leave it out")
+        return
+    yield from against_singly(policy, decision.method)
+
+
+def against_singly(policy: Policy, method: str, *, enumerable: bool = True) -> Iterable[Fault]:
+    """Yield what a search of one record at a time cannot take, whether it is named or a lattice's size chose it."""
+    instead = "; use 'exhaustive'" if enumerable else ""
+    decision = policy.decision
+    if isinstance(decision, AggregateDecision) and decision.kappa not in (0, 1, 2):
+        yield Fault("decision.kappa", f"must be 0, 1 or 2 for '{method}'{instead}. Got {decision.kappa:g}")
+    ratios = method in ("aggregate", "approximate")
+    if ratios and policy.dictionary.kind in ("bayes", "minimax"):
+        yield Fault("decision.method", f"'{method}' takes one dictionary, and there are several{instead}")
+    form = policy.risk.sensitivity.form
+    if (form == "interaction" or (ratios and form == "multiplicative")) and policy.risk.model != "II":
+        yield Fault(
+            "decision.method",
+            f"'{method}' needs a sensitivity that is a sum over attributes, and the form is '{form}'{instead}"
+            f"{', or' if instead else '; use'} the form 'linear'",
+        )
+    if ratios and policy.risk.model == "III":
+        yield Fault("decision.method", f"'{method}' is stated for the risk models I and II{instead}. Got model 'III'")
+    if policy.counting.plan not in ("auto", "sorted"):
+        yield Fault(
+            "counting.plan",
+            f"must be 'auto' or 'sorted': '{method}' reads the dictionary's vectors. Got '{policy.counting.plan}'",
+        )
+    if policy.table.entity_id is not None or any(
+        one.table is not None and one.table.entity_id is not None for one in policy.dictionaries
+    ):
+        yield Fault("decision.method", f"'{method}' counts rows, and entity_id asks for persons{instead}")
+
+
+def _impossible_columns(policy: Policy) -> Iterable[Fault]:
+    quasi = list(policy.quasi_identifiers)
+    if not quasi:
+        yield Fault("columns", "at least one column must have the role 'quasi-identifier', and none has")
+    record_id = policy.table.record_id
+    if record_id is not None:
+        column = policy.columns.get(record_id)
+        if column is None:
+            hint = nearest(record_id, list(policy.columns))
+            yield Fault(
+                "table.record_id", f"'{record_id}' is not among columns{hint}; add {record_id}: {{role: identifier}}"
+            )
+        elif not isinstance(column, Identifier):
+            yield Fault(
+                f"columns.{record_id}.role", f"must be 'identifier', as it is table.record_id. Got '{column.role}'"
+            )
+    sensitivity = policy.risk.sensitivity
+    if policy.risk.model == "II" and sensitivity != SensitivityPolicy():
+        yield Fault("risk.sensitivity", "is not used by model 'II', which is the identification probability alone")
+    mentions: list[tuple[str, Iterable[str]]] = [
+        ("risk.sensitivity.weights", sensitivity.weights),
+        ("risk.sensitivity.node_weights", sensitivity.node_weights),
+        ("risk.sensitivity.personal.columns", sensitivity.personal.columns if sensitivity.personal else {}),
+        ("utility.weights", policy.utility.weights),
+        ("dictionary.similar", policy.dictionary.similar),
+        *[(f"{key}.columns", table.columns) for key, table in _dictionary_tables(policy)],
+    ]
+    for key, name in (("table.entity_id", policy.table.entity_id), ("table.weight", policy.table.weight)):
+        if name is not None and name not in policy.columns:
+            role = "identifier" if key == "table.entity_id" else "weight"
+            hint = nearest(name, list(policy.columns))
+            yield Fault(key, f"'{name}' is not among columns{hint}; add {name}: {{role: {role}}}")
+    if policy.table.weight is not None and policy.table.weight in policy.columns:
+        of_weight = policy.columns[policy.table.weight]
+        if not isinstance(of_weight, WeightColumn):
+            at = f"columns.{policy.table.weight}.role"
+            yield Fault(at, f"must be 'weight', as it is table.weight. Got '{of_weight.role}'")
+    if policy.table.entity_id is not None and policy.table.entity_id in policy.columns:
+        of_entity = policy.columns[policy.table.entity_id]
+        if not isinstance(of_entity, Identifier):
+            at = f"columns.{policy.table.entity_id}.role"
+            yield Fault(at, f"must be 'identifier', as it is table.entity_id. Got '{of_entity.role}'")
+        if policy.table.entity_id == policy.table.record_id:
+            yield Fault("table.entity_id", "must be another column than table.record_id: one person, several rows")
+    for path, mapping in mentions:
+        for name in mapping:
+            if name not in quasi:
+                there = f"; there are {listing(quasi)}" if quasi else ""
+                yield Fault(f"{path}.{name}", f"is not a quasi-identifier{nearest(name, quasi)}{there}")
+
+
+_WEIGHED = ("linear", "multiplicative", "interaction")
+"""Forms of the sensitivity with a weight of every node."""
+
+
+def _impossible_interactions(policy: Policy) -> Iterable[Fault]:
+    sensitivity, at = policy.risk.sensitivity, "risk.sensitivity.interactions"
+    quasi = list(policy.quasi_identifiers)
+    if sensitivity.form == "interaction" and not sensitivity.interactions:
+        yield Fault(
+            at, "is required by the form 'interaction': sets of columns, such as [{columns: [age, city], weight: 0.3}]"
+        )
+    first: dict[frozenset[str], int] = {}
+    for i, given in enumerate(sensitivity.interactions):
+        for j, name in enumerate(given.columns):
+            if name not in quasi:
+                hint = nearest(name, quasi)
+                yield Fault(
+                    f"{at}.{i}.columns.{j}", f"'{name}' is not a quasi-identifier{hint}; there are {listing(quasi)}"
+                )
+        if len(set(given.columns)) < len(given.columns):
+            yield Fault(f"{at}.{i}.columns", "names a column twice; an interaction is of different columns")
+        before = first.setdefault(frozenset(given.columns), i)
+        if before != i:
+            yield Fault(f"{at}.{i}", f"repeats {at}.{before}; give each set of columns once")
+    personal = sensitivity.personal
+    if sensitivity.form == "interaction" and personal is not None:
+        for key in ("sum_to", "at_most"):
+            if getattr(personal, key) is not None:
+                yield Fault(
+                    f"risk.sensitivity.personal.{key}",
+                    "normalizes a sum of weights, and the form 'interaction' has weights beyond that; leave it out",
+                )
+
+
+def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
+    yield from _impossible_interactions(policy)
+    sensitivity, at = policy.risk.sensitivity, "risk.sensitivity"
+    personal = sensitivity.personal or Personal()
+    readers = [(f"{at}.personal.columns.{name}", column) for name, column in personal.columns.items()]
+    readers += [(f"{at}.personal.factor", personal.factor)] if personal.factor is not None else []
+    readers += [(f"{at}.record", sensitivity.record)] if sensitivity.record is not None else []
+    for path, name in readers:
+        if not isinstance(policy.columns.get(name), WeightColumn):
+            hint = "" if name in policy.columns else nearest(name, list(policy.columns))
+            yield Fault(path, f"'{name}' must be mentioned under columns with the role 'weight'{hint}")
+    for name, column in policy.columns.items():
+        if isinstance(column, WeightColumn) and name not in {*policy.weight_columns, policy.table.weight}:
+            yield Fault(
+                f"columns.{name}.role",
+                "is 'weight', but neither risk.sensitivity nor table.weight uses the column; choose another role",
+            )
+    form = sensitivity.form
+    used_by = {
+        "constant": ("constant",),
+        "weights": _WEIGHED,
+        "node_weights": _WEIGHED,
+        "record": ("record",),
+        "personal": _WEIGHED,
+        "interactions": ("interaction",),
+    }
+    for key, forms in used_by.items():
+        unused = form not in forms and getattr(sensitivity, key) != SensitivityPolicy.model_fields[key].get_default(
+            call_default_factory=True
+        )
+        if unused:
+            yield Fault(
+                f"{at}.{key}", f"is only used by the form {_or(forms)}, and {at}.form is '{form}'; leave it out"
+            )
+    if sensitivity.personal is not None:
+        if (personal.sum_to or personal.at_most) and any(w == float("inf") for w in sensitivity.weights.values()):
+            yield Fault("risk.sensitivity.weights", "must be finite where personal weights are normalized")
+        if personal.sum_to is not None and personal.at_most is not None:
+            yield Fault(f"{at}.personal", "takes sum_to or at_most, not both")
+        if not personal.columns and personal.factor is None:
+            yield Fault(f"{at}.personal", "needs columns or factor: the columns of the table that hold the weights")
+
+
+def _or(names: Iterable[str]) -> str:
+    return " or ".join(f"'{name}'" for name in names)
+
+
+def _dictionary_tables(policy: Policy) -> list[tuple[str, DictionaryTable]]:
+    """Every external dictionary of the policy, with its key."""
+    tables = [(one.key, one.table) for one in policy.dictionaries if one.table is not None]
+    given = policy.dictionary
+    if isinstance(given, EstimatedDictionary) and given.against is not None:
+        tables.append(("dictionary.against", given.against))
+    return tables
+
+
+def _impossible_dictionaries(policy: Policy) -> Iterable[Fault]:
+    given = policy.dictionary
+    similar = given.consistency == "similar"
+    if similar and not given.similar:
+        yield Fault(
+            "dictionary.similar", "must name at least one quasi-identifier and its threshold, such as {name: 0.8}"
+        )
+    if given.similar and not similar:
+        yield Fault("dictionary.similar", f"is only used by the consistency 'similar', and it is '{given.consistency}'")
+    if isinstance(given, SeveralDictionaries):
+        names = [member.name for member in given.members]
+        for i, member in enumerate(given.members):
+            at = f"dictionary.members.{i}"
+            if member.name in names[:i]:
+                yield Fault(f"{at}.name", f"'{member.name}' is the name of another member; give each its own")
+            if given.kind == "bayes" and member.prior is None:
+                yield Fault(f"{at}.prior", "is required by the kind 'bayes': the probability of this dictionary")
+            if given.kind == "minimax" and member.prior is not None:
+                yield Fault(f"{at}.prior", "is only used by the kind 'bayes'; 'minimax' takes the worst; leave it out")
+        priors = [member.prior for member in given.members]
+        total = sum(prior for prior in priors if prior is not None)
+        if given.kind == "bayes" and None not in priors and abs(total - 1) > 1e-9:
+            yield Fault("dictionary.members", f"the priors must sum to 1. They sum to {total:g}")
+        if sum(member.kind == "self" for member in given.members) > 1:
+            yield Fault("dictionary.members", "at most one member may be the table itself")
+    if isinstance(given, EstimatedDictionary):
+        if given.consistency != "compatible":
+            yield Fault(
+                "dictionary.consistency",
+                "must be 'compatible' with the kind 'estimated': the bound of the estimate is proved for it alone. "
+                f"Got '{given.consistency}'",
+            )
+        if given.against is not None and isinstance(given.estimate, SelfEstimate) and policy.table.record_id is None:
+            yield Fault("table.record_id", "is required where dictionary.against is held against the table itself")
+    decision = policy.decision
+    # A rule leaves nothing out by monotonicity.
+    searched = decision is not None and not isinstance(decision, RuleDecision)
+    if similar and decision is not None and searched and decision.method not in ("auto", "exhaustive"):
+        yield Fault(
+            "decision.method",
+            "must be 'auto' or 'exhaustive' under the consistency 'similar', whose counts are not monotone: a search "
+            f"that leaves nodes out may miss the least risk. Got '{decision.method}'",
+        )
+
+
+def _impossible_counting(policy: Policy) -> Iterable[Fault]:
+    plan, dp = policy.counting.plan, policy.guarantee
+    similar = policy.dictionary.consistency == "similar"
+    counts_frequent = isinstance(dp, AsPublishedGuarantee)
+    if plan == "iceberg" and not (counts_frequent or (isinstance(dp, DpGuarantee) and dp.mode == "public-dictionary")):
+        yield Fault(
+            "counting.plan",
+            "'iceberg' counts only cells with at least t rows, which nothing but the guarantee dp in mode "
+            "'public-dictionary' asks for; choose another plan",
+        )
+    if similar and plan in ("sorted", "iceberg"):
+        yield Fault(
+            "counting.plan",
+            f"'{plan}' needs a consistency that follows the hierarchy; 'similar' takes dense or shuffle",
+        )
+    if isinstance(dp, DpGuarantee):
+        if similar:
+            yield Fault("dictionary.consistency", "'similar' is not available under dp")
+        if policy.table.weight is not None:
+            yield Fault("table.weight", "is not available under dp: sampling weights are not part of the guarantee")
+        if plan == "shuffle":
+            yield Fault("counting.plan", "'shuffle' is not available under dp; choose 'iceberg' for large dictionaries")
+    entities = [
+        one.key
+        for one in policy.dictionaries
+        if (policy.table.entity_id if one.table is None else one.table.entity_id) is not None
+    ]
+    if entities and plan in ("dense", "sorted"):
+        yield Fault(
+            "counting.plan", f"'{plan}' cannot count distinct persons, which do not add up; choose 'shuffle' or 'auto'"
+        )
+    if entities and len(policy.dictionaries) > 1:
+        yield Fault(
+            "dictionary.members", "an entity_id is not available with several dictionaries; give one row per person"
+        )
+    for key, table in _dictionary_tables(policy):
+        if table.entity_id is not None and table.weight is not None:
+            yield Fault(f"{key}.weight", "counts people per row and entity_id rows per person; give one of them")
+
+
+def _impossible_linkage(policy: Policy) -> Iterable[Fault]:
+    linkage = policy.linkage
+    if linkage is None:
+        return
+    if not isinstance(policy.guarantee, RiskGuarantee):
+        if isinstance(policy.guarantee, DpGuarantee):
+            yield Fault("linkage", "is not available under dp: its measure would read exact data; leave it out")
+        return
+    if policy.table.record_id is None:
+        yield Fault("table.record_id", "is required with linkage, whose rows name records")
+    refusals = {
+        f"takes one dictionary, and dictionary.kind is '{policy.dictionary.kind}'": len(policy.dictionaries) > 1,
+        "is not available under the consistency 'similar'": policy.dictionary.consistency == "similar",
+        "is not available where a dictionary's entity_id makes counts those of distinct persons": any(
+            (policy.table.entity_id if one.table is None else one.table.entity_id) is not None
+            for one in policy.dictionaries
+        ),
+    }
+    refused = [reason for reason, applies in refusals.items() if applies]
+    if refused:
+        yield Fault("linkage", f"{'; '.join(refused)}; leave it out")
+    if policy.counting.plan == "shuffle":
+        yield Fault(
+            "counting.plan",
+            "must be 'auto', 'dense' or 'sorted' with linkage, which looks records up in held counts. Got 'shuffle'",
+        )
+    sensitivity, own = policy.risk.sensitivity, policy.dictionaries[0].table is None
+    personal = sensitivity.personal
+    if personal is not None and (personal.sum_to or personal.at_most) is not None:
+        yield Fault(
+            "risk.sensitivity.personal",
+            "must not be normalized (sum_to, at_most) with linkage: an added attribute would lower the other weights",
+        )
+    weighed = policy.risk.model != "II" and sensitivity.form in _WEIGHED
+    for name, added in linkage.columns.items():
+        if name in policy.columns:
+            yield Fault(f"linkage.columns.{name}", "is a column of the table; linkage adds what the table lacks")
+        if added.dictionary is not None and own:
+            yield Fault(
+                f"linkage.columns.{name}.dictionary", "the dictionary is the table itself, which lacks the attribute"
+            )
+        if added.weight != 1 and not weighed:
+            yield Fault(
+                f"linkage.columns.{name}.weight",
+                f"is only used by the models 'I' and 'III' with the form {_or(_WEIGHED)}; leave it out",
+            )
+
+
+def _impossible_paths(policy: Policy) -> Iterable[Fault]:
+    sources: list[tuple[str, Table]] = [("table", policy.table)]
+    for key, table in _dictionary_tables(policy):
+        sources.append((key, table))
+        for name, entry in table.columns.items():
+            if isinstance(entry, DictionaryColumn) and entry.age_in is not None and entry.level is None:
+                yield Fault(
+                    f"{key}.columns.{name}.level", "is required with age_in: the level whose labels are birth years"
+                )
+    if policy.linkage is not None:
+        sources.append(("linkage", policy.linkage))
+    for key, source in sources:
+        if (source.path is None) == (source.catalog is None):
+            got = "none of them" if source.path is None else "both"
+            yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
+        if source.catalog is not None and source.options:
+            yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
+    targets: list[tuple[str, Path]] = []
+    output = policy.output
+    for key, path in () if output is None else (("output.path", output.path), ("output.vault", output.vault)):
+        if "://" in path:
+            yield Fault(key, "must be a local or mounted path in this version; remote file systems are not available")
+        else:
+            targets.append((key, Path(path).resolve()))
+    if len(targets) == 2:
+        release, vault = (target for _, target in targets)
+        if vault == release or release in vault.parents:
+            yield Fault("output.vault", "must not be output.path or inside it: the vault is never published")
+        elif vault in release.parents:
+            yield Fault("output.path", "must not be inside output.vault: a release is published, the vault never is")
+    for key, source in sources:
+        if source.path is None or "://" in source.path:
+            continue
+        place = Path(source.path).resolve()
+        for out_key, target in targets:
+            if place == target or place in target.parents or target in place.parents:
+                yield Fault(
+                    out_key,
+                    f"must be neither {key}.path nor inside nor around it: a run never writes onto its input",
+                )

@@ -1,0 +1,69 @@
+"""The kinds of values a policy holds, and the base of its parts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Context, Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+
+from privrisk_spark.hierarchies.scales import no_truth
+
+
+def _day(value: object) -> object:
+    """Take dates in ISO form only: pydantic would read a number as seconds since 1970."""
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return value
+    try:
+        return dt.date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError('must be a date YYYY-MM-DD, or "{ds}" in quotes for the date of the run') from None
+
+
+def _option(value: object) -> object:
+    if not isinstance(value, str | int | float):
+        raise ValueError("must be a text, a number, true or false")
+    return value
+
+
+def _by_name(value: dict[str, Any]) -> dict[str, Any]:
+    """Sort a mapping whose order means nothing, so that the digest does not depend on it."""
+    return dict(sorted(value.items()))
+
+
+def _without_trailing_zeros(number: Decimal) -> str:
+    return str(number.normalize(Context(prec=len(number.as_tuple().digits))))
+
+
+SORTED = AfterValidator(_by_name)
+
+NullPolicy = Literal["own-value", "wildcard", "forbid", "suppress"]
+Text = Annotated[str, Field(min_length=1)]
+Option = Annotated[str | int | float | bool, BeforeValidator(_option)]
+Day = Annotated[
+    dt.date,
+    BeforeValidator(_day),
+    WithJsonSchema({"anyOf": [{"type": "string", "format": "date"}, {"const": "{ds}"}]}),
+]
+
+# Python counts True as 1; a policy does not. Bounds stand before the validator, where the JSON Schema sees them.
+NUMBER = BeforeValidator(no_truth)
+Count = Annotated[int, Field(gt=0), NUMBER]
+Natural = Annotated[int, Field(ge=0), NUMBER]
+Year = Annotated[int, Field(ge=1, le=9999), NUMBER]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), NUMBER]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), NUMBER]
+Finite = Annotated[float, Field(allow_inf_nan=False), NUMBER]
+Weight = Annotated[float, Field(ge=0), NUMBER]
+# Decimals: 0.1 is one tenth exactly. Serialized so that 4 and 4.0 have one digest.
+EXACT = PlainSerializer(_without_trailing_zeros, return_type=str, when_used="json")
+NonNegativeExact = Annotated[Decimal, Field(ge=0), NUMBER, EXACT]
+PositiveExact = Annotated[Decimal, Field(gt=0), NUMBER, EXACT]
+Delta = Annotated[Decimal, Field(gt=0, lt=1), NUMBER, EXACT]
+
+
+class Part(BaseModel):
+    """One mapping of a policy: frozen, and without keys nobody knows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, ser_json_inf_nan="strings")

@@ -1,0 +1,1 @@
+"""Values become pages, charts and sentences."""

@@ -1,0 +1,278 @@
+"""The report a person reads: one HTML file that is complete in itself.
+
+The page loads nothing and runs nothing, and says so to the browser (content security policy); whatever text
+it is given is escaped. Every chart has a title, a description and its numbers in a table. The same `Report`
+gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+import jinja2
+from markupsafe import Markup
+
+from privrisk_spark.errors import listing
+from privrisk_spark.reporting.charts import frontier, levels_chart, map_chart, risk_chart, short_number
+from privrisk_spark.reporting.curve_charts import bound_chart, dictionary_chart
+from privrisk_spark.results.curves import CurveResult
+from privrisk_spark.results.release import LinkageFacts, Report, Status, Summary, json_safe
+
+__all__ = ["render", "render_curves"]
+
+_EDITIONS: Final = {"public": "public edition", "vault": "vault edition"}
+_MEANINGS: Final[Mapping[Status, str]] = {
+    "proved": (
+        "There is a mathematical proof of this statement, under the assumptions it names, and the program is "
+        "tested against the formulas of the proof."
+    ),
+    "tested": (
+        "This was computed or checked on this very table and release. It says nothing about other tables, or "
+        "about an adversary who knows more than the dictionary used here."
+    ),
+    "heuristic": (
+        "This is the result of a search or an approximation without a proof. Nothing better was found; that "
+        "does not mean that nothing better exists."
+    ),
+}
+_NOTHING_PROVED: Final = (
+    "There is no proof of anything here, and a known error in the one that was published. Do not rely on it."
+)
+# Rows of the map's table; a map can hold a whole lattice.
+_MAP_ROWS: Final = 200
+
+
+def render(report: Report) -> str:
+    """Return a report as one self-contained HTML page.
+
+    Parameters
+    ----------
+    report : Report
+        What to show. Sections whose data are None or empty are left out. A public edition shows no run times.
+
+    Returns
+    -------
+    str
+        The page, to be written as UTF-8.
+    """
+    before, after = report.risk_histogram_before, report.risk_histogram_after
+    histograms = [(name, item) for name, item in (("before", before), ("after", after)) if item is not None]
+    risk_rows = [
+        (name, summary)
+        for name, summary in (("before", report.risk_before), ("after", report.risk_after))
+        if summary is not None
+    ]
+    shown = {stage.status for stage in report.stages}
+    meanings = dict(_MEANINGS)
+    if report.guarantee.kind == "as-published":
+        meanings["heuristic"] = _NOTHING_PROVED
+    return (
+        _templates()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            edition=_EDITIONS[report.edition],
+            dp=report.guarantee.kind == "dp",
+            meanings=meanings,
+            stage_meanings=[(status, text) for status, text in meanings.items() if status in shown],
+            warnings=_warnings(report.guarantee.parameters),
+            risk_rows=risk_rows,
+            risk_sentence=_risk_sentence(report),
+            infinite_risk=any(math.isinf(number) for _, item in risk_rows for number in (item.mean, item.max)),
+            risk_svg=Markup(risk_chart(before, after)) if histograms else None,
+            linkage_sentences=_linkage_sentences(report.linkage) if report.linkage is not None else [],
+            linkage_rows=_linkage_rows(report.linkage) if report.linkage is not None else [],
+            bin_names=[name for name, _ in histograms],
+            bins=_bins([item.edges for _, item in histograms], [item.counts for _, item in histograms]),
+            utility_percent=_utility_percent(report),
+            levels_svg=Markup(levels_chart(report.levels)) if report.levels else None,
+            level_rows=_level_rows(report),
+            map_svg=Markup(map_chart(report.map_points)) if report.map_points else None,
+            **_map_table(report.map_points),
+            checks_sentence=_checks_sentence(report),
+            checks_observed=any(check.observed is not None for check in report.checks),
+        )
+        + "\n"
+    )
+
+
+def render_curves(result: CurveResult) -> str:
+    """Return risk over what the attacker knows as one self-contained HTML page, for the trusted zone.
+
+    Parameters
+    ----------
+    result : CurveResult
+
+    Returns
+    -------
+    str
+        The page, to be written as UTF-8.
+    """
+    page = _templates().get_template("curves.html.j2")
+    return (
+        page.render(
+            result=result,
+            curves=result.curves,
+            meaning=_MEANINGS[result.status],
+            dictionary_svg=Markup(dictionary_chart(result.curves)),
+            bound_svg=Markup(bound_chart(result.curves)),
+        )
+        + "\n"
+    )
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_source),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown"] = _shown
+    return environment
+
+
+def _source(name: str) -> str:
+    # Read as a resource and not from a directory: the package may be shipped to a cluster as a zip file.
+    return files("privrisk_spark.reporting").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _shown(value: object) -> str:
+    """Return a value for a person."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "none"
+    if isinstance(value, (int, float)):
+        return short_number(value)
+    value = json_safe(value)
+    if isinstance(value, dict):
+        inside = {key: f"({_shown(item)})" if isinstance(item, dict) else _shown(item) for key, item in value.items()}
+        return ", ".join(f"{key}: {item}" for key, item in inside.items())
+    if isinstance(value, list):
+        return ", ".join(f"[{_shown(item)}]" if isinstance(item, list) else _shown(item) for item in value)
+    return _shown(value)
+
+
+def _warnings(parameters: Mapping[str, object]) -> list[str]:
+    """Return what a reader of a differentially private release must know, in plain words."""
+    epsilon = _number(parameters.get("epsilon_keep"))
+    share = ""
+    if epsilon is not None:
+        share = f", here {100 * -math.expm1(-epsilon):.1f} % (ε₂ = {short_number(epsilon)})"
+    least = _number(parameters.get("k"))
+    crowd = "enough rows" if least is None else f"at least {short_number(least)} rows"
+    return [
+        f"At most 1 − e^(−ε₂) of the rows can be published{share}, whatever the other settings: what is "
+        "published is a random sample.",
+        f"Rare combinations of values are never published: one appears only if {crowd} of the sample share it.",
+        "The exponential draw that picks how far a row is generalized is a utility feature. The privacy "
+        "comes from the noise, the sampling and the crowd threshold.",
+    ]
+
+
+def _number(value: object) -> float | None:
+    """Return a parameter as a number, if it is one; exact ones arrive as text."""
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _risk_sentence(report: Report) -> str | None:
+    if report.risk_before is None or report.risk_after is None:
+        return None
+    before, after = report.risk_before.mean, report.risk_after.mean
+    text = f"The mean risk of a record went from {short_number(before)} to {short_number(after)}"
+    if math.isfinite(before) and 0 < after < before:
+        return f"{text}, a factor of {short_number(before / after)} less."
+    return f"{text}."
+
+
+def _linkage_sentences(facts: LinkageFacts) -> list[str]:
+    before, after = facts.unlinked_risk.mean, facts.linked_risk.mean
+    rise = f"The mean risk of a record goes from {short_number(before)} to {short_number(after)}"
+    if 0 < before < after < math.inf:
+        rise += f", a factor of {short_number(after / before)} more"
+    share = f" ({100 * facts.linked / facts.rows:.1f} %)" if facts.rows else ""
+    sentences = [
+        f"An attacker may link released records to rows that tell {listing(facts.attributes)} too, with the "
+        f"probabilities of the linkage table. {rise}.",
+        f"{short_number(facts.linked)} of {short_number(facts.rows)} records{share} have a link, "
+        f"{short_number(facts.links)} links in all. What the probabilities of a record leave of 1 is no link.",
+    ]
+    if facts.contradicted:
+        sentences.append(
+            f"The dictionary holds no row that fits the record and {short_number(facts.contradicted)} of these links. "
+            "Such a record is counted as a row of its own, which is an upper bound of its risk."
+        )
+    return sentences
+
+
+def _linkage_rows(facts: LinkageFacts) -> list[tuple[str, Summary]]:
+    return [
+        ("the release alone", facts.unlinked_risk),
+        ("expected after linkage", facts.linked_risk),
+        ("with each record's costliest possible link", facts.greatest_risk),
+    ]
+
+
+def _bins(
+    edges: Sequence[Sequence[float]], counts: Sequence[Sequence[int]]
+) -> list[tuple[float, float, tuple[int, ...]]]:
+    if not edges:
+        return []
+    return [(edges[0][i], edges[0][i + 1], tuple(column[i] for column in counts)) for i in range(len(counts[0]))]
+
+
+def _utility_percent(report: Report) -> float | None:
+    if report.utility is None or report.utility_max is None:
+        return None
+    percent = 100 * report.utility.mean / report.utility_max if report.utility_max else math.nan
+    return percent if 0 <= percent <= 100 else None
+
+
+def _level_rows(report: Report) -> list[tuple[str, int, str, int, str]]:
+    rows = []
+    for attribute in report.levels:
+        total = sum(attribute.rows)
+        for level, (name, count) in enumerate(zip(attribute.level_names, attribute.rows, strict=True)):
+            share = f"{100 * count / total:.1f} %" if total else "–"
+            rows.append((attribute.attribute, level, name, count, share))
+    return rows
+
+
+def _map_table(points: Sequence[tuple[float, float, str]]) -> dict[str, Any]:
+    best = frontier(points)
+    kept = set(best) | {i for i, point in enumerate(points) if point[2].startswith("chosen")}
+    order = sorted(kept, key=lambda i: (points[i][0], -points[i][1], i))
+    caption = f"The frontier, and what was released, of {len(points):,} evaluated recodings"
+    if len(order) > _MAP_ROWS:
+        caption += f"; the first {_MAP_ROWS} of {len(order):,} rows"
+    hidden = sum(not (math.isfinite(risk) and math.isfinite(utility)) for risk, utility, _ in points)
+    if hidden:
+        caption += f"; {hidden:,} with an infinite risk or utility are not drawn"
+    return {"map_rows": [points[i] for i in order[:_MAP_ROWS]], "map_caption": caption}
+
+
+def _checks_sentence(report: Report) -> str:
+    passed = sum(check.passed for check in report.checks)
+    text = f"{passed} of {len(report.checks)} checks passed."
+    errors = sum(not check.passed and check.level == "error" for check in report.checks)
+    warnings = len(report.checks) - passed - errors
+    if errors:
+        text += f" {errors} failed as error: nothing may be published."
+    if warnings:
+        text += f" {warnings} failed as warning."
+    return text

@@ -1,0 +1,228 @@
+"""What an assessment found, as frozen values a program and a person can read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from privrisk_spark.experiments.deciding.plots import Plot
+from privrisk_spark.kernels.measures.catalogue import CATALOGUE, Family, Measure
+from privrisk_spark.results.release import StageRecord, Status, json_safe
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One number.
+
+    Attributes
+    ----------
+    name : str
+        Of the catalogue.
+    value : float or int or None
+        None if it could not be computed; ``parameters["reason"]`` says why.
+    parameters : mapping
+        What it was computed of: ``subject`` and ``set``, a column, a threshold.
+    """
+
+    name: str
+    value: float | int | None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def measure(self) -> Measure:
+        """What it means."""
+        return CATALOGUE[self.name]
+
+    @property
+    def status(self) -> Status:
+        """How sure it is."""
+        return self.measure.status
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line of ``measures.json``."""
+        found = {"name": self.name, "value": self.value, "unit": self.measure.unit}
+        return {key: json_safe(value) for key, value in found.items()} | {
+            "parameters": json_safe(self.parameters),
+            "status": self.status,
+        }
+
+
+@dataclass(frozen=True)
+class WorstClass:
+    """A class at the unsafe end of a measure; its labels are for the vault only.
+
+    Attributes
+    ----------
+    name : str
+        Of the measure.
+    labels : tuple of str
+        Of its quasi-identifiers.
+    value : float or int
+    records : int
+    parameters : mapping
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    value: float | int
+    records: int
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
+        named = {"name": self.name, "labels": self.labels, "value": self.value, "records": self.records}
+        return {key: json_safe(value) for key, value in (named | {"parameters": self.parameters}).items()}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A threshold and how it came out.
+
+    Attributes
+    ----------
+    name : str
+        Of the measure.
+    bound : float
+    passed : bool
+    observed : float or int or None
+        The worst of the values it was held against; None if there was none, which fails.
+    parameters : mapping
+        Of the worst.
+    """
+
+    name: str
+    bound: float
+    passed: bool
+    observed: float | int | None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def rule(self) -> str:
+        """What was asked, in words."""
+        side = "at least" if CATALOGUE[self.name].safe == "high" else "at most"
+        return f"{CATALOGUE[self.name].title} {side} {self.bound:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
+        named = {"name": self.name, "rule": self.rule, "bound": self.bound, "passed": self.passed}
+        named |= {"observed": self.observed, "parameters": self.parameters}
+        return {key: json_safe(value) for key, value in named.items()}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What was measured.
+
+    Attributes
+    ----------
+    name : {"table", "release"}
+    title : str
+    measured : tuple of Measured
+    worst : tuple of WorstClass
+    plots : tuple of Plot
+    """
+
+    name: str
+    title: str
+    measured: tuple[Measured, ...]
+    worst: tuple[WorstClass, ...] = ()
+    plots: tuple[Plot, ...] = ()
+
+    def find(self, name: str, **parameters: object) -> list[Measured]:
+        """Values of a measure with these parameters, in order."""
+        return [
+            one
+            for one in self.measured
+            if one.name == name and all(one.parameters.get(key) == value for key, value in parameters.items())
+        ]
+
+    def families(self) -> list[Family]:
+        """Families there are values of, in the order of the catalogue."""
+        return list(
+            dict.fromkeys(m.family for n, m in CATALOGUE.items() if any(one.name == n for one in self.measured))
+        )
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Everything an assessment has to say.
+
+    Attributes
+    ----------
+    title, run_id, created, version : str
+    subjects : tuple of Subject
+        The table, then the release if there is one.
+    verdicts : tuple of Verdict
+    paragraph : str
+        Whether the table is anonymous, and why not.
+    notes : tuple of str
+    stages : tuple of StageRecord
+    """
+
+    title: str
+    run_id: str
+    created: str
+    version: str
+    subjects: tuple[Subject, ...]
+    verdicts: tuple[Verdict, ...]
+    paragraph: str
+    notes: tuple[str, ...] = ()
+    stages: tuple[StageRecord, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every threshold is met; true where none was given."""
+        return all(verdict.passed for verdict in self.verdicts)
+
+    def measures(self) -> list[dict[str, Any]]:
+        """Every number, for ``measures.json``."""
+        return [one.to_dict() for subject in self.subjects for one in subject.measured]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a program reads besides: verdict, worst classes, stages."""
+        return {
+            "run_id": self.run_id,
+            "name": self.title,
+            "date": self.created,
+            "version": self.version,
+            "passed": self.passed,
+            "paragraph": self.paragraph,
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "worst_classes": [one.to_dict() for subject in self.subjects for one in subject.worst],
+            "notes": list(self.notes),
+            "stages": [stage.to_dict() for stage in self.stages],
+        }
+
+
+def judged(thresholds: Mapping[str, float], subject: Subject) -> tuple[Verdict, ...]:
+    """Hold a subject against thresholds; each bound is for the worst of the measure's values.
+
+    Parameters
+    ----------
+    thresholds : mapping of measure to bound
+        Measures with a safe side.
+    subject : Subject
+        A value that leaves records out, and says in its parameters what is sure of all (``at_least``, ``at_most``), is
+        judged by that.
+    """
+    verdicts = []
+    for name, bound in thresholds.items():
+        high = CATALOGUE[name].safe == "high"
+        found = [one for one in subject.find(name) if one.value is not None]
+        if not found:
+            verdicts.append(Verdict(name, bound, False, None))
+            continue
+
+        told = [(_sure(one, high=high), one) for one in found]
+        observed, worst = (min if high else max)(told, key=lambda pair: float(pair[0]))
+        passed = observed >= bound if high else observed <= bound
+        verdicts.append(Verdict(name, bound, passed, observed, worst.parameters))
+    return tuple(verdicts)
+
+
+def _sure(one: Measured, *, high: bool) -> float | int:
+    """What is sure of every record: the value, unless it leaves some out and says so."""
+    value = one.parameters.get("at_least" if high else "at_most", one.value)
+    assert isinstance(value, int | float)
+    return value

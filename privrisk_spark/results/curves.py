@@ -1,0 +1,153 @@
+"""Curves of risk over what the attacker knows (F12 Figs 3.1 and 3.3), as figures for a program and for a person."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privrisk_spark.kernels.disclosure.estimated import DictionaryCurves
+from privrisk_spark.kernels.disclosure.risk import RiskModel
+from privrisk_spark.kernels.lattice.lattice import TOLERANCE
+from privrisk_spark.results.release import Status, json_safe
+
+RISK_UNITS: dict[RiskModel, str] = {"I": "expected loss", "II": "probability", "III": "sensitivity times nats"}
+
+
+@dataclass(frozen=True, eq=False)
+class CurveResult:
+    """The curves of one table and dictionary.
+
+    Attributes
+    ----------
+    title, run_id, created, version : str
+    dictionary : str
+        Which dictionary grows, in words.
+    estimate : str
+        What the decisions of F12 Fig 3.3 are made against, in words.
+    model : {"I", "II", "III"}
+    utility_unit : str
+    curves : DictionaryCurves
+        Of S samples and F floors.
+    shares : tuple of S float
+        Share of the dictionary in each sample, by its number: s tenths or so.
+    records, distinct : int
+        Rows of the table, and distinct ones among them.
+    used_records, used_distinct : int
+        Those the means are taken over.
+    notes : tuple of str
+        What a reader must know besides.
+    """
+
+    title: str
+    run_id: str
+    created: str
+    version: str
+    dictionary: str
+    estimate: str
+    model: RiskModel
+    utility_unit: str
+    curves: DictionaryCurves
+    shares: tuple[float, ...]
+    records: int
+    distinct: int
+    used_records: int
+    used_distinct: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """``tested`` if every record was evaluated, ``heuristic`` if a sample stands for them."""
+        return "tested" if self.used_distinct == self.distinct else "heuristic"
+
+    @property
+    def unit(self) -> str:
+        """Unit of the risk."""
+        return RISK_UNITS[self.model]
+
+    @property
+    def basis(self) -> str:
+        """What the means are taken over, in a sentence."""
+        if self.status == "tested":
+            return (
+                f"Means over all {self.records:,} records, by their {self.distinct:,} distinct combinations of values."
+            )
+        return (
+            f"Means over a sample: {self.used_distinct:,} of the {self.distinct:,} distinct records, drawn by a hash "
+            f"of their codes and weighted by how often they occur; together {self.used_records:,} of {self.records:,} "
+            "records."
+        )
+
+    @property
+    def below(self) -> int:
+        """Points below the line of F12 Fig 3.3: the true risk exceeds the estimated one, which is no bound then."""
+        return int(np.count_nonzero(self.curves.true > self.curves.estimated * (1 + TOLERANCE)))
+
+    def points(self) -> Iterator[tuple[int, int]]:
+        """Every sample with every floor, the smallest sample first."""
+        for s in range(len(self.shares)):
+            for f in range(len(self.curves.floors)):
+                yield s, f
+
+    def measures(self) -> list[dict[str, Any]]:
+        """Every figure as ``{name, value, unit, parameters, status}``, JSON-safe."""
+        curves, found = self.curves, []
+
+        def add(name: str, value: float | int, unit: str, **parameters: object) -> None:
+            figure = {"name": name, "value": value, "unit": unit, "parameters": parameters, "status": self.status}
+            found.append(json_safe(figure))
+
+        for f, floor in enumerate(curves.floors):
+            by_floor = {"utility_at_least": floor, "risk_model": self.model}
+            add("mean_estimated_risk", curves.estimated[f], self.unit, **by_floor)
+            add("infeasible_records", curves.infeasible[f], "records", utility_at_least=floor)
+        for s, share in enumerate(self.shares):
+            by_share = {"share": share, "dictionary_rows": curves.dictionary_rows[s]}
+            add("absent_records", curves.absent[s], "records", **by_share)
+            for f, floor in enumerate(curves.floors):
+                parameters = {"utility_at_least": floor, **by_share, "risk_model": self.model}
+                add("mean_least_risk", curves.minimal[s, f], self.unit, **parameters)
+                add("mean_true_risk", curves.true[s, f], self.unit, **parameters)
+        add("points_below_the_line", self.below, "points")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-safe, for ``curves.json``."""
+        curves = self.curves
+        arrays = {name: getattr(curves, name).tolist() for name in DictionaryCurves.__dataclass_fields__}
+        document = {
+            "run_id": self.run_id,
+            "name": self.title,
+            "date": self.created,
+            "version": self.version,
+            "dictionary": self.dictionary,
+            "estimate": self.estimate,
+            "risk_model": self.model,
+            "risk_unit": self.unit,
+            "utility_unit": self.utility_unit,
+            "status": self.status,
+            "basis": self.basis,
+            "records": self.records,
+            "distinct_records": self.distinct,
+            "evaluated_records": self.used_records,
+            "evaluated_distinct_records": self.used_distinct,
+            "notes": self.notes,
+            "arrays": {"shares": self.shares, **arrays},
+        }
+        return {name: json_safe(value) for name, value in document.items()} | {"measures": self.measures()}
+
+    def to_csv(self) -> str:
+        """Return one line per sample and floor, for ``curves.csv``."""
+        stream, curves = io.StringIO(), self.curves
+        writer = csv.writer(stream, lineterminator="\n")
+        names = ["share", "dictionary_rows", "utility_at_least", "mean_least_risk", "mean_true_risk"]
+        writer.writerow([*names, "mean_estimated_risk", "infeasible_records", "absent_records", "status"])
+        for s, f in self.points():
+            numbers = [self.shares[s], curves.dictionary_rows[s], curves.floors[f], curves.minimal[s, f]]
+            numbers += [curves.true[s, f], curves.estimated[f], curves.infeasible[f], curves.absent[s]]
+            writer.writerow([*[json_safe(number) for number in numbers], self.status])
+        return stream.getvalue()

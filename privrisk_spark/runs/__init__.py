@@ -1,0 +1,1 @@
+"""One run: its progress and status, and its keys."""

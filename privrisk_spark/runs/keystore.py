@@ -1,0 +1,262 @@
+"""Release keys: where the 256 bits behind every random draw of a release come from, live, and end.
+
+All randomness of a release is a keyed function of the record (same key and snapshot: same bytes), so
+whoever has the key can redo the sampling and is left with the crowd threshold alone. Hence a key comes from
+the operating system or a secret store, stays in the vault until the release is committed, and is then
+destroyed. Neither a key nor the text it was read from, nor the reference that led to it, ever appears in an
+error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from privrisk_spark.errors import BudgetError, EngineError, InputError
+
+__all__ = ["KEY_BYTES", "destroy_key", "release_key"]
+
+KEY_BYTES: Final = 32
+
+_HEXADECIMAL: Final = re.compile(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}", re.ASCII)
+# No separators and no leading dot: a run id names a file of the key directory and nothing else. Colon and
+# plus occur in the run ids of schedulers.
+_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+@=-]{0,199}", re.ASCII)
+_FORMS: Final = (
+    "guarantee.key must be env:NAME or file:PATH, naming an environment variable or a file that holds "
+    f"{2 * KEY_BYTES} hexadecimal digits, or be left out (a key is then drawn for the run and kept in the "
+    "vault)."
+)
+
+
+def release_key(vault_dir: str | Path, run_id: str, *, reference: str | None = None) -> bytes:
+    """Return the key of a run, drawing it if the run has none yet.
+
+    Parameters
+    ----------
+    vault_dir : str or pathlib.Path
+        The vault.
+    run_id : str
+        The run: letters, digits and ``. _ : + @ = -``, at most 200, beginning with a letter or digit.
+    reference : str, optional
+        ``env:NAME`` or ``file:PATH``, holding 64 hexadecimal digits (white space around them is ignored).
+        By default the key is ``<vault>/keys/<run_id>.key``, read if it is there and drawn from the
+        operating system if not.
+
+    Returns
+    -------
+    bytes of length 32
+
+    Raises
+    ------
+    InputError
+        If the reference has another form, what it names is missing or is not such a key, or the run id
+        could leave the key directory.
+    EngineError
+        If the key directory cannot be read or written, or its key file is damaged.
+
+    Notes
+    -----
+    The budget must be reserved before this is called (`privrisk_spark.ledger.ledger.Ledger.reserve`).
+
+    A drawn key belongs to one run. A key given by reference is returned as it is: two releases drawn with
+    one key share their draws, and the sum of their costs then says nothing about them, so the secret behind
+    a reference must be new for each run.
+
+    The key file appears whole or not at all, with mode 0600 in a directory of mode 0700, and is on disk
+    before this returns: after a crash the same run finds the same key, and its second attempt is
+    bit-identical to the first. If two processes draw at once, both get the key that was first.
+    """
+    if reference is not None:
+        return _referenced(reference)
+    path = _key_path(vault_dir, run_id)
+    with _failures(run_id):
+        try:
+            return _read_key(path, run_id)
+        except FileNotFoundError:
+            _draw_key(path)
+            return _read_key(path, run_id)
+
+
+def pin_snapshot(vault_dir: str | Path, run_id: str, snapshot: str) -> None:
+    """Bind a run to the content it first read; a run on other content is another release.
+
+    Parameters
+    ----------
+    vault_dir : str or pathlib.Path
+        The vault.
+    run_id : str
+        The run.
+    snapshot : str
+        Identity of the content.
+
+    Raises
+    ------
+    BudgetError
+        If the run was bound to other content: its budget paid for one draw on that.
+    EngineError
+        If the key directory cannot be read or written.
+    """
+    path = _key_path(vault_dir, run_id).with_suffix(".snapshot")
+    with _failures(run_id):
+        _make_key_directory(path.parent)
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        except FileExistsError:
+            pinned = path.read_text(encoding="utf-8")
+        else:
+            try:
+                _write_all(handle, snapshot.encode())
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            pinned = snapshot
+    if pinned != snapshot:
+        raise BudgetError(
+            f"The table changed since the run id '{run_id}' was reserved; its budget covers one release of what it was "
+            "then. Use a new run id."
+        )
+
+
+def destroy_key(vault_dir: str | Path, run_id: str) -> bool:
+    """Overwrite and remove the drawn key of a run, once its release is committed.
+
+    Parameters
+    ----------
+    vault_dir : str or pathlib.Path
+        The vault.
+    run_id : str
+        The run.
+
+    Returns
+    -------
+    bool
+        True if there was a key; False if there was none, which is no error. A key given by reference is not
+        touched.
+
+    Raises
+    ------
+    InputError
+        If the run id could leave the key directory.
+    EngineError
+        If the key cannot be removed.
+
+    Notes
+    -----
+    Overwriting reaches the same blocks on simple disks only. On flash memory, copy-on-write or
+    journalled file systems, and in backups, an old copy may survive: keep the vault on an encrypted volume.
+    """
+    path = _key_path(vault_dir, run_id)
+    with _failures(run_id):
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return False
+        try:
+            size = max(os.fstat(handle).st_size, KEY_BYTES)
+            _write_all(handle, secrets.token_bytes(size))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        path.unlink(missing_ok=True)
+        path.with_suffix(".snapshot").unlink(missing_ok=True)
+        _sync_directory(path.parent)
+    return True
+
+
+def _referenced(reference: str) -> bytes:
+    # Messages repeat no part of the reference: a key pasted where its name belongs must not reach a log.
+    kind, _, name = reference.partition(":")
+    if kind == "env" and name:
+        text = os.environ.get(name)
+        if text is None:
+            raise InputError("guarantee.key names an environment variable that is not set. " + _FORMS)
+    elif kind == "file" and name:
+        try:
+            text = Path(name).read_text(encoding="ascii")
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not text"
+            # The cause holds the path, and may hold the text: it is not chained.
+            raise InputError(f"guarantee.key names a file that cannot be read ({why}). " + _FORMS) from None
+    else:
+        raise InputError(_FORMS)
+    if not _HEXADECIMAL.fullmatch(text.strip()):
+        raise InputError(
+            f"guarantee.key names a secret that is not {2 * KEY_BYTES} hexadecimal digits; draw one with "
+            f"'openssl rand -hex {KEY_BYTES}'."
+        )
+    return bytes.fromhex(text.strip())
+
+
+def _key_path(vault_dir: str | Path, run_id: str) -> Path:
+    if not _RUN_ID.fullmatch(run_id):
+        raise InputError(
+            "the run id must be 1 to 200 letters, digits and . _ : + @ = -, beginning with a letter or digit."
+        )
+    return Path(vault_dir) / "keys" / f"{run_id}.key"
+
+
+def _read_key(path: Path, run_id: str) -> bytes:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    with os.fdopen(handle, "rb") as file:
+        key = file.read(KEY_BYTES + 1)
+    if len(key) != KEY_BYTES:
+        raise EngineError(
+            f"the key file of run {run_id} is damaged; void the run in the ledger and start one with a new run id."
+        )
+    return key
+
+
+def _draw_key(path: Path) -> None:
+    _make_key_directory(path.parent)
+    # Linked under its name only when it is whole and on disk, so that no reader ever sees half a key.
+    draft = path.with_name(f".{secrets.token_hex(8)}.new")
+    try:
+        handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+        try:
+            _write_all(handle, secrets.token_bytes(KEY_BYTES))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    _sync_directory(path.parent)
+
+
+def _make_key_directory(directory: Path) -> None:
+    missing = []
+    while not directory.exists():
+        missing.append(directory)
+        directory = directory.parent
+    for directory in reversed(missing):
+        directory.mkdir(mode=0o700, exist_ok=True)
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(handle, content) :]
+
+
+def _sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _failures(run_id: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise EngineError(
+            f"the key of run {run_id} could not be read or written ({error.strerror}); nothing may be drawn."
+        ) from error

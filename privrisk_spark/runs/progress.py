@@ -1,0 +1,103 @@
+"""Stages of a run: one log line each, one record each, and ``status.json`` for schedulers that lose exit codes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from privrisk_spark.results.release import StageRecord, Status
+from privrisk_spark.stages.publishing.files import write_json
+
+LOGGER = logging.getLogger("privrisk_spark")
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object a line: time, level, message and the stage's fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as JSON."""
+        document = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        return json.dumps(document, ensure_ascii=False)
+
+
+def configure_logging(form: Literal["text", "json"]) -> None:
+    """Send the package's log lines to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        _JsonLines() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
+    )
+    LOGGER.handlers[:] = [handler]
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
+
+
+@dataclass
+class Stage:
+    """What a stage says about itself while it runs; set by the pipeline."""
+
+    sentence: str = ""
+    parameters: dict[str, object] = field(default_factory=dict)
+    status: Status | None = None
+
+
+class Progress:
+    """Stages of one run in order.
+
+    Parameters
+    ----------
+    vault : Path
+        Where ``status.json`` goes once the vault exists.
+    run_id : str
+    total : int
+        Number of stages, for "stage x of y".
+    """
+
+    def __init__(self, vault: Path, run_id: str, total: int) -> None:
+        self.vault, self.run_id, self.total = vault, run_id, total
+        self.records: list[StageRecord] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """Run one stage; its record is kept when it ends without an error."""
+        number = len(self.records) + 1
+        place = f"stage {number} of {self.total}"
+        LOGGER.info("%s: %s", place, name, extra={"fields": {"run_id": self.run_id, "stage": name, "number": number}})
+        write_status(self.vault, self.run_id, phase=name, code=None, message=f"{place} is running")
+        stage = Stage()
+        started = time.monotonic()
+        yield stage
+        seconds = time.monotonic() - started
+        self.records.append(StageRecord(name, stage.sentence, stage.parameters, stage.status, round(seconds, 3)))
+        LOGGER.info(
+            "%s: %s done in %.1f s. %s",
+            place,
+            name,
+            seconds,
+            stage.sentence,
+            extra={"fields": {"run_id": self.run_id, "stage": name, "seconds": round(seconds, 3)}},
+        )
+
+    @property
+    def seconds(self) -> Mapping[str, float | None]:
+        """Seconds of each stage so far."""
+        return {record.name: record.seconds for record in self.records}
+
+
+def write_status(vault: Path, run_id: str, *, phase: str, code: int | None, message: str, remedy: str = "") -> None:
+    """Write ``status.json``: phase, exit code (null while running), message, what to do."""
+    if not vault.is_dir():
+        return
+    document = {"run_id": run_id, "phase": phase, "code": code, "message": message, "what_to_do": remedy}
+    write_json(vault / "status.json", document)

@@ -1,0 +1,1 @@
+"""Classes of a table and its release are counted once, and measured."""

@@ -1,0 +1,397 @@
+"""What an assessment reads: the table, a release of it and what its labels mean, the values of sensitive columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.sources import Wanted, as_texts, dictionary_of, scan
+from privrisk_spark.errors import HierarchyError, InputError, SchemaError, listing, nearest
+from privrisk_spark.hierarchies.builders import build
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.policy.assessment import Interval, MaskedTable, Population, SensitiveModel
+from privrisk_spark.policy.dictionaries import SelfDictionary, Table, TableDictionary
+from privrisk_spark.policy.policy import Policy, RiskGuarantee, RiskPolicy
+from privrisk_spark.policy.policy import Sensitive as SensitiveColumn
+from privrisk_spark.stages.assessing.classes import Layout, released_rows
+from privrisk_spark.stages.assessing.tallies import Distance, Sensitive
+from privrisk_spark.stages.publishing.files import read_back
+from privrisk_spark.stages.tables.encode import ValueCodes, as_text_column
+from privrisk_spark.stages.tables.opening import MAX_LEAVES, read
+
+POPULATION = "assess.population"
+RELEASE = "assess.release"
+
+_COMPARABLE = (
+    T.StringType,
+    T.BooleanType,
+    T.IntegralType,
+    T.DecimalType,
+    T.FractionalType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
+_ORDERED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
+
+
+def carried(policy: Policy) -> list[str]:
+    """Columns whose values the classes hold: the sensitive ones, then the label if it is none of them."""
+    names = [name for name, column in policy.columns.items() if isinstance(column, SensitiveColumn)]
+    label = policy.assess.label
+    return names + ([label] if label is not None and label not in names else [])
+
+
+def narrowed(policy: Policy) -> Policy:
+    """Return the policy by which the table is read: what is measured is carried, and nothing is decided."""
+    kept = [*carried(policy), *policy.assess.intervals]
+    columns: dict[str, Any] = {}
+    for name, given in policy.columns.items():
+        action = getattr(given, "action", None)
+        if name in kept:
+            columns[name] = given.model_copy(update={"action": "keep"})
+        elif action == "keep":
+            columns[name] = given.model_copy(update={"action": "drop"})
+        else:
+            columns[name] = given
+    population = policy.assess.population
+    dictionary = SelfDictionary(consistency="compatible") if population is None else _as_dictionary(population)
+    changed = {"columns": columns, "dictionary": dictionary, "risk": RiskPolicy(), "guarantee": RiskGuarantee()}
+    return policy.model_copy(update={**changed, "decision": None, "linkage": None, "output": None})
+
+
+def own(policy: Policy) -> Policy:
+    """Return the narrowed policy with the table itself as dictionary, where a missing value may be any.
+
+    Only there: a value that is suppressed by another rule is not consistent with every value.
+    """
+    return policy.model_copy(update={"dictionary": SelfDictionary(consistency="subsumes")})
+
+
+def _as_dictionary(population: Population) -> TableDictionary:
+    fields = {name: getattr(population, name) for name in Population.model_fields}
+    return TableDictionary(kind="table", consistency="compatible", **fields)
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Values of a column the classes hold.
+
+    Attributes
+    ----------
+    name : str
+    codes : ValueCodes
+        A missing value has none.
+    count : int
+    ordered : bool
+        Whether the column holds numbers or dates.
+    """
+
+    name: str
+    codes: ValueCodes
+    count: int
+    ordered: bool
+    ancestor: Any = None
+
+    def sensitive(self, model: SensitiveModel | None) -> Sensitive:
+        """How the values are compared."""
+        model = model or SensitiveModel()
+        distance: Distance = model.distance or ("ordered" if self.ordered else "equal")
+        return Sensitive(self.name, distance, self.ancestor, model.c)
+
+
+def collect_vocabularies(policy: Policy, table: DataFrame, release: Release | None) -> list[Vocabulary]:
+    """Collect the distinct values of the columns the classes hold, in the table and, if there is one, the release.
+
+    Numbers are in their order, also those a text column holds if the model is ordered; other values in that of their
+    texts.
+
+    Raises
+    ------
+    SchemaError
+        If a column cannot be compared, or holds more than :data:`privrisk_spark.stages.tables.opening.MAX_LEAVES`
+        values.
+    """
+    names = carried(policy)
+    frames: list[tuple[Table, DataFrame, dict[str, str]]] = [(policy.table, table, {name: name for name in names})]
+    if release is not None:
+        there = {name: release.column(name) for name in names if held_in(release, name)}
+        frames.append((release.source, release.frame, there))
+    ordered = dict.fromkeys(names, True)
+    for _, frame, columns in frames:
+        for name, held in columns.items():
+            kind = frame.schema[held].dataType
+            if not isinstance(kind, _COMPARABLE):
+                raise SchemaError(
+                    f"columns.{name}: a sensitive column must hold texts, numbers, booleans, dates or times to be "
+                    f"compared, not {kind.simpleString()}."
+                )
+            ordered[name] = ordered[name] and isinstance(kind, _ORDERED)
+    found: dict[str, list[pa.Array]] = {name: [] for name in names}
+    for source, frame, columns in frames:
+        wanted = [Wanted(name, column, "value") for name, column in columns.items()]
+        for name, values in collect_texts(source, frame, wanted).items():
+            if len(values) > MAX_LEAVES:
+                raise SchemaError(f"columns.{name}: it holds more than {MAX_LEAVES:,} distinct values; round it first.")
+            found[name].append(values)
+    return [_vocabulary(name, pc.unique(pa.concat_arrays(found[name])), policy, ordered[name]) for name in names]
+
+
+def collect_texts(table: Table, frame: DataFrame, wanted: Sequence[Wanted]) -> dict[str, pa.Array]:
+    """Collect the distinct texts of columns, by alias; a task hands over those it has seen, and no row is shuffled."""
+    if not wanted:
+        return {}
+    names = [want.alias for want in wanted]
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        seen: dict[str, list[pa.Array]] = {name: [] for name in names}
+        for rows in tables:
+            for name in names:
+                values = pc.drop_null(dictionary_of(rows.column(name))[0])
+                if pa.types.is_floating(values.type):  # NaN is missing
+                    values = values.filter(pc.invert(pc.is_nan(values)))
+                texts = as_texts(values).cast(pa.string())
+                seen[name] = [pc.unique(pa.concat_arrays([*seen[name], texts]))]
+        for number, name in enumerate(names):
+            for values in seen[name]:
+                yield pa.table({"column": np.full(len(values), number, dtype=np.int32), "value": values})
+
+    fields = [T.StructField("column", T.IntegerType(), False), T.StructField("value", T.StringType(), False)]
+    told = scan(table, frame, wanted).then(step, T.StructType(fields)).frame().toArrow()
+    number, values = told.column("column").to_numpy(), told.column("value")
+    return {name: _once(values.filter(pa.array(number == i))) for i, name in enumerate(names)}
+
+
+def _once(values: pa.ChunkedArray) -> pa.Array:
+    return pc.unique(values).cast(pa.string())
+
+
+def _vocabulary(name: str, texts: pa.Array, policy: Policy, ordered: bool) -> Vocabulary:
+    model = policy.assess.sensitive.get(name)
+    if model is not None and model.hierarchy is not None:
+        hierarchy = build(model.hierarchy, name, values=texts.to_pylist(), null_leaf=True)
+        outside = len(texts) - pc.sum(pc.is_in(texts, value_set=pa.array(list(hierarchy.code_of), pa.string()))).as_py()
+        if outside:
+            raise HierarchyError(f"assess.sensitive.{name}.hierarchy: {outside:,} distinct values are not in it.")
+        return Vocabulary(name, ValueCodes.of(hierarchy.code_of), hierarchy.n_leaves - 1, ordered, hierarchy.ancestor)
+    in_order = _sorted(texts.to_pylist(), ordered or (model is not None and model.distance == "ordered"))
+    return Vocabulary(name, ValueCodes.of({value: i for i, value in enumerate(in_order)}), len(in_order), ordered)
+
+
+def _sorted(texts: list[str], ordered: bool) -> list[str]:
+    if ordered:
+        try:
+            return sorted(texts, key=lambda value: (float(value), value))
+        except ValueError:  # dates, whose texts are in their order
+            pass
+    return sorted(texts)
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A release of the table, opened.
+
+    Attributes
+    ----------
+    frame : DataFrame
+    source : Table
+    given : MaskedTable
+        Columns and record id.
+    title : str
+    """
+
+    frame: DataFrame
+    source: Table
+    given: MaskedTable
+    title: str
+
+    def column(self, name: str) -> str:
+        """Column of the release that holds a column of the table."""
+        return self.given.columns.get(name, name)
+
+
+def open_release(spark: SparkSession, policy: Policy) -> Release | None:
+    """Open the release the policy names.
+
+    Raises
+    ------
+    InputError, SchemaError
+        If there is none, or it lacks a column.
+    """
+    given = policy.assess.release
+    if given is None:
+        return None
+    if given == "published":
+        root = Path(policy.places.path).resolve()
+        manifest = root / "manifest.json"
+        if not manifest.exists():
+            raise InputError(
+                f"{RELEASE}: 'published', and there is no release at output.path; make one with privrisk release, or "
+                "name a path, or leave it out to assess the table alone."
+            )
+        data = json.loads(manifest.read_text(encoding="utf-8"))
+        place = root / data["data"]["path"]
+        frame = read_back(spark, policy.places.model_copy(update={"format": data["data"]["format"]}), place)
+        opened = Release(
+            frame,
+            Table(path=str(place), format=data["data"]["format"]),
+            MaskedTable(path=str(place)),
+            f"release {data['run_id']}",
+        )
+    else:
+        frame = read(spark, given, key=RELEASE)
+        opened = Release(frame, given, given, f"release {given.path or given.catalog}")
+    there = opened.frame.columns
+    wanted = [(name, f"{RELEASE}.columns.{name}") for name in policy.quasi_identifiers]
+    faults = [
+        f"{key}: the release has no column '{opened.column(name)}'{nearest(opened.column(name), there)}; it has "
+        f"{listing(there)}."
+        for name, key in wanted
+        if opened.column(name) not in there
+    ]
+    identity = opened.given.record_id
+    if identity is not None and identity not in there:
+        faults.append(f"{RELEASE}.record_id: the release has no column '{identity}'{nearest(identity, there)}.")
+    if faults:
+        raise SchemaError(" | ".join(faults))
+    return opened
+
+
+def labels_of(hierarchy: Hierarchy) -> tuple[ValueCodes, int]:
+    """What a label in a release means, and what a missing cell does.
+
+    A label that several nodes have means the first of them, the most specific: a release does not tell them apart. A
+    missing cell is the value of its own that the policy makes of one, else ⊥.
+    """
+    nodes: dict[str, int] = {}
+    missing = hierarchy.root
+    for node, label in enumerate(hierarchy.labels):
+        if label is None:
+            missing = node
+        else:
+            nodes.setdefault(label, node)
+    return ValueCodes.of(nodes), missing
+
+
+def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy]) -> None:
+    """Refuse a release with labels that are no nodes.
+
+    Raises
+    ------
+    HierarchyError
+        Naming columns and how many labels.
+    """
+    columns = {name: release.column(name) for name in hierarchies}
+    wanted = [Wanted(f"a{i}", column, "text") for i, column in enumerate(columns.values())]
+    found = collect_texts(release.source, release.frame, wanted)
+    faults = []
+    for (name, hierarchy), texts in zip(hierarchies.items(), found.values(), strict=True):
+        strangers = set(texts.to_pylist()).difference(label for label in hierarchy.labels if label is not None)
+        if strangers:
+            faults.append(
+                f"{RELEASE}: the column '{columns[name]}' holds {len(strangers):,} distinct values that are no node of "
+                f"the hierarchy of '{name}'; give the hierarchy the release was made by."
+            )
+    if faults:
+        raise HierarchyError(" | ".join(faults))
+
+
+def open_released_rows(
+    release: Release, hierarchies: Mapping[str, Hierarchy], vocabularies: Sequence[Vocabulary], layout: Layout, *,
+    identity: bool = False, numbers: Sequence[str] = (),
+) -> Batches:  # fmt: skip
+    """Rows of a release in the layout.
+
+    Parameters
+    ----------
+    release : Release
+    hierarchies : mapping of attribute to Hierarchy
+    vocabularies : sequence of Vocabulary
+        Of the columns the layout holds.
+    layout : Layout
+        Without persons and weights, which a release does not hold.
+    identity : bool
+        Carry the record id.
+    numbers : sequence of str
+        Columns of the release to carry as numbers ``y<j>``, NaN for a missing one.
+    """
+    wanted = [Wanted(f"a{i}", release.column(name), "text") for i, name in enumerate(hierarchies)]
+    held = {f"r{j}": vocabulary.codes for j, vocabulary in enumerate(vocabularies)}
+    wanted += [Wanted(to, release.column(v.name), "value") for to, v in zip(held, vocabularies, strict=True)]
+    carried = [f"y{j}" for j in range(len(numbers))]
+    wanted += [Wanted(to, name, "number") for to, name in zip(carried, numbers, strict=True)]
+    key = release.given.record_id
+    if identity:
+        assert key is not None
+        wanted.append(Wanted(schemas.RECORD_ID, key, "text", distinct=True))
+    opened = scan(release.source, release.frame, wanted)
+    if identity:
+        opened = opened.then(_as_ids, _with_ids(opened.schema))
+    lookups = [labels_of(hierarchy) for hierarchy in hierarchies.values()]
+    return released_rows(
+        opened,
+        [f"a{i}" for i in range(len(hierarchies))],
+        [codes for codes, _ in lookups],
+        [missing for _, missing in lookups],
+        held,
+        layout,
+        more=[*([schemas.RECORD_ID] if identity else []), *carried],
+    )
+
+
+def _as_ids(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    for table in tables:
+        at = table.column_names.index(schemas.RECORD_ID)
+        ids = as_text_column(table.column(schemas.RECORD_ID), schemas.RECORD_ID)
+        yield table.set_column(at, schemas.RECORD_ID, ids)
+
+
+def _with_ids(schema: T.StructType) -> T.StructType:
+    return T.StructType(
+        [T.StructField(one.name, T.StringType()) if one.name == schemas.RECORD_ID else one for one in schema.fields]
+    )
+
+
+def masked_columns(release: Release, intervals: Mapping[str, Interval], table: DataFrame) -> dict[str, str]:
+    """Column of the release that holds the masked form of each numeric column.
+
+    Raises
+    ------
+    SchemaError
+        If there is none, or one of the two holds neither numbers nor texts.
+    """
+    found = {name: interval.masked or release.column(name) for name, interval in intervals.items()}
+    for name, masked in found.items():
+        if masked not in release.frame.columns:
+            raise SchemaError(f"assess.intervals.{name}.masked: the release has no column '{masked}'.")
+        key = f"assess.intervals.{name}"
+        for frame, held, at in ((table, name, key), (release.frame, masked, f"{key}.masked")):
+            kind = frame.schema[held].dataType
+            if not isinstance(kind, T.NumericType | T.StringType):
+                raise SchemaError(f"{at}: the column '{held}' must hold numbers, not {kind.simpleString()}.")
+    return found
+
+
+def held_in(release: Release | None, name: str) -> bool:
+    """Whether the release holds a column of the table."""
+    return release is not None and release.column(name) in release.frame.columns
+
+
+def totals(parts: Sequence[Mapping[str, Any]], layout: Layout) -> tuple[np.ndarray[Any, np.dtype[np.int64]], ...]:
+    """How often a subject has each value of each attribute, from the facts of its counted rows."""
+    result = [np.zeros(count + 1, dtype=np.int64) for count in layout.value_counts]
+    for part in parts:
+        for j, held in enumerate(part["held"]):
+            result[j] += np.array(held, dtype=np.int64)
+    return tuple(result)

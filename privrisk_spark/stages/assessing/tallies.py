@@ -1,0 +1,366 @@
+"""All tallies of equivalence classes, by one pass over the classes of a bucket; they add up over buckets.
+
+Nothing here is arithmetic of a measure: each is a kernel's. What is decided here is which measures a subject has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.classes import tally as criteria
+from privrisk_spark.kernels.classes.classes import Classes
+from privrisk_spark.kernels.classes.closeness import (
+    TableDistribution,
+    equal_distance,
+    greatest_gain,
+    greatest_log_ratio,
+    hierarchical_distance,
+    ordered_distance,
+)
+from privrisk_spark.kernels.classes.diversity import (
+    SensitiveRuns,
+    distinct_values,
+    entropy_diversity,
+    greatest_l,
+    greatest_share,
+)
+from privrisk_spark.kernels.classes.tally import ClassTally, Criterion
+from privrisk_spark.kernels.measures.divergence import DivergenceTally, spread_over
+from privrisk_spark.kernels.measures.identity import PopulationHistogram, SizeHistogram, WeightTally
+from privrisk_spark.kernels.measures.loss import (
+    CellTally,
+    ClassificationTally,
+    fully_suppressed,
+    leaf_ncp,
+    node_levels,
+    record_penalty,
+    share_loss,
+    step_loss,
+)
+from privrisk_spark.kernels.measures.loss import ClassTally as SizeTally
+from privrisk_spark.kernels.measures.population_risk import IndividualRiskTally
+
+IntArray = npt.NDArray[np.int32]
+LongArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+Distance = Literal["equal", "ordered", "hierarchical"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitive:
+    """A sensitive attribute as the classes hold it.
+
+    Attributes
+    ----------
+    name : str
+    distance : {"equal", "ordered", "hierarchical"}
+    ancestor : ndarray of int32, shape (values, H + 1), or None
+        Of the hierarchical distance.
+    c : float
+        Of recursive (c, l)-diversity.
+    """
+
+    name: str
+    distance: Distance
+    ancestor: IntArray | None
+    c: float
+
+    def criteria(
+        self, runs: SensitiveRuns, table: TableDistribution, *, asked: Mapping[str, float]
+    ) -> list[tuple[str, Criterion, FloatArray | LongArray, float]]:
+        """Name, criterion, number of each class and bound of every model."""
+        if self.distance == "hierarchical":
+            assert self.ancestor is not None
+            distance = hierarchical_distance(runs, table, self.ancestor)
+        else:
+            distance = (ordered_distance if self.distance == "ordered" else equal_distance)(runs, table)
+        return [
+            ("p_sensitive", criteria.DISTINCT_DIVERSITY, distinct_values(runs), asked.get("p_sensitive", 2.0)),
+            ("homogeneity", criteria.DISTINCT_DIVERSITY, distinct_values(runs), 2.0),
+            ("l_entropy", criteria.ENTROPY_DIVERSITY, entropy_diversity(runs), asked.get("l_entropy", 2.0)),
+            ("l_recursive", criteria.RECURSIVE_L, greatest_l(runs, self.c), asked.get("l_recursive", 2.0)),
+            ("t_closeness", criteria.T_CLOSENESS, distance, asked.get("t_closeness", 0.2)),
+            ("alpha", criteria.ALPHA, greatest_share(runs), asked.get("alpha", 0.5)),
+            ("beta_likeness", criteria.BETA_LIKENESS, greatest_gain(runs, table), asked.get("beta_likeness", 1.0)),
+            (
+                "enhanced_beta_likeness",
+                criteria.BETA_LIKENESS,
+                greatest_gain(runs, table, enhanced=True),
+                asked.get("enhanced_beta_likeness", 1.0),
+            ),
+            (
+                "delta_disclosure",
+                criteria.DELTA_DISCLOSURE,
+                greatest_log_ratio(runs, table),
+                asked.get("delta_disclosure", 1.0),
+            ),
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Cells of the release, to spread over the leaves of the table.
+
+    Attributes
+    ----------
+    nodes : ndarray of int32, shape (m, k)
+    rows : ndarray of int64, shape (m,)
+    """
+
+    nodes: IntArray
+    rows: LongArray
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is measured of the classes of a subject.
+
+    Attributes
+    ----------
+    hierarchies : tuple of k Hierarchy
+    k, worst : int
+    thresholds : tuple of float
+        Risks whose share of records above is told.
+    bounds : mapping of measure to float
+        For the classes that fail; the thresholds of the policy.
+    sensitive : tuple of Sensitive
+        Of the first of the attributes the classes hold.
+    label : int or None
+        Which of the attributes is to be predicted.
+    tables : tuple of ndarray of int64
+        How often the whole subject has each value of each attribute.
+    cells : bool
+        Measure the loss of released cells.
+    released : Released or None
+        Measure the divergence of a release from this table.
+    """
+
+    hierarchies: tuple[Hierarchy, ...]
+    k: int
+    worst: int
+    thresholds: tuple[float, ...]
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    sensitive: tuple[Sensitive, ...] = ()
+    label: int | None = None
+    tables: tuple[LongArray, ...] = ()
+    cells: bool = False
+    released: Released | None = None
+
+
+@dataclass(frozen=True)
+class Tallies:
+    """Everything measured of some of the classes of a subject.
+
+    Attributes
+    ----------
+    sizes : SizeHistogram
+        Of class sizes ``f``.
+    small : ClassTally
+        k-anonymity, with the worst classes.
+    rows, persons : int
+        Rows, and persons of the classes added up.
+    compatible : PopulationHistogram or None
+        Of class sizes and the rows they are compatible with, where a missing value may be any.
+    population : PopulationHistogram or None
+    mapped : ClassTally or None
+        k-map, with the worst classes; 0 of a class that the population lacks.
+    weights : WeightTally or None
+    individual : IndividualRiskTally or None
+    attribute : tuple of mapping of measure to ClassTally
+        Of each sensitive attribute.
+    spread : SizeTally
+    label : ClassificationTally or None
+    cells : mapping of measure to CellTally
+    penalty : CellTally or None
+    divergence : DivergenceTally or None
+    """
+
+    sizes: SizeHistogram
+    small: ClassTally
+    rows: int
+    persons: int
+    compatible: PopulationHistogram | None
+    population: PopulationHistogram | None
+    mapped: ClassTally | None
+    weights: WeightTally | None
+    individual: IndividualRiskTally | None
+    attribute: tuple[Mapping[str, ClassTally], ...]
+    spread: SizeTally
+    label: ClassificationTally | None
+    cells: Mapping[str, CellTally]
+    penalty: CellTally | None
+    divergence: DivergenceTally | None
+
+    def plus(self, other: Tallies) -> Tallies:
+        """Tallies of the classes of both."""
+        return Tallies(
+            sizes=self.sizes.plus(other.sizes),
+            small=self.small.plus(other.small),
+            rows=self.rows + other.rows,
+            persons=self.persons + other.persons,
+            compatible=_added(self.compatible, other.compatible),
+            population=_added(self.population, other.population),
+            mapped=_added(self.mapped, other.mapped),
+            weights=_added(self.weights, other.weights),
+            individual=_added(self.individual, other.individual),
+            attribute=tuple(
+                {name: one[name].plus(two[name]) for name in one}
+                for one, two in zip(self.attribute, other.attribute, strict=True)
+            ),
+            spread=self.spread.plus(other.spread),
+            label=_added(self.label, other.label),
+            cells={name: one.plus(other.cells[name]) for name, one in self.cells.items()},
+            penalty=_added(self.penalty, other.penalty),
+            divergence=_added(self.divergence, other.divergence),
+        )
+
+    @classmethod
+    def merged(cls, parts: Iterable[Tallies]) -> Tallies:
+        """Tallies of all parts together, of which there is at least one."""
+        return reduce(Tallies.plus, parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
+        return {
+            "sizes": self.sizes.to_dict(),
+            "small": self.small.to_dict(),
+            "rows": self.rows,
+            "persons": self.persons,
+            "compatible": _written(self.compatible),
+            "population": _written(self.population),
+            "mapped": _written(self.mapped),
+            "weights": _written(self.weights),
+            "individual": _written(self.individual),
+            "attribute": [{name: tally.to_dict() for name, tally in of.items()} for of in self.attribute],
+            "spread": self.spread.to_dict(),
+            "label": _written(self.label),
+            "cells": {name: tally.to_dict() for name, tally in self.cells.items()},
+            "penalty": _written(self.penalty),
+            "divergence": _written(self.divergence),
+        }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Tallies:
+        """Read what :meth:`to_dict` gave."""
+
+        def read(kind: Any, name: str) -> Any:
+            return None if given[name] is None else kind.from_dict(given[name])
+
+        return cls(
+            sizes=SizeHistogram.from_dict(given["sizes"]),
+            small=ClassTally.from_dict(given["small"]),
+            rows=int(given["rows"]),
+            persons=int(given["persons"]),
+            compatible=read(PopulationHistogram, "compatible"),
+            population=read(PopulationHistogram, "population"),
+            mapped=read(ClassTally, "mapped"),
+            weights=read(WeightTally, "weights"),
+            individual=read(IndividualRiskTally, "individual"),
+            attribute=tuple(
+                {name: ClassTally.from_dict(tally) for name, tally in of.items()} for of in given["attribute"]
+            ),
+            spread=SizeTally.from_dict(given["spread"]),
+            label=read(ClassificationTally, "label"),
+            cells={name: CellTally.from_dict(tally) for name, tally in given["cells"].items()},
+            penalty=read(CellTally, "penalty"),
+            divergence=read(DivergenceTally, "divergence"),
+        )
+
+
+def _added(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else one.plus(other)
+
+
+def _written(tally: Any) -> Any:
+    return None if tally is None else tally.to_dict()
+
+
+def tally(
+    classes: Classes, asked: Asked, population: LongArray | None = None, compatible: LongArray | None = None
+) -> Tallies:
+    """Measure whole classes.
+
+    Parameters
+    ----------
+    classes : Classes
+    asked : Asked
+    population : ndarray of int64, shape (m,), optional
+        People of the population in each class.
+    compatible : ndarray of int64, shape (m,), optional
+        Rows each class is compatible with, where a missing value may be any.
+    """
+    sizes, rows, nodes, thresholds = classes.sizes, classes.rows, classes.nodes, asked.thresholds
+    weights = None if classes.millionths is None else classes.millionths / 1e6
+    attribute = []
+    for sensitive, runs, count in zip(asked.sensitive, classes.held, asked.tables, strict=False):
+        # A missing value is one more value of the domain only where there is one.
+        domain = count if count[-1] else count[:-1]
+        of_class = sensitive.criteria(runs, TableDistribution(domain), asked=asked.bounds)
+        attribute.append(
+            {
+                name: ClassTally.of(criterion, values, sizes, nodes, asked=bound, most=asked.worst)
+                for name, criterion, values, bound in of_class
+            }
+        )
+    lost = fully_suppressed(nodes, [hierarchy.root for hierarchy in asked.hierarchies])
+    runs_of_label = None if asked.label is None else classes.held[asked.label]
+    cells, penalty = {}, None
+    if asked.cells:
+        leaves = [hierarchy.n_under for hierarchy in asked.hierarchies]
+        losses = {
+            "precision": [step_loss(node_levels(hierarchy.parent)) for hierarchy in asked.hierarchies],
+            "generalized_information_loss": [share_loss(count) for count in leaves],
+            "gcp": [leaf_ncp(count) for count in leaves],
+        }
+        cells = {name: CellTally.of(nodes, rows, loss) for name, loss in losses.items()}
+        of_record = record_penalty(nodes, leaves)
+        penalty = CellTally.of(np.arange(len(rows), dtype=np.int32)[:, None], rows, [of_record])
+    return Tallies(
+        sizes=SizeHistogram.of(sizes),
+        small=ClassTally.of(
+            criteria.K_ANONYMITY,
+            sizes if compatible is None else compatible,
+            sizes,
+            nodes,
+            asked=asked.bounds.get("k", float(asked.k)),
+            most=asked.worst,
+        ),
+        rows=int(rows.sum()),
+        persons=int(sizes.sum()),
+        compatible=None if compatible is None else PopulationHistogram.of(sizes, compatible),
+        population=None if population is None else PopulationHistogram.of(sizes, population),
+        mapped=None
+        if population is None
+        else ClassTally.of(criteria.K_MAP, population, sizes, nodes, asked=float(asked.k), most=asked.worst),
+        weights=None if weights is None else WeightTally.of(sizes, weights, thresholds),
+        individual=None if weights is None else IndividualRiskTally.of(sizes, weights, thresholds),
+        attribute=tuple(attribute),
+        spread=SizeTally.of(rows, k=asked.k, suppressed=lost),
+        label=None
+        if runs_of_label is None
+        else ClassificationTally.of(
+            runs_of_label.class_start, runs_of_label.value, runs_of_label.count, suppressed=lost
+        ),
+        cells=cells,
+        penalty=penalty,
+        divergence=None if asked.released is None else _divergence(classes, asked, asked.released),
+    )
+
+
+def _divergence(classes: Classes, asked: Asked, released: Released) -> DivergenceTally:
+    spread = spread_over(
+        classes.nodes,
+        released.nodes,
+        released.rows,
+        at_depth=[hierarchy.at_depth for hierarchy in asked.hierarchies],
+        leaves=[hierarchy.n_under for hierarchy in asked.hierarchies],
+    )
+    return DivergenceTally.of(classes.rows, spread)

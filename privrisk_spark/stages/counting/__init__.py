@@ -1,0 +1,1 @@
+"""Consistent dictionary rows are counted: by arrays (dense, sorted) or by joins (shuffle, iceberg)."""

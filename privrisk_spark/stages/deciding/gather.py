@@ -1,0 +1,98 @@
+"""Where records meet their counts: rows where they are, or distinct records whose decisions are joined back.
+
+The dense plan only looks up, so rows are decided without a shuffle. The others decide distinct records and join the
+decisions back: the sorted plan groups the dictionary once per task and lattice node, and needs few tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.search.table_search import Problem
+from privrisk_spark.planning.problem import is_single
+from privrisk_spark.policy.decisions import RuleDecision
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.results.release import ChosenRule
+from privrisk_spark.stages.counting import shuffle_iceberg
+from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, cell_space, vectors_of_table
+from privrisk_spark.stages.deciding.decide import (
+    Decide,
+    Decided,
+    StoredAttacker,
+    WeightColumns,
+    decided,
+    decided_table,
+    deciding,
+    join_decisions,
+)
+from privrisk_spark.stages.deciding.rules import Ground, collect_rule
+
+DECISIONS_PER_TASK = 250_000
+SINGLE_DECISIONS_PER_TASK = 100
+"""Records that are decided one at a time: some take a thousand times as long as others, and no core should wait."""
+
+
+def collect_decisions(
+    scratch: Scratch,
+    encoded: Batches,
+    problem: Problem,
+    counted: Sequence[StoredCounts | SpreadVectors],
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+) -> tuple[Batches, Decide, ChosenRule | None]:
+    """Decide the table.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    encoded : Batches
+        The table, resolved.
+    problem : Problem
+    counted : sequence of StoredCounts or SpreadVectors
+        Every dictionary of the policy.
+    policy : Policy
+    hierarchies : mapping of quasi-identifier to Hierarchy
+
+    Returns
+    -------
+    rows : Batches
+    decide_chunk : Decide
+        Gives a chunk of the rows its decisions.
+    chosen : ChosenRule or None
+        The rule for the whole table, where one was chosen from a list.
+    """
+    k, weights = len(hierarchies), WeightColumns.of_policy(policy, list(hierarchies))
+    if isinstance(policy.decision, RuleDecision):
+        return collect_rule(Ground(scratch, problem, tuple(counted), policy, hierarchies), encoded)
+    stored = [counts for counts in counted if isinstance(counts, StoredCounts)]
+    attacker = StoredAttacker.of(policy, stored)
+    if stored and all(counts.plan == "dense" for counts in stored):
+        return encoded, deciding(problem, attacker, k=k, weights=weights), None
+    records = scratch.write_frame(vectors_of_table(encoded, k, weights.n), "records")
+    if stored:
+        single = is_single(problem.search)
+        per_task = SINGLE_DECISIONS_PER_TASK if single else DECISIONS_PER_TASK
+        spread_out = Batches.of_frame(records.repartition(max(2, -(-records.count() // per_task))))
+        decide_chunk = deciding(problem, attacker, k=k, weights=weights)
+        on_distinct = decided(spread_out, decide_chunk, k=k, gaps=single).frame()
+    else:
+        schema = schemas.decided(records.schema, k)
+        (spread,) = [vectors for vectors in counted if isinstance(vectors, SpreadVectors)]
+        on_distinct = shuffle_iceberg.shuffle_decisions(
+            records,
+            spread.vectors,
+            problem,
+            cell_space(spread, policy, hierarchies),
+            partial(decided_table, problem=problem, k=k, weights=weights, schema=schema),
+            schema,
+            dictionary_rows=spread.dictionary_rows,
+            materialize=scratch.write_frame,
+            entities=spread.entities,
+            prune=() if policy.dictionaries[0].table is None else None,
+        )
+    joined = join_decisions(encoded.frame(), on_distinct, k=k, n_weights=weights.n)
+    return Batches.of_frame(joined), partial(Decided.of_columns, k=k), None

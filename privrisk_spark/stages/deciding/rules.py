@@ -1,0 +1,537 @@
+"""Decisions by a rule: the least exposed cells of records, table or attributes, or the best of listed rules.
+
+The mathematics is in :mod:`privrisk_spark.kernels.search.rules`. A rule gives every record its levels, ``x<i>``,
+without looking at its joint counts; then the risk of these levels is evaluated against the dictionaries as they are,
+by whatever plan they were counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_chunks, report
+from privrisk_spark.errors import InfeasibleError
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.counting.cells import CellSpace
+from privrisk_spark.kernels.counting.consistent import Counts
+from privrisk_spark.kernels.disclosure.risk import Attacker
+from privrisk_spark.kernels.numeric.moments import Moments, merged
+from privrisk_spark.kernels.search.cell_order import CellOrder
+from privrisk_spark.kernels.search.rules import (
+    Exposure,
+    alternatives,
+    cells_at,
+    choose_rule,
+    decide_at,
+    generalizing,
+    least_exposed,
+    marginal_counts,
+    min_risk,
+    risks_at,
+    suppressing,
+    utility_at,
+)
+from privrisk_spark.kernels.search.table_search import Decisions, Problem
+from privrisk_spark.planning.problem import LevelRule, listed_rules
+from privrisk_spark.policy.decisions import CellsDecision, DiscloseInAll, DisclosePerRecord, ListedRulesDecision
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.results.release import ChosenRule, Section
+from privrisk_spark.stages.counting import shuffle_iceberg
+from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, cell_space, vectors_of_table
+from privrisk_spark.stages.deciding.decide import (
+    Decide,
+    Decided,
+    StoredAttacker,
+    WeightColumns,
+    decided,
+    floats,
+    integers,
+    join_decisions,
+)
+from privrisk_spark.stages.tables.encode import fingerprints
+
+LongArray = npt.NDArray[np.int64]
+LevelArray = npt.NDArray[np.int8]
+
+RECORDS_PER_TASK = 250_000
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a chunk as the kernels take them.
+
+    Attributes
+    ----------
+    codes : ndarray of int32, shape (n, k)
+    personal, record_weight : ndarray of float64, or None
+    """
+
+    codes: npt.NDArray[np.int32]
+    personal: npt.NDArray[np.float64] | None
+    record_weight: npt.NDArray[np.float64] | None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Weights as keyword arguments."""
+        return {"personal": self.personal, "record_weight": self.record_weight}
+
+
+Choose = Callable[[pa.Table, Rows], LevelArray]
+"""Levels of the rows of a chunk."""
+
+Evaluate = Callable[[Attacker, Rows, LevelArray], Decisions]
+"""Decisions of distinct rows; the levels are those chosen before."""
+
+Measure = Callable[[Attacker, Rows, LongArray], dict[str, Any]]
+"""Facts of distinct rows that stand for so many records each."""
+
+Ask = Callable[[Rows, LevelArray], Iterable[LevelArray]]
+"""Level vectors that evaluating looks up, besides the records as they are; the levels are those chosen before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """How a chunk is read.
+
+    Attributes
+    ----------
+    k : int
+    weights : WeightColumns
+    """
+
+    k: int
+    weights: WeightColumns
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns that a rule and its risk depend on."""
+        return [*schemas.codes(self.k), *schemas.weights(self.weights.n)]
+
+    def rows(self, table: pa.Table) -> Rows:
+        """Codes and weights of a chunk."""
+        given = floats(table, schemas.weights(self.weights.n))
+        return Rows(integers(table, schemas.codes(self.k)), self.weights.personal(given), self.weights.of_record(given))
+
+    def chosen_in(self, schema: T.StructType) -> list[str]:
+        """Columns of levels that were chosen before, if there are such."""
+        return [name for name in schemas.chosen(self.k) if name in schema.fieldNames()]
+
+    def levels(self, table: pa.Table) -> LevelArray:
+        """Levels that were chosen before; none, of no attribute, where they follow from the record."""
+        names = [name for name in schemas.chosen(self.k) if name in table.column_names]
+        return integers(table, names).astype(np.int8)
+
+    def with_chosen(self, rows: Batches, choose: Choose) -> Batches:
+        """Add the levels ``x<i>`` of every row."""
+        names = schemas.chosen(self.k)
+
+        def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+            for table in in_chunks(tables):
+                levels = choose(table, self.rows(table)).astype(np.int32)
+                columns = dict(zip(table.column_names, table.columns, strict=True))
+                yield pa.table(columns | {name: pa.array(levels[:, i]) for i, name in enumerate(names)})
+
+        fields = [T.StructField(name, T.IntegerType(), False) for name in names]
+        return rows.then(step, T.StructType([*rows.schema.fields, *fields]))
+
+
+# --------------------------------------------------------------------------------------------------------- exposure
+
+
+def collect_exposure(
+    problem: Problem,
+    counts: StoredCounts | SpreadVectors,
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+) -> Exposure:
+    """Exposure from the counts of each attribute alone; collects no more numbers than the hierarchies have nodes."""
+    if isinstance(counts, StoredCounts):
+        alone: Sequence[LongArray] = marginal_counts(counts.load(), problem.code_depth)
+        return Exposure.of(problem, alone, counts.dictionary_rows)
+    space = cell_space(counts, policy, hierarchies)
+    of_class = shuffle_iceberg.collect_marginals(counts.vectors, space, entities=counts.entities)
+    alone = [
+        # A dictionary that lacks the attribute has its rows consistent with every value.
+        found[relation.node_class[ancestor[:, 0]]]
+        if relation.known
+        else np.full(len(ancestor), counts.dictionary_rows, dtype=np.int64)
+        for found, relation, ancestor in zip(of_class, space.relations, problem.ancestor, strict=True)
+    ]
+    return Exposure.of(problem, alone, counts.dictionary_rows)
+
+
+def collect_last_cell(
+    encoded: Batches, reader: Reader, exposure: Exposure, decision: CellsDecision, attributes: Sequence[str]
+) -> CellOrder:
+    """Find the last cell to disclose, in all or of each attribute; a pass over the table a digit.
+
+    Collects at most 2^16 numbers a pass and order, however large the table.
+
+    Raises
+    ------
+    InfeasibleError
+        If there are fewer cells than asked for.
+    """
+    in_all = isinstance(decision, DiscloseInAll)
+    order = CellOrder.wanted("table" if in_all else "attribute", reader.k, decision.cells)
+    schema = T.StructType([T.StructField(name, T.LongType(), False) for name in ("order", "digit", "cells")])
+    while not order.done:
+
+        def step(tables: Iterable[pa.Table], order: CellOrder = order) -> Iterator[pa.Table]:
+            for table in in_chunks(tables):
+                rows = reader.rows(table)
+                records = fingerprints(table.column(schemas.RECORD_ID))
+                found = order.tally(exposure.cells(rows.codes, rows.personal), records)
+                yield pa.table([pa.array(column) for column in found], names=schema.fieldNames())
+
+        tallied = encoded.then(step, schema).frame().groupBy("order", "digit").agg(F.sum("cells").alias("cells"))
+        found = tallied.toArrow()
+        columns = [found.column(name).to_numpy().astype(np.int64) for name in schema.fieldNames()]
+        if order.step == 0:
+            _refuse_more(columns, decision.cells, None if in_all else attributes)
+        order = order.next(*columns)
+    return order
+
+
+def _refuse_more(columns: Sequence[LongArray], asked: int, attributes: Sequence[str] | None) -> None:
+    """Refuse to disclose more cells than there are, missing values being none."""
+    order, _, tally = columns
+    there = [int(tally[order == o].sum()) for o in range(1 if attributes is None else len(attributes))]
+    if asked > min(there):
+        named = "the table has" if attributes is None else f"'{attributes[there.index(min(there))]}' has"
+        raise InfeasibleError(
+            f"decision.cells: must be at most {min(there):,}, the values {named} that are not missing. Got {asked:,}."
+        )
+
+
+# ------------------------------------------------------------------------------------- records and their counts meet
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What a rule is chosen on.
+
+    Attributes
+    ----------
+    scratch : Scratch
+    problem : Problem
+        Evaluates, and decides nothing.
+    counted : tuple of StoredCounts or SpreadVectors
+        Every dictionary of the policy.
+    policy : Policy
+    hierarchies : mapping of quasi-identifier to Hierarchy
+    """
+
+    scratch: Scratch
+    problem: Problem
+    counted: tuple[StoredCounts | SpreadVectors, ...]
+    policy: Policy
+    hierarchies: Mapping[str, Hierarchy]
+
+    @property
+    def reader(self) -> Reader:
+        """How chunks of the table are read."""
+        return Reader(len(self.hierarchies), WeightColumns.of_policy(self.policy, list(self.hierarchies)))
+
+
+@dataclass(frozen=True, eq=False)
+class Meeting:
+    """Rows of the table, or its distinct records, where their counts can be looked up.
+
+    Attributes
+    ----------
+    reader : Reader
+    encoded : Batches
+        The rows, with ``x<i>`` where their levels depend on more than the record.
+    records : Batches
+        These rows, or their distinct records with ``n_rows``.
+    counts : StoredAttacker or GivenChunks
+        Counts every task can hold, or those that come to each chunk of records.
+    """
+
+    reader: Reader
+    encoded: Batches
+    records: Batches
+    counts: StoredAttacker | GivenChunks
+
+    @classmethod
+    def collect_by_plan(cls, ground: Ground, encoded: Batches, ask: Ask) -> Meeting:
+        """Bring them together by the plan of the counts.
+
+        Parameters
+        ----------
+        ground : Ground
+        encoded : Batches
+        ask : callable
+            Which cells will be looked up, where not all are counted.
+        """
+        scratch, reader = ground.scratch, ground.reader
+        stored = [counts for counts in ground.counted if isinstance(counts, StoredCounts)]
+        if stored and all(counts.plan == "dense" for counts in stored):
+            return cls(reader, encoded, encoded, StoredAttacker.of(ground.policy, stored))
+        distinct = vectors_of_table(encoded, reader.k, reader.weights.n, reader.chosen_in(encoded.schema))
+        records = scratch.write_frame(distinct, "records")
+        if stored:
+            tasks = max(2, -(-records.count() // RECORDS_PER_TASK))
+            held = StoredAttacker.of(ground.policy, stored)
+            return cls(reader, encoded, Batches.of_frame(records.repartition(tasks)), held)
+        (spread,) = [vectors for vectors in ground.counted if isinstance(vectors, SpreadVectors)]
+        return cls(reader, encoded, Batches.of_frame(records), GivenChunks.collect_asked(ground, records, spread, ask))
+
+    def facts(self, measure: Measure) -> DataFrame:
+        """Return PARTS, the facts of every chunk."""
+        reader = self.reader
+
+        def found(table: pa.Table, attacker: Attacker) -> pa.Table:
+            first, member = grouped([table.column(name).to_numpy() for name in reader.keys])
+            times = np.zeros(len(first), dtype=np.int64)
+            there = schemas.N_ROWS in table.column_names
+            np.add.at(times, member, table.column(schemas.N_ROWS).to_numpy() if there else 1)
+            return report("", measure(attacker, reader.rows(table.take(pa.array(first))), times))
+
+        if isinstance(self.counts, GivenChunks):
+            return self.counts.each(lambda table, counts: found(table, Attacker.knowing(counts)), PARTS)
+        held = self.counts
+
+        def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+            for table in in_chunks(tables):
+                yield found(table, held.load())
+
+        return self.records.then(step, PARTS).frame()
+
+    def decided(self, evaluate: Evaluate, *, gaps: bool) -> tuple[Batches, Decide]:
+        """Rows of the table, and how a chunk of them gets its decisions.
+
+        Parameters
+        ----------
+        evaluate : callable
+        gaps : bool
+            Whether decisions come with a gap.
+        """
+        reader, k = self.reader, self.reader.k
+        more = reader.chosen_in(self.records.schema)
+        names = [*reader.keys, *more]
+
+        def run(table: pa.Table, attacker: Attacker) -> Decided:
+            first, member = grouped([table.column(name).to_numpy() for name in names])
+            one = table.select(names).take(pa.array(first))
+            decisions = evaluate(attacker, reader.rows(one), reader.levels(one))
+            return Decided(table, decisions, member, np.ones(table.num_rows, dtype=np.bool_))
+
+        if isinstance(self.counts, GivenChunks):
+            schema = schemas.decided(self.records.schema, k, gaps=gaps)
+
+            def chunk(table: pa.Table, counts: Counts) -> pa.Table:
+                kept = [name for name in table.column_names if name in schema.fieldNames()]
+                return run(table.select(kept), Attacker.knowing(counts)).with_columns()
+
+            of_records = self.counts.each(chunk, schema)
+        else:
+            held = self.counts
+
+            def decide_chunk(table: pa.Table) -> Decided:
+                return run(table, held.load())
+
+            if self.records is self.encoded:
+                return self.encoded, decide_chunk
+            of_records = decided(self.records, decide_chunk, k=k, gaps=gaps).frame()
+        joined = join_decisions(self.encoded.frame(), of_records, k=k, n_weights=reader.weights.n, more=more)
+        return Batches.of_frame(joined), partial(Decided.of_columns, k=k)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenChunks:
+    """Distinct records in chunks, each with the counts of the cells it asks for.
+
+    Attributes
+    ----------
+    chunks, answers : DataFrame
+    space : CellSpace
+    dictionary_rows : int
+    """
+
+    chunks: DataFrame
+    answers: DataFrame
+    space: CellSpace
+    dictionary_rows: int
+
+    @classmethod
+    def collect_asked(cls, ground: Ground, records: DataFrame, spread: SpreadVectors, ask: Ask) -> GivenChunks:
+        """Count the cells that records ask for: they themselves, and those of a rule."""
+        reader, write = ground.reader, ground.scratch.write_frame
+        space = cell_space(spread, ground.policy, ground.hierarchies)
+
+        def asked(table: pa.Table) -> list[LongArray]:
+            rows = reader.rows(table)
+            vectors = ask(rows, reader.levels(table))
+            return cells_at(space, rows.codes, [np.zeros(rows.codes.shape, dtype=np.int8), *vectors])
+
+        chunks = write(shuffle_iceberg.chunked(records, ground.problem), "chunks")
+        needed = write(shuffle_iceberg.needed_cells(chunks, ground.problem, space, asked=asked), "needed")
+        own = ground.policy.dictionaries[0].table is None
+        found = shuffle_iceberg.count_cells(
+            spread.vectors, space, entities=spread.entities, needed=None if own else needed, prune=() if own else None
+        )
+        answers = write(shuffle_iceberg.look_up(needed, found, space), "answers")
+        return cls(chunks, answers, space, spread.dictionary_rows)
+
+    def each(self, found: Callable[[pa.Table, Counts], pa.Table], schema: T.StructType) -> DataFrame:
+        """Let every chunk meet its counts."""
+        return shuffle_iceberg.decide_chunks(
+            self.chunks, self.answers, self.space, found, schema, dictionary_rows=self.dictionary_rows
+        )
+
+
+# -------------------------------------------------------------------------------------------------------------- rules
+
+
+def collect_rule(ground: Ground, encoded: Batches) -> tuple[Batches, Decide, ChosenRule | None]:
+    """Decide the table by the rule its policy asks for.
+
+    Parameters
+    ----------
+    ground : Ground
+    encoded : Batches
+        The table, resolved.
+
+    Returns
+    -------
+    rows : Batches
+    decide_chunk : Decide
+        Gives a chunk of the rows its decisions.
+    chosen : ChosenRule or None
+        The rule of a list that was chosen.
+
+    Raises
+    ------
+    InfeasibleError
+        If the table has fewer cells than are to be disclosed, or no listed rule is useful enough.
+    """
+    decision, problem = ground.policy.decision, ground.problem
+    if isinstance(decision, ListedRulesDecision):
+        return _collect_best(ground, encoded, decision)
+    assert isinstance(decision, CellsDecision)
+    (counts,) = ground.counted
+    exposure = collect_exposure(problem, counts, ground.policy, ground.hierarchies)
+    if isinstance(decision, DisclosePerRecord):
+        most = decision.cells
+
+        def looked_up(rows: Rows, levels: LevelArray) -> Iterator[LevelArray]:
+            del levels
+            shown = least_exposed(exposure.cells(rows.codes, rows.personal), most)
+            yield suppressing(problem, rows.codes, shown)
+            yield suppressing(problem, rows.codes, np.zeros_like(shown))
+            yield from (other for other, _ in alternatives(problem, rows.codes, most))
+
+        def of_record(attacker: Attacker, rows: Rows, levels: LevelArray) -> Decisions:
+            del levels
+            return min_risk(problem, attacker, rows.codes, exposure, most, **rows.given)
+
+        return *Meeting.collect_by_plan(ground, encoded, looked_up).decided(of_record, gaps=True), None
+    reader = ground.reader
+    order = collect_last_cell(encoded, reader, exposure, decision, list(ground.hierarchies))
+
+    def of_cells(table: pa.Table, rows: Rows) -> LevelArray:
+        records = fingerprints(table.column(schemas.RECORD_ID))
+        return suppressing(problem, rows.codes, order.disclosed(exposure.cells(rows.codes, rows.personal), records))
+
+    def evaluated(attacker: Attacker, rows: Rows, levels: LevelArray) -> Decisions:
+        return decide_at(problem, attacker, rows.codes, levels, **rows.given)
+
+    chosen = reader.with_chosen(encoded, of_cells)
+    return *Meeting.collect_by_plan(ground, chosen, lambda _, levels: [levels]).decided(evaluated, gaps=False), None
+
+
+def _collect_best(
+    ground: Ground, encoded: Batches, decision: ListedRulesDecision
+) -> tuple[Batches, Decide, ChosenRule]:
+    """Measure every listed rule over the table in one pass, and apply the best."""
+    problem, rules = ground.problem, listed_rules(decision, ground.hierarchies)
+
+    def looked_up(rows: Rows, levels: LevelArray) -> Iterator[LevelArray]:
+        del levels
+        return (generalizing(problem, rows.codes, rule.levels) for rule in rules)
+
+    def measure(attacker: Attacker, rows: Rows, times: LongArray) -> dict[str, Any]:
+        found = []
+        for rule in rules:
+            levels = generalizing(problem, rows.codes, rule.levels)
+            risks, _ = risks_at(problem, attacker, rows.codes, levels, **rows.given)
+            # Minimax is of the table here: the mean against each dictionary, of which the worst is taken.
+            means = risks if attacker.rule == "minimax" else [attacker.risk(risks)]
+            utility = Moments.of(utility_at(problem, rows.codes, levels), times)
+            found.append({"utility": astuple(utility), "risks": [astuple(Moments.of(r, times)) for r in means]})
+        return {"rules": found}
+
+    meeting = Meeting.collect_by_plan(ground, encoded, looked_up)
+    parts = [json.loads(facts) for facts in meeting.facts(measure).toArrow().column("facts").to_pylist()]
+    utilities = [merged([Moments(*part["rules"][i]["utility"]) for part in parts]).mean for i in range(len(rules))]
+    risks = []
+    for i in range(len(rules)):
+        of_dictionary = zip(*[part["rules"][i]["risks"] for part in parts], strict=True)
+        risks.append([merged([Moments(*moments) for moments in of_part]).mean for of_part in of_dictionary])
+    best = choose_rule(np.array([max(of) for of in risks]), np.array(utilities), decision.utility_at_least)
+    if best is None:
+        raise InfeasibleError(
+            f"decision.utility_at_least: no rule has a mean utility of {decision.utility_at_least:g}; the greatest is "
+            f"{max(utilities):.12g}, of rule '{rules[int(np.argmax(utilities))].name}'. Lower it, or list a finer rule."
+        )
+    levels = rules[best].levels
+
+    def evaluated(attacker: Attacker, rows: Rows, given: LevelArray) -> Decisions:
+        del given
+        return decide_at(problem, attacker, rows.codes, generalizing(problem, rows.codes, levels), **rows.given)
+
+    chosen = ChosenRule(
+        rules[best].name,
+        dict(zip(ground.hierarchies, levels, strict=True)),
+        _section(ground, rules, risks, utilities, best),
+    )
+    return *meeting.decided(evaluated, gaps=False), chosen
+
+
+def _section(
+    ground: Ground, rules: Sequence[LevelRule], risks: Sequence[Sequence[float]], utilities: Sequence[float], best: int
+) -> Section:
+    """Risk and utility of every rule, for the vault."""
+    minimax = ground.policy.dictionary.kind == "minimax"
+    names = [one.name for one in ground.policy.dictionaries] if minimax else []
+    figures = [
+        {
+            "name": rule.name,
+            "levels": dict(zip(ground.hierarchies, rule.levels, strict=True)),
+            "risk": max(of),
+            "utility": utility,
+            **({"risk_by_dictionary": dict(zip(names, of, strict=True))} if minimax else {}),
+            "chosen": i == best,
+        }
+        for i, (rule, of, utility) in enumerate(zip(rules, risks, utilities, strict=True))
+    ]
+    decision = ground.policy.decision
+    assert isinstance(decision, ListedRulesDecision)
+    return Section(
+        "rules",
+        "Listed rules",
+        f"Each of the {len(rules):,} listed rules was applied to every record. Of those with a mean utility of at "
+        f"least {decision.utility_at_least:g}, '{rules[best].name}' has the least mean risk"
+        + (" against the worst dictionary" if minimax else "")
+        + "; of equal ones, the more useful, then the first of the list (Fouad 2012, Algorithm 1).",
+        "proved",
+        {
+            f"rule '{rule.name}'": f"mean risk {max(of):.6g}, mean utility {utility:.6g}"
+            for rule, of, utility in zip(rules, risks, utilities, strict=True)
+        },
+        figures={"rules": figures},
+    )

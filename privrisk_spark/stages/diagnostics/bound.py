@@ -1,0 +1,217 @@
+"""What a true dictionary says about the risk against its estimate: the bound, whether it is proved, how tight it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.lattice.lattice import TOLERANCE
+from privrisk_spark.kernels.search.table_search import Problem
+from privrisk_spark.policy.dictionaries import EstimatedDictionary, OneDictionary
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.results.release import Section, Status, json_safe
+from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts
+from privrisk_spark.stages.counting.shuffle_iceberg import own_vectors
+from privrisk_spark.stages.deciding.decide import WeightColumns
+from privrisk_spark.stages.diagnostics.estimated import (
+    Containment,
+    DictionaryOrder,
+    Tightness,
+    collect_held,
+    gaps,
+    identities,
+    measure_containment,
+    measure_dictionary_order,
+    measure_tightness,
+    not_held,
+)
+from privrisk_spark.stages.tables.encode import ID
+
+
+@dataclass(frozen=True)
+class BoundFacts:
+    """What the true dictionary says about the risk against its estimate.
+
+    Attributes
+    ----------
+    order : DictionaryOrder
+        Whether ``θ̂ ≪ θ``.
+    containment : Containment
+        Of the records in ``θ̂``.
+    tightness : Tightness
+        Of this run's decisions.
+    gaps : tuple of str
+        What keeps the bound from being proved for every rule; see :func:`gaps`.
+    plan : str
+        By which the true dictionary was counted.
+    """
+
+    order: DictionaryOrder
+    containment: Containment
+    tightness: Tightness
+    gaps: tuple[str, ...]
+    plan: str
+
+    @property
+    def status(self) -> Status:
+        """``proved`` for every rule if nothing is missing, else ``heuristic``."""
+        return "heuristic" if self.gaps else "proved"
+
+    @property
+    def holds(self) -> bool:
+        """Whether ``R(δ, θ) <= R(δ, θ̂)`` for the decisions of this run, proved or not."""
+        return self.tightness.ratio >= 1 - TOLERANCE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts, JSON-safe, for ``summary.json``."""
+        order, tight = self.order, self.tightness
+        against = {name: getattr(order, name) for name in DictionaryOrder.__dataclass_fields__}
+        facts = {
+            "status": self.status,
+            "holds": self.holds,
+            "gaps": self.gaps,
+            "risk_against_estimate": tight.estimated,
+            "risk_against_true": tight.true,
+            "ratio": tight.ratio,
+            "greatest_ratio": tight.greatest_ratio,
+            "records": tight.rows,
+            "records_above_the_bound": tight.broken,
+            "records_the_estimate_lacks": self.containment.missing,
+            "records_the_true_dictionary_lacks": tight.absent,
+            "estimate_rows_without_counterpart": order.unmatched,
+            "order": {"holds": order.holds, **against},
+            "plan": self.plan,
+        }
+        return {name: json_safe(value) for name, value in facts.items()}
+
+    def section(self) -> Section:
+        """Return the facts for the vault's report."""
+        order, tight = self.order, self.tightness
+        if self.gaps:
+            found = "That the risk against the true dictionary is no higher is not proved here, for the reasons below."
+        else:
+            found = (
+                f"Each of its {order.estimate_rows:,} rows has a row of its own in the true dictionary that is equal "
+                f"or more general, and it has a row for each of the {self.containment.rows:,} records. So no "
+                "disclosure rule has a higher risk against the true dictionary than against the estimate (Lebanon et "
+                "al. 2006, Theorem 1)."
+            )
+        above = f", and {tight.broken:,} of {tight.rows:,} records lie above the bound" if tight.broken else ""
+        measured = (
+            f"For the decisions of this release the mean risk is {tight.estimated.mean:.4g} against the estimate and "
+            f"{tight.true.mean:.4g} against the true dictionary: the bound {'holds' if self.holds else 'does not hold'}"
+            f"{above}."
+        )
+        facts: dict[str, str | int | float] = {
+            "mean risk against the estimate": tight.estimated.mean,
+            "mean risk against the true dictionary": tight.true.mean,
+            "ratio of the two": tight.ratio,
+            "greatest ratio of a record": tight.greatest_ratio,
+            "rows of the estimate": order.estimate_rows,
+            "rows of the true dictionary": order.true_rows,
+            "rows of the estimate without counterpart": order.unmatched,
+            "counterparts that are not more general": order.not_more_general,
+            "counterparts that stand for fewer people": order.fewer_people,
+            "rows of the estimate with a missing or repeated id": order.estimate_null_ids + order.ambiguous,
+            "records the estimate lacks": self.containment.missing,
+            "records the true dictionary lacks": tight.absent,
+        }
+        text = f"{_ESTIMATED} {found} {measured}"
+        return Section("bound", _HEADING, text, self.status, facts, self.gaps, figures=self.to_dict())
+
+
+_HEADING = "Estimated dictionary"
+_ESTIMATED = "The risk is measured against an estimate of what the attacker knows."
+
+
+def assumed_bound() -> Section:
+    """Return what is to be said of an estimate that is held against no true dictionary."""
+    return Section(
+        "bound",
+        _HEADING,
+        f"{_ESTIMATED} No true dictionary was given to hold it against, so it is an assumption that the risk against "
+        "the dictionary the attacker has is no higher. Under the risk models I and II it is proved (Lebanon et al. "
+        "2006, Theorem 1) if that dictionary has, for every row of the estimate, a row of the same person with values "
+        "that are equal or more general, and the estimate has a row for every record.",
+        "heuristic",
+        figures={"status": "heuristic", "gaps": ["no true dictionary was given"]},
+    )
+
+
+def true_dictionary(policy: Policy) -> OneDictionary | None:
+    """Return the dictionary the policy's estimate is held against; None if there is no such."""
+    given = policy.dictionary
+    if not isinstance(given, EstimatedDictionary) or given.against is None:
+        return None
+    return OneDictionary("true", given.against, "dictionary.against")
+
+
+def collect_bound(
+    scratch: Scratch,
+    decided: Batches,
+    encoded: Batches,
+    problem: Problem,
+    estimate_counts: StoredCounts | SpreadVectors,
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    *,
+    estimate: DataFrame | None,
+    true: DataFrame,
+) -> BoundFacts:
+    """Hold the estimate of a policy, and the decisions made against it, against its true dictionary.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    decided : Batches
+        Columns of DECIDED; with ``n_rows`` if a row stands for several records.
+    encoded : Batches
+        The table, resolved: where the estimate is the table itself, its identities.
+    problem : Problem
+        That was decided.
+    estimate_counts : StoredCounts or SpreadVectors
+    policy : Policy
+        Of the kind ``estimated``, with a true dictionary.
+    hierarchies : mapping of attribute to Hierarchy
+    estimate : DataFrame or None
+        As Spark opened it; None where it is the table itself.
+    true : DataFrame
+        As Spark opened it.
+
+    Raises
+    ------
+    InputError
+        If either dictionary takes a plan that leaves its count distributed.
+    SchemaError, HierarchyError
+        If an id column is not there, or the values of the true dictionary cannot be used.
+    """
+    (of_estimate,), of_true = policy.dictionaries, true_dictionary(policy)
+    assert of_true is not None
+    if not isinstance(estimate_counts, StoredCounts):
+        raise not_held(of_estimate.key, estimate_counts.plan)
+    named = identities(true, of_true, policy, hierarchies)
+    if estimate is None:
+        low = own_vectors(encoded.frame(), estimate_counts.axes, F.col(schemas.RECORD_ID).alias(ID))
+    else:
+        low = identities(estimate, of_estimate, policy, hierarchies)
+    counts = collect_held(scratch, encoded, true, policy, hierarchies, of_true)
+    k = len(hierarchies)
+    order = measure_dictionary_order(low, named, hierarchies)
+    containment = measure_containment(decided, estimate_counts, k=k)
+    weights = WeightColumns.of_policy(policy, list(hierarchies))
+    missing = gaps(
+        order,
+        containment,
+        model=policy.risk.model,
+        estimate_axes=estimate_counts.axes,
+        true_axes=counts.axes,
+    )
+    tightness = measure_tightness(decided, problem, counts, k=k, weights=weights)
+    return BoundFacts(order, containment, tightness, missing, counts.plan)

@@ -1,0 +1,1 @@
+"""Differentially private admission, recoding and crowd threshold; and draws as published, without a guarantee."""

@@ -1,0 +1,413 @@
+"""Publishing: release frames become files in a canonical order, and files become a release by renaming.
+
+Layout of an output directory::
+
+    manifest.json                  the current release; replaced atomically, last of all
+    releases/<run id>/manifest.json    a release exists iff this file does
+    releases/<run id>/data/part-00000.parquet …
+    releases/<run id>/checks.json, dictionary.json, report.html
+
+A crash leaves the old release or the new one, never a mixture; staging directories of dead runs are swept by the next.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, compact, in_chunks, part_name, report, together
+from privrisk_spark.engine.sources import plain_frame, text
+from privrisk_spark.errors import BusyError
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.policy import Output, Policy
+from privrisk_spark.stages.publishing.row_order import FILE
+
+ROWS_PER_FILE = 1_000_000
+
+
+def labelled(canonical: Batches, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> Batches:
+    """Return RELEASE: labels in place of nodes, every tuple as often as it stands, and nothing else.
+
+    The first column, the number of the file, is not released.
+
+    Parameters
+    ----------
+    canonical : Batches
+        As :func:`privrisk_spark.stages.publishing.row_order.ordered` returns it; order is kept.
+    policy : Policy
+    hierarchies : mapping of attribute to Hierarchy
+    """
+    kinds = {field.name: field.dataType for field in canonical.schema.fields}
+    sources = dict(zip(policy.kept_columns, schemas.released(len(policy.kept_columns)), strict=True))
+    nodes = dict(zip(hierarchies, schemas.nodes(len(hierarchies)), strict=True))
+    labels = {name: np.array(hierarchy.labels, dtype=object) for name, hierarchy in hierarchies.items()}
+    names = [name for name in policy.columns if name in nodes or name in sources]
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            ends = np.cumsum(table.column(schemas.N_ROWS).to_numpy())
+            values = {
+                name: _labels(table.column(nodes[name]), labels[name])
+                if name in nodes
+                else _encoded(table.column(sources[name]))
+                for name in names
+            }
+            file = table.column(FILE)
+            # A tuple may stand more often than fits at once.
+            for begin in range(0, int(ends[-1]), CHUNK_ROWS):
+                rows = np.arange(begin, min(begin + CHUNK_ROWS, int(ends[-1])))
+                place = pa.array(np.searchsorted(ends, rows, side="right"))
+                yield pa.table([column.take(place) for column in (file, *values.values())], names=[FILE, *names])
+
+    fields = [T.StructField(FILE, T.IntegerType())]
+    fields += [T.StructField(name, T.StringType() if name in nodes else kinds[sources[name]]) for name in names]
+    return canonical.then(step, T.StructType(fields))
+
+
+def _labels(nodes: pa.ChunkedArray, labels: npt.NDArray[np.object_]) -> pa.Array:
+    """Labels of nodes, null for a node without one; only those that occur, and each once.
+
+    Of a dictionary in which a value stands twice, Parquet writes memory it never filled.
+    """
+    codes = nodes.to_numpy()
+    present = np.zeros(len(labels), dtype=np.bool_)
+    present[codes] = True
+    present &= np.array([label is not None for label in labels])
+    distinct, number = np.unique(labels[present], return_inverse=True)
+    place = np.full(len(labels), -1, dtype=np.int32)
+    place[present] = number
+    place = place[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(place, mask=place < 0), pa.array(distinct, pa.string()))
+
+
+def _encoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts by their distinct values, so that repeating a row repeats a number."""
+    return values.dictionary_encode() if pa.types.is_string(values.type) else values
+
+
+def parquet_files(release: Batches, directory: str) -> Batches:
+    """Write RELEASE as Parquet, one file a task with rows, and return PARTS.
+
+    Row groups hold exactly :data:`CHUNK_ROWS` rows each but the last, however the rows come.
+    """
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        name, number, writer = part_name("parquet"), None, None
+        held: list[pa.Table] = []
+        rows = 0
+
+        def flush(upto: int) -> None:
+            nonlocal held, rows
+            assert writer is not None
+            whole = together(held)
+            # Sliced before its dictionaries are made small: the bytes must not show how rows came.
+            writer.write_table(compact(whole.slice(0, upto)), row_group_size=CHUNK_ROWS)
+            held, rows = [whole.slice(upto)], rows - upto
+
+        try:
+            for table in tables:
+                if writer is None:
+                    number = table.column(FILE)[0].as_py()
+                    # Without Arrow's own metadata a reader sees plain columns.
+                    schema = table.drop_columns([FILE]).schema
+                    writer = pq.ParquetWriter(f"{directory}/{name}", schema, store_schema=False)
+                held.append(table.drop_columns([FILE]))
+                rows += table.num_rows
+                while rows >= CHUNK_ROWS:
+                    flush(CHUNK_ROWS)
+            if writer is not None and rows:
+                flush(rows)
+        finally:
+            if writer is not None:
+                writer.close()
+        if number is not None:
+            yield report(name, {"file": number})
+
+    return release.then(step, PARTS)
+
+
+def named_nodes(hierarchies: Mapping[str, Hierarchy]) -> tuple[npt.NDArray[np.int32], ...]:
+    """Return, per attribute, the first node with the label of each node: what a release can tell apart."""
+    result = []
+    for hierarchy in hierarchies.values():
+        first: dict[str | None, int] = {}
+        nodes = [first.setdefault(label, node) for node, label in enumerate(hierarchy.labels)]
+        result.append(np.array(nodes, dtype=np.int32))
+    return tuple(result)
+
+
+def node_labels(spark: SparkSession, hierarchy: Hierarchy) -> DataFrame:
+    """Frame of ``node`` and ``label`` of a hierarchy."""
+    nodes = np.arange(hierarchy.n_nodes, dtype=np.int32)
+    arrays = [pa.array(nodes), pa.array(list(hierarchy.labels), type=pa.string())]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, names=["node", "label"]), "node int, label string")
+
+
+def with_labels(classes: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
+    """Nodes ``n<i>`` replaced by labels under the attributes' names; other columns follow."""
+    more = [name for name in classes.columns if name not in schemas.nodes(len(hierarchies))]
+    named = classes
+    for i, hierarchy in enumerate(hierarchies.values()):
+        lookup = node_labels(classes.sparkSession, hierarchy)
+        lookup = lookup.select(F.col("node").alias(f"node{i}"), F.col("label").alias(f"label{i}"))
+        named = named.join(F.broadcast(lookup), F.col(f"n{i}") == F.col(f"node{i}"), "left")
+    labels = [F.col(f"label{i}").alias(attribute) for i, attribute in enumerate(hierarchies)]
+    return named.select(*labels, *more)
+
+
+def files_for(output: Output, rows: int) -> int:
+    """Return the number of data files: the policy's, or one per million rows."""
+    return output.files or max(1, -(-rows // ROWS_PER_FILE))
+
+
+def write_csv(release: Batches, directory: Path) -> None:
+    """Write RELEASE as CSV, one file a task."""
+    # By default Spark trims texts when it writes them.
+    untrimmed = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
+    writer = release.frame().drop(FILE).write.mode("errorifexists")
+    writer.options(header=True, escape='"', **untrimmed).csv(str(directory))
+
+
+def write_empty(release: Batches, directory: Path) -> str:
+    """Write a Parquet file with the columns of RELEASE and no rows; return its name."""
+    fields = [field for field in release.schema.fields if field.name != FILE]
+    empty = release.base.sparkSession.createDataFrame([], T.StructType(fields)).toArrow()
+    name = part_name("parquet")
+    pq.write_table(empty, directory / name, store_schema=False)
+    return name
+
+
+def name_files(parts: Path, order: Sequence[str], directory: Path, kind: str) -> list[dict[str, Any]]:
+    """Move the files that count to a directory made for them, under their fixed names.
+
+    What else tasks left, or a late one still leaves, stays behind.
+
+    Parameters
+    ----------
+    parts : Path
+        Where tasks wrote them.
+    order : sequence of str
+        The files, in the order of their numbers.
+    directory : Path
+    kind : str
+        Suffix.
+
+    Returns
+    -------
+    list of dict
+        ``name``, ``bytes`` and ``sha256`` of each file.
+    """
+    directory.mkdir()
+    entries = []
+    for number, name in enumerate(order):
+        target = directory / f"part-{number:05d}.{kind}"
+        (parts / name).rename(target)
+        _sync(target)
+        entries.append({"name": target.name, "bytes": target.stat().st_size, "sha256": _sha256(target)})
+    return entries
+
+
+def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame:
+    """Open staged data as a consumer would."""
+    if output.format == "csv":
+        return spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
+    frame = plain_frame(spark, Table(path=str(directory)))
+    return spark.read.parquet(str(directory)) if frame is None else frame
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    """Make what is written of a file, or the names in a directory, survive a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file atomically and durably."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(path)
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Replace a JSON file atomically; the document must be JSON-safe, without NaN and infinities."""
+    write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Directories of one run.
+
+    Attributes
+    ----------
+    root, vault : Path
+        Of the policy.
+    run_id : str
+    attempt : str
+        Distinguishes the attempts of one run id: Spark remembers the files it has seen under a path.
+    """
+
+    root: Path
+    vault: Path
+    run_id: str
+    attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+
+    @property
+    def staging(self) -> Path:
+        """Where the release is put together."""
+        return self.root / f".staging-{self.run_id}~{self.attempt}"
+
+    @property
+    def parts(self) -> Path:
+        """Where tasks write the release's files before it is known which of them count; never published."""
+        return self.root / f".staging-{self.run_id}~{self.attempt}-parts"
+
+    @property
+    def scratch(self) -> Path:
+        """Where intermediate results lie; readable by every worker."""
+        return self.vault / f".scratch-{self.run_id}~{self.attempt}"
+
+    @property
+    def target(self) -> Path:
+        """Directory of the release."""
+        return self.root / "releases" / self.run_id
+
+    def published(self) -> dict[str, Any] | None:
+        """Manifest of this run id's release, or None; the root's manifest is mended if a crash left it behind."""
+        path = self.target / "manifest.json"
+        if not path.exists():
+            return None
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if self._current_sequence() < manifest["sequence"]:
+            write_json(self.root / "manifest.json", manifest)
+        return manifest
+
+    def recorded_snapshot(self) -> str:
+        """Snapshot the vault's summary states for this run, or ``unrecorded`` if a later run replaced it."""
+        path = self.vault / "summary.json"
+        if path.exists():
+            summary = json.loads(path.read_text(encoding="utf-8"))
+            if summary.get("run_id") == self.run_id:
+                return str(summary["snapshot"])
+        return "unrecorded"
+
+    def _current_sequence(self) -> int:
+        path = self.root / "manifest.json"
+        return int(json.loads(path.read_text(encoding="utf-8"))["sequence"]) if path.exists() else 0
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold output and vault: sweep what dead runs left, make fresh directories, remove them at the end.
+
+        One run at a time works on an output or a vault, so nothing found there can belong to a live one.
+
+        Raises
+        ------
+        BusyError
+            If another process is at work there; running again later helps.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.vault.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with locked(self.root, "output.path"), locked(self.vault, "output.vault"):
+            self._sweep()
+            self.scratch.mkdir(mode=0o700)
+            self.staging.mkdir(mode=0o700)
+            try:
+                yield
+            finally:
+                shutil.rmtree(self.scratch, ignore_errors=True)
+                shutil.rmtree(self.staging, ignore_errors=True)
+                shutil.rmtree(self.parts, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        for path in [*self.root.glob(".staging-*"), *self.vault.glob(".scratch-*")]:
+            shutil.rmtree(path, ignore_errors=True)
+        for path in [*self.root.glob(".*.json.*"), *self.vault.glob(".*.json.*"), *self.vault.glob(".report.html.*")]:
+            path.unlink(missing_ok=True)
+
+    def commit(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Make the staged directory the release: rename, then its manifest, then the root's."""
+        complete = {"sequence": self._current_sequence() + 1, **manifest}
+        if self.target.exists():
+            shutil.rmtree(self.target)
+        self.target.parent.mkdir(exist_ok=True)
+        self.staging.chmod(0o755)
+        for directory in (self.staging / "data", self.staging):
+            if directory.is_dir():
+                _sync(directory)
+        self.staging.rename(self.target)
+        _sync(self.target.parent)
+        write_json(self.target / "manifest.json", complete)
+        write_json(self.root / "manifest.json", complete)
+        return complete
+
+    def swap_into_vault(self, source: Path, name: str) -> None:
+        """Put a directory in the vault in place of the one of an earlier run, which goes even if this run has none."""
+        target, old = self.vault / name, self.scratch / f"old-{name}"
+        shutil.rmtree(old, ignore_errors=True)
+        if target.exists():
+            target.rename(old)
+        if source.exists():
+            source.rename(target)
+
+
+@contextmanager
+def locked(directory: Path, key: str) -> Iterator[None]:
+    """Hold a directory's lock file; a dead process holds none."""
+    path = directory / ".lock"
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A run that ended meanwhile has unlinked the file; a lock on what is gone keeps nobody out.
+            mine = os.path.samestat(os.fstat(lock.fileno()), path.stat())
+        except OSError:
+            mine = False
+        if not mine:
+            raise BusyError(f"{key}: another run is at work on '{directory}'; wait for it, or use another directory.")
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def write_unknown_values(table: DataFrame, name: str, hierarchy: Hierarchy, directory: Path) -> int:
+    """List the values of a column that are outside its hierarchy, with their row counts; return how many there are."""
+    leaves = node_labels(table.sparkSession, hierarchy).where(F.col("node") < hierarchy.n_leaves)
+    values = (
+        table.select(text(table, name).alias("value"))
+        .where(F.col("value").isNotNull())
+        .groupBy("value")
+        .count()
+        .join(F.broadcast(leaves), F.col("value") == F.col("label"), "left_anti")
+    )
+    values.coalesce(1).write.option("header", True).csv(str(directory))
+    return values.count()

@@ -1,0 +1,362 @@
+"""What a run reports about its input, its decisions and its release; the parts of a stage bring their own facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_chunks, part_name, report
+from privrisk_spark.engine.sources import as_texts, dictionary_of
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.numeric import fingerprint
+from privrisk_spark.kernels.numeric.moments import Moments, merged, risk_bins
+from privrisk_spark.kernels.numeric.packing import Packing
+from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
+
+
+@dataclass(frozen=True)
+class InputFacts:
+    """Facts of the encoded table.
+
+    Attributes
+    ----------
+    rows, null_ids, duplicate_ids, null_entities : int
+    nulls, unknown : dict of attribute to rows
+    bad_weights : dict of weight column to rows that are missing, NaN or negative
+    infinite_weights : dict of weight column to rows
+    snapshot : str
+        Identity of the content: independent of order and partitioning; private.
+    """
+
+    rows: int
+    null_ids: int
+    duplicate_ids: int
+    null_entities: int
+    nulls: dict[str, int]
+    unknown: dict[str, int]
+    bad_weights: dict[str, int]
+    infinite_weights: dict[str, int]
+    snapshot: str
+
+
+def input_facts(
+    parts: Sequence[Mapping[str, Any]], duplicate_ids: int, attributes: Sequence[str], weight_columns: Sequence[str]
+) -> InputFacts:
+    """Put the facts of the parts of ENCODED together.
+
+    Parameters
+    ----------
+    parts : sequence of mapping
+        As :func:`privrisk_spark.stages.tables.encode.pin` reports them.
+    duplicate_ids : int
+    attributes, weight_columns : sequence of str
+    """
+    rows = sum(part["rows"] for part in parts)
+    total = sum(part["sum"] for part in parts) % 2**64
+    other = reduce(lambda a, b: a ^ b, [part["xor"] for part in parts], 0)
+
+    def by_name(names: Sequence[str], key: str) -> dict[str, int]:
+        return {name: sum(part[key][i] for part in parts) for i, name in enumerate(names)}
+
+    return InputFacts(
+        rows=rows,
+        null_ids=sum(part["null_ids"] for part in parts),
+        duplicate_ids=duplicate_ids,
+        null_entities=sum(part.get("null_entities", 0) for part in parts),
+        nulls=by_name(attributes, "nulls"),
+        unknown=by_name(attributes, "unknown"),
+        bad_weights=by_name(weight_columns, "bad_weights"),
+        infinite_weights=by_name(weight_columns, "infinite_weights"),
+        snapshot=f"{rows}-{total:016x}{other:016x}",
+    )
+
+
+@dataclass(frozen=True)
+class DecisionFacts:
+    """Facts of DECIDED; exact, for the vault.
+
+    Attributes
+    ----------
+    rows, sampled, infeasible, verbatim : int
+        Records; those drawn into the sample (all outside dp); those that could not reach the floor; those released with
+        every original value.
+    risk_before, risk_after, utility : Summary
+    levels : tuple of AttributeLevels
+    before, after : Histogram
+        Records by risk.
+    unproved : int
+        Records for which a search stopped before it was proved that there is no better decision.
+    gap : float
+        What the worst of these could gain at most, in units of what was optimized.
+    """
+
+    rows: int
+    sampled: int
+    infeasible: int
+    verbatim: int
+    risk_before: Summary
+    risk_after: Summary
+    utility: Summary
+    levels: tuple[AttributeLevels, ...]
+    before: Histogram
+    after: Histogram
+    unproved: int = 0
+    gap: float = 0.0
+
+
+def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str, Hierarchy]) -> DecisionFacts:
+    """Put the facts of the parts of the decisions together.
+
+    Parameters
+    ----------
+    parts : sequence of mapping
+        As :func:`privrisk_spark.stages.deciding.decide.conclude` reports them.
+    hierarchies : mapping of attribute to Hierarchy
+    """
+
+    def summary(key: str) -> Summary:
+        return Summary.of(merged([Moments(*part[key]) for part in parts]))
+
+    def histogram(key: str) -> Histogram:
+        edges = risk_bins()
+        return Histogram(edges, tuple(sum(part[key][i] for part in parts) for i in range(len(edges) - 1)))
+
+    levels = tuple(
+        AttributeLevels(
+            attribute,
+            hierarchy.height,
+            level_names(hierarchy.height),
+            tuple(sum(part["levels"][i][level] for part in parts) for level in range(hierarchy.height + 1)),
+        )
+        for i, (attribute, hierarchy) in enumerate(hierarchies.items())
+    )
+    return DecisionFacts(
+        rows=sum(part["rows"] for part in parts),
+        sampled=sum(part["sampled"] for part in parts),
+        infeasible=sum(part["infeasible"] for part in parts),
+        verbatim=sum(part["verbatim"] for part in parts),
+        risk_before=summary("risk_before"),
+        risk_after=summary("risk"),
+        utility=summary("utility"),
+        levels=levels,
+        before=histogram("before"),
+        after=histogram("after"),
+        unproved=sum(part["unproved"] for part in parts),
+        gap=max((part["gap"] for part in parts), default=0.0),
+    )
+
+
+def level_names(height: int) -> tuple[str, ...]:
+    """Return names of the levels 0 to ``height`` for a person."""
+    if height == 0:
+        return ("suppressed",)
+    return ("as it is", *[f"level {level}" for level in range(1, height)], "suppressed")
+
+
+@dataclass(frozen=True)
+class ReleaseFacts:
+    """Facts read back from the staged files.
+
+    Attributes
+    ----------
+    rows, classes : int
+        Released rows and distinct combinations of released quasi-identifiers.
+    min_class_size : int
+        0 for an empty release.
+    off_hierarchy : dict of attribute to rows whose text is no node of the hierarchy
+    """
+
+    rows: int
+    classes: int
+    min_class_size: int
+    off_hierarchy: dict[str, int]
+
+
+CLASSES_PER_TASK = 1_000_000
+
+
+def release_classes(release: Batches, labels: Mapping[str, Sequence[str | None]], directory: str) -> Batches:
+    """Write the classes of each chunk of a staged release as a part, and return PARTS.
+
+    Parameters
+    ----------
+    release : Batches
+        ``a<i>`` texts of the attributes, read from the staged files.
+    labels : mapping of attribute to the labels of its hierarchy
+    directory : str
+
+    Notes
+    -----
+    A part holds int64 columns: fingerprint, ascending, words of label numbers, rows. Texts that are no label count as
+    one; the facts have the number of rows with such a text, by attribute.
+    """
+    texts = [f"a{i}" for i in range(len(labels))]
+    known = [pa.array(sorted({label for label in of if label is not None}), pa.string()) for of in labels.values()]
+    null_known = [None in set(of) for of in labels.values()]
+    # A missing text and one that is no label have numbers of their own.
+    packing = Packing(tuple(len(of) + 2 for of in known))
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            numbers, outside = [], []
+            for name, of, null_is_label in zip(texts, known, null_known, strict=True):
+                distinct, place = dictionary_of(table.column(name))
+                found = pc.index_in(as_texts(distinct), value_set=of).fill_null(len(of) + 1)
+                number = np.append(found.to_numpy(zero_copy_only=False), len(of)).astype(np.int64)
+                of_row = number[place.fill_null(len(distinct)).to_numpy(zero_copy_only=False)]
+                numbers.append(of_row)
+                wrong = np.count_nonzero(of_row == len(of) + 1)
+                outside.append(int(wrong + (0 if null_is_label else np.count_nonzero(of_row == len(of)))))
+            keys = packing.pack(numbers, table.num_rows)
+            first, member = grouped(keys)
+            words = [key[first] for key in keys]
+            of_class = fingerprint.of_rows([fingerprint.of_integers(word) for word in words], len(first)).view(np.int64)
+            order = np.argsort(of_class)
+            name = part_name("npy")
+            columns = [of_class, *words, np.bincount(member, minlength=len(first))]
+            np.save(f"{directory}/{name}", np.stack([column[order] for column in columns]))
+            yield report(name, {"rows": table.num_rows, "classes": len(first), "outside": outside})
+
+    return release.then(step, PARTS)
+
+
+def measure_release(scratch: Scratch, release: Batches, labels: Mapping[str, Sequence[str | None]]) -> ReleaseFacts:
+    """Measure a staged release from its files.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    release : Batches
+    labels : mapping of attribute to the labels of its hierarchy
+        As :func:`release_classes` takes them.
+    """
+    directory = scratch.directory("release_classes")
+    parts = scratch.collect_parts(release_classes(release, labels, directory))
+    names = tuple(part["name"] for part in parts)
+    tasks = max(1, -(-sum(part["classes"] for part in parts) // CLASSES_PER_TASK))
+
+    def found(number: int) -> tuple[int, int]:
+        return _classes_between(directory, names, number, tasks)
+
+    def read(number: int) -> Iterator[pa.Table]:
+        classes, least = found(number)
+        yield pa.table({"classes": pa.array([classes], pa.int64()), "least": pa.array([least], pa.int64())})
+
+    if tasks == 1:
+        ranges = [found(0)]
+    else:
+        schema = T.StructType([T.StructField(name, T.LongType()) for name in ("classes", "least")])
+        merged_by_tasks = Batches.of_parts(scratch.spark, range(tasks), read, schema).frame().toArrow()
+        ranges = [(row["classes"], row["least"]) for row in merged_by_tasks.to_pylist()]
+    return ReleaseFacts(
+        rows=sum(part["rows"] for part in parts),
+        classes=sum(classes for classes, _ in ranges),
+        min_class_size=min((least for classes, least in ranges if classes), default=0),
+        off_hierarchy={attribute: sum(part["outside"][i] for part in parts) for i, attribute in enumerate(labels)},
+    )
+
+
+def _classes_between(directory: str, names: Sequence[str], number: int, ranges: int) -> tuple[int, int]:
+    """Classes of one of equal ranges of fingerprints, from all parts, and the rows of the smallest."""
+    low = -(2**63) + number * 2**64 // ranges
+    high = -(2**63) + (number + 1) * 2**64 // ranges - 1
+    pieces = []
+    for name in names:
+        columns = np.load(f"{directory}/{name}", mmap_mode="r")
+        begin = np.searchsorted(columns[0], np.int64(low), side="left")
+        end = np.searchsorted(columns[0], np.int64(high), side="right")
+        pieces.append(columns[1:, begin:end])
+    if not sum(piece.shape[1] for piece in pieces):
+        return 0, 0
+    *words, rows = np.concatenate(pieces, axis=1)
+    first, member = grouped(words)
+    sizes = np.zeros(len(first), dtype=np.int64)
+    np.add.at(sizes, member, rows)
+    return len(first), int(sizes.min())
+
+
+@dataclass(frozen=True)
+class ClassFacts:
+    """Facts of the released classes; exact, for the vault.
+
+    Attributes
+    ----------
+    classes, rows : int
+        Distinct combinations of released quasi-identifiers, and their records.
+    smallest, uniques : int
+        Records of the smallest class, ``min f_k``, and classes with one record.
+    fewest_persons, single_persons : int or None
+        Persons of the class with the fewest, and classes of one person; None without ``entity_id``.
+    least_population, population : float or None
+        Weighted size of the class with the least, ``min F_k``, and of all; None without sampling weights.
+    """
+
+    classes: int
+    rows: int
+    smallest: int
+    uniques: int
+    fewest_persons: int | None
+    single_persons: int | None
+    least_population: float | None
+    population: float | None
+
+    def to_dict(self) -> dict[str, int | float | None]:
+        """JSON-safe form."""
+        return asdict(self)
+
+
+def released_classes(members: DataFrame, *, k: int) -> DataFrame:
+    """Return the released classes: ``n<i>`` nodes, ``rows`` f_k, ``persons``, ``population`` F_k.
+
+    Parameters
+    ----------
+    members : DataFrame
+        As :func:`privrisk_spark.stages.deciding.decide.conclude` writes them; ``entity`` and ``millionths`` where the
+        policy has them.
+    k : int
+    """
+    there = members.columns
+    measures = [F.sum(schemas.N_ROWS).alias("rows")]
+    if schemas.ENTITY in there:
+        measures.append(F.count_distinct(schemas.ENTITY).alias("persons"))
+    if schemas.MILLIONTHS in there:
+        measures.append((F.sum(schemas.MILLIONTHS) / F.lit(1e6)).alias("population"))
+    return members.groupBy(*schemas.nodes(k)).agg(*measures)
+
+
+def measure_classes(classes: DataFrame) -> ClassFacts:
+    """Measure the released classes."""
+    persons = F.col("persons") if "persons" in classes.columns else F.lit(None)
+    population = F.col("population") if "population" in classes.columns else F.lit(None)
+    row = classes.agg(
+        F.count("*").alias("classes"),
+        F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
+        F.coalesce(F.min("rows"), F.lit(0)).alias("smallest"),
+        F.count_if(F.col("rows") == 1).alias("uniques"),
+        F.min(persons).alias("fewest_persons"),
+        F.count_if(persons == 1).alias("single_persons"),
+        F.min(population).alias("least_population"),
+        F.sum(population.cast("decimal(38,6)")).cast("double").alias("population"),
+    ).first()
+    assert row is not None
+    counted = "persons" in classes.columns
+    return ClassFacts(
+        classes=row["classes"],
+        rows=row["rows"],
+        smallest=row["smallest"],
+        uniques=row["uniques"],
+        fewest_persons=int(row["fewest_persons"]) if counted else None,
+        single_persons=row["single_persons"] if counted else None,
+        least_population=None if row["least_population"] is None else float(row["least_population"]),
+        population=None if row["population"] is None else float(row["population"]),
+    )

@@ -1,0 +1,156 @@
+"""The canonical order of a release: which file a tuple goes to, and where it stands in it.
+
+Tuples go to files by a fingerprint of their content and are sorted by it within a file, so that neither the order nor
+the partitioning of the input shows, and the same release has the same bytes. Equal rows travel as one, with their
+number. Parts of TUPLES lie ordered by file; a task gathers the slices of its file from all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches, pinned, read_ipc, together, write_ipc
+from privrisk_spark.kernels.numeric import fingerprint
+from privrisk_spark.kernels.numeric.packing import Packing
+from privrisk_spark.stages.tables.encode import fingerprints
+
+FILE = ""
+"""Column with the number of a row's file; the one name no column of a policy can have."""
+
+LongArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TupleParts:
+    """Parts of TUPLES in a directory.
+
+    Attributes
+    ----------
+    directory : str
+    names : tuple of str
+    schema : StructType
+    """
+
+    directory: str
+    names: tuple[str, ...]
+    schema: T.StructType
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """Hand them to Spark."""
+        return pinned(spark, self.directory, self.names, self.schema).frame()
+
+    @classmethod
+    def of_vectors(cls, directory: str, nodes: npt.NDArray[np.int32], rows: LongArray, *, files: int) -> TupleParts:
+        """Write tuples of nodes alone as one part."""
+        k = nodes.shape[1]
+        columns = {name: pa.array(nodes[:, i]) for i, name in enumerate(schemas.nodes(k))}
+        table = pa.table(columns | {schemas.N_ROWS: pa.array(rows)})
+        names = (write_tuples(table, directory, files=files),) if len(rows) else ()
+        return cls(directory, names, schemas.tuples(T.StructType([]), k))
+
+
+def write_tuples(tuples: pa.Table, directory: str, *, files: int) -> str:
+    """Write TUPLES as a part ordered by file, and beside it where each file begins.
+
+    Parameters
+    ----------
+    tuples : pa.Table
+    directory : str
+    files : int
+        Files of the release.
+
+    Returns
+    -------
+    str
+        Name of the part.
+    """
+    content = [fingerprints(tuples.column(name)) for name in tuples.column_names if name != schemas.N_ROWS]
+    file = fingerprint.of_rows(content, tuples.num_rows) % np.uint64(files)
+    order = np.argsort(file, kind="stable")
+    name = write_ipc(tuples.take(pa.array(order)) if files > 1 else tuples, directory)
+    begins = np.concatenate([[0], np.cumsum(np.bincount(file.astype(np.int64), minlength=files))])
+    np.save(os.path.join(directory, f"{name}.files.npy"), begins)
+    return name
+
+
+def ordered(spark: SparkSession, parts: TupleParts, *, files: int) -> Batches:
+    """Return TUPLES once each in canonical order, one task a file, with the number of the file as the first column.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    parts : TupleParts
+        Written for so many files.
+    files : int
+    """
+
+    def read(number: int) -> Iterator[pa.Table]:
+        slices = []
+        for name in parts.names:
+            begins = np.load(os.path.join(parts.directory, f"{name}.files.npy"))
+            begin, end = int(begins[number]), int(begins[number + 1])
+            if end > begin:
+                slices.append(read_ipc(parts.directory, name).slice(begin, end - begin))
+        if slices:
+            table = sorted_tuples(together(slices))
+            yield table.add_column(0, FILE, pa.array(np.full(table.num_rows, number, dtype=np.int32)))
+
+    schema = T.StructType([T.StructField(FILE, T.IntegerType()), *parts.schema.fields])
+    return Batches.of_parts(spark, range(files), read, schema)
+
+
+def sorted_tuples(tuples: pa.Table) -> pa.Table:
+    """Each tuple once with the sum of its rows, sorted by its columns; a missing value comes first.
+
+    Values of different bits are different, also 0.0 and -0.0; floats are sorted by their bits, nested values by their
+    texts.
+    """
+    names = [name for name in tuples.column_names if name != schemas.N_ROWS]
+    ranks = [_ranks(tuples.column(name)) for name in names]
+    packing = Packing(tuple(int(rank.max()) + 1 for rank in ranks))
+    words = packing.pack(ranks, tuples.num_rows)
+    order = np.argsort(words[0], kind="stable") if len(words) == 1 else np.lexsort(tuple(reversed(words)))
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = np.logical_or.reduce([word[order][1:] != word[order][:-1] for word in words])
+    starts = np.flatnonzero(new)
+    rows = np.add.reduceat(tuples.column(schemas.N_ROWS).to_numpy()[order], starts)
+    once = tuples.take(pa.array(order[starts]))
+    return once.set_column(once.column_names.index(schemas.N_ROWS), schemas.N_ROWS, pa.array(rows))
+
+
+def _ranks(values: pa.ChunkedArray) -> LongArray:
+    """Rank of each value among the distinct ones of a column, 0 for a missing one."""
+    array = values.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks)
+    if pa.types.is_integer(array.type) and not array.null_count:
+        codes = array.to_numpy().astype(np.int64)
+        span = int(codes.max()) - int(codes.min())
+        if span < 2**31:
+            dense: LongArray = codes - (int(codes.min()) - 1)
+            return dense
+    if pa.types.is_nested(array.type):
+        texts = [None if value is None else json.dumps(value, default=str) for value in array.to_pylist()]
+        array = pa.array(texts, pa.string())
+    elif pa.types.is_floating(array.type):
+        doubles = array.cast(pa.float64())
+        missing = doubles.is_null().to_numpy(zero_copy_only=False)
+        bits = np.ascontiguousarray(doubles.fill_null(0.0).to_numpy(zero_copy_only=False)).view(np.int64)
+        array = pa.array(bits, mask=missing)
+    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    place = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
+    place[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(1, len(encoded.dictionary) + 1)
+    place[-1] = 0
+    ranks: LongArray = place[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
+    return ranks

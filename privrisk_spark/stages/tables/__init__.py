@@ -1,0 +1,1 @@
+"""Tables are opened, encoded as integers, and materialized; tables of links beside them."""

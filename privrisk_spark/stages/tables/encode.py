@@ -1,0 +1,429 @@
+"""Encoding: texts become integer codes once, in tasks, by looking at the distinct values of a chunk.
+
+The only place that sees foreign types, missing values and values outside a hierarchy; every later stage gets ENCODED.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, in_chunks, report, write_ipc
+from privrisk_spark.engine.sources import Wanted, as_texts, column, dictionary_of, scan
+from privrisk_spark.errors import SchemaError, listing, nearest
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.numeric import fingerprint
+from privrisk_spark.planning.dictionaries import map_dictionary
+from privrisk_spark.policy.dictionaries import DictionaryTable
+from privrisk_spark.policy.policy import Policy, QuasiIdentifier
+
+IntArray = npt.NDArray[np.int32]
+
+ID = "id"
+"""Column of a dictionary's identities."""
+
+
+@dataclass(frozen=True, eq=False)
+class ValueCodes:
+    """Codes of the texts of one column.
+
+    Attributes
+    ----------
+    texts : pa.Array of string
+        Distinct.
+    codes : ndarray of int32, shape (n,)
+    """
+
+    texts: pa.Array
+    codes: IntArray
+
+    @classmethod
+    def of(cls, code_of: Mapping[str, int]) -> ValueCodes:
+        """From a mapping of text to code."""
+        codes = np.fromiter(code_of.values(), dtype=np.int32, count=len(code_of))
+        return cls(pa.array(list(code_of), pa.string()), codes)
+
+    def encoded(self, values: pa.ChunkedArray) -> IntArray:
+        """Codes of a column: :data:`schemas.NULL` where it is missing, :data:`schemas.UNKNOWN` for no such text."""
+        distinct, place = dictionary_of(values)
+        found = pc.index_in(as_texts(distinct), value_set=self.texts)
+        position = found.fill_null(-1).to_numpy(zero_copy_only=False)
+        # One more entry, for missing values.
+        codes = np.full(len(position) + 1, schemas.NULL, dtype=np.int32)
+        codes[:-1] = np.where(position >= 0, np.append(self.codes, schemas.UNKNOWN)[position], schemas.UNKNOWN)
+        missing = distinct.is_null().to_numpy(zero_copy_only=False)
+        codes[:-1][missing] = schemas.NULL
+        result: IntArray = codes[place.fill_null(len(position)).to_numpy(zero_copy_only=False)]
+        return result
+
+
+def encode(frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy], *, blocks: bool) -> Batches:
+    """Return ENCODED: record ids, leaf codes, weights and the columns released as they are.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table.
+    policy : Policy
+    hierarchies : mapping of attribute to Hierarchy
+    blocks : bool
+        Add ``block``, 16 bytes of SHA-256 of the record id: what the keyed draws of a record are made from.
+
+    Notes
+    -----
+    A derived record id is the content of the row and its ordinal among identical rows. Identical rows are
+    exchangeable, so any ordinal among them gives the same release.
+    """
+    given = policy.table.record_id
+    weights = schemas.weights(len(policy.weight_columns))
+    kept = schemas.released(len(policy.kept_columns))
+    values = [f"v{i}" for i in range(len(hierarchies))]
+    wanted = [
+        *[Wanted(to, name, "number") for name, to in zip(policy.weight_columns, weights, strict=True)],
+        *[Wanted(to, name, "value") for name, to in zip(policy.kept_columns, kept, strict=True)],
+        *[Wanted(to, name, "text") for name, to in zip(hierarchies, values, strict=True)],
+    ]
+    more = []
+    if policy.table.entity_id is not None:
+        wanted.append(Wanted(schemas.ENTITY, policy.table.entity_id, "text", distinct=True))
+        more.append(schemas.ENTITY)
+    if policy.table.weight is not None:
+        wanted.append(Wanted(schemas.SAMPLE_WEIGHT, policy.table.weight, "number"))
+        more.append(schemas.SAMPLE_WEIGHT)
+    source = policy.table
+    if given is None:
+        rows = scan(source, frame, wanted, more=[_content(frame).alias(schemas.RECORD_ID)]).frame()
+        ordinal = F.row_number().over(Window.partitionBy(schemas.RECORD_ID).orderBy(schemas.RECORD_ID))
+        opened = Batches.of_frame(rows.withColumn(schemas.RECORD_ID, F.concat_ws("-", schemas.RECORD_ID, ordinal)))
+    else:
+        # One chunk and so one part a task.
+        wanted = [Wanted(schemas.RECORD_ID, given, "text", distinct=True), *wanted]
+        opened = scan(source, frame, wanted, rows_per_task=CHUNK_ROWS)
+    codes = schemas.codes(len(hierarchies))
+    lookups = [ValueCodes.of(hierarchy.code_of) for hierarchy in hierarchies.values()]
+    leading = [schemas.RECORD_ID, *more, *weights, *kept]
+    ids = [name for name in leading if name in (schemas.RECORD_ID, schemas.ENTITY)]
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for rows in in_chunks(tables):
+            coded = rows.select(leading)
+            for name in ids:
+                position = leading.index(name)
+                coded = coded.set_column(position, name, as_text_column(rows.column(name), name))
+            if blocks:
+                coded = coded.add_column(1, schemas.BLOCK, identity_blocks(coded.column(schemas.RECORD_ID)))
+            for name, value, lookup in zip(codes, values, lookups, strict=True):
+                coded = coded.append_column(name, pa.array(lookup.encoded(rows.column(value))))
+            yield coded
+
+    of_source = {field.name: field.dataType for field in opened.schema.fields}
+    of_source |= dict.fromkeys(ids, T.StringType())
+    fields = [T.StructField(name, of_source[name]) for name in leading]
+    if blocks:
+        fields.insert(1, T.StructField(schemas.BLOCK, T.BinaryType()))
+    fields += [T.StructField(name, T.IntegerType()) for name in codes]
+    return opened.then(step, T.StructType(fields))
+
+
+def identity_blocks(ids: pa.ChunkedArray) -> pa.Array:
+    """Return the first 16 bytes of SHA-256 of each text; a missing one has none."""
+    array = _one(ids)
+    places, content = _bytes_of(array)
+    whole = content.data
+    hashes = b"".join([sha256(whole[start:end]).digest() for start, end in pairwise(places.tolist())])
+    blocks = np.ascontiguousarray(np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)[:, :_BLOCK_BYTES])
+    offsets = pa.py_buffer(np.arange(0, _BLOCK_BYTES * (len(array) + 1), _BLOCK_BYTES, dtype=np.int32))
+    there = pa.array(~array.is_null().to_numpy(zero_copy_only=False)).buffers()[1] if array.null_count else None
+    return pa.BinaryArray.from_buffers(pa.binary(), len(array), [there, offsets, pa.py_buffer(blocks)])
+
+
+_BLOCK_BYTES = 16
+
+
+_EXACTLY = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""By default JSON leaves out fields without a value, and what is less than a millisecond."""
+
+
+def _content(frame: DataFrame) -> Column:
+    """128 bits of SHA-256 of a row, hex; rows differ in it iff they differ in any column."""
+    fields = []
+    for field in frame.schema.fields:
+        nested = isinstance(field.dataType, T.ArrayType | T.StructType | T.MapType)
+        value = F.to_json(column(field.name), _EXACTLY) if nested else column(field.name).cast("string")
+        fields.append(F.coalesce(F.concat(F.octet_length(value).cast("string"), F.lit(":"), value), F.lit("-")))
+    return F.substring(F.sha2(F.concat(*fields), 256), 1, 32)
+
+
+def encode_dictionary(
+    frame: DataFrame,
+    dictionary: DictionaryTable,
+    hierarchies: Mapping[str, Hierarchy],
+    *,
+    key: str = "dictionary",
+    identity: str | None = None,
+) -> Batches:
+    """Return the dictionary as node codes, with NULL and UNKNOWN; an attribute it lacks has no column.
+
+    ``people`` and ``entity`` follow where the policy names them, and ``id``, the text of the column ``identity``, where
+    one is asked for.
+
+    The mapped columns must be there (:func:`privrisk_spark.stages.tables.opening.check_dictionary`).
+
+    Raises
+    ------
+    SchemaError
+        If there is no column ``identity``.
+    """
+    if identity is not None and identity not in frame.columns:
+        hint = nearest(identity, frame.columns)
+        raise SchemaError(
+            f"{key}.id: the dictionary has no column '{identity}'{hint}; it has {listing(frame.columns)}."
+        )
+    mappings = map_dictionary(dictionary, hierarchies, key=key)
+    aliases = dict(zip(hierarchies, schemas.dictionary_codes(len(hierarchies)), strict=True))
+    known = {aliases[name]: mapping for name, mapping in mappings.items() if mapping is not None}
+    wanted = [Wanted(to, mapping.column, "text") for to, mapping in known.items()]
+    fields = [T.StructField(to, T.IntegerType()) for to in known]
+    more = []
+    if dictionary.weight is not None:
+        wanted.append(Wanted(schemas.PEOPLE, dictionary.weight, "number"))
+        fields.append(T.StructField(schemas.PEOPLE, T.DoubleType()))
+        more.append(schemas.PEOPLE)
+    if dictionary.entity_id is not None:
+        wanted.append(Wanted(schemas.ENTITY, dictionary.entity_id, "text", distinct=True))
+        fields.append(T.StructField(schemas.ENTITY, T.StringType()))
+        more.append(schemas.ENTITY)
+    if identity is not None:
+        wanted.append(Wanted(ID, identity, "text", distinct=True))
+        fields.append(T.StructField(ID, T.StringType()))
+        more.append(ID)
+    opened = scan(dictionary, frame, wanted)
+    lookups = {to: ValueCodes.of(mapping.nodes) for to, mapping in known.items()}
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for rows in in_chunks(tables):
+            columns = {to: pa.array(lookup.encoded(rows.column(to))) for to, lookup in lookups.items()}
+            yield pa.table(columns | {name: as_text_column(rows.column(name), name) for name in more})
+
+    return opened.then(step, T.StructType(fields))
+
+
+def as_text_column(values: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """An id as a text; numbers stay numbers where a number is wanted."""
+    if name == schemas.PEOPLE or pa.types.is_string(values.type):
+        return values
+    return pa.chunked_array([as_texts(chunk) for chunk in values.chunks], pa.string())
+
+
+def resolve(
+    coded: Batches, hierarchies: Mapping[str, Hierarchy], specs: Mapping[str, QuasiIdentifier], *, dictionary: bool
+) -> Batches:
+    """Replace NULL and UNKNOWN by codes, by the one declared policy.
+
+    In the table a suppressed value is the code after the last leaf, ⊥ at every level; in the dictionary it is the root.
+    A dictionary value outside the hierarchy is the code after the last node, consistent with ⊥ alone.
+    """
+    instead = _instead(coded.schema.fieldNames(), hierarchies, specs, dictionary=dictionary)
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in tables:
+            resolved = table
+            for name, codes in instead.items():
+                clean = codes.applied(table.column(name).to_numpy())
+                resolved = resolved.set_column(table.column_names.index(name), name, pa.array(clean))
+            yield resolved
+
+    return coded.then(step, coded.schema)
+
+
+def resolved_vectors(
+    vectors: IntArray,
+    names: Sequence[str],
+    hierarchies: Mapping[str, Hierarchy],
+    specs: Mapping[str, QuasiIdentifier],
+) -> IntArray:
+    """Dictionary vectors in axis order with NULL and UNKNOWN replaced, as :func:`resolve` does on frames.
+
+    Parameters
+    ----------
+    vectors : ndarray of int32, shape (m, number of names)
+    names : sequence of str
+        Their columns ``t<i>``; an attribute that has none becomes zeros.
+    hierarchies, specs : mapping of attribute to Hierarchy and to QuasiIdentifier
+
+    Returns
+    -------
+    ndarray of int32, shape (m, k)
+    """
+    instead = _instead(names, hierarchies, specs, dictionary=True)
+    result = np.zeros((len(vectors), len(hierarchies)), dtype=np.int32, order="F")
+    for i, name in enumerate(schemas.dictionary_codes(len(hierarchies))):
+        if name in instead:
+            result[:, i] = instead[name].applied(vectors[:, list(names).index(name)])
+    return result
+
+
+@dataclass(frozen=True)
+class _Instead:
+    missing: int
+    unknown: int
+
+    def applied(self, codes: IntArray) -> IntArray:
+        if not (codes < 0).any():
+            return codes
+        clean = np.where(codes == schemas.NULL, self.missing, np.where(codes == schemas.UNKNOWN, self.unknown, codes))
+        result: IntArray = clean.astype(np.int32)
+        return result
+
+
+def _instead(
+    names: Sequence[str],
+    hierarchies: Mapping[str, Hierarchy],
+    specs: Mapping[str, QuasiIdentifier],
+    *,
+    dictionary: bool,
+) -> dict[str, _Instead]:
+    k = len(hierarchies)
+    aliases = schemas.dictionary_codes(k) if dictionary else schemas.codes(k)
+    instead = {}
+    for (attribute, hierarchy), name in zip(hierarchies.items(), aliases, strict=True):
+        if name in names:
+            suppressed = hierarchy.root if dictionary else hierarchy.n_leaves
+            missing = hierarchy.code_of_null if specs[attribute].nulls == "own-value" else suppressed
+            instead[name] = _Instead(missing, hierarchy.n_nodes if dictionary else suppressed)
+    return instead
+
+
+MOST_WEIGHT = 1e9
+"""Sampling weights must stay below; they are summed in millionths."""
+
+
+def pin(encoded: Batches, directory: str, *, k: int, n_weights: int) -> Batches:
+    """Write ENCODED as parts in a directory, and return PARTS with the facts of each.
+
+    Beside each part lie the sorted fingerprints of its record ids, for :func:`duplicates`.
+    """
+    codes, weights = schemas.codes(k), schemas.weights(n_weights)
+    there = encoded.schema.fieldNames()
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in tables:
+            ids = table.column(schemas.RECORD_ID)
+            hashes = [fingerprints(table.column(name)) for name in table.column_names if name != schemas.BLOCK]
+            rows = fingerprint.of_rows(hashes, table.num_rows)
+            total, other = fingerprint.of_table(rows)
+            name = write_ipc(table, directory)
+            present = hashes[0][ids.is_valid().to_numpy()] if ids.null_count else hashes[0]
+            np.save(f"{directory}/{name}.ids.npy", np.sort(present))
+            numbers = {column: table.column(column).to_numpy() for column in (*codes, *weights)}
+            facts: dict[str, Any] = {
+                "rows": table.num_rows,
+                "null_ids": ids.null_count,
+                "sum": total,
+                "xor": other,
+                "nulls": [int(np.count_nonzero(numbers[column] == schemas.NULL)) for column in codes],
+                "unknown": [int(np.count_nonzero(numbers[column] == schemas.UNKNOWN)) for column in codes],
+                "bad_weights": [int(np.count_nonzero(~(numbers[column] >= 0))) for column in weights],
+                "infinite_weights": [int(np.count_nonzero(np.isinf(numbers[column]))) for column in weights],
+            }
+            if schemas.SAMPLE_WEIGHT in there:
+                sampled = table.column(schemas.SAMPLE_WEIGHT).to_numpy()
+                facts["bad_weights"].append(int(np.count_nonzero(~((sampled >= 0) & (sampled < MOST_WEIGHT)))))
+                facts["infinite_weights"].append(0)
+            if schemas.ENTITY in there:
+                facts["null_entities"] = table.column(schemas.ENTITY).null_count
+            yield report(name, facts)
+
+    return encoded.then(step, PARTS)
+
+
+def fingerprints(values: pa.ChunkedArray) -> fingerprint.HashArray:
+    """Fingerprint of each value of a column; a missing one has its own."""
+    array = _one(values)
+    if pa.types.is_dictionary(array.type):
+        of_value = np.append(fingerprints(pa.chunked_array([array.dictionary])), np.uint64(1))
+        of_row: fingerprint.HashArray = of_value[array.indices.fill_null(len(array.dictionary)).to_numpy(False)]
+        return of_row
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        places, content = _bytes_of(array)
+        result = fingerprint.of_bytes(content, places)
+    elif pa.types.is_integer(array.type):
+        result = fingerprint.of_integers(array.fill_null(0).to_numpy(zero_copy_only=False))
+    elif pa.types.is_floating(array.type):
+        doubles = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        result = fingerprint.of_integers(np.ascontiguousarray(doubles).view(np.int64))
+    elif pa.types.is_nested(array.type):
+        texts = [None if value is None else json.dumps(value, default=str) for value in array.to_pylist()]
+        return fingerprints(pa.chunked_array([pa.array(texts, pa.string())]))
+    else:
+        return fingerprints(pa.chunked_array([array.cast(pa.string())]))
+    if array.null_count:
+        result = np.where(array.is_null().to_numpy(zero_copy_only=False), np.uint64(1), result)
+    return result
+
+
+def _one(values: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    array = values.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], values.type)
+    return array
+
+
+def _bytes_of(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Where each text or byte string begins and ends, and the bytes of all."""
+    _, offsets, data = texts.buffers()
+    places = np.frombuffer(offsets, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    return places, np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
+
+
+HASHES_PER_TASK = 4_000_000
+
+
+def duplicates(spark: SparkSession, parts: Sequence[str], rows: int, directory: str) -> Batches:
+    """Count the record ids whose fingerprint another record has too: one row a task, each a range of fingerprints.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    parts : sequence of str
+        Names of the parts :func:`pin` wrote.
+    rows : int
+    directory : str
+    """
+    tasks = max(1, -(-rows // HASHES_PER_TASK))
+    names = tuple(parts)
+    width = 2**64 // tasks + 1
+
+    def read(number: int) -> Iterator[pa.Table]:
+        low, high = number * width, min((number + 1) * width, 2**64) - 1
+        pieces = []
+        for name in names:
+            hashes = np.load(f"{directory}/{name}.ids.npy", mmap_mode="r")
+            start = np.searchsorted(hashes, np.uint64(low), side="left")
+            end = np.searchsorted(hashes, np.uint64(high), side="right")
+            pieces.append(hashes[start:end])
+        # Stable is a merge, which takes the order of the pieces as it finds it.
+        ordered = np.sort(np.concatenate(pieces), kind="stable") if pieces else np.zeros(0, dtype=np.uint64)
+        again = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
+        yield pa.table({"duplicates": pa.array([again], pa.int64())})
+
+    schema = T.StructType([T.StructField("duplicates", T.LongType())])
+    return Batches.of_parts(spark, range(tasks), read, schema)

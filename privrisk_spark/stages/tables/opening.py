@@ -1,0 +1,234 @@
+"""Opening tables and dictionaries, checking their columns, and the hierarchies and mappings that read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
+
+from privrisk_spark.engine.sources import plain_frame, text
+from privrisk_spark.errors import HierarchyError, SchemaError, listing, nearest
+from privrisk_spark.hierarchies.builders import build, is_public
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.planning.dictionaries import entry_of
+from privrisk_spark.policy.dictionaries import DictionaryTable, Table
+from privrisk_spark.policy.policy import Policy
+
+try:
+    from py4j.protocol import Py4JJavaError
+except ImportError:  # the client of Spark Connect has no py4j, and raises PySparkException only
+    Py4JJavaError = PySparkException
+
+MAX_LEAVES = 2_000_000
+"""Most distinct values a hierarchy may take from the data."""
+
+_TEXT_TYPES = (
+    T.StringType,
+    T.BooleanType,
+    T.IntegralType,
+    T.DecimalType,
+    T.FractionalType,
+    T.DateType,
+    T.CharType,
+    T.VarcharType,
+)
+
+
+def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
+    """Open a table; only its schema is read.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    table : Table
+        Path and format, or catalog name.
+    key : {"table", "dictionary"}
+        Key of the policy, for messages.
+
+    Raises
+    ------
+    SchemaError
+        If Spark cannot open it.
+    """
+    where = f"{key}.catalog: '{table.catalog}'" if table.catalog else f"{key}.path: '{table.path}'"
+    try:
+        if table.catalog:
+            return spark.table(table.catalog)
+        options = {name: str(value) for name, value in table.options.items()}
+        frame = plain_frame(spark, table)
+        if frame is None:
+            frame = spark.read.format(table.format).options(**options).load(table.path)
+        frame.schema  # noqa: B018 - a lazy reader fails here
+    except (PySparkException, Py4JJavaError) as error:
+        condition = _condition(error)
+        what = "there is nothing there" if condition == "PATH_NOT_FOUND" else f"Spark says {condition}"
+        how = "" if table.catalog else f" as {table.format}"
+        raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
+    return frame
+
+
+def _condition(error: Exception) -> str:
+    """Name of Spark's error condition, without the message, which may quote data."""
+    if isinstance(error, PySparkException) and error.getCondition():
+        return str(error.getCondition())
+    # Classic sessions hand some failures of a data source over as they are in Java.
+    found = re.search(r"\[([A-Z][A-Z0-9_.]+)\]", str(error))
+    return found.group(1) if found else type(error).__name__
+
+
+def check_columns(frame: DataFrame, policy: Policy) -> None:
+    """Refuse a table whose columns are not exactly those the policy gives a role, or have an unusable type.
+
+    Raises
+    ------
+    SchemaError
+        Naming every such column at once.
+    """
+    faults = []
+    there = frame.columns
+    for name in policy.columns:
+        if name not in there:
+            faults.append(
+                f"columns.{name}: the table has no such column{nearest(name, there)}; it has {listing(there)}."
+            )
+    for name in there:
+        if name not in policy.columns:
+            faults.append(
+                f"columns: the table's column '{name}' has no role{nearest(name, list(policy.columns))}; "
+                "give it one (action: drop leaves it out)."
+            )
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    for name in policy.quasi_identifiers:
+        if name in kinds and not isinstance(kinds[name], _TEXT_TYPES):
+            faults.append(
+                f"columns.{name}: a quasi-identifier must hold texts, numbers, booleans or dates, "
+                f"not {kinds[name].simpleString()}."
+            )
+    nested = policy.output is None or policy.output.format != "csv"
+    for name in policy.kept_columns:
+        if name in kinds and not _releasable(kinds[name], nested=nested):
+            simple = "texts, numbers, booleans, dates or times"
+            allowed = f"{simple}, binary or nested values of these" if nested else f"{simple} in a csv release"
+            faults.append(f"columns.{name}: a released column must hold {allowed}, not {kinds[name].simpleString()}.")
+    for name in policy.weight_columns:
+        if name in kinds and not isinstance(kinds[name], T.NumericType | T.StringType):
+            faults.append(f"columns.{name}: a weight must be a number, not {kinds[name].simpleString()}.")
+    if faults:
+        raise SchemaError(" | ".join(faults))
+
+
+def _releasable(kind: T.DataType, *, nested: bool) -> bool:
+    """Whether a column of the type can be put in order, hashed and written; maps, variants and intervals cannot."""
+    if isinstance(kind, T.ArrayType):
+        return nested and _releasable(kind.elementType, nested=nested)
+    if isinstance(kind, T.StructType):
+        return nested and all(_releasable(field.dataType, nested=nested) for field in kind.fields)
+    if isinstance(kind, T.BinaryType):
+        return nested
+    return isinstance(kind, (*_TEXT_TYPES, T.TimestampType, T.TimestampNTZType))
+
+
+def collect_distinct_values(frames: Sequence[tuple[DataFrame, Mapping[str, str]]]) -> dict[str, list[str]]:
+    """Collect the distinct values of columns whose hierarchies take their leaves from the data; one scan a frame.
+
+    Parameters
+    ----------
+    frames : sequence of (DataFrame, mapping of attribute to column)
+
+    Returns
+    -------
+    dict of attribute to its distinct non-missing texts
+
+    Raises
+    ------
+    HierarchyError
+        If an attribute has more than :data:`MAX_LEAVES`.
+    """
+    found: dict[str, set[str]] = {}
+    for frame, columns in frames:
+        attributes = list(columns)
+        if not attributes:
+            continue
+        pairs = F.array(
+            *[
+                F.struct(F.lit(i).alias("attribute"), text(frame, columns[name]).alias("value"))
+                for i, name in enumerate(attributes)
+            ]
+        )
+        values = (
+            frame.select(F.explode(pairs).alias("pair")).select("pair.*").where(F.col("value").isNotNull()).distinct()
+        )
+        table = values.limit(len(attributes) * MAX_LEAVES + 1).toArrow()
+        position = table.column("attribute").to_numpy()
+        texts = table.column("value").to_pandas().to_numpy()
+        for i, name in enumerate(attributes):
+            found.setdefault(name, set()).update(texts[position == i])
+    for name, values_of in found.items():
+        if len(values_of) > MAX_LEAVES:
+            raise HierarchyError(
+                f"columns.{name}.hierarchy: its leaves come from the data, which holds more than {MAX_LEAVES:,} "
+                "distinct values; give a domain, or round the column first."
+            )
+    return {name: sorted(values_of) for name, values_of in found.items()}
+
+
+def hierarchies_from_policy(policy: Policy) -> dict[str, Hierarchy | None]:
+    """Build the hierarchies that need no data; None for one whose leaves come from the data."""
+    return {
+        name: build(spec.hierarchy, name, values=None, null_leaf=spec.nulls == "own-value")
+        if is_public(spec.hierarchy)
+        else None
+        for name, spec in policy.quasi_identifiers.items()
+    }
+
+
+def collect_hierarchies(
+    policy: Policy, table: DataFrame, dictionaries: Sequence[tuple[DictionaryTable, DataFrame]] | None = None
+) -> dict[str, Hierarchy]:
+    """Build the hierarchy of every quasi-identifier, reading distinct values where the policy declares no domain."""
+    ready = hierarchies_from_policy(policy)
+    open_names = [name for name, hierarchy in ready.items() if hierarchy is None]
+    sources: list[tuple[DataFrame, Mapping[str, str]]] = [(table, {name: name for name in open_names})]
+    for given, frame in dictionaries or ():
+        leaf_columns = {}
+        for name in open_names:
+            entry = entry_of(given.columns.get(name))
+            if entry is not None and entry.level in (None, 0) and entry.age_in is None and entry.mapping is None:
+                leaf_columns[name] = entry.column
+        sources.append((frame, leaf_columns))
+    values = collect_distinct_values(sources) if open_names else {}
+    built = {}
+    for name, spec in policy.quasi_identifiers.items():
+        hierarchy = ready[name]
+        if hierarchy is None:
+            hierarchy = build(spec.hierarchy, name, values=values.get(name, []), null_leaf=spec.nulls == "own-value")
+        built[name] = hierarchy
+    return built
+
+
+def check_dictionary(frame: DataFrame, dictionary: DictionaryTable, *, key: str = "dictionary") -> None:
+    """Refuse a dictionary that lacks a mapped column.
+
+    Raises
+    ------
+    SchemaError
+        Naming every such column.
+    """
+    there = frame.columns
+    faults = []
+    for name, given in dictionary.columns.items():
+        entry = entry_of(given)
+        if entry is not None and entry.column not in there:
+            hint = nearest(entry.column, there)
+            rule = f"the dictionary has no column '{entry.column}'{hint}; it has {listing(there)}."
+            faults.append(f"{key}.columns.{name}: {rule}")
+    for option, column in (("weight", dictionary.weight), ("entity_id", dictionary.entity_id)):
+        if column is not None and column not in there:
+            hint = nearest(column, there)
+            faults.append(f"{key}.{option}: the dictionary has no column '{column}'{hint}; it has {listing(there)}.")
+    if faults:
+        raise SchemaError(" | ".join(faults))

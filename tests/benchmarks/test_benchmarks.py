@@ -1,0 +1,282 @@
+"""Benchmarks beyond the case study: what is computed from measurements, the table, and small runs from end to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import case_study, cluster, fmdp, growth, measures, standalone
+from benchmarks.measure import Measured, measure
+from privrisk_spark.kernels.adversary.process import solve
+
+
+def result(name: str = "growth", *, seconds: float, peak: float, **parameters) -> case_study.Result:
+    return case_study.Result(name, seconds, seconds / 10, 10.0, peak, parameters)
+
+
+# ---- growth
+
+
+def test_the_sizes_are_the_published_one_its_double_and_its_quadruple():
+    assert growth.sizes(case_study.ROWS) == [5_667_004, 11_334_008, 22_668_016]
+    assert case_study.dictionary_rows(growth.sizes(case_study.ROWS)[-1]) == 39_430_492
+
+
+def test_growth_is_measured_per_row_and_against_the_first():
+    sizes = [
+        result(seconds=10, peak=1000, rows=100),
+        result(seconds=22, peak=1200, rows=200),  # 0.11 s a row against 0.10
+        result(seconds=30, peak=900, rows=400),
+    ]
+    found = [growth.relative(sizes)[i].parameters for i in range(3)]
+    assert [one["time_to_linear"] for one in found] == [1.0, 1.1, 0.75]
+    assert [one["memory_to_first"] for one in found] == [1.0, 1.2, 0.9]
+    assert (found[0]["time_to_linear_at_most"], found[0]["memory_to_first_at_most"]) == (1.1, 1.2)
+    assert [one["rows"] for one in found] == [100, 200, 400]
+    assert [one.seconds for one in growth.relative(sizes)] == [10, 22, 30]
+
+
+def test_growth_runs_every_size_against_the_floor(tmp_path, monkeypatch, capsys):
+    put_floor_in_place_of_the_product(monkeypatch)
+    target = tmp_path / "growth.json"
+    arguments = ["growth", "--rows", "300", "--cache", str(tmp_path / "cache"), "--json", str(target)]
+    assert command.main(arguments) == 0
+    results = json.loads(target.read_text())
+    assert [one["parameters"]["rows"] for one in results] == [300, 600, 1200]
+    assert [one["parameters"]["dictionary_rows"] for one in results] == [522, 1044, 2087]
+    assert all(one["parameters"]["records_compared"] == one["parameters"]["rows"] for one in results)
+    assert all(one["ratio"] == pytest.approx(one["seconds"] / one["floor_seconds"], rel=0.01) for one in results)
+    for one in results:
+        expected = one["seconds"] / one["parameters"]["rows"] / (results[0]["seconds"] / 300)
+        assert one["parameters"]["time_to_linear"] == pytest.approx(expected, abs=1e-3)
+    assert "to linear" in capsys.readouterr().out
+
+
+# ---- stages
+
+
+def put_floor_in_place_of_the_product(monkeypatch, seconds: str = '{"read": 0.25, "write": 0.5}') -> None:
+    """The floor as the product: it writes what the product's vault would hold."""
+    program = (
+        "import os, pathlib\nfrom benchmarks.floor import floor\n"
+        "vault = pathlib.Path(os.environ['CASE_STUDY_OUT'], 'vault')\n"
+        "floor(os.environ['CASE_STUDY_DATA'], vault)\n"
+        f"(vault / 'summary.json').write_text('{{\"seconds\": {seconds}}}')\n"
+    )
+
+    def run(data: Path, out: Path) -> Measured:
+        paths = {"CASE_STUDY_DATA": str(data), "CASE_STUDY_OUT": str(out)}
+        ran = measure([sys.executable, "-c", program], environment=paths, directory=case_study.root())
+        return case_study.checked("product", ran)
+
+    monkeypatch.setattr(case_study, "run_product", run)
+    monkeypatch.setattr(case_study, "_FLOOR_RUNS", 1)
+
+
+def test_stages_and_what_they_leave_make_the_total(tmp_path, monkeypatch):
+    put_floor_in_place_of_the_product(monkeypatch)
+    (found,) = case_study.run(rows=200, cache=tmp_path)
+    assert found.parameters["stages"] == {"read": 0.25, "write": 0.5}
+    assert found.parameters["outside_stages"] == pytest.approx(found.seconds - 0.75, abs=2e-3)
+    assert found.parameters["load_before"] >= 0
+
+
+def test_a_product_without_a_summary_is_an_error(tmp_path):
+    with pytest.raises(case_study.BenchmarkError, match=r"vault/summary\.json"):
+        case_study.stage_seconds(tmp_path)
+
+
+# ---- the table
+
+
+def test_the_table_shows_the_parameters_some_result_has():
+    lines = command._table(
+        [
+            result("cluster-local", seconds=20, peak=1000, rows=5667004, time_to_local=1.0),
+            result("lattice", seconds=1.5, peak=80, rows=12, lattice_nodes=0),
+            result("growth", seconds=1.5, peak=80, rows=12, lattice_nodes=12960),
+        ]
+    ).splitlines()
+    assert lines[0].split() == ["name", "seconds", "floor", "s", "ratio", "peak", "MB", "rows", "nodes", "to", "local"]
+    assert lines[1].split() == ["cluster-local", "20.00", "2.00", "10.00", "1000", "5,667,004", "1.00"]
+    assert lines[2].split() == ["lattice", "1.50", "0.15", "10.00", "80", "12", "0"]
+    assert lines[3].split() == ["growth", "1.50", "0.15", "10.00", "80", "12", "12,960"]
+    assert len({len(line) for line in lines}) == 1
+    assert lines[3].index("12,960") + 6 == lines[0].index("nodes") + 5  # a blank keeps its place
+    assert lines[1].endswith("1.00")
+
+
+@pytest.mark.parametrize("name", command.BENCHMARKS)
+def test_every_benchmark_is_reached_by_its_name(name, monkeypatch, capsys):
+    asked = {}
+
+    def run(**given):
+        asked.update(given)
+        return [result(name, seconds=1, peak=1, rows=7)]
+
+    monkeypatch.setitem(command.BENCHMARKS, name, run)
+    assert command.main([name, "--rows", "7"]) == 0
+    assert asked == {"rows": 7, "cache": None}
+    assert capsys.readouterr().out.splitlines()[1].startswith(name)
+
+
+def test_a_cluster_that_does_not_come_up_is_an_error(monkeypatch, capsys):
+    def run(**given):
+        raise standalone.ClusterError("The cluster did not come up: no")
+
+    monkeypatch.setitem(command.BENCHMARKS, "cluster", run)
+    assert command.main(["cluster"]) == 1
+    assert "did not come up" in capsys.readouterr().err
+
+
+# ---- the cluster
+
+
+def test_cluster_time_is_against_the_local_run():
+    found = cluster.relative([result(seconds=20, peak=1, rows=1), result(seconds=25, peak=1, rows=1)])
+    assert [one.parameters["time_to_local"] for one in found] == [1.0, 1.25]
+
+
+def test_only_the_master_differs_between_the_two_submissions():
+    local = cluster.command("submit", "local[2]", Path("p.zip"))
+    other = cluster.command("submit", "spark://h:1", Path("p.zip"))
+    assert [(a, b) for a, b in zip(local, other, strict=True) if a != b] == [("local[2]", "spark://h:1")]
+    assert local[local.index("--py-files") + 1 :][:2] == ["p.zip", "jobs/release.py"]
+
+
+def test_submission_ignores_the_callers_spark_settings(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_MASTER", "spark://elsewhere")
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master yarn")
+    environment = standalone.submit_environment(tmp_path)
+    assert "SPARK_MASTER" not in environment
+    assert "PYSPARK_SUBMIT_ARGS" not in environment
+    assert environment["PYSPARK_PYTHON"] == sys.executable
+    assert environment["PATH"] == os.environ["PATH"]
+
+
+# ---- the planned attack
+
+
+def test_the_planned_attack_agrees_with_the_floor_and_both_programs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(fmdp, "PROGRAM_ROWS", (50, 5_000))
+    monkeypatch.setattr(fmdp, "FLAT_RECORDS", 3)
+    target = tmp_path / "fmdp.json"
+    assert command.main(["fmdp", "--rows", "40", "--json", str(target)]) == 0
+    results = json.loads(target.read_text())
+    assert [one["name"] for one in results] == ["attack", *["two-level program"] * 2, *["flat program"] * 2]
+    assert [one["parameters"]["rows"] for one in results] == [40, 40, 40, 3, 3]
+    assert [one["parameters"]["dictionary_rows"] for one in results] == [fmdp.ROWS, 50, 5_000, 50, 5_000]
+    assert results[0]["parameters"]["known_threshold"] == 48
+    assert "two-level program" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["payoff_of_belief", "flat", "TwoLevel"])
+def test_payoffs_that_differ_are_an_error(name, monkeypatch, capsys):
+    monkeypatch.setattr(fmdp, "PROGRAM_ROWS", (500_000,))
+    monkeypatch.setattr(fmdp, "FLAT_RECORDS", 2)
+    other = replace(fmdp.ATTACK, gain=8000.001)
+    real = getattr(fmdp, name)
+    if name == "payoff_of_belief":
+        monkeypatch.setattr(fmdp, name, lambda solution, rows, densities: real(solve(other), rows, densities))
+    else:
+        monkeypatch.setattr(fmdp, name, lambda attack, *belief: real(other, *belief))
+    assert command.main(["fmdp", "--rows", "3"]) == 1
+    assert "payoffs differ" in capsys.readouterr().err
+
+
+def test_records_under_attack_are_the_same_each_time():
+    first, second = (fmdp.Targets.generated(1_000, fmdp.ROWS) for _ in range(2))
+    assert first.densities.tolist() == second.densities.tolist()
+    assert first.group_sizes.tolist() == second.group_sizes.tolist()
+    assert (first.densities > 0).all()
+    assert 0.2 < (first.group_sizes < 48).mean() < 0.8
+
+
+# ---- every measure
+
+
+def test_measures_are_held_against_the_count_of_the_same_run(tmp_path, monkeypatch, capsys):
+    stages = {"read": 9.0, "encode": 1.5, "count": 0.5, "measure": 1.0, "compare": 2.0, "attack": 0.5, "write": 7.0}
+
+    def assess(data: Path, masked: Path, out: Path) -> Measured:
+        assert (data / "population").is_dir()
+        assert (masked / "release").is_dir()
+        out.mkdir()
+        told = [{"name": name, "seconds": seconds} for name, seconds in stages.items()]
+        (out / "assessment.json").write_text(json.dumps({"stages": told}))
+        (out / "measures.json").write_text(json.dumps([{"name": name, "value": 0} for name in measures.KINDS]))
+        return Measured(30.0, 900.0, 0, "", "")
+
+    monkeypatch.setattr(measures, "run_product", assess)
+    put_floor_in_place_of_the_product(monkeypatch, '{"count": 0.25}')
+    target = tmp_path / "measures.json"
+    assert command.main(["measures", "--rows", "200", "--cache", str(tmp_path), "--json", str(target)]) == 0
+    (found,) = json.loads(target.read_text())
+    assert (found["seconds"], found["floor_seconds"], found["ratio"], found["peak_mb"]) == (3.5, 2.0, 1.75, 900.0)
+    assert found["parameters"]["case_study_count"] == 0.25
+    assert found["parameters"]["stages"] == stages
+    assert found["parameters"]["outside_stages"] == pytest.approx(8.5)
+    assert capsys.readouterr().out.splitlines()[1].startswith("measures")
+
+
+def test_a_kind_of_measure_that_is_missing_is_an_error(tmp_path):
+    values = [{"name": name, "value": None if name == "rid" else 0} for name in measures.KINDS]
+    (tmp_path / "measures.json").write_text(json.dumps(values))
+    with pytest.raises(case_study.BenchmarkError, match="must hold rid"):
+        measures.number_of_measures(tmp_path)
+
+
+def test_the_masked_release_generalizes_every_record_and_keeps_its_id(tmp_path):
+    data = case_study.prepare(200, tmp_path)
+    masked = measures.prepare(data)
+    assert measures.prepare(data) == masked
+    table, release = (
+        {row["person_id"]: row for row in pq.read_table(masked / name).to_pylist()} for name in ("table", "release")
+    )
+    assert len(table) == len(release) == 200
+    assert list(table) != list(release)
+    counties = dict(line.split(";")[:2] for line in (data / "city.csv").read_text().splitlines())
+    for person, row in release.items():
+        original = table[person]
+        assert row["city"] == counties[original["city"]]
+        assert row["birthdate"] == str(original["birthdate"].year)
+        assert int(row["income"][1:].split(",")[0]) <= original["income"] < int(row["income"][:-1].split(",")[1])
+        assert row["diagnosis"] == original["diagnosis"]
+    moved = [row["savings"] - table[person]["savings"] for person, row in release.items()]
+    assert 0 < abs(sum(moved) / 200) < max(map(abs, moved)) / 2
+
+
+# ---- measuring
+
+
+def test_memory_of_processes_beside_the_command_counts_with_their_children():
+    hold = "held = bytearray(60 << 20); print(flush=True); import time; time.sleep(60)"
+    nested = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {hold!r}])"
+    other = subprocess.Popen(
+        [sys.executable, "-S", "-c", nested], stdout=subprocess.PIPE, start_new_session=True, text=True
+    )
+    try:
+        assert other.stdout is not None
+        other.stdout.readline()
+        held = [sys.executable, "-S", "-c", "import time; held = bytearray(60 << 20); time.sleep(0.5)"]
+        assert 60 < measure(held).peak_mb < 100
+        assert 120 < measure(held, beside=(other.pid,)).peak_mb < 200
+    finally:
+        os.killpg(other.pid, signal.SIGKILL)
+        other.communicate()
+
+
+def test_a_variable_can_be_taken_away(monkeypatch):
+    monkeypatch.setenv("MARK", "here")
+    shown = [sys.executable, "-S", "-c", "import os; print(os.environ.get('MARK'))"]
+    assert measure(shown).output == "here\n"
+    assert measure(shown, environment={"MARK": None}).output == "None\n"

@@ -1,0 +1,320 @@
+"""``privrisk ledger …`` from the outside, on both databases; none of it starts Spark."""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import fcntl
+import json
+import math
+import os
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ledgers import InFile, OnServer
+from policies import DP, DROP, RISK, changed
+from typer.testing import CliRunner, Result
+
+from privrisk_spark.cli.app import app
+from privrisk_spark.ledger.accounting import ReleaseEvents, composed
+from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.planning import budget
+from privrisk_spark.policy import reading
+from privrisk_spark.policy.reading import parse
+from privrisk_spark.runs.keystore import release_key
+
+Place = InFile | OnServer
+
+COSTED = changed(DP, ("columns.zip.hierarchy", {"flat": {"values": ["89073", "53111"]}}), ("guarantee.frequent", DROP))
+
+
+@pytest.fixture
+def policy(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A policy of cost 1 and 1e-9, under a cap of 4 and 1e-7."""
+    monkeypatch.setenv("COLUMNS", "200")
+    document = copy.deepcopy(COSTED)
+    document["output"] = {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault")}
+    document["ledger"]["url"] = "${CENSUS_LEDGER}"
+    monkeypatch.setenv("CENSUS_LEDGER", place.url)
+    file = tmp_path / "policy.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    return file
+
+
+def privrisk(*arguments: object) -> Result:
+    result = CliRunner().invoke(app, ["ledger", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def printed(*arguments: object, code: int = 0) -> Any:
+    result = privrisk(*arguments, "--json")
+    assert result.exit_code == code, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_a_plan_writes_nothing_and_counts_the_releases_that_fit(policy: Path, place: Place):
+    planned = printed("plan", policy, "--run-id", "r1")
+    assert planned == {
+        "lineage": "census",
+        "run_id": "r1",
+        "state": "new",
+        "refusal": None,
+        "epsilon": {"spent": "0", "cap": "4", "left": "4", "cost": "1", "left_after": "3"},
+        "delta": {"spent": "0", "cap": "1E-7", "left": "1E-7", "cost": "1E-9", "left_after": "9.9E-8"},
+        "releases_that_fit": 4,
+        "tighter": planned["tighter"],
+    }
+    assert not place.exists()
+    told = privrisk("plan", policy, "--run-id", "r1")
+    assert told.exit_code == 0
+    assert "left after  3        9.9E-8" in told.stdout
+    assert "4 releases like this one fit in what is left, this one included." in told.stdout
+
+
+def test_a_tighter_figure_of_all_counted_runs_stands_beside_the_sums(policy: Path, place: Place):
+    """By the same accounting as a manifest's, at the sum of the deltas; a run not charged is not in it."""
+    loaded = reading.load([policy], overrides=[], date=dt.date(2026, 11, 1))
+    one = ReleaseEvents.of_parameters(budget.run_cost(loaded, "r")["mechanism"]["parameters"])
+
+    def epsilon(runs: int) -> float:
+        return math.ceil(composed([one] * runs, runs * one.delta) * 1e5) / 1e5
+
+    assert 0 < epsilon(1) < 1
+    assert epsilon(1) < epsilon(2) < 2 * epsilon(1)
+    planned = printed("plan", policy, "--run-id", "r1")["tighter"]
+    assert planned == {"epsilon": epsilon(1), "delta": "1E-9", "runs": 1, "status": "tested"}
+    for run in ("r1", "r2", "r3"):
+        assert privrisk("reserve", policy, "--run-id", run).exit_code == 0
+    assert printed("plan", policy, "--run-id", "r3")["tighter"]["runs"] == 3, "charged already"
+    assert printed("plan", policy, "--run-id", "r4")["tighter"]["runs"] == 4
+    voided = privrisk("void", policy, "--run-id", "r3", "--reason", "no table", "--nothing-left-the-zone")
+    assert voided.exit_code == 0, voided.stderr
+    assert printed("show", policy)["tighter"] == {
+        "epsilon": epsilon(2), "delta": "2E-9", "runs": 2, "status": "tested"
+    }  # fmt: skip
+    shown = privrisk("show", policy).stdout
+    assert f"2 releases cost epsilon {epsilon(2):g} at delta 2E-9 (tested; the sums bind)" in shown
+    # Of a run whose mechanism the ledger does not hold, nothing tighter is said.
+    Ledger(place.url).reserve(
+        lineage="census", run_id="old", epsilon=Decimal("0.1"), delta=Decimal("1e-10"), cap_epsilon=Decimal(4),
+        cap_delta=Decimal("1e-7"), mechanism={"digest": "x"},
+    )  # fmt: skip
+    assert printed("show", policy)["tighter"] is None
+    assert "privacy-loss" not in privrisk("show", policy).stdout
+
+
+def test_a_reservation_is_that_of_the_release_and_free_the_second_time(policy: Path, place: Place):
+    first = privrisk("reserve", policy, "--run-id", "r1")
+    assert first.exit_code == 0, first.stderr
+    assert "Reserved epsilon 1 and delta 1E-9 for run id r1 of lineage census" in first.stdout
+    again = privrisk("reserve", policy, "--run-id", "r1")
+    assert again.exit_code == 0
+    assert "reserved already; nothing was charged" in again.stdout
+    planned = printed("plan", policy, "--run-id", "r1")
+    assert (planned["state"], planned["epsilon"]["left_after"], planned["releases_that_fit"]) == ("reserved", "3", 3)
+    other = privrisk("reserve", policy, "--run-id", "r1", "--set", "guarantee.epsilon.admit=0.2")
+    assert other.exit_code == 1
+    assert "reserved with other parameters; use a new run id" in other.stderr
+    assert Ledger(place.url).balance("census").spent_epsilon == 1
+
+
+def test_a_run_that_does_not_fit_is_refused_with_1_and_still_explained(policy: Path, place: Place):
+    for run in ("r1", "r2", "r3", "r4"):
+        assert privrisk("reserve", policy, "--run-id", run).exit_code == 0
+    planned = printed("plan", policy, "--run-id", "r5", code=1)
+    assert (planned["state"], planned["epsilon"]["left_after"], planned["releases_that_fit"]) == ("refused", None, 0)
+    assert "asked 1, spent 4, cap 4, left 0" in planned["refusal"]
+    told = privrisk("plan", policy, "--run-id", "r5")
+    assert told.exit_code == 1
+    assert "0 releases like this one fit" in told.stdout
+    assert "does not allow the run" in told.stderr
+    assert privrisk("reserve", policy, "--run-id", "r5").exit_code == 1
+    raised = privrisk("plan", policy, "--run-id", "r5", "--set", "ledger.cap.epsilon=9")
+    assert raised.exit_code == 1
+    assert "lowered but not raised" in raised.stderr
+
+
+def test_what_is_shown(policy: Path, place: Place):
+    empty = privrisk("show", policy)
+    assert empty.exit_code == 0
+    assert "No run was ever reserved." in empty.stdout
+    assert not place.exists()
+    for run in ("r1", "r2", "r3"):
+        privrisk("reserve", policy, "--run-id", run)
+    Ledger(place.url).commit(lineage="census", run_id="r1", snapshot="s1")
+    privrisk("void", policy, "--run-id", "r3", "--reason", "a column is missing", "--nothing-left-the-zone")
+    for arguments in ([policy], ["--url", place.url, "--lineage", "census"], ["--url", "env:CENSUS_LEDGER",
+                                                                               "--lineage", "census"]):  # fmt: skip
+        shown = printed("show", *arguments)
+        assert shown["epsilon"] == {"spent": "2", "cap": "4", "left": "2"}
+        assert shown["delta"] == {"spent": "2E-9", "cap": "1E-7", "left": "9.8E-8"}
+        assert [(run["run_id"], run["state"], run["counted"]) for run in shown["runs"]] == [
+            ("r1", "committed", True),
+            ("r2", "reserved", True),
+            ("r3", "void", False),
+        ]
+        assert shown["runs"][0]["snapshot"] == "s1"
+        assert shown["runs"][2]["reason"] == "a column is missing"
+    told = privrisk("show", policy).stdout
+    for line in ("  left   2        9.8E-8", "r1      committed  yes      1        1E-9", "r3      void       no"):
+        assert line in told
+    (listed,) = printed("show", "--url", place.url)
+    assert listed["lineage"] == "census"
+    assert (
+        "census   3     2              4    2     2E-9         1E-7  9.8E-8"
+        in privrisk("show", "--url", place.url).stdout
+    )
+    unknown = privrisk("show", "--url", place.url, "--lineage", "sensus")
+    assert unknown.exit_code == 2
+    assert "did you mean 'census'?" in unknown.stderr
+
+
+def test_void_keeps_the_budget_unless_the_statement_is_made(policy: Path, place: Place, tmp_path: Path):
+    for run in ("r1", "r2"):
+        privrisk("reserve", policy, "--run-id", run)
+        release_key(tmp_path / "vault", run)
+    kept = privrisk("void", policy, "--run-id", "r1", "--reason", "cluster down")
+    assert kept.exit_code == 0, kept.stderr
+    assert "its budget stays spent" in kept.stdout
+    assert Ledger(place.url).balance("census").spent_epsilon == 2
+    back = privrisk("void", policy, "--run-id", "r2", "--reason", "never started", "--nothing-left-the-zone")
+    assert "its budget was given back" in back.stdout
+    assert Ledger(place.url).balance("census").spent_epsilon == 1
+    assert not list((tmp_path / "vault" / "keys").iterdir()), "the keys are destroyed"
+    for arguments in (["r1", "--nothing-left-the-zone"], ["r9"]):
+        refused = privrisk("void", policy, "--reason", "x", "--run-id", *arguments)
+        assert refused.exit_code == 1
+    assert privrisk("reserve", policy, "--run-id", "r2").exit_code == 1
+    assert privrisk("void", policy, "--run-id", "r2").exit_code == 2, "a reason is asked"
+
+
+@pytest.mark.parametrize("trace", ["releases/r1/manifest.json", "releases/r1/data/part", ".staging-r1~0a/data/part"])
+def test_a_statement_that_output_path_belies_is_refused(policy: Path, place: Place, tmp_path: Path, trace: str):
+    privrisk("reserve", policy, "--run-id", "r1")
+    left = tmp_path / "out" / trace
+    left.parent.mkdir(parents=True)
+    left.write_text("{}")
+    refused = privrisk("void", policy, "--run-id", "r1", "--reason", "x", "--nothing-left-the-zone")
+    assert refused.exit_code == 1
+    assert "output.path" in refused.stderr
+    kept = privrisk("void", policy, "--run-id", "r1", "--reason", "x")
+    assert kept.exit_code == (1 if trace.endswith("manifest.json") else 0), "what is published is never voided"
+    assert Ledger(place.url).balance("census").spent_epsilon == 1
+
+
+@pytest.mark.parametrize("directory", ["out", "vault"])
+def test_nothing_is_given_back_while_a_run_is_at_work(policy: Path, place: Place, tmp_path: Path, directory: str):
+    privrisk("reserve", policy, "--run-id", "r1")
+    (tmp_path / directory).mkdir(exist_ok=True)
+    arguments = ("void", policy, "--run-id", "r1", "--reason", "x", "--nothing-left-the-zone")
+    with (tmp_path / directory / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        refused = privrisk(*arguments)
+        assert refused.exit_code == 1
+        assert "a run is at work" in refused.stderr
+    assert privrisk(*arguments).exit_code == 0, "a lock nobody holds keeps nobody"
+    assert Ledger(place.url).balance("census").spent_epsilon == 0
+
+
+def test_create_prints_what_to_grant(policy: Path, place: Place):
+    made = privrisk("create", "--url", "env:CENSUS_LEDGER")
+    assert made.exit_code == 0, made.stderr
+    assert place.exists()
+    assert ("GRANT INSERT ON privrisk_ledger.events TO pipeline;" in made.stdout) == (place.kind == "postgresql")
+    assert privrisk("create", policy).exit_code == 0, "again, by the policy"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show"], "either a policy file"),
+        (["show", "{policy}", "--url", "sqlite:///x.db"], "either a policy file"),
+        (["show", "{policy}", "--lineage", "x"], "a policy names its lineage itself"),
+        (["show", "--url", "sqlite:///x.db", "--set", "a=b"], "changes a policy"),
+        (["show", "--url", "hunter2.db"], "ledger.url must start with"),
+        (["plan", "{policy}", "--run-id", "a/b"], "--run-id: must be 1 to 128"),
+        (["plan", "{policy}", "--set", "guarantee.crowd=12"], "guarantee.crowd: must be at least"),
+        (["plan", "{policy}", "--set", "guarantee.schemes=[[9, 1]]"], "exceeds the height"),
+        (["plan", "{policy}", "--set", "columns.zip.hierarchy.flat.values=[]"], "columns.zip.hierarchy"),
+        (["plan", "nowhere.yaml"], "there is no policy file"),
+        (["plan", "{policy}", "--date", "tomorrow"], "--date"),
+    ],
+)
+def test_mistakes_end_with_2(file: InFile, tmp_path: Path, arguments: list[str], message: str):
+    document = copy.deepcopy(COSTED)
+    document["ledger"]["url"] = file.url
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(yaml.safe_dump(document, sort_keys=False))
+    result = privrisk(*(str(policy) if argument == "{policy}" else argument for argument in arguments))
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert "hunter2" not in result.stderr
+    assert not file.exists()
+
+
+def test_a_policy_without_a_budget_is_told_so(tmp_path: Path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(yaml.safe_dump(RISK, sort_keys=False, default_flow_style=False))
+    for command in (["plan"], ["show"], ["reserve"], ["void", "--run-id", "r", "--reason", "x"]):
+        result = privrisk(command[0], policy, *command[1:])
+        assert result.exit_code == 2
+        assert "only guarantee.kind 'dp' spends a budget" in result.stderr
+
+
+def test_a_server_that_is_down_ends_with_3(tmp_path: Path):
+    document = copy.deepcopy(COSTED)
+    document["ledger"]["url"] = "postgresql+psycopg://owner:hunter2@127.0.0.1:1/d"
+    pytest.importorskip("psycopg")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(yaml.safe_dump(document, sort_keys=False))
+    for command in ("plan", "show", "reserve", "create"):
+        result = privrisk(command, policy)
+        assert result.exit_code == 3
+        assert "nothing listens there" in result.stderr
+        assert "hunter2" not in result.stderr + result.stdout
+
+
+def test_a_bug_ends_with_3_and_names_a_line_but_no_text(policy: Path, monkeypatch: pytest.MonkeyPatch, place: Place):
+    def fail(*_: object) -> None:
+        raise ValueError("hunter2")
+
+    monkeypatch.setattr(budget, "forecast", fail)
+    result = privrisk("plan", policy)
+    assert result.exit_code == 3
+    assert "ValueError at test_ledger.py:" in result.stderr
+    assert "hunter2" not in result.stderr
+
+
+def test_the_cost_is_that_of_the_pipeline(tmp_path: Path):
+    """What a release reserves, with hierarchies as Spark's stage builds them: digests must agree to the last bit."""
+    table = pytest.importorskip("privrisk_spark.stages.tables.opening")
+    from privrisk_spark.planning.mechanism import cost_of, mechanism
+
+    policy = parse(COSTED)
+    hierarchies = table.hierarchies_from_policy(policy)
+    plan = mechanism(policy, hierarchies)
+    assert budget.run_cost(policy, "r") == cost_of(policy, plan, "r", plan.digest(policy, hierarchies))
+
+
+def test_the_commands_need_no_spark(file: InFile, tmp_path: Path):
+    document = copy.deepcopy(COSTED)
+    document["ledger"]["url"] = file.url
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(yaml.safe_dump(document, sort_keys=False))
+    program = (
+        "import sys\n"
+        "for name in ('pyspark', 'pyarrow', 'pandas', 'great_expectations'): sys.modules[name] = None\n"
+        "from privrisk_spark.cli.app import main\nmain()\n"
+    )
+    for command in ("plan", "reserve", "show"):
+        done = subprocess.run(
+            [sys.executable, "-c", program, "ledger", command, str(policy)],
+            check=False, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr

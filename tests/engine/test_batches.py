@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from privrisk_spark.engine import batches
+from privrisk_spark.engine.batches import (
+    Batches,
+    Scratch,
+    compact,
+    decoded,
+    grouped,
+    in_chunks,
+    part_name,
+    pinned,
+    read_ipc,
+    report,
+    together,
+    write_ipc,
+)
+
+LONGS = [0, 1, -1, 2**31, -(2**62), 2**62, -(2**63), 2**63 - 1]
+
+
+@st.composite
+def columns_of(draw: st.DrawFn) -> list[list[Any]]:
+    """Columns of few distinct values: small and large integers, floats with both zeros, booleans."""
+    n = draw(st.integers(0, 25))
+    value = st.sampled_from(
+        [[0, 1, 2], [-(2**31), 2**31 - 1], LONGS, [0.0, -0.0, 1.5, math.inf, -math.inf, 5e-324], [True, False]]
+    )
+    return [
+        [draw(st.sampled_from(values)) for _ in range(n)] for values in draw(st.lists(value, min_size=1, max_size=9))
+    ]
+
+
+@given(columns_of())
+def test_rows_are_grouped_as_a_dictionary_would(columns):
+    n = len(columns[0])
+    first, member = grouped([np.array(column) if n else np.zeros(0, dtype=np.int32) for column in columns])
+    place: dict[tuple[Any, ...], int] = {}
+    wanted_first = []
+    wanted = []
+    for i, row in enumerate(zip(*columns, strict=True)):
+        if row not in place:
+            place[row] = len(place)
+            wanted_first.append(i)
+        wanted.append(place[row])
+    assert first.tolist() == wanted_first
+    assert member.tolist() == wanted
+    assert (first.dtype, member.dtype) == (np.int64, np.int64)
+
+
+def test_keys_wider_than_a_word_do_not_collide():
+    """Ranges of 2^40 in every column: the product wraps around 64 bits many times over."""
+    pick = random.Random(4)
+    rows = [tuple(pick.choice([0, 2**40, 2**20, 7]) for _ in range(12)) for _ in range(3000)]
+    rows += rows[:500]
+    first, member = grouped([np.array([row[i] for row in rows]) for i in range(12)])
+    assert len(first) == len(set(rows))
+    assert [rows[int(first[m])] for m in member] == rows
+    # Pairs that differ in the first column alone, before many columns of thousands of distinct values.
+    pairs = [(a, *[hash((i, j)) % 2**31 for j in range(5)]) for i in range(4096) for a in (0, 2**31)]
+    first, member = grouped([np.array([row[i] for row in pairs]) for i in range(6)])
+    assert len(first) == 8192
+    assert member.tolist() == list(range(8192))
+
+
+def test_parts_come_back_as_they_were(tmp_path):
+    table = pa.table({
+        "x": pa.array([1, None, 3], pa.int32()),
+        "t": pa.array(["a", None, "b"]).dictionary_encode(),
+        "z": [[1.0], None, []],
+    })  # fmt: skip
+    names = [write_ipc(table, str(tmp_path)), write_ipc(table.select(["t"]), str(tmp_path))]
+    assert read_ipc(str(tmp_path), names[0]).equals(table)
+    assert read_ipc(str(tmp_path), names[1]).equals(table.select(["t"]))
+    held = read_ipc(str(tmp_path), write_ipc(table.slice(1, 1), str(tmp_path)))
+    assert held.to_pylist() == [{"x": None, "t": None, "z": None}]
+    empty = write_ipc(table.slice(0, 0), str(tmp_path))
+    assert read_ipc(str(tmp_path), empty).num_rows == 0
+    assert len({part_name("arrow") for _ in range(100)}) == 100
+
+
+texts = st.lists(st.sampled_from(["a", "b", "", "ü", None]), max_size=12)
+
+
+@given(st.lists(texts, min_size=1, max_size=4), st.integers(0, 20), st.integers(0, 20))
+def test_small_dictionaries_are_those_of_the_rows_alone(parts, start, length):
+    """What a row group's dictionary holds must not show what lay before it or how it came."""
+    encoded = [
+        pa.table({"t": pa.array(part, pa.string()).dictionary_encode(), "i": pa.array(range(len(part)), pa.int64())})
+        for part in parts
+    ]
+    whole = together(encoded)
+    rows = [value for part in parts for value in part][start : start + length]
+    small = compact(whole.slice(start, length))
+    column = small.column("t").combine_chunks()
+    assert column.to_pylist() == rows
+    assert column.dictionary.to_pylist() == list(dict.fromkeys(value for value in rows if value is not None))
+    assert small.column("i").to_pylist() == whole.column("i").to_pylist()[start : start + length]
+    assert decoded(small).schema.field("t").type == pa.string()
+    assert decoded(small).column("t").to_pylist() == rows
+
+
+def test_steps_run_in_one_task_in_their_order(spark, tmp_path):
+    """The composition sees every row once, whatever the partitions, and yields what the last schema says."""
+
+    def doubled(tables: Any) -> Any:
+        for table in in_chunks(tables):
+            yield table.append_column("y", pa.array(table.column("id").to_numpy() * 2))
+
+    def odd(tables: Any) -> Any:
+        for table in tables:
+            kept = table.filter(pa.array(table.column("id").to_numpy() % 2 == 1)).select(["y"])
+            # Dictionary-encoded columns go between steps and are plain to Spark.
+            yield kept.append_column("t", pa.array([str(v) for v in kept.column("y").to_pylist()]).dictionary_encode())
+
+    schema = T.StructType([T.StructField("y", T.LongType()), T.StructField("t", T.StringType())])
+    for partitions in (1, 3, 30):
+        start = Batches.of_frame(spark.range(0, 20, 1, partitions))
+        assert start.frame() is start.base
+        between = start.then(doubled, T.StructType([*start.schema.fields, T.StructField("y", T.LongType())]))
+        found = between.then(odd, schema).frame()
+        assert found.schema == schema
+        rows = sorted(found.toArrow().to_pylist(), key=lambda r: r["y"])
+        assert rows == [{"y": 2 * i, "t": str(2 * i)} for i in range(1, 20, 2)]
+    # The first step was not touched by the second.
+    assert sorted(r["y"] for r in between.frame().toArrow().to_pylist()) == list(range(0, 40, 2))
+
+
+def test_every_part_is_read_by_a_task_of_its_own(spark, tmp_path):
+    names = [write_ipc(pa.table({"x": [i] * i}), str(tmp_path)) for i in range(5)]
+    schema = T.StructType([T.StructField("x", T.LongType())])
+    frame = pinned(spark, str(tmp_path), names, schema).frame()
+    sizes = frame.groupBy("x", F.spark_partition_id().alias("task")).count().toArrow().to_pylist()
+    assert sorted((r["x"], r["count"]) for r in sizes) == [(i, i) for i in range(1, 5)]
+    assert len({r["task"] for r in sizes}) == 4
+    assert pinned(spark, str(tmp_path), [], schema).frame().toArrow().num_rows == 0
+
+
+def test_scratch_keeps_frames_and_facts(spark, tmp_path):
+    scratch = Scratch(spark, tmp_path)
+    drawn = spark.range(20).select(F.rand().alias("x"))
+    kept = scratch.write_frame(drawn, "drawn")
+    first = sorted(r["x"] for r in kept.toArrow().to_pylist())
+    assert sorted(r["x"] for r in kept.toArrow().to_pylist()) == first
+    assert [(f.name, f.dataType) for f in kept.schema] == [(f.name, f.dataType) for f in drawn.schema]
+    empty = scratch.write_frame(drawn.where("x > 2"), "empty")
+    assert (empty.count(), empty.columns) == (0, ["x"])
+    directory = scratch.directory("parts")
+    with pytest.raises(FileExistsError):
+        scratch.directory("parts")
+
+    def step(tables: Any) -> Any:
+        for table in tables:
+            yield report(write_ipc(table, directory), {"rows": table.num_rows, "huge": 2**2000, "infinite": math.inf})
+
+    parts = scratch.collect_parts(Batches.of_frame(spark.range(0, 9, 1, 3)).then(step, batches.PARTS))
+    assert sum(part["rows"] for part in parts) == 9
+    assert {part["huge"] for part in parts} == {2**2000}
+    assert {part["infinite"] for part in parts} == {math.inf}
+    assert sorted(part["name"] for part in parts) == sorted(path.name for path in (tmp_path / "parts").iterdir())

@@ -1,0 +1,244 @@
+"""A private release that is interrupted: the same bytes, no second draw, the budget spent once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from product import ROOT, Privrisk, Ran
+
+from benchmarks.standalone import standalone
+from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.pipelines import release
+from privrisk_spark.stages.private import sampling
+from privrisk_spark.stages.publishing import row_order
+from privrisk_spark.stages.publishing.files import Workplace
+
+KEY = "3c" * 32
+
+POLICY = """
+version: 1
+run: {{name: interrupted}}
+table: {{path: {table}, format: csv, options: {{sep: ";", header: true}}}}
+columns:
+  age: {{role: quasi-identifier, hierarchy: {{intervals: {{widths: [10, 50], domain: [0, 99]}}}}}}
+  city: {{role: quasi-identifier, hierarchy: {{tree: {{"*": {{south: [Ulm], north: [Bonn, Kiel]}}}}}}}}
+guarantee:
+  kind: dp
+  epsilon: {{admit: 1, keep: 1}}
+  delta: 1e-6
+  public_rows: 4000
+  schemes: [[1, 0], [2, 0], [1, 1]]
+  objective: {{lambda: 0.001, tau: 1, phi_min: 1}}
+output: {{path: out, vault: vault}}
+ledger: {{url: "sqlite:///{root}/ledger.db", lineage: interrupted, cap: {{epsilon: 2, delta: 1e-5}}}}
+"""
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Callable[[Path], str]:
+    """Policy file with the ledger under a root: two releases would exceed its cap."""
+    generator = np.random.default_rng(1)
+    ages, cities = generator.integers(20, 60, 4000), generator.choice(["Ulm", "Bonn", "Kiel"], 4000)
+    rows = [f"{age};{city}" for age, city in zip(ages, cities, strict=True)]
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(["age;city", *rows]) + "\n")
+
+    def written(root: Path) -> str:
+        root.mkdir()
+        file = root / "policy.yaml"
+        file.write_text(POLICY.format(table=table, root=root))
+        return str(file)
+
+    return written
+
+
+def digests(ran: Ran) -> list[str]:
+    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(ran.data.iterdir())]
+
+
+def charged(root: Path) -> list[tuple[str, str]]:
+    with sqlite3.connect(root / "ledger.db") as ledger:
+        found = ledger.execute("select state, epsilon from events order by sequence").fetchall()
+    ledger.close()
+    return found
+
+
+class Stopped(BaseException):
+    """The driver is gone: nothing catches this."""
+
+
+POINTS: dict[str, tuple[Any, str, bool]] = {
+    "after the reservation, before a key": (release, "release_key", False),
+    "after the key, before anything is read": (release, "collect_pinned", False),
+    "after the admission": (sampling, "drawing", False),
+    "after the draw": (sampling, "crowd_histogram", False),
+    "after the histogram": (row_order.TupleParts, "of_vectors", False),
+    "before publication": (Workplace, "commit", False),
+    "after publication, before the ledger knows": (Ledger, "commit", False),
+    "after the ledger knows, before the key is destroyed": (release, "destroy_key", False),
+    "after all": (release, "destroy_key", True),
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_restarted_run_is_the_run_it_was(
+    privrisk: Privrisk, policy: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    root = tmp_path / "r"
+    file = policy(root)
+    owner, name, afterwards = POINTS[point]
+    original = getattr(owner, name)
+
+    def stopping(*arguments: Any, **options: Any) -> Any:
+        if afterwards:
+            original(*arguments, **options)
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, stopping)
+        with pytest.raises(Stopped):
+            privrisk(file, "--run-id", "r1", root=root)
+    assert charged(root)[0] == ("reserved", "2"), "charged before anything is drawn"
+    keys = list((root / "vault" / "keys").glob("*.key"))
+    secret = keys[0].read_bytes().hex() if keys else None
+    ran = privrisk(file, "--run-id", "r1", root=root)
+    assert ran.code == 0, ran.err
+    assert charged(root) == [("reserved", "2"), ("committed", "2")], "spent once"
+    assert not list((root / "vault" / "keys").glob("*"))
+    assert ran.manifest["rows"] > 500
+    if secret is not None:
+        # The release is the one draw under the key of the first attempt.
+        monkeypatch.setenv("FIRST_KEY", secret)
+        straight = privrisk(
+            policy(tmp_path / "s"), "--run-id", "r1", "--set=guarantee.key=env:FIRST_KEY", root=tmp_path / "s"
+        )
+        assert straight.code == 0, straight.err
+        assert digests(straight) == digests(ran)
+    assert (secret is None) == (point in ("after the reservation, before a key", "after all"))
+    refused = privrisk(file, "--run-id", "r2", root=root)
+    assert refused.code == 1
+    assert "epsilon" in refused.err
+
+
+def test_a_killed_driver(
+    privrisk: Privrisk, policy: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGKILL of the process itself once the histogram is there: no finally, no unlocking, no cleaning."""
+    root = tmp_path / "r"
+    file = policy(root)
+    program = (
+        "import os, signal, sys\n"
+        "from privrisk_spark.stages.publishing import row_order\n"
+        "row_order.TupleParts.of_vectors = lambda *a, **o: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from privrisk_spark.cli.app import app\n"
+        "app(args=sys.argv[1:])\n"
+    )
+    asked = ["release", file, "--run-id", "r1", f"--set=output.path={root}/out", f"--set=output.vault={root}/vault"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    killed = subprocess.run(
+        [sys.executable, "-c", program, *asked], cwd=ROOT, env=environment | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
+    assert not (root / "out" / "manifest.json").exists()
+    (key,) = (root / "vault" / "keys").glob("*.key")
+    monkeypatch.setenv("FIRST_KEY", key.read_bytes().hex())
+    ran = privrisk(file, "--run-id", "r1", root=root)
+    assert ran.code == 0, ran.err
+    assert charged(root) == [("reserved", "2"), ("committed", "2")]
+    assert not [path for path in (root / "vault").iterdir() if path.name.startswith(".scratch")], "left behind"
+    straight = privrisk(
+        policy(tmp_path / "s"), "--run-id", "r1", "--set=guarantee.key=env:FIRST_KEY", root=tmp_path / "s"
+    )
+    assert digests(straight) == digests(ran)
+
+
+FAILING = """
+            for table in tables:
+                yield from decoded(table).to_batches()
+            _interrupted()
+"""
+PLANTED = '''
+
+def _interrupted() -> None:
+    """Planted: eight first attempts of tasks end after their work, two of them with their executor."""
+    import signal
+    from pyspark import TaskContext
+    if TaskContext.get().attemptNumber() > 0:
+        return
+    for number in range(2):
+        try:
+            os.close(os.open(f"{MARKS}/killed-{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        # A task's process is the child of a daemon, which is the executor's.
+        daemon = os.getppid()
+        with open(f"/proc/{daemon}/stat") as stat:
+            executor = int(stat.read().rsplit(")", 1)[1].split()[1])
+        with open(f"/proc/{executor}/cmdline") as line:
+            if "CoarseGrainedExecutorBackend" in line.read():
+                os.kill(executor, signal.SIGKILL)
+        os._exit(1)
+    for number in range(6):
+        try:
+            os.close(os.open(f"{MARKS}/failed-{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        raise RuntimeError("planted")
+'''
+
+
+def test_failing_tasks_lost_executors_and_speculation_on_a_cluster(
+    privrisk: Privrisk, policy: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two executors are killed, six tasks fail after their work, slow ones run twice."""
+    monkeypatch.setenv("RELEASE_KEY", KEY)
+    straight = privrisk(
+        policy(tmp_path / "s"), "--run-id", "r1", "--set=guarantee.key=env:RELEASE_KEY", root=tmp_path / "s"
+    )
+    assert straight.code == 0, straight.err
+    root, marks = tmp_path / "r", tmp_path / "marks"
+    file = policy(root)
+    marks.mkdir()
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT / "privrisk_spark", tree / "privrisk_spark", ignore=shutil.ignore_patterns("__pycache__"))
+    batches = tree / "privrisk_spark" / "batches.py"
+    text = batches.read_text()
+    usual = FAILING.replace("            _interrupted()\n", "")
+    assert text.count(usual) == 1
+    batches.write_text(text.replace(usual, FAILING) + f'\n\nMARKS = "{marks}"\n' + PLANTED)
+    package = shutil.make_archive(str(tmp_path / "package"), "zip", tree, "privrisk_spark")
+    with standalone(tmp_path) as cluster:
+        command = [
+            cluster.submit, "--master", cluster.address, "--executor-memory", "512m",
+            "--conf", "spark.executor.cores=1", "--conf", "spark.ui.enabled=false",
+            "--conf", "spark.task.maxFailures=8", "--conf", "spark.sql.shuffle.partitions=3",
+            "--conf", "spark.speculation=true",
+            "--conf", "spark.speculation.interval=20ms",
+            "--conf", "spark.speculation.multiplier=1.01", "--conf", "spark.speculation.quantile=0.1",
+            "--conf", "spark.speculation.minTaskRuntime=1ms",
+            "--py-files", package, "jobs/release.py", "--config", file, "--run-id", "r1",
+            "--set=guarantee.key=env:RELEASE_KEY", f"--set=output.path={root / 'out'}",
+            f"--set=output.vault={root / 'vault'}",
+        ]  # fmt: skip
+        done = subprocess.run(
+            command, cwd=ROOT, env=cluster.environment, capture_output=True, text=True, timeout=400, check=False
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert cluster.master_log().count("Launching executor") >= 4, "two more than at the start"
+    names = [path.name for path in marks.iterdir()]
+    assert {"killed-0", "killed-1"} < set(names)
+    assert sum(name.startswith("failed-") for name in names) == 6
+    assert digests(Ran(0, "", "", root)) == digests(straight)
+    assert charged(root) == [("reserved", "2"), ("committed", "2")]

@@ -1,0 +1,315 @@
+"""The main job end to end on a small table: files, exit codes, idempotence, crashes, errors a newcomer makes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from product import Privrisk, Ran
+from pyspark.sql import SparkSession
+
+from privrisk_spark.errors import EngineError
+
+
+def digests(directory: Path) -> dict[str, str]:
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(directory.iterdir())}
+
+
+def test_a_release_is_what_the_documents_say(privrisk: Privrisk, small: Path) -> None:
+    ran = privrisk(str(small), "--run-id", "one")
+    assert ran.code == 0, ran.err
+    target = ran.root / "out" / "releases" / "one"
+    assert {p.name for p in target.iterdir()} == {
+        "data",
+        "manifest.json",
+        "checks.json",
+        "dictionary.json",
+        "report.html",
+    }
+    assert {p.name for p in (ran.root / "out").iterdir()} == {"manifest.json", "releases"}
+    manifest = ran.manifest
+    assert manifest == json.loads((target / "manifest.json").read_text())
+    assert manifest["rows"] == manifest["rows_read"] == 60
+    assert manifest["guarantee"]["status"] == "proved"
+    release = pq.read_table(ran.data).to_pandas()
+    assert list(release.columns) == ["age", "sex", "city", "diagnosis"]
+    assert sorted(release["diagnosis"].value_counts()) == [20, 20, 20]
+    assert {f["name"] for f in manifest["data"]["files"]} == set(digests(ran.data))
+    assert {f["sha256"] for f in manifest["data"]["files"]} == set(digests(ran.data).values())
+
+    vault = ran.root / "vault"
+    assert not [p for p in vault.iterdir() if p.name.startswith(".")], "scratch and locks are gone"
+    decisions = pd.read_parquet(vault / "decisions")
+    assert list(decisions.columns) == [
+        "id", "level_age", "level_sex", "level_city", "risk", "utility", "consistent", "method",
+    ]  # fmt: skip
+    assert {str(decisions[f"level_{name}"].dtype) for name in ("age", "sex", "city")} == {"int8"}
+    assert decisions["id"].is_unique
+    assert len(decisions) == 60
+    summary = ran.summary
+    assert summary["rows"] == 60
+    assert summary["risk_after"]["mean"] == pytest.approx(decisions["risk"].mean(), rel=1e-12)
+    assert summary["utility"]["min"] == decisions["utility"].min() == 3
+    assert summary["risk_after"]["mean"] < summary["risk_before"]["mean"]
+    assert set(summary["seconds"]) >= {"read", "encode", "count", "decide"}
+    assert ran.status == {
+        "run_id": "one", "phase": "published", "code": 0, "message": f"release at {target}", "what_to_do": "",
+    }  # fmt: skip
+    assert (vault / "report.html").exists()
+    assert (vault / "data_docs" / "release").is_dir()
+    suites = json.loads((vault / "contracts" / "release-facts.json").read_text())
+    assert len(suites["expectations"]) >= 5
+
+
+def test_the_release_has_the_same_bytes_under_any_partitioning(
+    privrisk: Privrisk, small: Path, spark: SparkSession, tmp_path: Path
+) -> None:
+    seen = []
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    for number, (partitions, order) in enumerate([("1", 1), ("4", -1), ("11", 1)]):
+        root = tmp_path / f"run{number}"
+        root.mkdir()
+        shuffled = root / "table.csv"
+        shuffled.write_text("\n".join([lines[0], *lines[1:][::order]]) + "\n")
+        usual = spark.conf.get("spark.sql.shuffle.partitions")
+        spark.conf.set("spark.sql.shuffle.partitions", partitions)
+        try:
+            ran = privrisk(
+                str(small), "--run-id", "same", f"--set=table.path={shuffled}", "--set=output.files=2", root=root
+            )
+        finally:
+            spark.conf.set("spark.sql.shuffle.partitions", usual)
+        assert ran.code == 0, ran.err
+        seen.append(digests(ran.data))
+    assert len(seen[0]) == 2
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_the_same_run_id_returns_the_same_release(privrisk: Privrisk, small: Path) -> None:
+    first = privrisk(str(small), "--run-id", "one")
+    before = {p: p.stat().st_mtime_ns for p in first.data.iterdir()}
+    again = privrisk(str(small), "--run-id", "one")
+    assert again.code == 0
+    assert "Already released, nothing done" in again.out
+    assert {p: p.stat().st_mtime_ns for p in again.data.iterdir()} == before
+    other = privrisk(str(small), "--run-id", "two", "--set=decision.utility_at_least=2")
+    assert other.manifest["sequence"] == 2
+    assert (other.root / "out" / "releases" / "one" / "manifest.json").exists()
+    # A crash between the two manifests is mended by running the id again.
+    (other.root / "out" / "manifest.json").write_text(json.dumps({**first.manifest, "sequence": 1}))
+    privrisk(str(small), "--run-id", "two")
+    assert other.manifest["run_id"] == "two"
+    # Running an old id again does not make it the current release.
+    privrisk(str(small), "--run-id", "one")
+    assert other.manifest["run_id"] == "two"
+
+
+@pytest.mark.parametrize("stage", ["conclude", "parquet_files", "name_files", "render", "contracts.validate"])
+def test_a_crash_leaves_the_old_release(
+    privrisk: Privrisk, small: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    old = privrisk(str(small), "--run-id", "old")
+    data = digests(old.data)
+
+    def crash(*_: object, **__: object) -> None:
+        raise EngineError("planted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"privrisk_spark.pipelines.release.{stage}", crash)
+        broken = privrisk(str(small), "--run-id", "new", "--set=decision.utility_at_least=2")
+    assert broken.code == 3
+    assert broken.status["code"] == 3
+    assert broken.manifest["run_id"] == "old"
+    assert digests(old.data) == data
+    assert [p.name for p in (broken.root / "out" / "releases").iterdir()] == ["old"]
+    mended = privrisk(str(small), "--run-id", "new", "--set=decision.utility_at_least=2")
+    assert mended.code == 0
+    assert mended.manifest["run_id"] == "new"
+
+
+def test_a_failed_check_forbids_publication(privrisk: Privrisk, small: Path) -> None:
+    ran = privrisk(str(small), "--set=checks.min_class_size=50")
+    assert ran.code == 1
+    assert "Not published" in ran.err
+    assert "at least 50 rows" in ran.err
+    assert not (ran.root / "out" / "manifest.json").exists()
+    assert not list((ran.root / "out").glob("releases/*"))
+    checks = json.loads((ran.root / "vault" / "checks.json").read_text())
+    assert [c["name"] for c in checks if not c["passed"]] == ["smallest class"]
+    assert ran.status["code"] == 1
+    for option in ("max_mean_risk=0", "max_risk=0.01", "row_count.at_least=61", "row_count.at_most=59"):
+        refused = privrisk(str(small), f"--set=checks.{option}")
+        assert refused.code == 1, option
+    verbatim = privrisk(str(small), "--set=checks.forbid_verbatim=true", "--set=decision.utility_at_least=7")
+    assert verbatim.code == 1
+    assert "verbatim" in verbatim.err
+
+
+def test_dry_run_touches_nothing(privrisk: Privrisk, small: Path) -> None:
+    before = sorted(small.parent.iterdir())
+    ran = privrisk(str(small), "--dry-run")
+    assert ran.code == 0
+    assert "lattice: up to 30 nodes" in ran.out
+    assert "counting plan of the table itself: dense" in ran.out
+    assert sorted(small.parent.iterdir()) == before
+    run = privrisk(str(small))
+    status = run.status
+    assert privrisk(str(small), "--dry-run", "--set=decision.utility_at_least=8").code == 2
+    assert run.status == status, "the status of the last run is left alone"
+    # It finds what a run would refuse.
+    assert privrisk(str(small), "--dry-run", "--set=decision.utility_at_least=8").code == 2
+
+
+@pytest.mark.parametrize("plan", ["dense", "sorted"])
+@pytest.mark.parametrize("method", ["exact", "aruba"])
+def test_plans_and_methods_agree(privrisk: Privrisk, small: Path, tmp_path: Path, plan: str, method: str) -> None:
+    root = tmp_path / "x"
+    root.mkdir()
+    ran = privrisk(str(small), f"--set=counting.plan={plan}", f"--set=decision.method={method}", "--explain", root=root)
+    assert ran.code == 0, ran.err
+    assert f"counting plan of the table itself: {plan} (forced by counting.plan" in ran.out
+    found = pd.read_parquet(root / "vault" / "decisions").sort_values("id").drop(columns="method")
+    base = privrisk(str(small))
+    expected = pd.read_parquet(base.root / "vault" / "decisions").sort_values("id").drop(columns="method")
+    pd.testing.assert_frame_equal(found.reset_index(drop=True), expected.reset_index(drop=True))
+    assert ran.summary["plan"] == plan
+
+
+def one_line(ran: Ran, *parts: str) -> None:
+    assert ran.code == 2, ran.err
+    message = [line for line in ran.err.splitlines() if line.startswith("privrisk: ")]
+    assert len(message) == 1, ran.err
+    for part in parts:
+        assert part in message[0], message[0]
+
+
+def test_errors_a_newcomer_makes(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    policy = small.read_text()
+
+    def with_policy(old: str, new: str) -> Ran:
+        assert old in policy
+        changed = tmp_path / "changed.yaml"
+        changed.write_text(policy.replace(old, new))
+        return privrisk(str(changed))
+
+    one_line(
+        with_policy("  sex:", "  sexe:"),
+        "columns.sexe: the table has no such column (did you mean 'sex'?)",
+        "'sex' has no role",
+    )
+    one_line(with_policy("  diagnosis: {role: sensitive}\n", ""), "the table's column 'diagnosis' has no role")
+    one_line(
+        with_policy("utility_at_least: 3", "utility_atleast: 3"),
+        "decision.utility_atleast",
+        "did you mean 'utility_at_least'?",
+    )
+    one_line(with_policy("utility_at_least: 3", "utility_at_least: 8"), "must be at most 7", "Got 8")
+    one_line(
+        with_policy("north: [Bonn, Kiel]", "north: [Bonn]"),
+        "columns.city.hierarchy: 1 value(s) in 20 row(s) are not in the hierarchy",
+    )
+    one_line(
+        with_policy("domain: [0, 99]", "domain: [0, 30]"), "columns.age.hierarchy", "in 38 row(s)", "unknown: suppress"
+    )
+    one_line(privrisk(str(tmp_path / "nowhere.yaml")), "there is no policy file")
+    one_line(privrisk(), "name a policy file")
+    one_line(
+        privrisk(str(small), "--set=decision.method=minrisk"),
+        "must be 'auto', 'exact'",
+        "problem 'disclose-per-record'",
+    )
+    one_line(privrisk(str(small), "--set=output.format=delta"), "'delta' is not available in this version")
+    one_line(privrisk(str(small), "--set=dictionary.kind=bayes"), "dictionary.members: is required")
+    one_line(privrisk(str(small), "--set=guarantee.kind=magic"), "must be 'risk', 'dp' or 'as-published'")
+    one_line(privrisk(str(small), f"--set=table.path={tmp_path / 'absent'}"), "table.path", "there is nothing there")
+    one_line(privrisk(str(small), "--run-id", "../escape"), "--run-id")
+    empty = tmp_path / "empty.csv"
+    empty.write_text("id;age;sex;city;diagnosis\n")
+    one_line(privrisk(str(small), f"--set=table.path={empty}"), "table: it has no rows")
+
+
+def test_output_onto_the_input_is_refused(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from privrisk_spark.cli.app import app
+
+    table = tmp_path / "table.csv"
+    result = CliRunner().invoke(app, ["release", str(small), f"--set=output.path={table}"])
+    assert result.exit_code == 2
+    assert "output.path: must be neither table.path nor inside nor around it" in result.stderr
+    assert table.is_file()
+
+
+def test_unknown_values_are_set_aside_in_the_vault(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    changed = tmp_path / "changed.yaml"
+    changed.write_text(small.read_text().replace("north: [Bonn, Kiel]", "north: [Bonn]"))
+    ran = privrisk(str(changed))
+    assert "Kiel" not in ran.err + ran.out
+    listed = "".join(p.read_text() for p in (ran.root / "vault" / "unknown_values").glob("*.csv"))
+    assert listed.split() == ["value,count", "Kiel,20"]
+    suppressed = privrisk(str(changed), "--set=columns.city.unknown=suppress", "--set=decision.utility_at_least=2")
+    assert suppressed.code == 0, suppressed.err
+    assert "*" in set(pq.read_table(suppressed.data).to_pandas()["city"])
+
+
+def test_ids_must_be_unique_and_there(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    text = table.read_text()
+    table.write_text(text.replace("p59;", "p58;"))
+    ran = privrisk(str(small))
+    assert ran.code == 1
+    assert "no two records share an id (duplicate record ids: 1)" in ran.err
+    table.write_text(text.replace("p59;", ";"))
+    ran = privrisk(str(small))
+    assert ran.code == 1
+    assert "every record has an id (null record ids: 1)" in ran.err
+
+
+def test_nulls_and_an_infeasible_record(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text(table.read_text().replace("p0;20;F;Ulm;a", "p0;;;;a"))
+    ran = privrisk(str(small))
+    assert ran.code == 2
+    assert "1 of 60 records cannot reach 3 even unchanged" in ran.err
+    assert "all can reach 0" in ran.err
+    ran = privrisk(str(small), "--set=decision.infeasible=suppress")
+    assert ran.code == 0, ran.err
+    release = pq.read_table(ran.data).to_pandas()
+    assert (release[["age", "sex", "city"]] == "*").all(axis=1).sum() == 1
+    ran = privrisk(str(small), "--set=columns.sex.nulls=forbid")
+    assert ran.code == 2
+    assert "columns.sex.nulls: missing values are forbidden and 1 rows have one" in ran.err
+    own = [f"--set=columns.{name}.nulls=own-value" for name in ("age", "sex", "city")]
+    ran = privrisk(str(small), *own, "--run-id", "own", "--set=decision.utility_at_least=2")
+    assert ran.code == 0, ran.err
+
+
+def test_a_dictionary_that_is_not_mapped_is_an_error(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    (tmp_path / "register.csv").write_text("years,town\n21,Ulm\n22,Bonn\n")
+    given = f"kind: table, path: {tmp_path}/register.csv, format: csv, options: {{header: true}}"
+    missing = privrisk(str(small), f"--set=dictionary={{{given}, columns: {{age: year}}}}", "--dry-run")
+    assert missing.code == 2
+    assert "dictionary.columns.age: the dictionary has no column 'year' (did you mean 'years'?)" in missing.err
+    unmapped = privrisk(str(small), f"--set=dictionary={{{given}, columns: {{city: years}}}}")
+    assert unmapped.code == 2
+    assert "dictionary.columns.city: none of the dictionary's values is in the hierarchy" in unmapped.err
+    mapped = privrisk(str(small), f"--set=dictionary={{{given}, columns: {{age: years, city: town}}}}")
+    assert mapped.code == 0, mapped.err
+    report = (mapped.data.parent / "report.html").read_text()
+    assert "dictionary_rows" not in report, "exact counts stay in the vault"
+
+
+def test_csv_output_and_json_log(privrisk: Privrisk, small: Path) -> None:
+    ran = privrisk(str(small), "--set=output.format=csv", "--log-format", "json")
+    assert ran.code == 0, ran.err
+    (part,) = ran.data.iterdir()
+    assert part.name == "part-00000.csv"
+    assert part.read_text().splitlines()[0] == "age,sex,city,diagnosis"
+    lines = [json.loads(line) for line in ran.err.splitlines() if line.startswith("{")]
+    assert {line["run_id"] for line in lines} == {ran.manifest["run_id"]}
+    assert re.fullmatch(r"small-\d{4}-\d\d-\d\d-[0-9a-f]{8}", ran.manifest["run_id"])

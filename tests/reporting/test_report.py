@@ -1,0 +1,470 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privrisk_spark.reporting import charts
+from privrisk_spark.reporting.charts import frontier, short_number
+from privrisk_spark.reporting.report import render
+from privrisk_spark.results.release import (
+    AttributeLevels,
+    Check,
+    Guarantee,
+    Histogram,
+    Report,
+    StageRecord,
+    Summary,
+    json_safe,
+)
+
+EDGES = (0.0, 0.001, 0.01, 0.1, 1.0, math.inf)
+HOSTILE = "<script>alert(1)</script>"
+VAULT = Report(
+    edition="vault",
+    title=f"Adult {HOSTILE}",
+    run_id="adult-2026-11",
+    created="2026-11-21 10:30 UTC",
+    version="0.1.0",
+    guarantee=Guarantee(
+        "risk", "No class has fewer than 7 records.", "tested", {"model": "I", "weights": {"age": 0.5}}
+    ),
+    stages=(
+        StageRecord("Count", "Every class was counted once.", {"plan": "cube", "nodes": 12960}, "proved", 14.802),
+        StageRecord("Group", "Small classes were merged.", {}, "heuristic", None),
+    ),
+    checks=(
+        Check("input", "row count", "warning", False, "between 31,000 and 40,000 rows", 30162),
+        Check("release", "no direct identifier", "error", True, "no identifier column", None),
+    ),
+    facts={"rows": 30162, "mean risk": 0.0183421, "name & place": "<b>x</b>"},
+    risk_before=Summary(math.inf, math.inf, 0.0021),
+    risk_after=Summary(0.0183, 0.52, 0.000012),
+    risk_histogram_before=Histogram(EDGES, (0, 10, 100, 1000, 12)),
+    risk_histogram_after=Histogram(EDGES, (1, 1000, 100, 21, 0)),
+    utility=Summary(8.5, 14.0, 8.0),
+    utility_max=20.0,
+    levels=(
+        AttributeLevels("age", 3, ("as is", "5 years", "10 years", "*"), (100, 200, 600, 222)),
+        AttributeLevels(f'$a$ {HOSTILE} --> id="x" 年', 1, ("as is", "*"), (1000, 122)),
+    ),
+    map_points=(
+        (0.5, 20.0, "(0, 0)"),
+        (0.02, 8.0, "chosen: (2, 1)"),
+        (0.04, 7.0, "(1, 1)"),
+        (math.inf, 21.0, "raw"),
+    ),
+)
+DP = Report(
+    edition="public",
+    title="Adult",
+    run_id="adult-2026-11",
+    created="2026-11-21",
+    version="0.1.0",
+    guarantee=Guarantee(
+        "dp",
+        "(1, 1e-9)-differential privacy, add/remove one row, one row per person, PRF assumption.",
+        "proved",
+        {"epsilon": "1", "epsilon_keep": "0.7", "delta": "1e-9", "k": 31},
+    ),
+    stages=(StageRecord("Keep", "Each row was kept with probability 0.2517.", {"B": 1081074828}, "proved", None),),
+    checks=(Check("release", "no direct identifier", "error", True, "no identifier column", None),),
+    facts={"released rows": 6934},
+    risk_before=None,
+    risk_after=None,
+    risk_histogram_before=None,
+    risk_histogram_after=None,
+    utility=None,
+    utility_max=None,
+    levels=(),
+)
+BARE = replace(DP, guarantee=Guarantee("risk", "Nothing.", "heuristic", {}), stages=(), checks=(), facts={})
+VOID_TAGS = {"meta", "br", "img", "hr", "link", "input"}
+
+
+class Page(HTMLParser):
+    """Tags in order, identifiers, references and visible text; fails on a tag that is not closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.refers: set[str] = set()
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        for name, value in attrs:
+            self.attributes.append((name, value or ""))
+            if name == "id":
+                self.ids.append(value)
+            if name in ("aria-labelledby", "aria-describedby"):
+                self.refers.update(value.split())
+            if name == "href":
+                self.refers.add(value.removeprefix("#"))
+            self.refers.update(re.findall(r"url\(#([^)]*)\)", value or ""))
+        if tag not in VOID_TAGS:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID_TAGS:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] != "style":
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def vault() -> str:
+    return render(VAULT)
+
+
+@pytest.mark.parametrize("report", [VAULT, DP, BARE], ids=["vault", "dp", "bare"])
+def test_every_page_is_whole_and_loads_nothing(report: Report):
+    html = render(report)
+    page = Page(html)
+    assert html.startswith("<!DOCTYPE html>")
+    assert (
+        '<meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
+    ) in html
+    assert re.findall(r"https?://[^\"' <]*", html.replace('xmlns="http://www.w3.org/2000/svg"', "")) == []
+    assert not {"script", "link", "iframe", "object", "form", "base", "image", "foreignobject"} & set(page.tags)
+    assert not [name for name, _ in page.attributes if name.startswith("on") or name == "src"]
+    assert "@import" not in html
+    # Only the page's own style sheet: one inside an SVG would reach the whole page.
+    assert page.tags.count("style") == 1
+    assert len(page.ids) == len(set(page.ids))
+    assert page.refers <= set(page.ids)
+    assert "None" not in page.text
+    assert not re.search(r"\bnan\b|\binf\b", page.text)
+
+
+def test_hostile_text_is_escaped_everywhere(vault: str):
+    assert "<script" not in vault.lower()
+    assert "<b>x</b>" not in vault
+    text = Page(vault).text
+    # Title and heading; text alternative, axis label (cut) and table rows of the chart.
+    assert text.count(HOSTILE) >= 4
+    assert '$a$ <script>alert(1)</script> --> id="x" 年' in text
+
+
+def test_the_axis_label_of_a_hostile_column_is_its_own_text():
+    page = Page(charts.levels_chart((AttributeLevels('$x$ id="y" <b>', 1, ("a", "*"), (1, 1)),)))
+    assert '$x$ id="y" <b>' in page.text
+    assert "b" not in page.tags
+
+
+def test_the_same_report_gives_the_same_bytes(vault: str):
+    with mpl.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "red", "svg.hashsalt": None}):
+        assert render(VAULT) == vault
+        assert mpl.rcParams["font.size"] == 30
+
+
+def test_another_process_gives_the_same_bytes():
+    code = "import sys; sys.path[:0] = ['tests/reporting', '.']; import test_report as t; print(t.digest())"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=Path(__file__).resolve().parents[2],
+            env={**os.environ, "PYTHONHASHSEED": seed, "SOURCE_DATE_EPOCH": seed, "TZ": zone},
+        ).stdout
+        for seed, zone in (("1", "UTC"), ("2", "Asia/Tokyo"))
+    }
+    assert found == {f"{digest()}\n"}
+
+
+def digest() -> str:
+    return hashlib.sha256(render(VAULT).encode()).hexdigest()
+
+
+def test_every_chart_has_a_text_alternative_and_a_table(vault: str):
+    drawings = re.findall(r"<svg\b.*?</svg>", vault, flags=re.DOTALL)
+    assert len(drawings) == 3
+    for drawing in drawings:
+        assert 'role="img"' in drawing
+        labels = re.search(r'aria-labelledby="(\S+) (\S+)"', drawing)
+        assert labels
+        for part, name in zip(("title", "desc"), labels.groups(), strict=True):
+            assert re.search(rf'<{part} id="{name}">[^<]+</{part}>', drawing)
+    after = vault.split("</svg>")[1:]
+    assert all(re.match(r"\s*</div></figure>\s*<details><summary>", part) for part in after)
+    assert vault.count("</details>") == 3
+    assert "Before: 1,122 records, most of them at a risk of 0.1 to 1, the riskiest at 1 to ∞." in vault
+    assert "age: 9 % released as is, 71 % generalized, 20 % suppressed." in vault
+    assert "3 evaluated recodings, 2 of them on the frontier. 1 with an infinite risk" in vault
+
+
+def test_the_numbers_of_the_charts_are_in_their_tables(vault: str):
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "|", vault))
+    for row in (
+        "|0||0.001||0||1|",
+        "|1||∞||12||0|",
+        "|age||2||10 years||600||53.5 %|",
+        "|chosen: (2, 1)||0.02||8|",
+    ):
+        assert row in text
+    assert "|(1, 1)|" not in text
+
+
+def test_sections_come_with_their_data_only(vault: str):
+    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", vault) == [
+        "What this release states",
+        "Key numbers",
+        "Parameters of the statement",
+        "Disclosure risk",
+        "Utility",
+        "Generalization by attribute",
+        "Risk against utility",
+        "What was done",
+        "Checks",
+    ]
+    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", render(BARE)) == ["What this release states"]
+    bare = render(BARE)
+    assert not {"table", "svg", "figure", "details", "dl", "ol", "ul"} & set(Page(bare).tags)
+
+
+@pytest.mark.parametrize("kept", ["risk_after", "risk_histogram_after", "utility", "levels", "map_points"])
+def test_each_part_can_stand_alone(kept: str):
+    page = render(replace(BARE, edition="vault", **{kept: getattr(VAULT, kept)}))
+    assert len(re.findall("<h2", page)) == 2
+    Page(page)
+
+
+def test_each_status_is_a_word_with_its_meaning():
+    for status, meaning in (
+        ("proved", "mathematical proof"),
+        ("tested", "this very table"),
+        ("heuristic", "without a proof"),
+    ):
+        page = Page(render(replace(BARE, guarantee=Guarantee("risk", "Something.", status, {}))))
+        assert status in page.text
+        assert meaning in page.text
+
+
+def test_infinity_is_shown_and_explained(vault: str):
+    assert "∞ is the risk of a record" in vault
+    assert "went from ∞ to 0.0183." in vault
+    finite = replace(VAULT, risk_before=Summary(1.83, 2.0, 0.1))
+    assert "went from 1.83 to 0.0183, a factor of 100 less." in render(finite)
+    assert "∞ is the risk" not in render(finite)
+
+
+def test_a_dp_report_says_what_it_costs():
+    text = re.sub(r"\s+", " ", Page(render(DP)).text)
+    assert DP.guarantee.statement in text
+    assert "At most 1 − e^(−ε₂) of the rows can be published, here 50.3 % (ε₂ = 0.7)" in text
+    assert "Rare combinations of values are never published: one appears only if at least 31 rows" in text
+    assert "exponential draw" in text
+    assert "is a utility feature" in text
+    assert "delta = 1e-9" in text
+    bare = Page(render(replace(DP, guarantee=replace(DP.guarantee, parameters={})))).text
+    assert "can be published, whatever the other settings" in re.sub(r"\s+", " ", bare)
+
+
+def test_only_the_vault_edition_shows_run_times_and_its_warning(vault: str):
+    public = render(replace(VAULT, edition="public"))
+    assert "14.8 s" in vault
+    assert "14.8 s" not in public
+    assert "Keep inside the trusted zone" in vault
+    assert "Keep inside the trusted zone" not in public
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        {"risk_before": Summary(1, 1, 1)},
+        {"risk_after": Summary(1, 1, 1)},
+        {"risk_histogram_before": Histogram((0.0, 1.0), (5,))},
+        {"risk_histogram_after": Histogram((0.0, 1.0), (5,))},
+        {"map_points": ((1.0, 1.0, "x"),)},
+        {"stages": (StageRecord("Keep", "Kept.", {}, None, 0.0),)},
+        {"checks": (Check("input", "row count", "error", True, "some", 30162),)},
+    ],
+    ids=lambda leak: next(iter(leak)),
+)
+def test_a_public_dp_edition_cannot_hold_exact_facts(leak: dict):
+    with pytest.raises(ValueError, match="public edition of a differentially private release cannot hold"):
+        replace(DP, **leak)
+    assert replace(DP, edition="vault", **leak)
+
+
+def test_failed_checks_are_words_too(vault: str):
+    assert "✗ failed" in vault
+    assert "1 of 2 checks passed. 1 failed as warning." in vault
+    stopped = replace(VAULT, checks=(replace(VAULT.checks[0], level="error"),))
+    assert "1 failed as error: nothing may be published." in render(stopped)
+
+
+@pytest.mark.parametrize("report", [VAULT, DP])
+def test_to_dict_is_json_without_loss_of_infinity(report: Report):
+    text = json.dumps(report.to_dict(), allow_nan=False)
+    found = json.loads(text)
+    assert found["guarantee"]["kind"] == report.guarantee.kind
+    assert list(found) == list(report.__dataclass_fields__)
+    if report is VAULT:
+        assert found["risk_before"] == {"mean": "Infinity", "max": "Infinity", "min": 0.0021}
+        assert found["risk_histogram_after"]["edges"][-1] == "Infinity"
+        assert found["map_points"][3] == ["Infinity", 21.0, "raw"]
+        assert found["stages"][0]["seconds"] == 14.802
+
+
+def test_json_safe_takes_what_parameters_hold():
+    value = {
+        "a": np.int64(3),
+        "b": np.float32(0.5),
+        "c": Decimal("0.10"),
+        "d": Fraction(1, 3),
+        "e": {2, 1},
+        3: (True, None),
+        "f": -math.inf,
+        "g": math.nan,
+        "h": Summary(1, 2, 3),
+    }
+    assert json_safe(value) == {
+        "a": 3,
+        "b": 0.5,
+        "c": "0.10",
+        "d": "1/3",
+        "e": [1, 2],
+        "3": [True, None],
+        "f": "-Infinity",
+        "g": "NaN",
+        "h": {"mean": 1, "max": 2, "min": 3},
+    }
+    with pytest.raises(TypeError, match="cannot hold a object"):
+        json_safe(object())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Histogram((0.0, 1.0), ()),
+        lambda: Histogram((0.0, 1.0), (1, 2)),
+        lambda: Histogram((0.0, 0.0), (1,)),
+        lambda: Histogram((math.nan, 1.0), (1,)),
+        lambda: Histogram((0.0, 1.0), (-1,)),
+        lambda: AttributeLevels("a", 0, ("*",), (1,)),
+        lambda: AttributeLevels("a", 1, ("as is", "*"), (1,)),
+        lambda: AttributeLevels("a", 1, ("as is",), (1, 2)),
+        lambda: AttributeLevels("a", 1, ("as is", "*"), (1, -2)),
+        lambda: replace(VAULT, risk_histogram_after=Histogram((0.0, 1.0), (1,))),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(make):
+    with pytest.raises(ValueError, match="must"):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (30162, "30,162"),
+        (-1234567, "−1,234,567"),
+        (0.0183421, "0.01834"),
+        (105.23, "105.2"),
+        (99999.6, "100,000"),
+        (1.2e-05, "1.2e−5"),
+        (9.2e-10, "9.2e−10"),
+        (1.5e21, "1.5e21"),
+        (math.inf, "∞"),
+        (-math.inf, "−∞"),
+        (math.nan, "undefined"),
+    ],
+)
+def test_short_numbers(value: float, text: str):
+    assert short_number(value) == text
+
+
+NUMBERS = st.one_of(st.integers(0, 4).map(float), st.just(math.inf))
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS, st.just("")), max_size=12))
+def test_the_frontier_is_what_nothing_beats(points: list[tuple[float, float, str]]):
+    kept = []
+    for i, (risk, utility, _) in enumerate(points):
+        if math.isinf(risk) or math.isinf(utility):
+            continue
+        beaten = any(
+            math.isfinite(r)
+            and math.isfinite(u)
+            and r <= risk
+            and u >= utility
+            and ((r, u) != (risk, utility) or j < i)
+            for j, (r, u, _) in enumerate(points)
+        )
+        if not beaten:
+            kept.append(i)
+    assert frontier(points) == sorted(kept, key=lambda i: points[i][0])
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=9, unique=True).map(sorted),
+    st.sampled_from(["plain", "positive", "from zero"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_bins_keep_their_order_on_any_axis(edges: list[float], kind: str, below: bool, above: bool):
+    if kind != "plain":
+        edges = sorted({abs(edge) + 1e-6 for edge in edges})
+        edges = [0.0, *edges] if kind == "from zero" else edges
+    edges = ([-math.inf] if below else []) + edges + ([math.inf] if above else [])
+    if len(edges) < 2:
+        return
+    places, ticks = charts._bin_positions(edges)
+    assert len(places) == len(edges)
+    assert all(math.isfinite(place) for place in places)
+    assert all(low <= high for low, high in pairwise(places))
+    assert len(ticks) >= 2
+    assert all(places[0] - 1e-9 <= place <= places[-1] + 1e-9 for place, _ in ticks)
+
+
+def test_log_bins_of_one_ratio_have_one_width():
+    places, ticks = charts._bin_positions((0.0, 0.001, 0.01, 0.1, 1.0, math.inf))
+    assert np.diff(places) == pytest.approx([1.0] * 5)
+    assert ticks[0] == (places[0], "0")
+    assert ticks[-1] == (places[-1], "∞")
+
+
+def test_text_on_every_level_has_contrast():
+    def luminance(colour) -> float:
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in mpl.colors.to_rgb(colour)]
+        return float(np.dot([0.2126, 0.7152, 0.0722], parts))
+
+    for tallest in (1, 2, 5, 12):
+        shades = charts._level_colours(tallest)
+        lightness = [luminance(shade) for shade in (*shades, charts._SUPPRESSED)]
+        assert all(low > high for low, high in pairwise(lightness))
+        for shade, light in zip((*shades, charts._SUPPRESSED), lightness, strict=True):
+            low, high = sorted((light, luminance(charts._ink_on(shade))))
+            assert (high + 0.05) / (low + 0.05) >= 4.5

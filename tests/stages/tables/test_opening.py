@@ -1,0 +1,472 @@
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import math
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from chispa import assert_df_equality
+from naive_records import by, layouts, policy_of, quasi, together
+from pyspark.sql import types as T
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches
+from privrisk_spark.errors import HierarchyError, SchemaError
+from privrisk_spark.policy.policy import Table
+from privrisk_spark.stages.tables import opening
+from privrisk_spark.stages.tables.encode import encode, encode_dictionary, resolve
+from privrisk_spark.stages.tables.opening import check_columns, check_dictionary, collect_hierarchies, read
+
+FLAT = {"flat": True}
+TREE = {"*": {"north": ["a", "b"], "south": {"deep": ["c"]}, "d": {"e": ["f"]}}}
+
+
+def rows_of(frame: Any) -> list[dict[str, Any]]:
+    return (frame.frame() if isinstance(frame, Batches) else frame).toArrow().to_pylist()
+
+
+# ------------------------------------------------------------------------------------------ values and schema
+
+
+def test_every_type_becomes_codes_with_the_declared_schema(spark):
+    policy = policy_of(
+        {
+            "id": {"role": "identifier"},
+            "day": quasi({"dates": ["day", "month", "year"]}),
+            "name": quasi(FLAT),
+            "age": quasi({"intervals": {"widths": [10]}}),
+            "size": quasi(FLAT),
+            "cost": quasi(FLAT),
+            "left": quasi(FLAT),
+            "w": {"role": "weight"},
+            "note": {"role": "sensitive"},
+            "extra": {"role": "insensitive", "action": "drop"},
+        },
+        table={"path": "in/table", "record_id": "id"},
+        risk={"sensitivity": {"form": "record", "record": "w"}},
+    )
+    schema = (
+        "id long, name string, age int, size double, cost decimal(6,2), day date, left boolean, w string, note string, "
+        "extra string"
+    )
+    day = dt.date
+    rows = [
+        (1, "b", 31, 1.5, Decimal("2.50"), day(2020, 2, 29), True, "1", "x", "-"),
+        (2, "a", 7, -0.25, Decimal("2.50"), day(1999, 12, 31), False, "2.5", None, "-"),
+        (3, "", 12, 1e300, Decimal("-1.00"), day(2020, 2, 1), True, "nan", "", "-"),
+        (4, "ü ", 5, 2.0, Decimal("0.00"), day(2019, 2, 1), False, "many", "y", "-"),
+    ]
+    frame = spark.createDataFrame(rows, schema)
+    check_columns(frame, policy)
+    hierarchies = collect_hierarchies(policy, frame, None)
+    assert list(hierarchies) == ["day", "name", "age", "size", "cost", "left"]
+    encoded = encode(frame, policy, hierarchies, blocks=True)
+    wanted = T.StructType(
+        [
+            T.StructField("record_id", T.StringType()),
+            T.StructField("block", T.BinaryType()),
+            T.StructField("w0", T.DoubleType()),
+            T.StructField("r0", T.StringType()),
+            *[T.StructField(f"q{i}", T.IntegerType()) for i in range(6)],
+        ]
+    )
+
+    # Leaves in canonical order: dates and interval values ascending, flat ones by text ("-1.00" < "0.00" < "2.50",
+    # "-0.25" < "1.0E300" < "1.5" < "2.0", "" < "a" < "b" < "ü ", "false" < "true").
+    def block(identity: str) -> bytearray:
+        return bytearray(hashlib.sha256(identity.encode()).digest()[:16])
+
+    expected = spark.createDataFrame(
+        [
+            ("1", block("1"), 1.0, "x", 3, 2, 3, 2, 2, 1),
+            ("2", block("2"), 2.5, None, 0, 1, 1, 0, 2, 0),
+            ("3", block("3"), math.nan, "", 2, 0, 2, 1, 0, 1),
+            ("4", block("4"), None, "y", 1, 3, 0, 3, 1, 0),
+        ],
+        wanted,
+    )
+    assert encoded.schema == encoded.frame().schema == wanted
+    assert_df_equality(encoded.frame(), expected, ignore_row_order=True, allow_nan_equality=True)
+    plain = encode(frame, policy, hierarchies, blocks=False)
+    assert plain.schema.names == [name for name in wanted.names if name != "block"]
+    assert_df_equality(plain.frame(), expected.drop("block"), ignore_row_order=True, allow_nan_equality=True)
+
+
+def test_nan_is_missing_and_is_no_leaf(spark):
+    policy = policy_of({"x": quasi(FLAT), "y": quasi(FLAT), "z": {"role": "sensitive"}})
+    rows = [(1.0, 1.0, 1.0), (math.nan, None, math.nan), (None, math.nan, None), (math.inf, -0.0, math.nan)]
+    frames = layouts(spark, rows, "x double, y float, z double")
+    hierarchies = collect_hierarchies(policy, frames[0], None)
+    assert [list(h.code_of) for h in hierarchies.values()] == [["1.0", "Infinity"], ["-0.0", "1.0"]]
+    variants = together([encode(frame, policy, hierarchies, blocks=False).frame() for frame in frames])
+    found = sorted((r["q0"], r["q1"], repr(r["r0"])) for r in variants[0])
+    assert found == [(-2, -2, "None"), (-2, -2, "nan"), (0, 1, "1.0"), (1, 0, "nan")]
+    # NaN and null have the same codes but are different content: each keeps its own id wherever it lies.
+    ids = [{repr(r["r0"]) + str(r["q0"]): r["record_id"] for r in variant} for variant in variants]
+    assert ids[0] == ids[1] == ids[2]
+    assert len(set(ids[0].values())) == 4
+
+
+def test_odd_column_names(spark):
+    odd = ["a.b", "a-b", "a b", "a`b", "AGE", "age", "select", "é", "`", "a.b.c", "*"]
+    policy = policy_of(
+        {name: quasi(FLAT) for name in odd} | {"w.w": {"role": "weight"}, "k`?": {"role": "sensitive"}},
+        risk={"sensitivity": {"form": "record", "record": "w.w"}},
+        dictionary={"kind": "table", "path": "in/other", "columns": {name: f"the.{name}" for name in odd}},
+    )
+
+    def text_schema(names: list[str]) -> T.StructType:
+        return T.StructType([T.StructField(name, T.StringType()) for name in names])
+
+    rows = [tuple(f"{side}{i}" for i in range(len(odd))) for side in "xy"]
+    frame = spark.createDataFrame([(*rows[0], "2", "k"), (*rows[1], "3", "l")], text_schema([*odd, "w.w", "k`?"]))
+    dictionary = spark.createDataFrame(rows, text_schema([f"the.{name}" for name in odd]))
+    check_columns(frame, policy)
+    hierarchies = collect_hierarchies(policy, frame, [(policy.dictionary, dictionary)])
+    encoded = rows_of(encode(frame, policy, hierarchies, blocks=False))
+    found = sorted((r["w0"], r["r0"], *[r[f"q{i}"] for i in range(len(odd))]) for r in encoded)
+    assert found == [(2.0, "k", *[0] * len(odd)), (3.0, "l", *[1] * len(odd))]
+    coded = encode_dictionary(dictionary, policy.dictionary, hierarchies)
+    assert coded.schema.names == coded.frame().columns == schemas.dictionary_codes(len(odd))
+    assert sorted(tuple(r.values()) for r in rows_of(coded)) == [(0,) * len(odd), (1,) * len(odd)]
+
+
+def test_columns_may_have_the_names_the_stages_use(spark):
+    names = ["content", "ordinal", "record_id", "block", "value", "code", "q0", "v0", "value0", "code0", "w0", "r0"]
+    quasi_names, kept = names[:9], names[9:]
+    policy = policy_of({name: quasi(FLAT) for name in quasi_names} | {name: {"role": "sensitive"} for name in kept})
+    rows = [tuple(f"{name}-{i}" for name in names) for i in (0, 1, 1)]
+    frame = spark.createDataFrame(rows, ", ".join(f"{name} string" for name in names))
+    hierarchies = collect_hierarchies(policy, frame, None)
+    found = rows_of(encode(frame, policy, hierarchies, blocks=True))
+    assert sorted((*[r[f"q{i}"] for i in range(9)], r["r0"], r["r1"], r["r2"]) for r in found) == [
+        (*[i] * 9, f"code0-{i}", f"w0-{i}", f"r0-{i}") for i in (0, 1, 1)
+    ]
+    assert len({r["record_id"] for r in found}) == 3
+
+
+# ------------------------------------------------------------------------------------------ missing and unknown
+
+
+def test_missing_and_unknown_values_under_every_null_policy(spark):
+    names = ["own-value", "wildcard", "forbid", "suppress"]
+    rows = [
+        ("a", "a", "a", "a"),
+        (None, None, None, None),
+        ("?", "?", "?", "?"),
+        (None, "c", None, "f"),
+        ("f", None, "?", None),
+    ]
+    frame = spark.createDataFrame(rows, "p string, q string, r string, s string")
+    raw, resolved, policies = [], [], []
+    for turn in range(4):
+        of = names[turn:] + names[:turn]
+        unknown = "suppress" if turn % 2 else "error"
+        policy = policy_of(
+            {
+                column: quasi({"tree": TREE}, nulls=nulls, unknown=unknown)
+                for column, nulls in zip("pqrs", of, strict=True)
+            }
+        )
+        hierarchies = collect_hierarchies(policy, frame, None)
+        encoded = encode(frame, policy, hierarchies, blocks=False)
+        raw.append(encoded)
+        resolved.append(resolve(encoded, hierarchies, policy.quasi_identifiers, dictionary=False))
+        policies.append((of, hierarchies))
+    # Depth-first leaves a, b, c, f; then the null leaf where null is a value; the code after them is ⊥ at every level.
+    code = {"a": 0, "b": 1, "c": 2, "f": 3}
+    everything = together([rows.frame() for rows in (*raw, *resolved)])
+    for found, after, (of, hierarchies) in zip(everything[:4], everything[4:], policies, strict=True):
+        plain = [tuple(-2 if v is None else code.get(v, -1) for v in row) for row in rows]
+        assert sorted(tuple(r[f"q{i}"] for i in range(4)) for r in found) == sorted(plain)
+        wanted = []
+        for row in rows:
+            codes = []
+            for value, nulls in zip(row, of, strict=True):
+                n_leaves = 4 + (nulls == "own-value")
+                codes.append(4 if value is None else code.get(value, n_leaves))
+            wanted.append(tuple(codes))
+        assert sorted(tuple(r[f"q{i}"] for i in range(4)) for r in after) == sorted(wanted)
+        for hierarchy, nulls in zip(hierarchies.values(), of, strict=True):
+            assert hierarchy.n_leaves == 4 + (nulls == "own-value")
+            suppressed = hierarchy.ancestor[hierarchy.n_leaves]
+            assert set(suppressed.tolist()) == {hierarchy.root}
+
+
+def test_leaves_from_the_data_are_limited_without_naming_a_value(spark, monkeypatch):
+    monkeypatch.setattr(opening, "MAX_LEAVES", 3)
+    policy = policy_of({"x": quasi(FLAT), "y": quasi(FLAT)})
+    frame = spark.createDataFrame([(f"planted-{i}", "same") for i in range(5)], "x string, y string")
+    with pytest.raises(HierarchyError, match=r"^columns\.x\.hierarchy: .* more than 3 distinct") as caught:
+        collect_hierarchies(policy, frame, None)
+    assert "planted" not in str(caught.value)
+
+
+def test_leaves_come_from_table_and_dictionary_of_leaf_level_only(spark):
+    policy = policy_of(
+        {"x": quasi(FLAT), "y": quasi({"intervals": {"widths": [10]}})},
+        dictionary={"kind": "table", "path": "in/o", "columns": {"x": "xx", "y": {"column": "yy", "level": 1}}},
+    )
+    frame = spark.createDataFrame([("b", 3), (None, 25)], "x string, y int")
+    dictionary = spark.createDataFrame([("a", "0..9"), ("b", "nonsense")], "xx string, yy string")
+    hierarchies = collect_hierarchies(policy, frame, [(policy.dictionary, dictionary)])
+    assert [list(h.code_of) for h in hierarchies.values()] == [["a", "b"], ["3", "25"]]
+
+
+# ------------------------------------------------------------------------------------------ identity
+
+
+def test_nested_rows_that_differ_in_little_have_other_contents(spark):
+    """Else the engine's order would say which of two different rows is the first."""
+    policy = policy_of({"x": quasi(FLAT), "y": {"role": "sensitive"}})
+    frame = spark.createDataFrame([("a",)] * 5, "x string").limit(1).selectExpr(
+        "x",
+        "explode(array("
+        "named_struct('t', timestamp'2020-01-01 00:00:00.000001', 'm', map('k', cast(null as int))), "
+        "named_struct('t', timestamp'2020-01-01 00:00:00.000002', 'm', map('k', cast(null as int))), "
+        "named_struct('t', timestamp'2020-01-01 00:00:00.000002', 'm', cast(map() as map<string, int>)), "
+        "named_struct('t', timestamp'2020-01-01 00:00:00.000002', 'm', cast(map() as map<string, int>)))) as y",
+    )  # fmt: skip
+    hierarchies = collect_hierarchies(policy, frame, None)
+    rows = encode(frame, policy, hierarchies, blocks=False).frame().select("record_id").toArrow().column(0).to_pylist()
+    assert sorted(row.rpartition("-")[2] for row in rows) == ["1", "1", "1", "2"]
+    assert len({row.rpartition("-")[0] for row in rows}) == 3
+
+
+def test_derived_ids_are_unique_and_do_not_depend_on_the_layout(spark):
+    policy = policy_of({"x": quasi(FLAT), "y": {"role": "sensitive"}, "z": {"role": "sensitive"}})
+    rows = [("a", "b", ["p, q"]), ("a", "b", ["p, q"]), ("a", "b", ["p, q"]), ("a", "b", ["p", "q"]), ("ab", "", None)]
+    rows += [
+        ("a", None, None),
+        ("a", "", None),
+        (None, "a", None),
+        (None, "a", None),
+        ("a1:-", "-", []),
+        ("a", "1:-", []),
+    ]
+    frames = layouts(spark, rows, "x string, y string, z array<string>")
+    hierarchies = collect_hierarchies(policy, frames[0], None)
+    variants = together([encode(frame, policy, hierarchies, blocks=True).frame() for frame in frames])
+
+    def content(row: dict[str, Any]) -> tuple[Any, ...]:
+        return row["record_id"], row["q0"], repr(row["r0"]), repr(row["r1"]), row["block"]
+
+    wanted = sorted(map(content, variants[0]))
+    assert [sorted(map(content, variant)) for variant in variants[1:]] == [wanted, wanted]
+    assert len({row["record_id"] for row in variants[0]}) == len(rows)
+    assert len({row["block"] for row in variants[0]}) == len(rows)
+    prefixes = {row["record_id"].rpartition("-")[0] for row in variants[0]}
+    assert len(prefixes) == 8  # 11 rows, of which one stands three times and one twice
+    assert sorted(row["record_id"].rpartition("-")[2] for row in variants[0]) == ["1"] * 8 + ["2", "2", "3"]
+
+
+def test_blocks_are_a_function_of_the_given_id_alone(spark):
+    policy = policy_of({"id": {"role": "identifier"}, "x": quasi(FLAT)}, table={"path": "in/table", "record_id": "id"})
+    one = spark.createDataFrame([("i-1", "a"), ("i-2", "b"), ("ñ", None)], "id string, x string")
+    other = spark.createDataFrame([("i-2", None), ("ñ", "a"), ("i-1", "b")], "id string, x string").repartition(4)
+    hierarchies = collect_hierarchies(policy, one, None)
+    found = together([encode(frame, policy, hierarchies, blocks=True).frame() for frame in (one, other)])
+    blocks = [{row["record_id"]: row["block"] for row in rows} for rows in found]
+    assert blocks[0] == blocks[1] == {i: hashlib.sha256(i.encode()).digest()[:16] for i in ("i-1", "i-2", "ñ")}
+    assert by("record_id", found[0])["ñ"]["q0"] == schemas.NULL
+
+
+@pytest.mark.parametrize("identity", [None, "id"])
+def test_an_empty_table_stays_empty(spark, identity):
+    policy = policy_of(
+        {"id": {"role": "identifier"}, "x": quasi({"tree": TREE}), "y": {"role": "sensitive"}},
+        table={"path": "in/table", "record_id": identity},
+    )
+    frame = spark.createDataFrame([], "id long, x string, y double")
+    hierarchies = collect_hierarchies(policy, frame, None)
+    encoded = encode(frame, policy, hierarchies, blocks=True)
+    found = resolve(encoded, hierarchies, policy.quasi_identifiers, dictionary=False).frame().toArrow()
+    assert found.num_rows == 0
+    assert found.column_names == ["record_id", "block", "r0", "q0"]
+
+
+# ------------------------------------------------------------------------------------------ refusals
+
+
+def test_all_column_faults_are_named_at_once(spark):
+    policy = policy_of(
+        {
+            "age": quasi(FLAT),
+            "when": quasi(FLAT),
+            "gone": {"role": "sensitive"},
+            "w": {"role": "weight"},
+            "lookup": {"role": "sensitive"},
+            "lost": {"role": "identifier"},
+        },
+        risk={"sensitivity": {"form": "record", "record": "w"}},
+    )
+    schema = "age array<int>, when timestamp, Gone string, w boolean, lookup map<string,int>, lost map<string,int>"
+    frame = spark.createDataFrame([], schema)
+    with pytest.raises(SchemaError) as caught:
+        check_columns(frame, policy)
+    faults = str(caught.value).split(" | ")
+    assert len(faults) == 6
+    assert "columns.gone: the table has no such column (did you mean 'Gone'?); it has age, when, Gone" in faults[0]
+    assert "the table's column 'Gone' has no role (did you mean 'gone'?)" in faults[1]
+    assert faults[2].startswith("columns.age: a quasi-identifier must hold")
+    assert faults[2].endswith("not array<int>.")
+    assert faults[3].endswith("not timestamp.")
+    assert faults[4].startswith("columns.lookup: a released column must hold texts, numbers,")
+    assert faults[4].endswith("not map<string,int>.")
+    assert faults[5] == "columns.w: a weight must be a number, not boolean."
+
+
+def test_a_csv_release_takes_no_nested_column(spark, tmp_path):
+    output = {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault"), "format": "csv"}
+    columns = {"x": quasi(FLAT), "y": {"role": "sensitive"}, "z": {"role": "sensitive"}}
+    frame = spark.createDataFrame([], "x string, y array<int>, z date")
+    check_columns(frame, policy_of(columns))
+    with pytest.raises(SchemaError, match=r"^columns\.y: .*csv.*not array<int>\.$"):
+        check_columns(frame, policy_of(columns, output=output))
+
+
+def test_what_cannot_be_read_is_named(spark, tmp_path):
+    (tmp_path / "planted.csv").write_text("a,b\nsecret,2\n")
+    (tmp_path / "empty").mkdir()
+    cases = [
+        (Table(path=str(tmp_path / "nope"), format="csv"), "cannot be read as csv: there is nothing there."),
+        (Table(path=str(tmp_path / "planted.csv")), "cannot be read as parquet: Spark says FAILED_READ_FILE"),
+        (Table(path=str(tmp_path / "planted.csv"), format="orc"), "cannot be read as orc: Spark says FAILED_READ_FILE"),
+        (Table(path=str(tmp_path / "empty")), "cannot be read as parquet: Spark says UNABLE_TO_INFER_SCHEMA."),
+        (Table(path="x", format="nonsense"), "cannot be read as nonsense: Spark says DATA_SOURCE_NOT_FOUND."),
+        (Table(catalog="no_such"), "cannot be read: Spark says TABLE_OR_VIEW_NOT_FOUND."),
+    ]
+    for given, message in cases:
+        with pytest.raises(SchemaError) as caught:
+            read(spark, given, key="dictionary")
+        where = f"dictionary.path: '{given.path}' " if given.path else f"dictionary.catalog: '{given.catalog}' "
+        assert str(caught.value).startswith(where + message)
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+
+
+def test_reading_takes_formats_options_and_catalog_tables(spark, tmp_path):
+    (tmp_path / "t.csv").write_text("a;b c\n1;x\n2;\n")
+    given = Table(path=str(tmp_path / "t.csv"), format="csv", options={"sep": ";", "header": True, "inferSchema": True})
+    frame = read(spark, given, key="table")
+    assert rows_of(frame) == [{"a": 1, "b c": "x"}, {"a": 2, "b c": None}]
+    frame.createOrReplaceTempView("a_view")
+    try:
+        assert read(spark, Table(catalog="a_view"), key="table").columns == ["a", "b c"]
+    finally:
+        spark.catalog.dropTempView("a_view")
+
+
+# ------------------------------------------------------------------------------------------ dictionary
+
+
+def dictionary_policy(tmp_path: Any, columns: dict[str, Any], **quasi_more: Any) -> Any:
+    return policy_of(
+        {
+            "born": quasi({"dates": ["day", "month", "year"]}, **quasi_more),
+            "place": quasi({"tree": TREE}, **quasi_more),
+            "sex": quasi({"flat": {"values": ["f", "m"]}}, **quasi_more),
+        },
+        dictionary={"kind": "table", "path": "in/other", "columns": columns},
+    )
+
+
+def labels_of(hierarchy: Any, code: int) -> str | None:
+    return "outside" if code == hierarchy.n_nodes else hierarchy.labels[code]
+
+
+def test_a_dictionary_may_be_renamed_coarser_and_mapped(spark, tmp_path):
+    mapping = tmp_path / "places.csv"
+    mapping.write_text("\ufeffN;north\nwest;deep\nnowhere;*\nfar;f\n", encoding="utf-8")
+    policy = dictionary_policy(
+        tmp_path,
+        {"born": {"column": "age", "level": 2, "age_in": 2026}, "place": {"column": "area", "mapping": str(mapping)}},
+    )
+    born = [(dt.date(2000, 5, 1), "a", "f"), (dt.date(2000, 5, 2), "c", "m"), (dt.date(1990, 1, 1), "f", "m")]
+    frame = spark.createDataFrame(born, "born date, place string, sex string")
+    rows = [(26, "N"), (36, "west"), (25, "nowhere"), (None, None), (26, "a"), (36, "far")]
+    dictionary = spark.createDataFrame(rows, "age int, area string")
+    hierarchies = collect_hierarchies(policy, frame, [(policy.dictionary, dictionary)])
+    coded = encode_dictionary(dictionary, policy.dictionary, hierarchies)
+    assert coded.schema.names == coded.frame().columns == ["t0", "t1"]
+    found = rows_of(resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True))
+    shown = {(labels_of(hierarchies["born"], r["t0"]), labels_of(hierarchies["place"], r["t1"])) for r in found}
+    # 25 is the age of nobody in the table, so its year is no node; 'a' is a leaf but not in the mapping.
+    assert shown == {
+        ("2000", "north"),
+        ("1990", "deep"),
+        ("outside", "*"),
+        ("*", "*"),
+        ("2000", "outside"),
+        ("1990", "f"),
+    }
+
+
+@pytest.mark.parametrize("nulls", ["own-value", "wildcard", "forbid", "suppress"])
+def test_nulls_of_a_dictionary_under_every_null_policy(spark, tmp_path, nulls):
+    policy = dictionary_policy(
+        tmp_path, {"born": {"column": "year", "level": 2}, "place": "place", "sex": "sex"}, nulls=nulls
+    )
+    frame = spark.createDataFrame([(dt.date(2000, 5, 1), "a", "f")], "born date, place string, sex string")
+    rows = [(None, None, None), (2000, "a", "*"), (1999, "north", "f"), (None, "*", "x")]
+    dictionary = spark.createDataFrame(rows, "year int, place string, sex string")
+    hierarchies = collect_hierarchies(policy, frame, [(policy.dictionary, dictionary)])
+    coded = encode_dictionary(dictionary, policy.dictionary, hierarchies)
+    clean = resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True)
+    found = together([coded.frame(), clean.frame()])
+    assert sum(r[f"t{i}"] == schemas.NULL for r in found[0] for i in range(3)) == 4
+    shown = sorted(tuple(str(labels_of(h, r[f"t{i}"])) for i, h in enumerate(hierarchies.values())) for r in found[1])
+    missing = "None" if nulls == "own-value" else "*"
+    # '*' is how a suppressed value is written; 'north' is a node, but not at the level the dictionary was said to hold.
+    assert shown == sorted(
+        [
+            (missing, missing, missing),
+            ("2000", "a", "*"),
+            ("outside", "outside", "f"),
+            (missing, "*", "outside"),
+        ]
+    )
+
+
+def test_what_is_wrong_with_a_dictionary_is_named(spark, tmp_path):
+    frame = spark.createDataFrame([(dt.date(2000, 5, 1), "a", "f")], "born date, place string, sex string")
+    dictionary = spark.createDataFrame([], "age int, area string")
+    files = {"twice": "x;a\nx;b\n", "ragged": "x;a\ny\n", "unknown": "x;nort\n"}
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "latin").write_bytes(b"\xe9;a\n")
+    cases: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"place": "Area"}, SchemaError, r"no column 'Area' \(did you mean 'area'\?\); it has age, area"),
+        ({"place": {"column": "area", "level": 9}}, HierarchyError, r"place\.level: must be at most 3.* Got 9"),
+        ({"place": {"column": "area", "level": 1, "age_in": 2000}}, HierarchyError, r"age_in: .* must be years"),
+        (
+            {"place": {"column": "area", "mapping": str(tmp_path / "none")}},
+            HierarchyError,
+            r"mapping: .* cannot be read",
+        ),
+        (
+            {"place": {"column": "area", "mapping": str(tmp_path / "latin")}},
+            HierarchyError,
+            r"cannot be read as a UTF-8",
+        ),
+        (
+            {"place": {"column": "area", "mapping": str(tmp_path / "twice")}},
+            HierarchyError,
+            r"maps a dictionary value twice",
+        ),
+        ({"place": {"column": "area", "mapping": str(tmp_path / "ragged")}}, HierarchyError, r"line 2 must be"),
+        ({"place": {"column": "area", "mapping": str(tmp_path / "unknown")}}, HierarchyError, r"did you mean 'north'"),
+    ]
+    for columns, error, message in cases:
+        policy = dictionary_policy(tmp_path, columns)
+        hierarchies = collect_hierarchies(policy, frame, None)
+
+        def use(policy: Any = policy, hierarchies: Any = hierarchies) -> None:
+            check_dictionary(dictionary, policy.dictionary)
+            encode_dictionary(dictionary, policy.dictionary, hierarchies)
+
+        with pytest.raises(error, match=message):
+            use()
