@@ -24,6 +24,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, Scratch, in_chunks, report
+from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
@@ -33,7 +34,6 @@ from privrisk_spark.policy.policy import Insensitive, Policy, RiskPolicy
 from privrisk_spark.stages.deciding.decide import Decide, released_tuples
 from privrisk_spark.stages.private import sampling
 from privrisk_spark.stages.private.scheme_cells import collect_cells
-from privrisk_spark.stages.publishing.row_order import TupleParts, write_tuples
 from privrisk_spark.stages.tables.encode import encode
 
 IntArray = npt.NDArray[np.int32]

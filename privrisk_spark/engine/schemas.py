@@ -22,8 +22,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning import dictionaries
 
 NULL, UNKNOWN = dictionaries.NULL, dictionaries.UNKNOWN
@@ -118,3 +122,10 @@ def tuples(frame: T.StructType, k: int) -> T.StructType:
     released_columns = [field for field in frame.fields if re.fullmatch(r"r\d+", field.name)]
     nodes_of = [T.StructField(name, T.IntegerType(), False) for name in nodes(k)]
     return T.StructType([*nodes_of, *released_columns, T.StructField(N_ROWS, T.LongType(), False)])
+
+
+def node_labels(spark: SparkSession, hierarchy: Hierarchy) -> DataFrame:
+    """Frame of ``node`` and ``label`` of a hierarchy."""
+    nodes = np.arange(hierarchy.n_nodes, dtype=np.int32)
+    arrays = [pa.array(nodes), pa.array(list(hierarchy.labels), type=pa.string())]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, names=["node", "label"]), "node int, label string")

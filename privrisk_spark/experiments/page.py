@@ -5,11 +5,11 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from privrisk_spark.experiments.adversary.results import AdversaryResult
-from privrisk_spark.experiments.deciding.plots import Panel
 from privrisk_spark.experiments.deciding.results import DecidingResult
 from privrisk_spark.experiments.privacy.results import PrivacyResult
 from privrisk_spark.reporting.experiment_charts import draw
 from privrisk_spark.reporting.report import _templates
+from privrisk_spark.results.plots import Panel
 
 _ROWS = 60
 """Rows of a chart's table, at most; all points are in the CSV file."""

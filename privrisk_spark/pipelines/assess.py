@@ -25,16 +25,17 @@ from privrisk_spark import __version__
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch, pinned
 from privrisk_spark.errors import InputError, RefusedError, SchemaError
-from privrisk_spark.experiments.deciding.plots import Plot
 from privrisk_spark.kernels.adversary.process import Solution
 from privrisk_spark.kernels.classes.classes import Classes
-from privrisk_spark.pipelines.curves import check_private_place, collect_codes, held
+from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.assessment_page import render_assessment
 from privrisk_spark.reporting.verdict import paragraph
 from privrisk_spark.results.assessment import Assessment, Measured, Subject, WorstClass, judged
+from privrisk_spark.results.plots import Plot
+from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.assessing import attack, measures, sources
 from privrisk_spark.stages.assessing.classes import (
@@ -57,7 +58,7 @@ from privrisk_spark.stages.assessing.special_uniques import Sought, collect_spec
 from privrisk_spark.stages.assessing.tallies import Asked, Released, Tallies, tally
 from privrisk_spark.stages.counting.dense_sorted import StoredCounts
 from privrisk_spark.stages.diagnostics.estimated import collect_held
-from privrisk_spark.stages.publishing.files import write_json, write_text
+from privrisk_spark.stages.tables.materialize import collect_codes
 
 RECORDS = {"table": "records", "release": "released-records"}
 """Directory of the records of each subject."""

@@ -26,15 +26,14 @@ from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
-from privrisk_spark.pipelines.curves import check_place, held, local_path
 from privrisk_spark.planning.audit import Experiment, Profile, audit_profile
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.mechanism import mechanism
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.audit_page import render_audit
 from privrisk_spark.results.audit import AuditResult, Findings, Repetition, alpha_of_bound, judge
+from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
-from privrisk_spark.stages.publishing.files import write_json, write_text
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 
 FILES = ("audit.json", "audit.html", "status.json", ".lock")

@@ -10,11 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import os
-import shutil
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,23 +30,22 @@ from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.kernels.lattice.lattice import reaches
 from privrisk_spark.kernels.search.table_search import Problem
 from privrisk_spark.planning.counting import explained
-from privrisk_spark.planning.dictionaries import axes
+from privrisk_spark.planning.dictionaries import axes, true_dictionary
+from privrisk_spark.planning.places import all_dictionaries
 from privrisk_spark.planning.problem import greatest_utility, is_single, problem, search_of
 from privrisk_spark.policy.decisions import LeastRiskDecision
-from privrisk_spark.policy.dictionaries import OneDictionary, SeveralDictionaries, Table
+from privrisk_spark.policy.dictionaries import OneDictionary, SeveralDictionaries
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.report import render_curves
 from privrisk_spark.results.curves import CurveResult
+from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import StoredCounts, plan_of, vectors_of_table
 from privrisk_spark.stages.counting.shuffle_iceberg import own_vectors
 from privrisk_spark.stages.deciding.decide import WeightColumns, floats, integers
-from privrisk_spark.stages.diagnostics.bound import true_dictionary
 from privrisk_spark.stages.diagnostics.estimated import collect_held, collect_share_vectors, identities, share_vectors
-from privrisk_spark.stages.publishing.contracts import refuse_values
-from privrisk_spark.stages.publishing.files import locked, write_json, write_text, write_unknown_values
 from privrisk_spark.stages.tables.encode import ID
-from privrisk_spark.stages.tables.materialize import collect_pinned
+from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import check_columns, check_dictionary, collect_hierarchies, read
 
 FLOORS = 5
@@ -58,7 +53,7 @@ FLOORS = 5
 
 MOST_FLOORS = 20
 
-_FILES = ("curves.json", "curves.csv", "curves.html", "status.json", "unknown_values", ".lock")
+FILES = ("curves.json", "curves.csv", "curves.html", "status.json", "unknown_values", ".lock")
 
 Announce = Callable[[str], object]
 
@@ -80,91 +75,6 @@ class Asked:
     shares: int = 10
     floors: tuple[float, ...] | None = None
     records: int = 20_000
-
-
-def check_request(policy: Policy, output: str, *, files: Sequence[str] = _FILES, what: str = "curves") -> Path:
-    """Return the directory the curves, or other exact figures, go to, resolved.
-
-    Raises
-    ------
-    ConfigError, InputError
-        If the policy's figures may not be computed exactly, or the directory is no place for them.
-    """
-    if policy.guarantee.kind != "risk":
-        which = "no differentially private policy allows" if policy.guarantee.kind == "dp" else "the kind is not for"
-        raise InputError(
-            f"guarantee.kind: {what} are exact figures about the table, which {which}; use a policy of the kind 'risk'."
-        )
-    return check_private_place(policy, output, files=files, what=what)
-
-
-def check_private_place(
-    policy: Policy, output: str, *, files: Sequence[str], what: str, more: Sequence[tuple[str, Table]] = ()
-) -> Path:
-    """Return a directory for what never leaves the trusted zone, resolved.
-
-    Raises
-    ------
-    ConfigError, InputError
-        If it is remote, has other content, or is where the policy reads or publishes.
-    """
-    fault = "--output"
-    place = local_path(output)
-    if policy.output is not None:
-        release = Path(policy.output.path).resolve()
-        if place == release or release in place.parents or place in release.parents:
-            rule = f"must be neither output.path nor inside nor around it: {what} stay private"
-            raise ConfigError([Fault(fault, rule)])
-    sources: list[tuple[str, Table]] = [("table", policy.table), *more]
-    sources += [(one.key, one.table) for one in _dictionaries(policy) if one.table is not None]
-    for key, source in sources:
-        if source.path is None or "://" in source.path:
-            continue
-        there = Path(source.path).resolve()
-        if place == there or there in place.parents or place in there.parents:
-            raise ConfigError(
-                [
-                    Fault(
-                        fault, f"must be neither {key}.path nor inside nor around it: a run never writes onto its input"
-                    )
-                ]
-            )
-    check_place(place, files=files, what=what)
-    return place
-
-
-def local_path(output: str) -> Path:
-    """Return ``--output``, resolved.
-
-    Raises
-    ------
-    ConfigError
-        If it is on a remote file system.
-    """
-    if "://" in output:
-        raise ConfigError([Fault("--output", "must be a local or mounted path; remote file systems are not available")])
-    return Path(output).resolve()
-
-
-def check_place(place: Path, *, files: Sequence[str], what: str) -> None:
-    """Refuse a directory that holds anything but the files of an earlier run.
-
-    Raises
-    ------
-    ConfigError
-        If it does, or is no directory.
-    """
-    if not place.exists():
-        return
-    temporary = (".scratch-", *(f".{name.split('.')[0]}." for name in files if "." in name[1:]))
-    if not (place.is_dir() and all(path.name in files or path.name.startswith(temporary) for path in place.iterdir())):
-        rule = f"has other content than the {what} of an earlier run; name a new directory"
-        raise ConfigError([Fault("--output", rule)])
-
-
-def _dictionaries(policy: Policy) -> list[OneDictionary]:
-    true = true_dictionary(policy)
-    return [*policy.dictionaries, *([true] if true is not None else [])]
 
 
 def curves(
@@ -230,7 +140,7 @@ class _Sources:
         table = read(spark, policy.table, key="table")
         check_columns(table, policy)
         frames, known = {}, []
-        for one in _dictionaries(policy):
+        for one in all_dictionaries(policy):
             if one.table is not None:
                 frames[one.name] = read(spark, one.table, key=one.key)
                 check_dictionary(frames[one.name], one.table, key=one.key)
@@ -279,23 +189,6 @@ def _floors(policy: Policy, hierarchies: dict[str, Hierarchy], given: Sequence[f
                 f"it is. Got {floor:g}."
             )
     return tuple(sorted(set(given)))
-
-
-def collect_codes(
-    scratch: Scratch, table: DataFrame, policy: Policy, hierarchies: dict[str, Hierarchy], place: Path
-) -> tuple[Batches, int]:
-    """Pin the table as codes, refuse values nobody can decide on, and count its rows."""
-    found = collect_pinned(scratch, table, policy, hierarchies, repeated=False)
-
-    def set_aside(name: str) -> int:
-        listed = scratch.path / "unknown_values"
-        values = write_unknown_values(table, name, hierarchies[name], listed)
-        shutil.rmtree(place / "unknown_values", ignore_errors=True)
-        listed.rename(place / "unknown_values")
-        return values
-
-    refuse_values(policy, found.facts, set_aside, listed_in=place / "unknown_values")
-    return found.encoded, found.facts.rows
 
 
 def parse_floors(text: str) -> tuple[float, ...]:
@@ -454,23 +347,3 @@ def _notes(policy: Policy, grown: OneDictionary, *, bounded: bool) -> Iterator[s
     yield "A record that a sample has no row for is counted as a row of its own there."
     if policy.linkage is not None:
         yield "Record linkage is left out here."
-
-
-@contextmanager
-def held(place: Path, run_id: str) -> Iterator[Path]:
-    """Hold the directory, for the owner's eyes only, with a scratch directory that is removed at the end."""
-    usual = os.umask(0o077)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        place.chmod(0o700)
-        with locked(place, "--output"):
-            for path in place.glob(".scratch-*"):
-                shutil.rmtree(path, ignore_errors=True)
-            scratch = place / f".scratch-{run_id}~{uuid.uuid4().hex[:8]}"
-            scratch.mkdir()
-            try:
-                yield scratch
-            finally:
-                shutil.rmtree(scratch, ignore_errors=True)
-    finally:
-        os.umask(usual)

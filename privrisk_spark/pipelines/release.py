@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch, pinned, take_parts
 from privrisk_spark.engine.sources import Wanted, scan
+from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.errors import BudgetError, SchemaError
 from privrisk_spark.hierarchies.builders import is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -38,6 +39,7 @@ from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import DpGuarantee, Policy
 from privrisk_spark.results.release import Check, Guarantee, Report
 from privrisk_spark.runs.keystore import destroy_key, pin_snapshot, release_key
+from privrisk_spark.runs.places import Workplace, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, cell_space, collect_counts, plan_of
 from privrisk_spark.stages.deciding.decide import Conclusion, Decide, collect_infeasible, conclude
@@ -47,7 +49,6 @@ from privrisk_spark.stages.private import admission, sampling
 from privrisk_spark.stages.private.as_published import Draws, collect_elements
 from privrisk_spark.stages.publishing import contracts, documents, measure
 from privrisk_spark.stages.publishing.files import (
-    Workplace,
     files_for,
     labelled,
     name_files,
@@ -57,14 +58,13 @@ from privrisk_spark.stages.publishing.files import (
     with_labels,
     write_csv,
     write_empty,
-    write_json,
-    write_text,
-    write_unknown_values,
 )
-from privrisk_spark.stages.publishing.row_order import TupleParts, ordered
+from privrisk_spark.stages.publishing.row_order import ordered
+from privrisk_spark.stages.tables.facts import InputFacts
 from privrisk_spark.stages.tables.links import collect_links
 from privrisk_spark.stages.tables.materialize import collect_pinned
 from privrisk_spark.stages.tables.opening import check_columns, check_dictionary, collect_hierarchies, read
+from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
 
 Announce = Callable[[str], object]
 
@@ -470,7 +470,7 @@ class _Job:
         rows = {one.name: counts.dictionary_rows for one, counts in zip(self.policy.dictionaries, counted, strict=True)}
         return rows if len(rows) > 1 else next(iter(rows.values()))
 
-    def _encode(self, *, blocks: bool) -> tuple[Batches, measure.InputFacts, list[Check]]:
+    def _encode(self, *, blocks: bool) -> tuple[Batches, InputFacts, list[Check]]:
         """Pin the table as codes, measure it, and hold it against the input contract."""
         policy = self.policy
         found = collect_pinned(self.scratch, self.table, policy, self.hierarchies, blocks=blocks)
@@ -479,7 +479,7 @@ class _Job:
             raise SchemaError("table: it has no rows.")
         if policy.guarantee.kind == "risk":
             self.files = files_for(policy.places, facts.rows)
-            contracts.refuse_values(policy, facts, self._set_aside, listed_in=self.place.vault / "unknown_values")
+            refuse_values(policy, facts, self._set_aside, listed_in=self.place.vault / "unknown_values")
         rules, values = contracts.input_rules(policy, facts)
         checks = contracts.validate(
             "input", facts=values, rules=rules, frame=self.table, columns=list(policy.columns), vault=self.place.vault

@@ -345,7 +345,7 @@ def _left(cap: Decimal, spent: Decimal) -> Decimal:
 
 
 def _held(directory: Path) -> bool:
-    """Whether a run holds the directory's lock; see `privrisk_spark.stages.publishing.files.locked`."""
+    """Whether a run holds the directory's lock; see `privrisk_spark.runs.places.locked`."""
     try:
         with (directory / ".lock").open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

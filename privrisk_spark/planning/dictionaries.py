@@ -14,7 +14,13 @@ from privrisk_spark.errors import HierarchyError, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, Consistency
 from privrisk_spark.kernels.counting.similarity import node_similarity
-from privrisk_spark.policy.dictionaries import Dictionary, DictionaryColumn, DictionaryTable, OneDictionary
+from privrisk_spark.policy.dictionaries import (
+    Dictionary,
+    DictionaryColumn,
+    DictionaryTable,
+    EstimatedDictionary,
+    OneDictionary,
+)
 from privrisk_spark.policy.policy import Policy
 
 UNKNOWN = -1
@@ -215,3 +221,11 @@ def possible_codes(hierarchies: Mapping[str, Hierarchy], one: OneDictionary) -> 
             codes = np.append(found[name].codes[found[name].codes >= 0], special)
         result.append(np.unique(codes).astype(np.int32))
     return result
+
+
+def true_dictionary(policy: Policy) -> OneDictionary | None:
+    """Return the dictionary the policy's estimate is held against; None if there is no such."""
+    given = policy.dictionary
+    if not isinstance(given, EstimatedDictionary) or given.against is None:
+        return None
+    return OneDictionary("true", given.against, "dictionary.against")

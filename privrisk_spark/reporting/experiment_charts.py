@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from privrisk_spark.experiments.deciding.plots import Panel, Plot
 from privrisk_spark.reporting.charts import _settings, _svg, short_number
+from privrisk_spark.results.plots import Panel, Plot
 
 _WIDTH = 7.2
 _MARKERS = "osD^vP*X"

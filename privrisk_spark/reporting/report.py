@@ -16,11 +16,12 @@ from typing import Any, Final
 import jinja2
 from markupsafe import Markup
 
+from privrisk_spark.claims import Status
 from privrisk_spark.errors import listing
 from privrisk_spark.reporting.charts import frontier, levels_chart, map_chart, risk_chart, short_number
 from privrisk_spark.reporting.curve_charts import bound_chart, dictionary_chart
 from privrisk_spark.results.curves import CurveResult
-from privrisk_spark.results.release import LinkageFacts, Report, Status, Summary, json_safe
+from privrisk_spark.results.release import LinkageFacts, Report, Summary, json_safe
 
 __all__ = ["render", "render_curves"]
 

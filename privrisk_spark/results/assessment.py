@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from privrisk_spark.experiments.deciding.plots import Plot
+from privrisk_spark.claims import Status
 from privrisk_spark.kernels.measures.catalogue import CATALOGUE, Family, Measure
-from privrisk_spark.results.release import StageRecord, Status, json_safe
+from privrisk_spark.results.plots import Plot
+from privrisk_spark.results.release import StageRecord, json_safe
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, Literal
 
+from privrisk_spark.claims import Status
 from privrisk_spark.kernels.numeric.moments import Moments
 
 __all__ = [
@@ -34,8 +35,6 @@ __all__ = [
     "Summary",
     "json_safe",
 ]
-
-Status = Literal["proved", "tested", "heuristic"]
 
 
 def json_safe(value: object) -> Any:
@@ -279,35 +278,6 @@ class LinkageFacts:
 
 
 @dataclass(frozen=True)
-class Guarantee:
-    """What a release promises.
-
-    Attributes
-    ----------
-    kind : {'risk', 'dp', 'as-published'}
-        A disclosure-risk statement about the records that were there, differential privacy, or nothing: an algorithm of
-        the literature whose proof does not hold.
-    statement : str
-        The promise in one plain paragraph. For ``dp``: (epsilon, delta), the neighbouring relation, the
-        unit, and the assumption on the pseudo-random function.
-    status : {'proved', 'tested', 'heuristic'}
-        How far it is guaranteed.
-    parameters : mapping
-        Its numbers. For ``dp``, ``epsilon_keep`` (the epsilon of the sampling stage) lets the report say
-        which share of the rows can be published at most.
-    """
-
-    kind: Literal["risk", "dp", "as-published"]
-    statement: str
-    status: Status
-    parameters: Mapping[str, object]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return _as_dict(self)
-
-
-@dataclass(frozen=True)
 class Section:
     """A finding that not every run has, with its exact figures; for the vault's report.
 
@@ -451,6 +421,35 @@ class Report:
                 raise ValueError(
                     f"the public edition of a differentially private release cannot hold {', '.join(exact)}"
                 )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attributes, JSON-safe."""
+        return _as_dict(self)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a release promises.
+
+    Attributes
+    ----------
+    kind : {'risk', 'dp', 'as-published'}
+        A disclosure-risk statement about the records that were there, differential privacy, or nothing: an algorithm of
+        the literature whose proof does not hold.
+    statement : str
+        The promise in one plain paragraph. For ``dp``: (epsilon, delta), the neighbouring relation, the
+        unit, and the assumption on the pseudo-random function.
+    status : {'proved', 'tested', 'heuristic'}
+        How far it is guaranteed.
+    parameters : mapping
+        Its numbers. For ``dp``, ``epsilon_keep`` (the epsilon of the sampling stage) lets the report say
+        which share of the rows can be published at most.
+    """
+
+    kind: Literal["risk", "dp", "as-published"]
+    statement: str
+    status: Status
+    parameters: Mapping[str, object]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""

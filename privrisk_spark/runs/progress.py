@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from privrisk_spark.results.release import StageRecord, Status
-from privrisk_spark.stages.publishing.files import write_json
+from privrisk_spark.claims import Status
+from privrisk_spark.results.release import StageRecord
+from privrisk_spark.runs.places import write_json
 
 LOGGER = logging.getLogger("privrisk_spark")
 

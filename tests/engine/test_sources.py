@@ -16,13 +16,14 @@ import pytest
 from naive_records import layouts, parts_of, policy_of, quasi, shuffled
 from pyspark.sql import functions as F
 
+from privrisk_spark.engine import fingerprints as of_columns
 from privrisk_spark.engine import schemas, sources
 from privrisk_spark.engine.batches import Batches, pinned, take_parts, write_ipc
 from privrisk_spark.engine.sources import Wanted, as_texts, column, dictionary_of, scan, text
 from privrisk_spark.policy.policy import Table
-from privrisk_spark.stages.publishing.measure import input_facts
 from privrisk_spark.stages.tables import encode as encoding
 from privrisk_spark.stages.tables.encode import ValueCodes, duplicates, encode, encode_dictionary, pin
+from privrisk_spark.stages.tables.facts import input_facts
 from privrisk_spark.stages.tables.opening import collect_hierarchies, read
 
 DAY = dt.date
@@ -463,7 +464,7 @@ STRUCTS = [{"p": p, "q": q} for p, q in ((1, 0.0), (1, -0.0), (1, math.nan), (No
 
 
 def fingerprints(array: Any) -> list[int]:
-    return [int(value) for value in encoding.fingerprints(pa.chunked_array([array]))]
+    return [int(value) for value in of_columns.fingerprints(pa.chunked_array([array]))]
 
 
 @pytest.mark.parametrize(
@@ -491,8 +492,8 @@ def test_values_are_told_apart_and_layouts_are_not(kind, values):
     assert fingerprints(twice) == [*found[1:], *found, *found]
     assert fingerprints(twice.slice(len(values) - 1, len(values))) == found
     pieces = pa.chunked_array([whole.slice(0, 2), whole.slice(2, 0), whole.slice(2)])
-    assert [int(value) for value in encoding.fingerprints(pieces)] == found
-    assert list(encoding.fingerprints(pa.chunked_array([], kind))) == []
+    assert [int(value) for value in of_columns.fingerprints(pieces)] == found
+    assert list(of_columns.fingerprints(pa.chunked_array([], kind))) == []
     if not pa.types.is_nested(kind):
         encoded = twice.dictionary_encode()
         assert fingerprints(encoded) == fingerprints(twice)

@@ -23,7 +23,8 @@ from privrisk_spark.experiments.adversary.case_study import (
     OfTable,
     Runtime,
 )
-from privrisk_spark.experiments.deciding.plots import Panel, Plot, Series, _lines, _number, _of, _percent, _time
+from privrisk_spark.experiments.deciding.plots import _lines, _number, _of, _percent, _time
+from privrisk_spark.results.plots import Panel, Plot, Series
 
 FloatArray = npt.NDArray[np.float64]
 

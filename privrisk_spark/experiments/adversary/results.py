@@ -29,9 +29,9 @@ from privrisk_spark.experiments.adversary.case_study import (
     runtime,
 )
 from privrisk_spark.experiments.adversary.plots import partial, plots, plots_of_none
-from privrisk_spark.experiments.deciding.plots import Plot
 from privrisk_spark.experiments.deciding.results import plain, points_csv, sentences
 from privrisk_spark.experiments.generated.registry import ROWS, Persons, Registry
+from privrisk_spark.results.plots import Plot
 
 MEASURED = ("seconds",)
 

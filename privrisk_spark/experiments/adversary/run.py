@@ -33,10 +33,10 @@ from privrisk_spark.experiments.adversary.results import (
 )
 from privrisk_spark.experiments.generated.registry import OLDEST, RACES, TOP_CODED, YOUNGEST, Persons, Registry
 from privrisk_spark.experiments.page import render_adversary
-from privrisk_spark.pipelines.curves import check_place, check_request, held, local_path
+from privrisk_spark.planning.places import check_request
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
-from privrisk_spark.stages.publishing.files import write_json, write_text
 from privrisk_spark.stages.tables.opening import check_columns, read
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,71 +17,9 @@ from privrisk_spark.experiments.deciding.heuristics import EXACT, Genetic
 from privrisk_spark.experiments.deciding.risk_utility import MODELS, RiskUtility
 from privrisk_spark.experiments.deciding.trade_offs import METHODS, TradeOff
 from privrisk_spark.reporting.charts import short_number
+from privrisk_spark.results.plots import Panel, Plot, Series
 
 FloatArray = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Series:
-    """A line of a panel.
-
-    Attributes
-    ----------
-    name : str
-    x, y : tuple of float
-        NaN where there is no point.
-    points : bool
-        Draw markers without a line.
-    labels : tuple of str
-        Text beside each point; empty for none.
-    """
-
-    name: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    points: bool = False
-    labels: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One pair of axes; a logarithmic scale leaves out what is not positive."""
-
-    title: str
-    x_label: str
-    y_label: str
-    series: tuple[Series, ...]
-    log_x: bool = False
-    log_y: bool = False
-
-
-@dataclass(frozen=True)
-class Plot:
-    """A chart with its two sentences.
-
-    Attributes
-    ----------
-    key : str
-        Same for all data.
-    title : str
-    figure : str
-        Figure or equation of F12.
-    claim, found : str
-    panels : tuple of Panel
-    data : str
-        Name of the data.
-    measured : bool
-        Whether it shows times, which differ from run to run.
-    """
-
-    key: str
-    title: str
-    figure: str
-    claim: str
-    found: str
-    panels: tuple[Panel, ...]
-    data: str = ""
-    measured: bool = False
 
 
 def plots(

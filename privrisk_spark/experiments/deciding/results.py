@@ -12,11 +12,12 @@ import numpy as np
 
 from privrisk_spark.experiments.deciding.effort import Effort, effort
 from privrisk_spark.experiments.deciding.heuristics import Genetic, genetic_search
-from privrisk_spark.experiments.deciding.plots import Plot, plots
+from privrisk_spark.experiments.deciding.plots import plots
 from privrisk_spark.experiments.deciding.risk_utility import RiskUtility, risk_utility
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.deciding.trade_offs import TradeOff, trade_off
 from privrisk_spark.kernels.lattice.lattice import Lattice
+from privrisk_spark.results.plots import Plot
 from privrisk_spark.results.release import json_safe
 
 FLOORS = tuple(i / 10 for i in range(1, 10))

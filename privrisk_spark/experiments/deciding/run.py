@@ -20,12 +20,13 @@ from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.page import render_deciding
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.utility import node_utility
-from privrisk_spark.pipelines.curves import check_place, check_request, collect_codes, held, local_path
+from privrisk_spark.planning.places import check_request
 from privrisk_spark.planning.problem import sensitivity
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_vectors, vectors_of_table
-from privrisk_spark.stages.publishing.files import write_json, write_text
+from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import check_columns, collect_hierarchies, read
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.experiments.deciding.plots import Panel, Plot, Series, _lines, _number, _of, _percent, _range
+from privrisk_spark.experiments.deciding.plots import _lines, _number, _of, _percent, _range
 from privrisk_spark.experiments.privacy.sampling import LEVELS, WAYS, Compared, Unsampled, WorstCase
+from privrisk_spark.results.plots import Panel, Plot, Series
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from privrisk_spark.experiments.deciding.plots import Plot
 from privrisk_spark.experiments.deciding.results import basis, plain, points_csv, sentences
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.privacy.plots import plots, worst_case_plot
@@ -21,6 +20,7 @@ from privrisk_spark.experiments.privacy.sampling import (
     unsampled,
     worst_case,
 )
+from privrisk_spark.results.plots import Plot
 
 ROWS = (300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 """Sizes of the tables of twin chains."""

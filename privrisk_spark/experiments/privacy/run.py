@@ -28,10 +28,10 @@ from privrisk_spark.experiments.privacy.results import (
     run_privacy,
     run_worst_case,
 )
-from privrisk_spark.pipelines.curves import check_place, check_private_place, held, local_path
+from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.policy import AggregateObjective, DpGuarantee, Policy
+from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
-from privrisk_spark.stages.publishing.files import write_json, write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

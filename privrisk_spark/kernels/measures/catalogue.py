@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from privrisk_spark.results.release import Status
+from privrisk_spark.claims import Status
 
 Family = Literal["identity", "population", "special", "attribute", "concealment", "interval", "utility", "attack"]
 Safe = Literal["low", "high"]

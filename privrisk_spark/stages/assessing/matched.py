@@ -18,10 +18,10 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, decoded, in_chunks, pinned, report, write_ipc
+from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.errors import InputError
 from privrisk_spark.stages.assessing.classes import Layout, read_slices, write_slices
-from privrisk_spark.stages.tables.encode import fingerprints
 
 ROWS_PER_BUCKET = 1_000_000
 """Rows of the table a task joins."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from privrisk_spark.experiments.deciding.plots import Panel, Plot, Series
 from privrisk_spark.kernels.adversary.deterrence import sweep
 from privrisk_spark.kernels.adversary.process import Solution
 from privrisk_spark.kernels.measures.identity import PopulationHistogram
 from privrisk_spark.policy.assessment import AdversaryPolicy
+from privrisk_spark.results.plots import Panel, Plot, Series
 from privrisk_spark.stages.assessing.attack import AttackTable, Groups, attack_of, played
 from privrisk_spark.stages.assessing.tallies import Asked, Tallies
 

@@ -18,6 +18,7 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, decoded, grouped, in_chunks, part_name, report, write_ipc
 from privrisk_spark.engine.sources import dictionary_of
+from privrisk_spark.engine.tuples import write_tuples
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.counting.consistent import Counts
 from privrisk_spark.kernels.disclosure.objective import GreatestUtility
@@ -27,7 +28,6 @@ from privrisk_spark.kernels.numeric.moments import Moments, risk_histogram, rows
 from privrisk_spark.kernels.search.table_search import Decisions, Problem, decide, decide_kinds
 from privrisk_spark.policy.policy import Personal, Policy
 from privrisk_spark.stages.counting.dense_sorted import StoredCounts
-from privrisk_spark.stages.publishing.row_order import write_tuples
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_chunks, report
+from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.cells import CellSpace
@@ -60,7 +61,6 @@ from privrisk_spark.stages.deciding.decide import (
     integers,
     join_decisions,
 )
-from privrisk_spark.stages.tables.encode import fingerprints
 
 LongArray = npt.NDArray[np.int64]
 LevelArray = npt.NDArray[np.int8]

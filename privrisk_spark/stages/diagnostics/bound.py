@@ -9,14 +9,15 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
+from privrisk_spark.claims import Status
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.search.table_search import Problem
-from privrisk_spark.policy.dictionaries import EstimatedDictionary, OneDictionary
+from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.release import Section, Status, json_safe
+from privrisk_spark.results.release import Section, json_safe
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts
 from privrisk_spark.stages.counting.shuffle_iceberg import own_vectors
 from privrisk_spark.stages.deciding.decide import WeightColumns
@@ -143,14 +144,6 @@ def assumed_bound() -> Section:
         "heuristic",
         figures={"status": "heuristic", "gaps": ["no true dictionary was given"]},
     )
-
-
-def true_dictionary(policy: Policy) -> OneDictionary | None:
-    """Return the dictionary the policy's estimate is held against; None if there is no such."""
-    given = policy.dictionary
-    if not isinstance(given, EstimatedDictionary) or given.against is None:
-        return None
-    return OneDictionary("true", given.against, "dictionary.against")
 
 
 def collect_bound(

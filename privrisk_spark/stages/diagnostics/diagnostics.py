@@ -10,11 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.search.table_search import Problem
+from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.policy.dictionaries import DictionaryTable
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import LinkageFacts, Section
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts
-from privrisk_spark.stages.diagnostics.bound import assumed_bound, collect_bound, true_dictionary
+from privrisk_spark.stages.diagnostics.bound import assumed_bound, collect_bound
 from privrisk_spark.stages.diagnostics.crossing import collect_crossings
 from privrisk_spark.stages.diagnostics.linked_risk import collect_linkage, decided_records
 from privrisk_spark.stages.tables.links import Linked, OpenLinks, open_links

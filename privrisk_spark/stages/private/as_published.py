@@ -37,7 +37,7 @@ from privrisk_spark.stages.counting import shuffle_iceberg
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, cell_space
 from privrisk_spark.stages.deciding.decide import Decide, Decided, integers
 from privrisk_spark.stages.private.sampling import Disclosing, FrequentCells, record_blocks
-from privrisk_spark.stages.publishing.measure import InputFacts
+from privrisk_spark.stages.tables.facts import InputFacts
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]

@@ -12,14 +12,14 @@ import logging
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
-from privrisk_spark.errors import CheckError, HierarchyError, SchemaError
+from privrisk_spark.errors import CheckError, SchemaError
 from privrisk_spark.policy.decisions import (
     CellsDecision,
     DisclosePerAttribute,
@@ -30,8 +30,9 @@ from privrisk_spark.policy.decisions import (
 )
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Check
-from privrisk_spark.stages.publishing.files import write_json
-from privrisk_spark.stages.publishing.measure import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
+from privrisk_spark.runs.places import write_json
+from privrisk_spark.stages.publishing.measure import ClassFacts, DecisionFacts, ReleaseFacts
+from privrisk_spark.stages.tables.facts import InputFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -337,45 +338,4 @@ def refuse_infinite(facts: InputFacts, search: str) -> None:
             raise SchemaError(
                 f"columns.{name}: {rows:,} rows have an infinite weight, which decision.method '{search}' does not "
                 "take; give a large one, or use 'exact' or 'exhaustive'."
-            )
-
-
-def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], int], *, listed_in: Path) -> None:
-    """Refuse values nobody can decide on: missing where that is forbidden, no weights, outside a hierarchy.
-
-    Parameters
-    ----------
-    policy : Policy
-    facts : InputFacts
-    set_aside : callable
-        Lists an attribute's values outside its hierarchy in the vault and returns how many there are.
-    listed_in : Path
-
-    Raises
-    ------
-    SchemaError, HierarchyError
-        Naming attribute and number of rows, never a value.
-    """
-    specs = policy.quasi_identifiers
-    for name, spec in specs.items():
-        if facts.nulls[name] and spec.nulls == "forbid":
-            raise SchemaError(
-                f"columns.{name}.nulls: missing values are forbidden and {facts.nulls[name]:,} rows have one; "
-                "mend the table or choose 'suppress', 'own-value' or 'wildcard'."
-            )
-    for name, rows in facts.bad_weights.items():
-        if rows:
-            raise SchemaError(
-                f"columns.{name}: a weight must be a non-negative number, and {rows:,} rows have none such."
-            )
-    if facts.null_entities:
-        raise SchemaError(
-            f"table.entity_id: every row must name its person, and {facts.null_entities:,} rows name none."
-        )
-    for name, spec in specs.items():
-        if facts.unknown[name] and spec.unknown != "suppress":
-            values = set_aside(name)
-            raise HierarchyError(
-                f"columns.{name}.hierarchy: {values:,} value(s) in {facts.unknown[name]:,} row(s) are not in the "
-                f"hierarchy; they are listed in {listed_in}. Add them, or set columns.{name}.unknown: suppress."
             )

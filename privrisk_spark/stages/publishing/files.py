@@ -12,15 +12,8 @@ A crash leaves the old release or the new one, never a mixture; staging director
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import json
-import os
-import shutil
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +27,12 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, compact, in_chunks, part_name, report, together
-from privrisk_spark.engine.sources import plain_frame, text
-from privrisk_spark.errors import BusyError
+from privrisk_spark.engine.schemas import node_labels
+from privrisk_spark.engine.sources import plain_frame
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output, Policy
+from privrisk_spark.runs.places import _sync
 from privrisk_spark.stages.publishing.row_order import FILE
 
 ROWS_PER_FILE = 1_000_000
@@ -155,13 +149,6 @@ def named_nodes(hierarchies: Mapping[str, Hierarchy]) -> tuple[npt.NDArray[np.in
     return tuple(result)
 
 
-def node_labels(spark: SparkSession, hierarchy: Hierarchy) -> DataFrame:
-    """Frame of ``node`` and ``label`` of a hierarchy."""
-    nodes = np.arange(hierarchy.n_nodes, dtype=np.int32)
-    arrays = [pa.array(nodes), pa.array(list(hierarchy.labels), type=pa.string())]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, names=["node", "label"]), "node int, label string")
-
-
 def with_labels(classes: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
     """Nodes ``n<i>`` replaced by labels under the attributes' names; other columns follow."""
     more = [name for name in classes.columns if name not in schemas.nodes(len(hierarchies))]
@@ -237,177 +224,3 @@ def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    """Make what is written of a file, or the names in a directory, survive a loss of power."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace a file atomically and durably."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
-
-
-def write_json(path: Path, document: Any) -> None:
-    """Replace a JSON file atomically; the document must be JSON-safe, without NaN and infinities."""
-    write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-@dataclass(frozen=True)
-class Workplace:
-    """Directories of one run.
-
-    Attributes
-    ----------
-    root, vault : Path
-        Of the policy.
-    run_id : str
-    attempt : str
-        Distinguishes the attempts of one run id: Spark remembers the files it has seen under a path.
-    """
-
-    root: Path
-    vault: Path
-    run_id: str
-    attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
-
-    @property
-    def staging(self) -> Path:
-        """Where the release is put together."""
-        return self.root / f".staging-{self.run_id}~{self.attempt}"
-
-    @property
-    def parts(self) -> Path:
-        """Where tasks write the release's files before it is known which of them count; never published."""
-        return self.root / f".staging-{self.run_id}~{self.attempt}-parts"
-
-    @property
-    def scratch(self) -> Path:
-        """Where intermediate results lie; readable by every worker."""
-        return self.vault / f".scratch-{self.run_id}~{self.attempt}"
-
-    @property
-    def target(self) -> Path:
-        """Directory of the release."""
-        return self.root / "releases" / self.run_id
-
-    def published(self) -> dict[str, Any] | None:
-        """Manifest of this run id's release, or None; the root's manifest is mended if a crash left it behind."""
-        path = self.target / "manifest.json"
-        if not path.exists():
-            return None
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if self._current_sequence() < manifest["sequence"]:
-            write_json(self.root / "manifest.json", manifest)
-        return manifest
-
-    def recorded_snapshot(self) -> str:
-        """Snapshot the vault's summary states for this run, or ``unrecorded`` if a later run replaced it."""
-        path = self.vault / "summary.json"
-        if path.exists():
-            summary = json.loads(path.read_text(encoding="utf-8"))
-            if summary.get("run_id") == self.run_id:
-                return str(summary["snapshot"])
-        return "unrecorded"
-
-    def _current_sequence(self) -> int:
-        path = self.root / "manifest.json"
-        return int(json.loads(path.read_text(encoding="utf-8"))["sequence"]) if path.exists() else 0
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold output and vault: sweep what dead runs left, make fresh directories, remove them at the end.
-
-        One run at a time works on an output or a vault, so nothing found there can belong to a live one.
-
-        Raises
-        ------
-        BusyError
-            If another process is at work there; running again later helps.
-        """
-        self.root.mkdir(parents=True, exist_ok=True)
-        self.vault.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with locked(self.root, "output.path"), locked(self.vault, "output.vault"):
-            self._sweep()
-            self.scratch.mkdir(mode=0o700)
-            self.staging.mkdir(mode=0o700)
-            try:
-                yield
-            finally:
-                shutil.rmtree(self.scratch, ignore_errors=True)
-                shutil.rmtree(self.staging, ignore_errors=True)
-                shutil.rmtree(self.parts, ignore_errors=True)
-
-    def _sweep(self) -> None:
-        for path in [*self.root.glob(".staging-*"), *self.vault.glob(".scratch-*")]:
-            shutil.rmtree(path, ignore_errors=True)
-        for path in [*self.root.glob(".*.json.*"), *self.vault.glob(".*.json.*"), *self.vault.glob(".report.html.*")]:
-            path.unlink(missing_ok=True)
-
-    def commit(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Make the staged directory the release: rename, then its manifest, then the root's."""
-        complete = {"sequence": self._current_sequence() + 1, **manifest}
-        if self.target.exists():
-            shutil.rmtree(self.target)
-        self.target.parent.mkdir(exist_ok=True)
-        self.staging.chmod(0o755)
-        for directory in (self.staging / "data", self.staging):
-            if directory.is_dir():
-                _sync(directory)
-        self.staging.rename(self.target)
-        _sync(self.target.parent)
-        write_json(self.target / "manifest.json", complete)
-        write_json(self.root / "manifest.json", complete)
-        return complete
-
-    def swap_into_vault(self, source: Path, name: str) -> None:
-        """Put a directory in the vault in place of the one of an earlier run, which goes even if this run has none."""
-        target, old = self.vault / name, self.scratch / f"old-{name}"
-        shutil.rmtree(old, ignore_errors=True)
-        if target.exists():
-            target.rename(old)
-        if source.exists():
-            source.rename(target)
-
-
-@contextmanager
-def locked(directory: Path, key: str) -> Iterator[None]:
-    """Hold a directory's lock file; a dead process holds none."""
-    path = directory / ".lock"
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # A run that ended meanwhile has unlinked the file; a lock on what is gone keeps nobody out.
-            mine = os.path.samestat(os.fstat(lock.fileno()), path.stat())
-        except OSError:
-            mine = False
-        if not mine:
-            raise BusyError(f"{key}: another run is at work on '{directory}'; wait for it, or use another directory.")
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
-
-
-def write_unknown_values(table: DataFrame, name: str, hierarchy: Hierarchy, directory: Path) -> int:
-    """List the values of a column that are outside its hierarchy, with their row counts; return how many there are."""
-    leaves = node_labels(table.sparkSession, hierarchy).where(F.col("node") < hierarchy.n_leaves)
-    values = (
-        table.select(text(table, name).alias("value"))
-        .where(F.col("value").isNotNull())
-        .groupBy("value")
-        .count()
-        .join(F.broadcast(leaves), F.col("value") == F.col("label"), "left_anti")
-    )
-    values.coalesce(1).write.option("header", True).csv(str(directory))
-    return values.count()

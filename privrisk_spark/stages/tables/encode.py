@@ -5,7 +5,6 @@ The only place that sees foreign types, missing values and values outside a hier
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,6 +21,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, in_chunks, report, write_ipc
+from privrisk_spark.engine.fingerprints import fingerprints, one_chunk, text_bytes
 from privrisk_spark.engine.sources import Wanted, as_texts, column, dictionary_of, scan
 from privrisk_spark.errors import SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -140,8 +140,8 @@ def encode(frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy
 
 def identity_blocks(ids: pa.ChunkedArray) -> pa.Array:
     """Return the first 16 bytes of SHA-256 of each text; a missing one has none."""
-    array = _one(ids)
-    places, content = _bytes_of(array)
+    array = one_chunk(ids)
+    places, content = text_bytes(array)
     whole = content.data
     hashes = b"".join([sha256(whole[start:end]).digest() for start, end in pairwise(places.tolist())])
     blocks = np.ascontiguousarray(np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)[:, :_BLOCK_BYTES])
@@ -352,46 +352,6 @@ def pin(encoded: Batches, directory: str, *, k: int, n_weights: int) -> Batches:
             yield report(name, facts)
 
     return encoded.then(step, PARTS)
-
-
-def fingerprints(values: pa.ChunkedArray) -> fingerprint.HashArray:
-    """Fingerprint of each value of a column; a missing one has its own."""
-    array = _one(values)
-    if pa.types.is_dictionary(array.type):
-        of_value = np.append(fingerprints(pa.chunked_array([array.dictionary])), np.uint64(1))
-        of_row: fingerprint.HashArray = of_value[array.indices.fill_null(len(array.dictionary)).to_numpy(False)]
-        return of_row
-    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
-        places, content = _bytes_of(array)
-        result = fingerprint.of_bytes(content, places)
-    elif pa.types.is_integer(array.type):
-        result = fingerprint.of_integers(array.fill_null(0).to_numpy(zero_copy_only=False))
-    elif pa.types.is_floating(array.type):
-        doubles = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
-        result = fingerprint.of_integers(np.ascontiguousarray(doubles).view(np.int64))
-    elif pa.types.is_nested(array.type):
-        texts = [None if value is None else json.dumps(value, default=str) for value in array.to_pylist()]
-        return fingerprints(pa.chunked_array([pa.array(texts, pa.string())]))
-    else:
-        return fingerprints(pa.chunked_array([array.cast(pa.string())]))
-    if array.null_count:
-        result = np.where(array.is_null().to_numpy(zero_copy_only=False), np.uint64(1), result)
-    return result
-
-
-def _one(values: pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    array = values.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], values.type)
-    return array
-
-
-def _bytes_of(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Where each text or byte string begins and ends, and the bytes of all."""
-    _, offsets, data = texts.buffers()
-    places = np.frombuffer(offsets, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
-    return places, np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
 
 
 HASHES_PER_TASK = 4_000_000

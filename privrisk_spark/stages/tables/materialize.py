@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
@@ -12,8 +14,9 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch, pinned
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.stages.publishing.measure import InputFacts, input_facts
 from privrisk_spark.stages.tables.encode import duplicates, encode, pin, resolve
+from privrisk_spark.stages.tables.facts import InputFacts, input_facts
+from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,3 +74,20 @@ def collect_pinned(
         resolve(rows, hierarchies, policy.quasi_identifiers, dictionary=False),
         input_facts(parts, again, list(hierarchies), weighed),
     )
+
+
+def collect_codes(
+    scratch: Scratch, table: DataFrame, policy: Policy, hierarchies: dict[str, Hierarchy], place: Path
+) -> tuple[Batches, int]:
+    """Pin the table as codes, refuse values nobody can decide on, and count its rows."""
+    found = collect_pinned(scratch, table, policy, hierarchies, repeated=False)
+
+    def set_aside(name: str) -> int:
+        listed = scratch.path / "unknown_values"
+        values = write_unknown_values(table, name, hierarchies[name], listed)
+        shutil.rmtree(place / "unknown_values", ignore_errors=True)
+        listed.rename(place / "unknown_values")
+        return values
+
+    refuse_values(policy, found.facts, set_aside, listed_in=place / "unknown_values")
+    return found.encoded, found.facts.rows

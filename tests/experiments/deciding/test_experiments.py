@@ -19,7 +19,6 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.experiments.deciding import plots
 from privrisk_spark.experiments.deciding.effort import SEARCHES, Effort, Sweep, effort
 from privrisk_spark.experiments.deciding.heuristics import EXACT, Genetic, genetic_search
-from privrisk_spark.experiments.deciding.plots import Panel, Series
 from privrisk_spark.experiments.deciding.results import MEASURED, DecidingResult, Sizes, run
 from privrisk_spark.experiments.deciding.risk_utility import RiskUtility, full_domain, risk_utility
 from privrisk_spark.experiments.deciding.subject import WEIGHTINGS, Subject, counted
@@ -32,6 +31,7 @@ from privrisk_spark.kernels.search.branch_and_bound import branch_and_bound
 from privrisk_spark.kernels.search.enumeration import MOST_NODES, Nodes, enumerate_nodes
 from privrisk_spark.kernels.search.record import Answer, RecordLattice
 from privrisk_spark.reporting.experiment_charts import draw
+from privrisk_spark.results.plots import Panel, Series
 
 SMALL = Subject.generated(7, 120, 3)
 

@@ -26,7 +26,7 @@ from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.stages.private import as_published as published_draws
 from privrisk_spark.stages.private.as_published import Draws
-from privrisk_spark.stages.publishing.measure import InputFacts
+from privrisk_spark.stages.tables.facts import InputFacts
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 
 KEY = "3d" * 32

@@ -18,11 +18,11 @@ import pytest
 from product import ROOT, Privrisk, Ran
 
 from benchmarks.standalone import standalone
+from privrisk_spark.engine import tuples
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines import release
+from privrisk_spark.runs.places import Workplace
 from privrisk_spark.stages.private import sampling
-from privrisk_spark.stages.publishing import row_order
-from privrisk_spark.stages.publishing.files import Workplace
 
 KEY = "3c" * 32
 
@@ -83,7 +83,7 @@ POINTS: dict[str, tuple[Any, str, bool]] = {
     "after the key, before anything is read": (release, "collect_pinned", False),
     "after the admission": (sampling, "drawing", False),
     "after the draw": (sampling, "crowd_histogram", False),
-    "after the histogram": (row_order.TupleParts, "of_vectors", False),
+    "after the histogram": (tuples.TupleParts, "of_vectors", False),
     "before publication": (Workplace, "commit", False),
     "after publication, before the ledger knows": (Ledger, "commit", False),
     "after the ledger knows, before the key is destroyed": (release, "destroy_key", False),
@@ -139,8 +139,8 @@ def test_a_killed_driver(
     file = policy(root)
     program = (
         "import os, signal, sys\n"
-        "from privrisk_spark.stages.publishing import row_order\n"
-        "row_order.TupleParts.of_vectors = lambda *a, **o: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from privrisk_spark.engine import tuples\n"
+        "tuples.TupleParts.of_vectors = lambda *a, **o: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from privrisk_spark.cli.app import app\n"
         "app(args=sys.argv[1:])\n"
     )

@@ -32,6 +32,7 @@ from privrisk_spark.errors import InputError, SchemaError
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.estimated import nested_counts
 from privrisk_spark.kernels.search.table_search import Problem
+from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.planning.problem import problem
 from privrisk_spark.policy.dictionaries import OneDictionary, TableDictionary, TrueDictionary
 from privrisk_spark.policy.policy import Policy
@@ -39,7 +40,7 @@ from privrisk_spark.results.release import Guarantee, Report
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, count_and_store, vectors_of_table
 from privrisk_spark.stages.counting.shuffle_iceberg import own_vectors
 from privrisk_spark.stages.deciding.decide import StoredAttacker, WeightColumns, decided, deciding
-from privrisk_spark.stages.diagnostics.bound import BoundFacts, assumed_bound, collect_bound, true_dictionary
+from privrisk_spark.stages.diagnostics.bound import BoundFacts, assumed_bound, collect_bound
 from privrisk_spark.stages.diagnostics.estimated import (
     Containment,
     DictionaryOrder,

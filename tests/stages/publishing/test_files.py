@@ -24,12 +24,13 @@ from naive_records import layouts, parts_of, policy_of, quasi
 
 from privrisk_spark.engine import batches
 from privrisk_spark.engine.batches import PARTS, Batches, in_chunks, report
+from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.errors import BusyError
 from privrisk_spark.policy.policy import Output
+from privrisk_spark.runs.places import Workplace, write_json
 from privrisk_spark.stages.publishing import files as release
 from privrisk_spark.stages.publishing.files import (
     ROWS_PER_FILE,
-    Workplace,
     files_for,
     labelled,
     name_files,
@@ -38,9 +39,8 @@ from privrisk_spark.stages.publishing.files import (
     read_back,
     write_csv,
     write_empty,
-    write_json,
 )
-from privrisk_spark.stages.publishing.row_order import FILE, TupleParts, ordered, write_tuples
+from privrisk_spark.stages.publishing.row_order import FILE, ordered
 from privrisk_spark.stages.tables.opening import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a b", 'q"q', {"far, away": ["c"]}]}, {"south": [{"north": ["d"]}, " f "]}]}
@@ -486,7 +486,7 @@ def test_staging_is_private_and_gone_after_an_error(tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from privrisk_spark.stages.publishing.files import Workplace
+from privrisk_spark.runs.places import Workplace
 place = Workplace(Path(sys.argv[1]) / "out", Path(sys.argv[1]) / "vault", sys.argv[2])
 with place.held():
     (place.staging / "data").write_text("at work")

@@ -19,21 +19,15 @@ from pyspark.sql import types as T
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.engine.sources import Wanted, scan
 from privrisk_spark.kernels.numeric.moments import risk_bins
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.stages.deciding.decide import Conclusion, Decided, conclude
 from privrisk_spark.stages.publishing import measure
-from privrisk_spark.stages.publishing.files import node_labels
-from privrisk_spark.stages.publishing.measure import (
-    DecisionFacts,
-    InputFacts,
-    decision_facts,
-    input_facts,
-    level_names,
-    measure_release,
-)
+from privrisk_spark.stages.publishing.measure import DecisionFacts, decision_facts, level_names, measure_release
 from privrisk_spark.stages.tables.encode import duplicates, pin
+from privrisk_spark.stages.tables.facts import InputFacts, input_facts
 from privrisk_spark.stages.tables.opening import collect_hierarchies, read
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}

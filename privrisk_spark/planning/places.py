@@ -1,0 +1,69 @@
+"""Places for what never leaves the trusted zone, held against what a policy reads and publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from privrisk_spark.errors import ConfigError, Fault, InputError
+from privrisk_spark.planning.dictionaries import true_dictionary
+from privrisk_spark.policy.dictionaries import OneDictionary, Table
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.runs.places import check_place, local_path
+
+
+def check_request(policy: Policy, output: str, *, files: Sequence[str], what: str) -> Path:
+    """Return the directory the curves, or other exact figures, go to, resolved.
+
+    Raises
+    ------
+    ConfigError, InputError
+        If the policy's figures may not be computed exactly, or the directory is no place for them.
+    """
+    if policy.guarantee.kind != "risk":
+        which = "no differentially private policy allows" if policy.guarantee.kind == "dp" else "the kind is not for"
+        raise InputError(
+            f"guarantee.kind: {what} are exact figures about the table, which {which}; use a policy of the kind 'risk'."
+        )
+    return check_private_place(policy, output, files=files, what=what)
+
+
+def check_private_place(
+    policy: Policy, output: str, *, files: Sequence[str], what: str, more: Sequence[tuple[str, Table]] = ()
+) -> Path:
+    """Return a directory for what never leaves the trusted zone, resolved.
+
+    Raises
+    ------
+    ConfigError, InputError
+        If it is remote, has other content, or is where the policy reads or publishes.
+    """
+    fault = "--output"
+    place = local_path(output)
+    if policy.output is not None:
+        release = Path(policy.output.path).resolve()
+        if place == release or release in place.parents or place in release.parents:
+            rule = f"must be neither output.path nor inside nor around it: {what} stay private"
+            raise ConfigError([Fault(fault, rule)])
+    sources: list[tuple[str, Table]] = [("table", policy.table), *more]
+    sources += [(one.key, one.table) for one in all_dictionaries(policy) if one.table is not None]
+    for key, source in sources:
+        if source.path is None or "://" in source.path:
+            continue
+        there = Path(source.path).resolve()
+        if place == there or there in place.parents or place in there.parents:
+            raise ConfigError(
+                [
+                    Fault(
+                        fault, f"must be neither {key}.path nor inside nor around it: a run never writes onto its input"
+                    )
+                ]
+            )
+    check_place(place, files=files, what=what)
+    return place
+
+
+def all_dictionaries(policy: Policy) -> list[OneDictionary]:
+    """Return the dictionaries a policy decides against, and the one an estimate is held against."""
+    true = true_dictionary(policy)
+    return [*policy.dictionaries, *([true] if true is not None else [])]

@@ -1,0 +1,225 @@
+"""Where a run keeps its files: the places of a release, atomic small files, locks."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privrisk_spark.errors import BusyError, ConfigError, Fault
+
+
+def _sync(path: Path) -> None:
+    """Make what is written of a file, or the names in a directory, survive a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file atomically and durably."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(path)
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Replace a JSON file atomically; the document must be JSON-safe, without NaN and infinities."""
+    write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Directories of one run.
+
+    Attributes
+    ----------
+    root, vault : Path
+        Of the policy.
+    run_id : str
+    attempt : str
+        Distinguishes the attempts of one run id: Spark remembers the files it has seen under a path.
+    """
+
+    root: Path
+    vault: Path
+    run_id: str
+    attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+
+    @property
+    def staging(self) -> Path:
+        """Where the release is put together."""
+        return self.root / f".staging-{self.run_id}~{self.attempt}"
+
+    @property
+    def parts(self) -> Path:
+        """Where tasks write the release's files before it is known which of them count; never published."""
+        return self.root / f".staging-{self.run_id}~{self.attempt}-parts"
+
+    @property
+    def scratch(self) -> Path:
+        """Where intermediate results lie; readable by every worker."""
+        return self.vault / f".scratch-{self.run_id}~{self.attempt}"
+
+    @property
+    def target(self) -> Path:
+        """Directory of the release."""
+        return self.root / "releases" / self.run_id
+
+    def published(self) -> dict[str, Any] | None:
+        """Manifest of this run id's release, or None; the root's manifest is mended if a crash left it behind."""
+        path = self.target / "manifest.json"
+        if not path.exists():
+            return None
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if self._current_sequence() < manifest["sequence"]:
+            write_json(self.root / "manifest.json", manifest)
+        return manifest
+
+    def recorded_snapshot(self) -> str:
+        """Snapshot the vault's summary states for this run, or ``unrecorded`` if a later run replaced it."""
+        path = self.vault / "summary.json"
+        if path.exists():
+            summary = json.loads(path.read_text(encoding="utf-8"))
+            if summary.get("run_id") == self.run_id:
+                return str(summary["snapshot"])
+        return "unrecorded"
+
+    def _current_sequence(self) -> int:
+        path = self.root / "manifest.json"
+        return int(json.loads(path.read_text(encoding="utf-8"))["sequence"]) if path.exists() else 0
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold output and vault: sweep what dead runs left, make fresh directories, remove them at the end.
+
+        One run at a time works on an output or a vault, so nothing found there can belong to a live one.
+
+        Raises
+        ------
+        BusyError
+            If another process is at work there; running again later helps.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.vault.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with locked(self.root, "output.path"), locked(self.vault, "output.vault"):
+            self._sweep()
+            self.scratch.mkdir(mode=0o700)
+            self.staging.mkdir(mode=0o700)
+            try:
+                yield
+            finally:
+                shutil.rmtree(self.scratch, ignore_errors=True)
+                shutil.rmtree(self.staging, ignore_errors=True)
+                shutil.rmtree(self.parts, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        for path in [*self.root.glob(".staging-*"), *self.vault.glob(".scratch-*")]:
+            shutil.rmtree(path, ignore_errors=True)
+        for path in [*self.root.glob(".*.json.*"), *self.vault.glob(".*.json.*"), *self.vault.glob(".report.html.*")]:
+            path.unlink(missing_ok=True)
+
+    def commit(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Make the staged directory the release: rename, then its manifest, then the root's."""
+        complete = {"sequence": self._current_sequence() + 1, **manifest}
+        if self.target.exists():
+            shutil.rmtree(self.target)
+        self.target.parent.mkdir(exist_ok=True)
+        self.staging.chmod(0o755)
+        for directory in (self.staging / "data", self.staging):
+            if directory.is_dir():
+                _sync(directory)
+        self.staging.rename(self.target)
+        _sync(self.target.parent)
+        write_json(self.target / "manifest.json", complete)
+        write_json(self.root / "manifest.json", complete)
+        return complete
+
+    def swap_into_vault(self, source: Path, name: str) -> None:
+        """Put a directory in the vault in place of the one of an earlier run, which goes even if this run has none."""
+        target, old = self.vault / name, self.scratch / f"old-{name}"
+        shutil.rmtree(old, ignore_errors=True)
+        if target.exists():
+            target.rename(old)
+        if source.exists():
+            source.rename(target)
+
+
+@contextmanager
+def locked(directory: Path, key: str) -> Iterator[None]:
+    """Hold a directory's lock file; a dead process holds none."""
+    path = directory / ".lock"
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A run that ended meanwhile has unlinked the file; a lock on what is gone keeps nobody out.
+            mine = os.path.samestat(os.fstat(lock.fileno()), path.stat())
+        except OSError:
+            mine = False
+        if not mine:
+            raise BusyError(f"{key}: another run is at work on '{directory}'; wait for it, or use another directory.")
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def local_path(output: str) -> Path:
+    """Return ``--output``, resolved.
+
+    Raises
+    ------
+    ConfigError
+        If it is on a remote file system.
+    """
+    if "://" in output:
+        raise ConfigError([Fault("--output", "must be a local or mounted path; remote file systems are not available")])
+    return Path(output).resolve()
+
+
+def check_place(place: Path, *, files: Sequence[str], what: str) -> None:
+    """Refuse a directory that holds anything but the files of an earlier run.
+
+    Raises
+    ------
+    ConfigError
+        If it does, or is no directory.
+    """
+    if not place.exists():
+        return
+    temporary = (".scratch-", *(f".{name.split('.')[0]}." for name in files if "." in name[1:]))
+    if not (place.is_dir() and all(path.name in files or path.name.startswith(temporary) for path in place.iterdir())):
+        rule = f"has other content than the {what} of an earlier run; name a new directory"
+        raise ConfigError([Fault("--output", rule)])
+
+
+@contextmanager
+def held(place: Path, run_id: str) -> Iterator[Path]:
+    """Hold the directory, for the owner's eyes only, with a scratch directory that is removed at the end."""
+    usual = os.umask(0o077)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        place.chmod(0o700)
+        with locked(place, "--output"):
+            for path in place.glob(".scratch-*"):
+                shutil.rmtree(path, ignore_errors=True)
+            scratch = place / f".scratch-{run_id}~{uuid.uuid4().hex[:8]}"
+            scratch.mkdir()
+            try:
+                yield scratch
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+    finally:
+        os.umask(usual)

@@ -1,0 +1,71 @@
+"""Values outside a hierarchy: refused, and listed in the vault alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+
+from privrisk_spark.engine.schemas import node_labels
+from privrisk_spark.engine.sources import text
+from privrisk_spark.errors import HierarchyError, SchemaError
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.stages.tables.facts import InputFacts
+
+
+def write_unknown_values(table: DataFrame, name: str, hierarchy: Hierarchy, directory: Path) -> int:
+    """List the values of a column that are outside its hierarchy, with their row counts; return how many there are."""
+    leaves = node_labels(table.sparkSession, hierarchy).where(F.col("node") < hierarchy.n_leaves)
+    values = (
+        table.select(text(table, name).alias("value"))
+        .where(F.col("value").isNotNull())
+        .groupBy("value")
+        .count()
+        .join(F.broadcast(leaves), F.col("value") == F.col("label"), "left_anti")
+    )
+    values.coalesce(1).write.option("header", True).csv(str(directory))
+    return values.count()
+
+
+def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], int], *, listed_in: Path) -> None:
+    """Refuse values nobody can decide on: missing where that is forbidden, no weights, outside a hierarchy.
+
+    Parameters
+    ----------
+    policy : Policy
+    facts : InputFacts
+    set_aside : callable
+        Lists an attribute's values outside its hierarchy in the vault and returns how many there are.
+    listed_in : Path
+
+    Raises
+    ------
+    SchemaError, HierarchyError
+        Naming attribute and number of rows, never a value.
+    """
+    specs = policy.quasi_identifiers
+    for name, spec in specs.items():
+        if facts.nulls[name] and spec.nulls == "forbid":
+            raise SchemaError(
+                f"columns.{name}.nulls: missing values are forbidden and {facts.nulls[name]:,} rows have one; "
+                "mend the table or choose 'suppress', 'own-value' or 'wildcard'."
+            )
+    for name, rows in facts.bad_weights.items():
+        if rows:
+            raise SchemaError(
+                f"columns.{name}: a weight must be a non-negative number, and {rows:,} rows have none such."
+            )
+    if facts.null_entities:
+        raise SchemaError(
+            f"table.entity_id: every row must name its person, and {facts.null_entities:,} rows name none."
+        )
+    for name, spec in specs.items():
+        if facts.unknown[name] and spec.unknown != "suppress":
+            values = set_aside(name)
+            raise HierarchyError(
+                f"columns.{name}.hierarchy: {values:,} value(s) in {facts.unknown[name]:,} row(s) are not in the "
+                f"hierarchy; they are listed in {listed_in}. Add them, or set columns.{name}.unknown: suppress."
+            )
