@@ -98,7 +98,7 @@ def release(
         encrypt = policy.guarantee.kind != "risk"
         with _engine(), _session(f"privrisk release {policy.run.name}", encrypt=encrypt, checks=not dry_run) as spark:
             from privrisk_spark.pipelines import plan as dry
-            from privrisk_spark.pipelines import release as pipeline
+            from privrisk_spark.pipelines.release import run as pipeline
 
             if dry_run:
                 typer.echo(dry.plan_only(spark, policy, run_id=attempt.run_id))
@@ -458,7 +458,7 @@ def _session(name: str, *, encrypt: bool, checks: bool, retries: bool = False) -
         building = threads.submit(session.build, name, encrypt=encrypt, retries=retries)
         try:
             from privrisk_spark.engine import batches
-            from privrisk_spark.pipelines import release as pipeline  # noqa: F401 - imported while Java starts
+            from privrisk_spark.pipelines.release import run as pipeline  # noqa: F401 - imported while Java starts
         finally:
             # The checks' packages come while Java starts and plans; who needs them first, waits.
             preparing = threads.submit(prepare)

@@ -234,7 +234,7 @@ def read_ipc(directory: str, name: str) -> pa.Table:
         return pa.ipc.open_file(source).read_all()
 
 
-def pinned(spark: SparkSession, directory: str, names: Sequence[str], schema: T.StructType) -> Batches:
+def materialized(spark: SparkSession, directory: str, names: Sequence[str], schema: T.StructType) -> Batches:
     """Parts written by :func:`write_ipc`, one a task."""
 
     def read(name: str) -> Iterator[pa.Table]:

@@ -82,7 +82,7 @@ def text(frame: DataFrame, name: str) -> Column:
 
 
 def scan(
-    table: Table,
+    table: Table | None,
     frame: DataFrame,
     wanted: Sequence[Wanted],
     *,
@@ -93,8 +93,9 @@ def scan(
 
     Parameters
     ----------
-    table : Table
-        Of the policy.
+    table : Table or None
+        Of the policy; None for a frame that a caller gave, which may be any rows of any files: only Spark can
+        read it.
     frame : DataFrame
         The table as Spark opened it.
     wanted : sequence of Wanted
@@ -103,7 +104,9 @@ def scan(
     rows_per_task : int, optional
         About so many rows a task, where tasks read the files themselves; :data:`ROWS_PER_TASK` by default.
     """
-    files = None if more else _plain_files(table, frame, wanted, rows_per_task or ROWS_PER_TASK)
+    files = None
+    if table is not None and not more:
+        files = _plain_files(table, frame, wanted, rows_per_task or ROWS_PER_TASK)
     if files is not None:
         return _of_files(frame, files, wanted)
     chosen = {

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import pinned, write_ipc
+from privrisk_spark.engine.batches import materialized, write_ipc
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.kernels.numeric import fingerprint
 
@@ -36,7 +36,7 @@ class TupleParts:
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """Hand them to Spark."""
-        return pinned(spark, self.directory, self.names, self.schema).frame()
+        return materialized(spark, self.directory, self.names, self.schema).frame()
 
     @classmethod
     def of_vectors(cls, directory: str, nodes: npt.NDArray[np.int32], rows: LongArray, *, files: int) -> TupleParts:

@@ -23,7 +23,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark import __version__
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, Scratch, pinned
+from privrisk_spark.engine.batches import Batches, Scratch, materialized
 from privrisk_spark.errors import InputError, RefusedError, SchemaError
 from privrisk_spark.kernels.adversary.process import Solution
 from privrisk_spark.kernels.classes.classes import Classes
@@ -514,7 +514,7 @@ class _Assess:
                 continue
             result = found[one.name][set_name]
             planned = self._planned(result)
-            classes = pinned(self.spark, result.classes, [part["name"] for part in result.parts], result.kept)
+            classes = materialized(self.spark, result.classes, [part["name"] for part in result.parts], result.kept)
             rows = of_records(
                 renamed(one.rows, positions, [schemas.RECORD_ID]),
                 classes.frame(),

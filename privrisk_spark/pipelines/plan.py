@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.errors import EngineError
 from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.pipelines.release.opened import open_sources
 from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.mechanism import Mechanism, cost_of, mechanism
 from privrisk_spark.planning.problem import problem
 from privrisk_spark.policy.policy import AsPublishedGuarantee, DpGuarantee, Policy
+from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.stages.counting.dense_sorted import plan_of
-from privrisk_spark.stages.diagnostics.diagnostics import Further
-from privrisk_spark.stages.publishing.documents import explanation
-from privrisk_spark.stages.tables.opening import check_columns, check_dictionary, hierarchies_from_policy, read
+from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 
 
-def plan_only(spark: SparkSession, policy: Policy, *, run_id: str) -> str:
+def plan_only(spark: SparkSession, policy: Policy, *, run_id: str, table: DataFrame | None = None) -> str:
     """Resolve everything a run needs, write nothing, and return the plan as text (``--dry-run``).
 
     Hierarchies whose leaves come from the data are not built, and the counting plan is then left open.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+    run_id : str
+    table : DataFrame, optional
+        Of the same session; instead of the policy's table.
     """
-    table = read(spark, policy.table, key="table")
-    check_columns(table, policy)
-    frames = {"": table}
-    for one in policy.dictionaries:
-        if one.table is not None:
-            frames[one.name] = read(spark, one.table, key=one.key)
-            check_dictionary(frames[one.name], one.table, key=one.key)
-    Further.opened(spark, policy, frames)
-    found = hierarchies_from_policy(policy)
-    complete = {name: hierarchy for name, hierarchy in found.items() if hierarchy is not None}
+    sources = open_sources(spark, policy, table)
+    hierarchies = hierarchies_from_policy(policy)
+    complete = {name: hierarchy for name, hierarchy in hierarchies.items() if hierarchy is not None}
     plan: Mechanism | AsPublished | None = None
     if isinstance(policy.guarantee, AsPublishedGuarantee):
         plan = as_published(policy, complete)
@@ -40,17 +41,17 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str) -> str:
         assert policy.ledger is not None
         plan = mechanism(policy, complete)
         Ledger(policy.ledger.url).would_cost(**cost_of(policy, plan, run_id, plan.digest(policy, complete)))
-    if len(complete) < len(found):
-        open_names = ", ".join(name for name in found if name not in complete)
+    if len(complete) < len(hierarchies):
+        open_names = ", ".join(name for name in hierarchies if name not in complete)
         return f"The leaves of {open_names} come from the data; lattice and plan are known once it is read."
     of_policy = axes(policy, complete)
     if plan is None:
         problem(policy, complete, of_policy)
     choices = {}
     if not isinstance(plan, Mechanism) or plan.policy.mode == "public-dictionary":
-        for one in policy.dictionaries:
-            rows = frames["" if one.table is None else one.name].count()
-            choices[one.name] = plan_of(policy, complete, one, rows=rows)
+        for dictionary in policy.dictionaries:
+            frame = sources.table if dictionary.table is None else sources.dictionaries[dictionary.name]
+            choices[dictionary.name] = plan_of(policy, complete, dictionary, rows=frame.count())
     return explanation(policy, complete, choices, plan)
 
 

@@ -13,7 +13,7 @@ The first that fits is the cheapest: a look-up costs an addition per attribute u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
@@ -188,6 +188,14 @@ def _cells_of_a_vector(axes: Sequence[Axis], present: Sequence[npt.NDArray[np.in
 def _mean_classes(axis: Axis, codes: npt.NDArray[np.int32]) -> float:
     _, matrix = incidence(axis, codes)
     return float(matrix.nnz / max(1, matrix.shape[1]))
+
+
+def plans_in_words(choices: Mapping[str, PlanChoice]) -> str:
+    """Return the plan of the dictionary, or of each by name."""
+    plans = {name: choice.plan for name, choice in choices.items()}
+    return (
+        ", ".join(f"{name}: {plan}" for name, plan in plans.items()) if len(plans) > 1 else next(iter(plans.values()))
+    )
 
 
 def explained(choice: PlanChoice, *, name: str) -> list[str]:

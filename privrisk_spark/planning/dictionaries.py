@@ -229,3 +229,10 @@ def true_dictionary(policy: Policy) -> OneDictionary | None:
     if not isinstance(given, EstimatedDictionary) or given.against is None:
         return None
     return OneDictionary("true", given.against, "dictionary.against")
+
+
+def counted_unit(policy: Policy, one: OneDictionary) -> str:
+    """What is counted in a dictionary."""
+    if (policy.table if one.table is None else one.table).entity_id is not None:
+        return "persons"
+    return "rows" if one.table is None or one.table.weight is None else "people"

@@ -20,8 +20,8 @@ from privrisk_spark.engine.batches import (
     decoded,
     grouped,
     in_chunks,
+    materialized,
     part_name,
-    pinned,
     read_ipc,
     report,
     together,
@@ -141,11 +141,11 @@ def test_steps_run_in_one_task_in_their_order(spark, tmp_path):
 def test_every_part_is_read_by_a_task_of_its_own(spark, tmp_path):
     names = [write_ipc(pa.table({"x": [i] * i}), str(tmp_path)) for i in range(5)]
     schema = T.StructType([T.StructField("x", T.LongType())])
-    frame = pinned(spark, str(tmp_path), names, schema).frame()
+    frame = materialized(spark, str(tmp_path), names, schema).frame()
     sizes = frame.groupBy("x", F.spark_partition_id().alias("task")).count().toArrow().to_pylist()
     assert sorted((r["x"], r["count"]) for r in sizes) == [(i, i) for i in range(1, 5)]
     assert len({r["task"] for r in sizes}) == 4
-    assert pinned(spark, str(tmp_path), [], schema).frame().toArrow().num_rows == 0
+    assert materialized(spark, str(tmp_path), [], schema).frame().toArrow().num_rows == 0
 
 
 def test_scratch_keeps_frames_and_facts(spark, tmp_path):

@@ -18,12 +18,12 @@ from pyspark.sql import functions as F
 
 from privrisk_spark.engine import fingerprints as of_columns
 from privrisk_spark.engine import schemas, sources
-from privrisk_spark.engine.batches import Batches, pinned, take_parts, write_ipc
+from privrisk_spark.engine.batches import Batches, materialized, take_parts, write_ipc
 from privrisk_spark.engine.sources import Wanted, as_texts, column, dictionary_of, scan, text
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.stages.tables import encode as encoding
-from privrisk_spark.stages.tables.encode import ValueCodes, duplicates, encode, encode_dictionary, pin
-from privrisk_spark.stages.tables.facts import input_facts
+from privrisk_spark.stages.tables.encode import ValueCodes, duplicates, encode, encode_dictionary, materialize
+from privrisk_spark.stages.tables.materialize import input_facts
 from privrisk_spark.stages.tables.opening import collect_hierarchies, read
 
 DAY = dt.date
@@ -169,7 +169,7 @@ def test_codes_do_not_depend_on_who_reads(spark, tmp_path, monkeypatch):
         for number, coded in enumerate((direct, elsewhere)):
             directory = tmp_path / f"{'all' if known is hierarchies else 'fewer'}-{number}"
             directory.mkdir()
-            parts = parts_of(pin(coded, str(directory), k=len(kinds), n_weights=1))
+            parts = parts_of(materialize(coded, str(directory), k=len(kinds), n_weights=1))
             facts = input_facts(parts, 0, kinds, ["w"])
             snapshots.append(facts)
         assert snapshots[0] == snapshots[1]
@@ -517,7 +517,7 @@ def encoded_rows(n: int = 40) -> list[tuple[Any, ...]]:
 
 def pinned_facts(spark: Any, frame: Any, directory: Path) -> tuple[Any, list[dict[str, Any]]]:
     directory.mkdir()
-    parts = parts_of(pin(Batches.of_frame(frame), str(directory), k=2, n_weights=1))
+    parts = parts_of(materialize(Batches.of_frame(frame), str(directory), k=2, n_weights=1))
     rows = sum(part["rows"] for part in parts)
     found = duplicates(spark, [part["name"] for part in parts], rows, str(directory)).frame().toArrow()
     return input_facts(parts, sum(found.column(0).to_pylist()), ["x", "y"], ["w"]), parts
@@ -553,7 +553,7 @@ def test_repeated_ids_are_found_wherever_they_lie(spark, tmp_path, monkeypatch):
     rows = [(identity, number) for number, of in enumerate(tables) for identity in of]
     frame = spark.createDataFrame(rows, "record_id string, part int").repartition(5, "part").select("record_id")
     frame = frame.withColumn("q0", F.lit(0))
-    parts = parts_of(pin(Batches.of_frame(frame), str(tmp_path), k=1, n_weights=0))
+    parts = parts_of(materialize(Batches.of_frame(frame), str(tmp_path), k=1, n_weights=0))
     names = [part["name"] for part in parts]
     assert len(names) > 5
     counted = []
@@ -588,19 +588,19 @@ def test_what_a_lost_attempt_left_behind_is_not_read(spark, tmp_path):
     frame = spark.createDataFrame(rows, SCHEMA).repartition(2)
     coded = Batches.of_frame(frame)
     wanted, parts = pinned_facts(spark, frame, tmp_path / "once")
-    reported = parts_of(pin(coded, str(tmp_path / "once"), k=2, n_weights=1))
+    reported = parts_of(materialize(coded, str(tmp_path / "once"), k=2, n_weights=1))
     names = [part["name"] for part in reported]
     write_ipc(pa.table({"half": [1]}), str(tmp_path / "once"))
     (tmp_path / "once" / "part-torn.arrow").write_bytes(b"ARROW1")
     assert len(list((tmp_path / "once").iterdir())) == 4 * len(parts) + 2
     assert not set(names) & {part["name"] for part in parts}
-    found = pinned(spark, str(tmp_path / "once"), names, coded.schema)
+    found = materialized(spark, str(tmp_path / "once"), names, coded.schema)
     assert rows_of(found.frame()) == rows_of(frame)
     again = duplicates(spark, names, 12, str(tmp_path / "once")).frame().toArrow().column(0).to_pylist()
     assert input_facts(reported, sum(again), ["x", "y"], ["w"]) == wanted
     take_parts(tmp_path / "once", names, tmp_path / "taken")
     assert sorted(path.name for path in (tmp_path / "taken").iterdir()) == sorted(names)
-    found = pinned(spark, str(tmp_path / "taken"), names, coded.schema)
+    found = materialized(spark, str(tmp_path / "taken"), names, coded.schema)
     assert rows_of(found.frame()) == rows_of(frame)
 
 
@@ -609,9 +609,9 @@ def test_parts_that_are_pinned_are_evaluated_no_more(spark, tmp_path):
     drawn = (F.rand() * 1e9).cast("int").alias("q0")
     frame = spark.range(20).select(F.col("id").cast("string").alias("record_id"), drawn)
     coded = Batches.of_frame(frame)
-    parts = parts_of(pin(coded, str(tmp_path), k=1, n_weights=0))
-    held = pinned(spark, str(tmp_path), [part["name"] for part in parts], coded.schema)
+    parts = parts_of(materialize(coded, str(tmp_path), k=1, n_weights=0))
+    held = materialized(spark, str(tmp_path), [part["name"] for part in parts], coded.schema)
     first = rows_of(held.frame())
     assert len(first) == 20
     assert rows_of(held.frame()) == first
-    assert rows_of(pinned(spark, str(tmp_path), [], coded.schema).frame()) == []
+    assert rows_of(materialized(spark, str(tmp_path), [], coded.schema).frame()) == []

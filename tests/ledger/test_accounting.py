@@ -34,7 +34,7 @@ from privrisk_spark.ledger.accounting import (
 )
 from privrisk_spark.planning.mechanism import mechanism
 from privrisk_spark.policy.reading import parse
-from privrisk_spark.stages.publishing.documents import dp_guarantee
+from privrisk_spark.reporting.guarantees import dp_guarantee
 
 
 def sampled(beta: float, crowd: int, epsilon: str) -> ReleaseEvents:

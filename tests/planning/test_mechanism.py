@@ -10,7 +10,7 @@ from privrisk_spark.kernels.random.discrete_gaussian import Admission
 from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission
 from privrisk_spark.planning.mechanism import Mechanism, mechanism
 from privrisk_spark.policy.reading import parse
-from privrisk_spark.stages.publishing.documents import dp_guarantee
+from privrisk_spark.reporting.guarantees import dp_guarantee
 
 FREE = (
     ("guarantee.crowd", None),

@@ -16,7 +16,8 @@ from privrisk_spark.kernels.dp.proposals import agreement, diverse, expected_row
 from privrisk_spark.planning.mechanism import Mechanism, mechanism
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
-from privrisk_spark.stages.publishing.documents import dp_guarantee, explanation
+from privrisk_spark.reporting.explanation import explanation
+from privrisk_spark.reporting.guarantees import dp_guarantee
 
 PLACE = Hierarchy.from_paths("place", [("z",), ("a", "north"), ("b", "north"), ("c", "far", "north"), ("d", "south")])
 

@@ -25,8 +25,8 @@ from privrisk_spark.engine.batches import (
     Batches,
     Scratch,
     in_chunks,
+    materialized,
     part_name,
-    pinned,
     read_ipc,
     report,
     write_ipc,
@@ -190,7 +190,7 @@ def _subject(
 
 def counted_rows(spark: SparkSession, directory: str, parts: Sequence[str], layout: Layout) -> Batches:
     """Rows of a subject as :func:`count_rows` wrote them, one part a task."""
-    return pinned(spark, directory, parts, layout.schema)
+    return materialized(spark, directory, parts, layout.schema)
 
 
 def renamed(rows: Batches, positions: Sequence[int], more: Sequence[str]) -> Batches:

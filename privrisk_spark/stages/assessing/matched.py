@@ -1,7 +1,7 @@
 """Records of the table beside their released forms, by record id: dealt by the id's fingerprint, joined in tasks.
 
 Neither a join of Spark's nor a sort: a task reads the rows of a bucket from both sides and looks the ids of one up
-among those of the other. What comes out is pinned, and every measure that needs both sides is a tally of it.
+among those of the other. What comes out is materialized, and every measure that needs both sides is a tally of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, decoded, in_chunks, pinned, report, write_ipc
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, decoded, in_chunks, materialized, report, write_ipc
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.errors import InputError
@@ -97,7 +97,7 @@ def collect_matched(
             f"table.record_id: {again:,} records have an id that another record has; records can be held against their "
             "released forms by an id that is unique only."
         )
-    joined = pinned(scratch.spark, target, [part["name"] for part in parts], _schema(layout, numbers))
+    joined = materialized(scratch.spark, target, [part["name"] for part in parts], _schema(layout, numbers))
     return Matched(joined, sum(part["absent"] for part in parts))
 
 

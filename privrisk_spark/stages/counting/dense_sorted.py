@@ -29,7 +29,7 @@ from privrisk_spark.engine.batches import (
     Scratch,
     grouped,
     in_chunks,
-    pinned,
+    materialized,
     read_ipc,
     report,
     write_ipc,
@@ -144,7 +144,7 @@ def vectors_of(spark: SparkSession, directory: str, parts: Sequence[str], names:
     """Return VECTORS, each vector once, from the parts of :func:`count_vectors`."""
     fields = [T.StructField(name, T.IntegerType()) for name in names]
     schema = T.StructType([*fields, T.StructField(schemas.N_ROWS, T.LongType())])
-    partial = pinned(spark, directory, parts, schema).frame()
+    partial = materialized(spark, directory, parts, schema).frame()
     return partial.groupBy(*names).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
 
 

@@ -1,64 +1,24 @@
-"""What is found out about decisions beyond their risk: after linkage, against a true dictionary, where they jump."""
+"""What is measured of decisions beyond their risk: after linkage, against a true dictionary, where they jump."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.search.table_search import Problem
-from privrisk_spark.planning.dictionaries import true_dictionary
-from privrisk_spark.policy.dictionaries import DictionaryTable
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import LinkageFacts, Section
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts
 from privrisk_spark.stages.diagnostics.bound import assumed_bound, collect_bound
 from privrisk_spark.stages.diagnostics.crossing import collect_crossings
 from privrisk_spark.stages.diagnostics.linked_risk import collect_linkage, decided_records
-from privrisk_spark.stages.tables.links import Linked, OpenLinks, open_links
-from privrisk_spark.stages.tables.opening import check_dictionary, read
+from privrisk_spark.stages.tables.links import Linked
 
 
-@dataclass(frozen=True, eq=False)
-class Further:
-    """Tables a policy holds its decisions against, as Spark opened them.
-
-    Attributes
-    ----------
-    links : OpenLinks or None
-        The linkage table.
-    true : DataFrame or None
-        The true dictionary of an estimate.
-    dictionaries : tuple of (DictionaryTable, DataFrame)
-        That dictionary, where there is one, for the hierarchies it may hold leaves of.
-    """
-
-    links: OpenLinks | None
-    true: DataFrame | None
-    dictionaries: tuple[tuple[DictionaryTable, DataFrame], ...] = ()
-
-    @classmethod
-    def opened(cls, spark: SparkSession, policy: Policy, dictionaries: Mapping[str, DataFrame]) -> Further:
-        """Open and check them; only schemas are read.
-
-        Raises
-        ------
-        SchemaError
-            If one cannot be opened, or lacks a column.
-        """
-        one = true_dictionary(policy)
-        links = open_links(spark, policy, dictionaries)
-        if one is None or one.table is None:
-            return cls(links, None)
-        true = read(spark, one.table, key=one.key)
-        check_dictionary(true, one.table, key=one.key)
-        return cls(links, true, ((one.table, true),))
-
-
-def collect_findings(
+def collect_diagnostics(
     scratch: Scratch,
     encoded: Batches,
     problem: Problem,
@@ -67,7 +27,7 @@ def collect_findings(
     *,
     counted: Sequence[StoredCounts | SpreadVectors],
     linked: Linked | None,
-    further: Further,
+    true: DataFrame | None,
     dictionaries: Mapping[str, DataFrame],
 ) -> tuple[LinkageFacts | None, list[Section]]:
     """Measure the decisions a run has written.
@@ -83,7 +43,8 @@ def collect_findings(
     counted : sequence of StoredCounts or SpreadVectors
         The dictionaries as the decisions were made against them.
     linked : Linked or None
-    further : Further
+    true : DataFrame or None
+        The true dictionary of an estimate as Spark opened it.
     dictionaries : mapping of name to DataFrame
         The external dictionaries as Spark opened them.
     """
@@ -98,10 +59,10 @@ def collect_findings(
         linkage = collect_linkage(scratch, rows, problem, policy, hierarchies, linked=linked, counted=counted[0])
     if not estimated:
         return linkage, sections
-    if further.true is None:
+    if true is None:
         return linkage, [*sections, assumed_bound()]
     estimate = dictionaries.get(policy.dictionaries[0].name)
     bound = collect_bound(
-        scratch, rows, encoded, problem, counted[0], policy, hierarchies, estimate=estimate, true=further.true
+        scratch, rows, encoded, problem, counted[0], policy, hierarchies, estimate=estimate, true=true
     )
     return linkage, [*sections, bound.section()]

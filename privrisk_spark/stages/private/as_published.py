@@ -33,11 +33,11 @@ from privrisk_spark.kernels.random import keyed
 from privrisk_spark.kernels.search.table_search import Decisions
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.stages.counting import shuffle_iceberg
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, cell_space
 from privrisk_spark.stages.deciding.decide import Decide, Decided, integers
 from privrisk_spark.stages.private.sampling import Disclosing, FrequentCells, record_blocks
-from privrisk_spark.stages.tables.facts import InputFacts
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]

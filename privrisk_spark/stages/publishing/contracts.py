@@ -29,10 +29,9 @@ from privrisk_spark.policy.decisions import (
     ListedRulesDecision,
 )
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.results.facts import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
 from privrisk_spark.results.release import Check
 from privrisk_spark.runs.places import write_json
-from privrisk_spark.stages.publishing.measure import ClassFacts, DecisionFacts, ReleaseFacts
-from privrisk_spark.stages.tables.facts import InputFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

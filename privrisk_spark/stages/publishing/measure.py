@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,40 +19,8 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.moments import Moments, merged, risk_bins
 from privrisk_spark.kernels.numeric.packing import Packing
+from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts, level_names
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
-
-
-@dataclass(frozen=True)
-class DecisionFacts:
-    """Facts of DECIDED; exact, for the vault.
-
-    Attributes
-    ----------
-    rows, sampled, infeasible, verbatim : int
-        Records; those drawn into the sample (all outside dp); those that could not reach the floor; those released with
-        every original value.
-    risk_before, risk_after, utility : Summary
-    levels : tuple of AttributeLevels
-    before, after : Histogram
-        Records by risk.
-    unproved : int
-        Records for which a search stopped before it was proved that there is no better decision.
-    gap : float
-        What the worst of these could gain at most, in units of what was optimized.
-    """
-
-    rows: int
-    sampled: int
-    infeasible: int
-    verbatim: int
-    risk_before: Summary
-    risk_after: Summary
-    utility: Summary
-    levels: tuple[AttributeLevels, ...]
-    before: Histogram
-    after: Histogram
-    unproved: int = 0
-    gap: float = 0.0
 
 
 def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str, Hierarchy]) -> DecisionFacts:
@@ -96,32 +63,6 @@ def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str,
         unproved=sum(part["unproved"] for part in parts),
         gap=max((part["gap"] for part in parts), default=0.0),
     )
-
-
-def level_names(height: int) -> tuple[str, ...]:
-    """Return names of the levels 0 to ``height`` for a person."""
-    if height == 0:
-        return ("suppressed",)
-    return ("as it is", *[f"level {level}" for level in range(1, height)], "suppressed")
-
-
-@dataclass(frozen=True)
-class ReleaseFacts:
-    """Facts read back from the staged files.
-
-    Attributes
-    ----------
-    rows, classes : int
-        Released rows and distinct combinations of released quasi-identifiers.
-    min_class_size : int
-        0 for an empty release.
-    off_hierarchy : dict of attribute to rows whose text is no node of the hierarchy
-    """
-
-    rows: int
-    classes: int
-    min_class_size: int
-    off_hierarchy: dict[str, int]
 
 
 CLASSES_PER_TASK = 1_000_000
@@ -225,36 +166,6 @@ def _classes_between(directory: str, names: Sequence[str], number: int, ranges: 
     sizes = np.zeros(len(first), dtype=np.int64)
     np.add.at(sizes, member, rows)
     return len(first), int(sizes.min())
-
-
-@dataclass(frozen=True)
-class ClassFacts:
-    """Facts of the released classes; exact, for the vault.
-
-    Attributes
-    ----------
-    classes, rows : int
-        Distinct combinations of released quasi-identifiers, and their records.
-    smallest, uniques : int
-        Records of the smallest class, ``min f_k``, and classes with one record.
-    fewest_persons, single_persons : int or None
-        Persons of the class with the fewest, and classes of one person; None without ``entity_id``.
-    least_population, population : float or None
-        Weighted size of the class with the least, ``min F_k``, and of all; None without sampling weights.
-    """
-
-    classes: int
-    rows: int
-    smallest: int
-    uniques: int
-    fewest_persons: int | None
-    single_persons: int | None
-    least_population: float | None
-    population: float | None
-
-    def to_dict(self) -> dict[str, int | float | None]:
-        """JSON-safe form."""
-        return asdict(self)
 
 
 def released_classes(members: DataFrame, *, k: int) -> DataFrame:

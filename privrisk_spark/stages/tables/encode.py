@@ -70,7 +70,9 @@ class ValueCodes:
         return result
 
 
-def encode(frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy], *, blocks: bool) -> Batches:
+def encode(
+    frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy], *, blocks: bool, given: bool = False
+) -> Batches:
     """Return ENCODED: record ids, leaf codes, weights and the columns released as they are.
 
     Parameters
@@ -81,13 +83,15 @@ def encode(frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy
     hierarchies : mapping of attribute to Hierarchy
     blocks : bool
         Add ``block``, 16 bytes of SHA-256 of the record id: what the keyed draws of a record are made from.
+    given : bool
+        Whether the caller gave the frame instead of the policy's table; then it is read by Spark alone.
 
     Notes
     -----
     A derived record id is the content of the row and its ordinal among identical rows. Identical rows are
     exchangeable, so any ordinal among them gives the same release.
     """
-    given = policy.table.record_id
+    identity = policy.table.record_id
     weights = schemas.weights(len(policy.weight_columns))
     kept = schemas.released(len(policy.kept_columns))
     values = [f"v{i}" for i in range(len(hierarchies))]
@@ -103,14 +107,14 @@ def encode(frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy
     if policy.table.weight is not None:
         wanted.append(Wanted(schemas.SAMPLE_WEIGHT, policy.table.weight, "number"))
         more.append(schemas.SAMPLE_WEIGHT)
-    source = policy.table
-    if given is None:
+    source = None if given else policy.table
+    if identity is None:
         rows = scan(source, frame, wanted, more=[_content(frame).alias(schemas.RECORD_ID)]).frame()
         ordinal = F.row_number().over(Window.partitionBy(schemas.RECORD_ID).orderBy(schemas.RECORD_ID))
         opened = Batches.of_frame(rows.withColumn(schemas.RECORD_ID, F.concat_ws("-", schemas.RECORD_ID, ordinal)))
     else:
         # One chunk and so one part a task.
-        wanted = [Wanted(schemas.RECORD_ID, given, "text", distinct=True), *wanted]
+        wanted = [Wanted(schemas.RECORD_ID, identity, "text", distinct=True), *wanted]
         opened = scan(source, frame, wanted, rows_per_task=CHUNK_ROWS)
     codes = schemas.codes(len(hierarchies))
     lookups = [ValueCodes.of(hierarchy.code_of) for hierarchy in hierarchies.values()]
@@ -315,7 +319,7 @@ MOST_WEIGHT = 1e9
 """Sampling weights must stay below; they are summed in millionths."""
 
 
-def pin(encoded: Batches, directory: str, *, k: int, n_weights: int) -> Batches:
+def materialize(encoded: Batches, directory: str, *, k: int, n_weights: int) -> Batches:
     """Write ENCODED as parts in a directory, and return PARTS with the facts of each.
 
     Beside each part lie the sorted fingerprints of its record ids, for :func:`duplicates`.
@@ -364,7 +368,7 @@ def duplicates(spark: SparkSession, parts: Sequence[str], rows: int, directory: 
     ----------
     spark : SparkSession
     parts : sequence of str
-        Names of the parts :func:`pin` wrote.
+        Names of the parts :func:`materialize` wrote.
     rows : int
     directory : str
     """

@@ -1,26 +1,28 @@
-"""The table pinned as codes: read once, and everything that follows goes on from the parts in scratch."""
+"""The table materialized as codes: it is read once, and everything that follows goes on from the parts in scratch."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, Scratch, pinned
+from privrisk_spark.engine.batches import Batches, Scratch, materialized
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.stages.tables.encode import duplicates, encode, pin, resolve
-from privrisk_spark.stages.tables.facts import InputFacts, input_facts
+from privrisk_spark.results.facts import InputFacts
+from privrisk_spark.stages.tables.encode import duplicates, encode, materialize, resolve
 from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
 
 
 @dataclass(frozen=True, eq=False)
-class Pinned:
+class Materialized:
     """The table as it was read.
 
     Attributes
@@ -34,7 +36,7 @@ class Pinned:
     facts: InputFacts
 
 
-def collect_pinned(
+def collect_materialized(
     scratch: Scratch,
     table: DataFrame,
     policy: Policy,
@@ -42,7 +44,8 @@ def collect_pinned(
     *,
     blocks: bool = False,
     repeated: bool = True,
-) -> Pinned:
+    given: bool = False,
+) -> Materialized:
     """Encode the table into scratch, and measure it on the way.
 
     Parameters
@@ -55,13 +58,15 @@ def collect_pinned(
         Add the ``block`` of each record.
     repeated : bool
         Count the records whose id another has; else none are reported.
+    given : bool
+        Whether the caller gave the table, so that it is not the policy's files.
     """
     directory = scratch.directory("encoded")
-    coded = encode(table, policy, hierarchies, blocks=blocks)
+    coded = encode(table, policy, hierarchies, blocks=blocks, given=given)
     weights = policy.weight_columns
-    parts = scratch.collect_parts(pin(coded, directory, k=len(hierarchies), n_weights=len(weights)))
+    parts = scratch.collect_parts(materialize(coded, directory, k=len(hierarchies), n_weights=len(weights)))
     names = [part["name"] for part in parts]
-    rows = pinned(scratch.spark, directory, names, coded.schema)
+    rows = materialized(scratch.spark, directory, names, coded.schema)
     again = 0
     if repeated:
         of_task = duplicates(scratch.spark, names, sum(part["rows"] for part in parts), directory).frame().toArrow()
@@ -70,17 +75,23 @@ def collect_pinned(
             ids = rows.frame().select(schemas.RECORD_ID).where(F.col(schemas.RECORD_ID).isNotNull())
             again = ids.count() - ids.distinct().count()
     weighed = [*weights, *([policy.table.weight] if policy.table.weight else [])]
-    return Pinned(
+    return Materialized(
         resolve(rows, hierarchies, policy.quasi_identifiers, dictionary=False),
         input_facts(parts, again, list(hierarchies), weighed),
     )
 
 
 def collect_codes(
-    scratch: Scratch, table: DataFrame, policy: Policy, hierarchies: dict[str, Hierarchy], place: Path
+    scratch: Scratch,
+    table: DataFrame,
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    place: Path,
+    *,
+    given: bool = False,
 ) -> tuple[Batches, int]:
-    """Pin the table as codes, refuse values nobody can decide on, and count its rows."""
-    found = collect_pinned(scratch, table, policy, hierarchies, repeated=False)
+    """Materialize the table as codes, refuse values nobody can decide on, and count its rows."""
+    read = collect_materialized(scratch, table, policy, hierarchies, repeated=False, given=given)
 
     def set_aside(name: str) -> int:
         listed = scratch.path / "unknown_values"
@@ -89,5 +100,37 @@ def collect_codes(
         listed.rename(place / "unknown_values")
         return values
 
-    refuse_values(policy, found.facts, set_aside, listed_in=place / "unknown_values")
-    return found.encoded, found.facts.rows
+    refuse_values(policy, read.facts, set_aside, listed_in=place / "unknown_values")
+    return read.encoded, read.facts.rows
+
+
+def input_facts(
+    parts: Sequence[Mapping[str, Any]], duplicate_ids: int, attributes: Sequence[str], weight_columns: Sequence[str]
+) -> InputFacts:
+    """Put the facts of the parts of ENCODED together.
+
+    Parameters
+    ----------
+    parts : sequence of mapping
+        As :func:`privrisk_spark.stages.tables.encode.materialize` reports them.
+    duplicate_ids : int
+    attributes, weight_columns : sequence of str
+    """
+    rows = sum(part["rows"] for part in parts)
+    total = sum(part["sum"] for part in parts) % 2**64
+    other = reduce(lambda a, b: a ^ b, [part["xor"] for part in parts], 0)
+
+    def by_name(names: Sequence[str], key: str) -> dict[str, int]:
+        return {name: sum(part[key][i] for part in parts) for i, name in enumerate(names)}
+
+    return InputFacts(
+        rows=rows,
+        null_ids=sum(part["null_ids"] for part in parts),
+        duplicate_ids=duplicate_ids,
+        null_entities=sum(part.get("null_entities", 0) for part in parts),
+        nulls=by_name(attributes, "nulls"),
+        unknown=by_name(attributes, "unknown"),
+        bad_weights=by_name(weight_columns, "bad_weights"),
+        infinite_weights=by_name(weight_columns, "infinite_weights"),
+        snapshot=f"{rows}-{total:016x}{other:016x}",
+    )

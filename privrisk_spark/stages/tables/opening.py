@@ -71,6 +71,39 @@ def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
     return frame
 
 
+def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = None) -> DataFrame:
+    """Open the policy's table, or take what is given instead of it; only its schema is read.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+    given : DataFrame, optional
+        Held against the policy's columns all the same.
+
+    Raises
+    ------
+    SchemaError
+        If it cannot be opened, or its columns are not those of the policy.
+    """
+    table = read(spark, policy.table, key="table") if given is None else given
+    check_columns(table, policy)
+    return table
+
+
+def open_dictionary(spark: SparkSession, dictionary: DictionaryTable, *, key: str = "dictionary") -> DataFrame:
+    """Open a dictionary of the policy; only its schema is read.
+
+    Raises
+    ------
+    SchemaError
+        If it cannot be opened, or lacks a mapped column.
+    """
+    frame = read(spark, dictionary, key=key)
+    check_dictionary(frame, dictionary, key=key)
+    return frame
+
+
 def _condition(error: Exception) -> str:
     """Name of Spark's error condition, without the message, which may quote data."""
     if isinstance(error, PySparkException) and error.getCondition():
@@ -101,6 +134,8 @@ def check_columns(frame: DataFrame, policy: Policy) -> None:
                 f"columns: the table's column '{name}' has no role{nearest(name, list(policy.columns))}; "
                 "give it one (action: drop leaves it out)."
             )
+    for name in sorted({name for name in there if there.count(name) > 1}):
+        faults.append(f"columns.{name}: the table has {there.count(name)} columns of this name; rename all but one.")
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     for name in policy.quasi_identifiers:
         if name in kinds and not isinstance(kinds[name], _TEXT_TYPES):

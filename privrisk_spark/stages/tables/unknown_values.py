@@ -13,7 +13,7 @@ from privrisk_spark.engine.sources import text
 from privrisk_spark.errors import HierarchyError, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.stages.tables.facts import InputFacts
+from privrisk_spark.results.facts import InputFacts
 
 
 def write_unknown_values(table: DataFrame, name: str, hierarchy: Hierarchy, directory: Path) -> int:

@@ -24,9 +24,9 @@ from privrisk_spark.errors import EngineError
 from privrisk_spark.planning.as_published import as_published
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.policy.reading import parse
+from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.stages.private import as_published as published_draws
 from privrisk_spark.stages.private.as_published import Draws
-from privrisk_spark.stages.tables.facts import InputFacts
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 
 KEY = "3d" * 32

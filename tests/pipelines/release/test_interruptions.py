@@ -20,7 +20,7 @@ from product import ROOT, Privrisk, Ran
 from benchmarks.standalone import standalone
 from privrisk_spark.engine import tuples
 from privrisk_spark.ledger.ledger import Ledger
-from privrisk_spark.pipelines import release
+from privrisk_spark.pipelines.release import encoded, private, published
 from privrisk_spark.runs.places import Workplace
 from privrisk_spark.stages.private import sampling
 
@@ -79,15 +79,15 @@ class Stopped(BaseException):
 
 
 POINTS: dict[str, tuple[Any, str, bool]] = {
-    "after the reservation, before a key": (release, "release_key", False),
-    "after the key, before anything is read": (release, "collect_pinned", False),
+    "after the reservation, before a key": (private, "release_key", False),
+    "after the key, before anything is read": (encoded, "collect_materialized", False),
     "after the admission": (sampling, "drawing", False),
     "after the draw": (sampling, "crowd_histogram", False),
     "after the histogram": (tuples.TupleParts, "of_vectors", False),
     "before publication": (Workplace, "commit", False),
     "after publication, before the ledger knows": (Ledger, "commit", False),
-    "after the ledger knows, before the key is destroyed": (release, "destroy_key", False),
-    "after all": (release, "destroy_key", True),
+    "after the ledger knows, before the key is destroyed": (published, "destroy_key", False),
+    "after all": (published, "destroy_key", True),
 }
 
 

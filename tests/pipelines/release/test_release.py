@@ -109,7 +109,16 @@ def test_the_same_run_id_returns_the_same_release(privrisk: Privrisk, small: Pat
     assert other.manifest["run_id"] == "two"
 
 
-@pytest.mark.parametrize("stage", ["conclude", "parquet_files", "name_files", "render", "contracts.validate"])
+STAGES = (
+    "written.conclude",
+    "written.parquet_files",
+    "written.name_files",
+    "published.render",
+    "written.contracts.validate",
+)
+
+
+@pytest.mark.parametrize("stage", STAGES)
 def test_a_crash_leaves_the_old_release(
     privrisk: Privrisk, small: Path, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:

@@ -40,7 +40,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from privrisk_spark.engine import batches, schemas
-from privrisk_spark.engine.batches import Batches, in_chunks, pinned, read_ipc
+from privrisk_spark.engine.batches import Batches, in_chunks, materialized, read_ipc
 from privrisk_spark.kernels.search.table_search import Decisions
 from privrisk_spark.planning.dictionaries import alphabets, axes
 from privrisk_spark.planning.problem import problem
@@ -529,7 +529,7 @@ def test_what_is_concluded_is_what_was_decided(spark, tmp_path):
         names = [part["tuples"] for part in parts if part["tuples"]]
         schema = schemas.tuples(batches_of.schema, 3)
         assert schema.names == ["n0", "n1", "n2", "r0", "n_rows"]
-        released = pinned(spark, conclusion.tuples, names, schema).frame()
+        released = materialized(spark, conclusion.tuples, names, schema).frame()
         assert types_of(released.schema) == types_of(schema)
         assert sum(r["n_rows"] for r in released.toArrow().to_pylist()) == len(rows)
     assert all(other == facts[0] for other in facts[1:])

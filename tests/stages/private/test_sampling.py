@@ -19,7 +19,7 @@ from scipy import stats
 
 import privrisk_spark.stages.private.scheme_cells
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, Scratch, pinned
+from privrisk_spark.engine.batches import Batches, Scratch, materialized
 from privrisk_spark.kernels.dp import scheme_cells as kernel
 from privrisk_spark.kernels.random import keyed
 from privrisk_spark.kernels.random.discrete_gaussian import Admission
@@ -506,7 +506,7 @@ def tuples_of(spark: Any, frame: Any, decide_chunk: Any, directory: Path) -> Any
     parts = parts_of(conclude(rows, decide_chunk, conclusion))
     assert sum(part["tuple_rows"] for part in parts) > 0
     names = [part["tuples"] for part in parts if part["tuples"]]
-    return pinned(spark, conclusion.tuples, names, schemas.tuples(rows.schema, 2)).frame()
+    return materialized(spark, conclusion.tuples, names, schemas.tuples(rows.schema, 2)).frame()
 
 
 def test_the_histogram_has_no_tuple_below_the_crowd(spark, tmp_path, recoded):

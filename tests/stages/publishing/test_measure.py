@@ -23,11 +23,12 @@ from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.engine.sources import Wanted, scan
 from privrisk_spark.kernels.numeric.moments import risk_bins
 from privrisk_spark.policy.policy import Table
+from privrisk_spark.results.facts import DecisionFacts, InputFacts, level_names
 from privrisk_spark.stages.deciding.decide import Conclusion, Decided, conclude
 from privrisk_spark.stages.publishing import measure
-from privrisk_spark.stages.publishing.measure import DecisionFacts, decision_facts, level_names, measure_release
-from privrisk_spark.stages.tables.encode import duplicates, pin
-from privrisk_spark.stages.tables.facts import InputFacts, input_facts
+from privrisk_spark.stages.publishing.measure import decision_facts, measure_release
+from privrisk_spark.stages.tables.encode import duplicates, materialize
+from privrisk_spark.stages.tables.materialize import input_facts
 from privrisk_spark.stages.tables.opening import collect_hierarchies, read
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}
@@ -78,7 +79,7 @@ def facts_of(frame: Any, directory: Path) -> DecisionFacts:
 def input_of(frame: Any, attributes: list[str], weights: list[str], directory: Path) -> InputFacts:
     """Facts of ENCODED as its parts report them."""
     directory.mkdir(parents=True)
-    parts = parts_of(pin(Batches.of_frame(frame), str(directory), k=len(attributes), n_weights=len(weights)))
+    parts = parts_of(materialize(Batches.of_frame(frame), str(directory), k=len(attributes), n_weights=len(weights)))
     rows = sum(part["rows"] for part in parts)
     again = duplicates(frame.sparkSession, [part["name"] for part in parts], rows, str(directory)).frame().toArrow()
     return input_facts(parts, sum(again.column(0).to_pylist()), attributes, weights)

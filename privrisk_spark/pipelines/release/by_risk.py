@@ -1,0 +1,218 @@
+"""A release whose rows are decided by risk.
+
+read → encode → count → decide → write → validate → vault, and it is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from privrisk_spark.kernels.search.table_search import Problem
+from privrisk_spark.pipelines.release.encoded import Counted, Encoded, count_dictionaries, encode_table
+from privrisk_spark.pipelines.release.opened import Opened, Run, announce_plan, choose_plans, open_run
+from privrisk_spark.pipelines.release.published import fill_vault, publish, record_of, write_vault_report
+from privrisk_spark.pipelines.release.written import (
+    Decided,
+    Written,
+    conclude_rows,
+    validate_release,
+    write_classes,
+    write_release,
+)
+from privrisk_spark.planning.problem import lattice_size, problem, search_of, takes_infinite
+from privrisk_spark.policy.decisions import DisclosePerRecord
+from privrisk_spark.reporting.guarantees import risk_guarantee
+from privrisk_spark.reporting.release_reports import risk_reports
+from privrisk_spark.reporting.sentences import counting_sentence, decision_sentence, plan_reasons
+from privrisk_spark.results.facts import ClassFacts
+from privrisk_spark.results.release import Check, ChosenRule, Guarantee, LinkageFacts, Section
+from privrisk_spark.stages.deciding.decide import collect_infeasible
+from privrisk_spark.stages.deciding.gather import collect_decisions
+from privrisk_spark.stages.diagnostics.diagnostics import collect_diagnostics
+from privrisk_spark.stages.publishing import contracts
+from privrisk_spark.stages.publishing.files import files_for
+from privrisk_spark.stages.tables.links import Linked, collect_links
+
+
+def release_by_risk(run: Run) -> dict[str, Any]:
+    """Decide every row by risk, and publish; returns the manifest."""
+    opened, asked = read(run)
+    encoded, linked = encode(run, opened, asked)
+    counted = count(run, opened, encoded)
+    files = files_for(run.policy.places, encoded.facts.rows)
+    decided, diagnosed = decide(run, opened, asked, encoded, counted, linked, files=files)
+    written = write(run, opened, decided, files=files)
+    checked = validate(run, opened, encoded, decided, written)
+    fill_vault(run, "Moved decisions and exact measures to the vault.")
+    record = record_of(run, opened, diagnosed.guarantee, checked.checks)
+    vault, public = risk_reports(
+        record,
+        decided.facts,
+        written.facts,
+        dictionary_rows=counted.dictionary_rows,
+        classes=checked.classes,
+        linkage=diagnosed.linkage,
+        sections=diagnosed.sections,
+    )
+    write_vault_report(run, vault, plan=counted.plan, snapshot=encoded.facts.snapshot)
+    contracts.refuse_failures(checked.checks, fail_on=run.policy.checks.fail_on)
+    return publish(run, opened, record, public, written, {"rows_read": encoded.facts.rows})
+
+
+def read(run: Run) -> tuple[Opened, Problem]:
+    """Stage: open the sources, and state the problem that is decided for every row."""
+    with run.progress.stage("read") as stage:
+        opened = open_run(run)
+        asked = problem(run.policy, opened.hierarchies, opened.axes)
+        opened = choose_plans(run, opened)
+        announce_plan(run, opened)
+        stage.sentence = (
+            f"Opened the table with {opened.k} quasi-identifiers; a record's lattice has up to "
+            f"{lattice_size(opened.hierarchies):,} nodes."
+        )
+    return opened, asked
+
+
+def encode(run: Run, opened: Opened, asked: Problem) -> tuple[Encoded, Linked | None]:
+    """Stage: the table, and the linkage table if there is one, as codes."""
+    with run.progress.stage("encode") as stage:
+        encoded = encode_table(run, opened, blocks=False)
+        facts = encoded.facts
+        if not takes_infinite(asked.search, run.policy):
+            contracts.refuse_infinite(facts, asked.search)
+        linked = collect_links(run.scratch, encoded.rows, opened.sources.links)
+        stage.sentence = "Encoded every value as an integer code and checked the input contract."
+        stage.parameters = {"rows": facts.rows, "nulls": facts.nulls, "suppressed_unknown_values": facts.unknown}
+    return encoded, linked
+
+
+def count(run: Run, opened: Opened, encoded: Encoded) -> Counted:
+    """Stage: count the rows of every dictionary."""
+    with run.progress.stage("count") as stage:
+        counted = count_dictionaries(run, opened, encoded.rows)
+        stage.sentence = counting_sentence(run.policy, counted.choices)
+        stage.parameters = {
+            "plan": counted.plan,
+            "why": plan_reasons(counted.choices),
+            "dictionary_rows": counted.dictionary_rows,
+        }
+        stage.status = "tested"
+    return counted
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosed:
+    """What is said of the decisions.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+    linkage : LinkageFacts or None
+        The risk after record linkage.
+    sections : tuple of Section
+        Further sections of the vault's report.
+    """
+
+    guarantee: Guarantee
+    linkage: LinkageFacts | None
+    sections: tuple[Section, ...]
+
+
+def decide(
+    run: Run,
+    opened: Opened,
+    asked: Problem,
+    encoded: Encoded,
+    counted: Counted,
+    linked: Linked | None,
+    *,
+    files: int,
+) -> tuple[Decided, Diagnosed]:
+    """Stage: decide every row, and measure the decisions.
+
+    Raises
+    ------
+    InfeasibleError
+        If there are records that cannot be disclosed as asked, and the policy does not say to suppress them.
+    """
+    policy, hierarchies = run.policy, opened.hierarchies
+    with run.progress.stage("decide") as stage:
+        method, _ = search_of(policy, hierarchies)
+        rows, decide_chunk, rule = collect_decisions(
+            run.scratch, encoded.rows, asked, counted.counts, policy, hierarchies
+        )
+        decided = conclude_rows(run, opened, rows, decide_chunk, method=method, files=files)
+        _refuse_infeasible(run, opened, asked, encoded, decided)
+        stage.sentence = decision_sentence(policy, asked, hierarchies)
+        stage.parameters = {"infeasible_records_suppressed": decided.facts.infeasible}
+        guarantee = risk_guarantee(policy, decided.facts, hierarchies, rule)
+        stage.status = guarantee.status
+        linkage, sections = collect_diagnostics(
+            run.scratch,
+            encoded.rows,
+            asked,
+            policy,
+            hierarchies,
+            counted=counted.counts,
+            linked=linked,
+            true=opened.sources.true,
+            dictionaries=opened.sources.dictionaries,
+        )
+    return decided, Diagnosed(guarantee, linkage, _with_rule(sections, rule))
+
+
+def _refuse_infeasible(run: Run, opened: Opened, asked: Problem, encoded: Encoded, decided: Decided) -> None:
+    decision = run.policy.decision
+    assert decision is not None
+    if decided.facts.infeasible and decision.infeasible == "error":
+        raise collect_infeasible(
+            encoded.rows,
+            asked,
+            k=opened.k,
+            infeasible=decided.facts.infeasible,
+            total=decided.facts.rows,
+            cells=decision.cells if isinstance(decision, DisclosePerRecord) else None,
+        )
+
+
+def _with_rule(sections: Sequence[Section], rule: ChosenRule | None) -> tuple[Section, ...]:
+    return (*sections, *([rule.section] if rule is not None else []))
+
+
+def write(run: Run, opened: Opened, decided: Decided, *, files: int) -> Written:
+    """Stage: write the release to staging."""
+    with run.progress.stage("write") as stage:
+        written = write_release(run, opened, decided.tuples, files=files)
+        stage.sentence = "Wrote the release to staging in a canonical order and read it back."
+    return written
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """The staged release, held against its contract.
+
+    Attributes
+    ----------
+    checks : tuple of Check
+        Of the input and of the release.
+    classes : ClassFacts or None
+        Where the policy names persons or sampling weights.
+    """
+
+    checks: tuple[Check, ...]
+    classes: ClassFacts | None
+
+
+def validate(run: Run, opened: Opened, encoded: Encoded, decided: Decided, written: Written) -> Checked:
+    """Stage: hold the staged files, and the decisions, against the release contract."""
+    with run.progress.stage("validate") as stage:
+        classes = write_classes(run, opened, decided.members)
+        rules, values = contracts.release_rules(run.policy, written.facts)
+        exact_rules, exact_values = contracts.decision_rules(
+            run.policy, encoded.facts, decided.facts, written.facts, classes
+        )
+        checks = validate_release(run, opened, written, rules + exact_rules, values | exact_values)
+        stage.sentence = "Checked the release contract on the staged files."
+    return Checked((*encoded.checks, *checks), classes)

@@ -1,0 +1,125 @@
+"""The table as integer codes, held against the input contract, and the rows of each dictionary, counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privrisk_spark.engine.batches import Batches
+from privrisk_spark.errors import SchemaError
+from privrisk_spark.pipelines.release.opened import Opened, Run
+from privrisk_spark.planning.counting import PlanChoice, plans_in_words
+from privrisk_spark.results.facts import InputFacts
+from privrisk_spark.results.release import Check
+from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, collect_counts
+from privrisk_spark.stages.publishing import contracts
+from privrisk_spark.stages.tables.materialize import collect_materialized
+from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """The table as codes, materialized in scratch.
+
+    Attributes
+    ----------
+    rows : Batches
+        ENCODED, resolved.
+    facts : InputFacts
+    checks : tuple of Check
+        Of the input contract.
+    """
+
+    rows: Batches
+    facts: InputFacts
+    checks: tuple[Check, ...]
+
+
+def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
+    """Materialize the table as codes, measure it, and hold it against the input contract.
+
+    Parameters
+    ----------
+    run : Run
+    opened : Opened
+    blocks : bool
+        Add what the keyed draws of a record are made from.
+
+    Raises
+    ------
+    SchemaError, HierarchyError
+        If values cannot be decided on.
+    RefusedError
+        If a check fails.
+    """
+    policy, table = run.policy, opened.sources.table
+    read = collect_materialized(
+        run.scratch, table, policy, opened.hierarchies, blocks=blocks, given=opened.sources.given
+    )
+    facts = read.facts
+    if policy.guarantee.kind != "dp" and not facts.rows:
+        raise SchemaError("table: it has no rows.")
+
+    def set_aside(name: str) -> int:
+        """List the values outside a hierarchy in the vault; return how many there are."""
+        directory = run.place.scratch / "unknown_values"
+        values = write_unknown_values(table, name, opened.hierarchies[name], directory)
+        run.place.swap_into_vault(directory, "unknown_values")
+        return values
+
+    if policy.guarantee.kind == "risk":
+        refuse_values(policy, facts, set_aside, listed_in=run.place.vault / "unknown_values")
+    rules, values = contracts.input_rules(policy, facts)
+    checks = contracts.validate(
+        "input", facts=values, rules=rules, frame=table, columns=list(policy.columns), vault=run.place.vault
+    )
+    contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
+    return Encoded(read.encoded, facts, tuple(checks))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Every dictionary of the policy, counted.
+
+    Attributes
+    ----------
+    choices : dict of name to PlanChoice
+        By which each was counted.
+    counts : tuple of StoredCounts or SpreadVectors
+        In the order of the policy.
+    """
+
+    choices: dict[str, PlanChoice]
+    counts: tuple[StoredCounts | SpreadVectors, ...]
+
+    @property
+    def plan(self) -> str:
+        """Plan of the dictionary, or of each by name."""
+        return plans_in_words(self.choices)
+
+    @property
+    def dictionary_rows(self) -> int | dict[str, int]:
+        """Rows of the dictionary, or of each by name."""
+        rows = {name: counts.dictionary_rows for name, counts in zip(self.choices, self.counts, strict=True)}
+        return rows if len(rows) > 1 else next(iter(rows.values()))
+
+
+def count_dictionaries(run: Run, opened: Opened, rows: Batches) -> Counted:
+    """Count every dictionary by its plan.
+
+    Parameters
+    ----------
+    run : Run
+    opened : Opened
+        Its plans are chosen.
+    rows : Batches
+        The table, resolved.
+    """
+    choices, counts = {}, []
+    for dictionary in run.policy.dictionaries:
+        name = dictionary.name
+        frame = opened.sources.dictionaries.get(name)
+        choices[name], counted = collect_counts(
+            run.scratch, rows, frame, run.policy, opened.hierarchies, dictionary, opened.choices[name]
+        )
+        counts.append(counted)
+    return Counted(choices, tuple(counts))

@@ -1,0 +1,164 @@
+"""A run, and its sources as Spark opens them: table, dictionaries, linkage table, hierarchies; the counting plans."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.errors import SchemaError
+from privrisk_spark.hierarchies.builders import is_public
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.counting.consistent import Axis
+from privrisk_spark.planning.as_published import AsPublished
+from privrisk_spark.planning.counting import PlanChoice
+from privrisk_spark.planning.dictionaries import axes, true_dictionary
+from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.policy.dictionaries import DictionaryTable
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.explanation import explanation
+from privrisk_spark.runs.places import Workplace
+from privrisk_spark.runs.progress import Progress
+from privrisk_spark.stages.counting.dense_sorted import plan_of
+from privrisk_spark.stages.tables.links import OpenLinks, open_links
+from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
+
+Announce = Callable[[str], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What every stage of a run needs.
+
+    Attributes
+    ----------
+    spark : SparkSession
+    policy : Policy
+    place : Workplace
+    date : date
+        Business date.
+    announce : callable or None
+        Called with the text of the plan once it is chosen.
+    table : DataFrame or None
+        Read instead of the policy's table, where the caller gave one.
+    scratch : Scratch
+    progress : Progress
+        Records the stages as they end.
+    """
+
+    spark: SparkSession
+    policy: Policy
+    place: Workplace
+    date: dt.date
+    announce: Announce | None
+    table: DataFrame | None
+    scratch: Scratch
+    progress: Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """Tables of a policy as Spark opened them, their columns checked; only schemas are read.
+
+    Attributes
+    ----------
+    table : DataFrame
+    given : bool
+        Whether the caller gave it, so that it is read by Spark alone.
+    dictionaries : dict of name to DataFrame
+        The external ones the decisions are made against.
+    links : OpenLinks or None
+        The linkage table.
+    true : DataFrame or None
+        The true dictionary of an estimate.
+    known : tuple of (DictionaryTable, DataFrame)
+        Every dictionary above, for the hierarchies it may hold leaves of.
+    """
+
+    table: DataFrame
+    given: bool
+    dictionaries: dict[str, DataFrame]
+    links: OpenLinks | None
+    true: DataFrame | None
+    known: tuple[tuple[DictionaryTable, DataFrame], ...]
+
+
+def open_sources(spark: SparkSession, policy: Policy, table: DataFrame | None) -> Sources:
+    """Open the tables of a policy, or what is given instead of the first.
+
+    Raises
+    ------
+    SchemaError
+        If one cannot be opened, or its columns are not those of the policy.
+    """
+    opened = open_table(spark, policy, table)
+    dictionaries, known = {}, []
+    for dictionary in policy.dictionaries:
+        if dictionary.table is not None:
+            frame = open_dictionary(spark, dictionary.table, key=dictionary.key)
+            dictionaries[dictionary.name] = frame
+            known.append((dictionary.table, frame))
+    links = open_links(spark, policy, dictionaries)
+    true = None
+    of_estimate = true_dictionary(policy)
+    if of_estimate is not None and of_estimate.table is not None:
+        true = open_dictionary(spark, of_estimate.table, key=of_estimate.key)
+        known.append((of_estimate.table, true))
+    return Sources(opened, table is not None, dictionaries, links, true, tuple(known))
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """The sources, and what is planned with them.
+
+    Attributes
+    ----------
+    sources : Sources
+    hierarchies : dict of quasi-identifier to Hierarchy
+    axes : tuple of Axis
+        Quasi-identifiers as the first dictionary counts them.
+    choices : mapping of name to PlanChoice
+        Counting plan of each dictionary; empty before they are chosen, and where nothing is counted.
+    """
+
+    sources: Sources
+    hierarchies: dict[str, Hierarchy]
+    axes: tuple[Axis, ...]
+    choices: Mapping[str, PlanChoice]
+
+    @property
+    def k(self) -> int:
+        """Number of quasi-identifiers."""
+        return len(self.hierarchies)
+
+
+def open_run(run: Run) -> Opened:
+    """Open the sources and build the hierarchies, which reads the table only where leaves come from the data."""
+    policy = run.policy
+    sources = open_sources(run.spark, policy, run.table)
+    from_data = not all(is_public(column.hierarchy) for column in policy.quasi_identifiers.values())
+    if from_data and sources.table.isEmpty():
+        raise SchemaError("table: it has no rows, and hierarchies whose leaves come from the data have none then.")
+    hierarchies = collect_hierarchies(policy, sources.table, sources.known)
+    return Opened(sources, hierarchies, axes(policy, hierarchies), {})
+
+
+def choose_plans(run: Run, opened: Opened) -> Opened:
+    """Choose the plan of each dictionary; its rows are counted only if somebody wants to read the plan."""
+    sources, choices = opened.sources, {}
+    for dictionary in run.policy.dictionaries:
+        choice = plan_of(run.policy, opened.hierarchies, dictionary)
+        if choice.plan != "dense" and run.announce is not None:
+            frame = sources.table if dictionary.table is None else sources.dictionaries[dictionary.name]
+            choice = plan_of(run.policy, opened.hierarchies, dictionary, rows=frame.count())
+        choices[dictionary.name] = choice
+    return replace(opened, choices=choices)
+
+
+def announce_plan(run: Run, opened: Opened, plan: Mechanism | AsPublished | None = None) -> None:
+    """Tell who asked what the run will do."""
+    if run.announce is not None:
+        run.announce(explanation(run.policy, opened.hierarchies, opened.choices, plan))

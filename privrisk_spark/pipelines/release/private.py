@@ -1,0 +1,303 @@
+"""A differentially private release.
+
+read → reserve → encode → (choose) → (admit) → recode → threshold → validate → vault → publish
+
+The schemes are chosen in the mode ``global``, or where some are peeled; cells are admitted in every other mode. Of the
+table only its schema is read before the budget is reserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privrisk_spark.engine.batches import Batches
+from privrisk_spark.errors import BudgetError
+from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.pipelines.release.encoded import Encoded, count_dictionaries, encode_table
+from privrisk_spark.pipelines.release.opened import Opened, Run, announce_plan, choose_plans, open_run
+from privrisk_spark.pipelines.release.published import fill_vault, publish, record_of, settle, write_vault_report
+from privrisk_spark.pipelines.release.written import (
+    Decided,
+    Histogram,
+    Written,
+    conclude_rows,
+    validate_release,
+    write_histogram,
+)
+from privrisk_spark.planning.mechanism import Mechanism, cost_of, mechanism
+from privrisk_spark.planning.reuse import CELLS, published_cells
+from privrisk_spark.reporting.guarantees import dp_guarantee
+from privrisk_spark.reporting.release_reports import RunRecord, drawn_reports, tuple_levels
+from privrisk_spark.reporting.sentences import admission_sentence, choice_sentence, recoding_sentence
+from privrisk_spark.results.release import Check, Report
+from privrisk_spark.runs.keystore import pin_snapshot, release_key
+from privrisk_spark.stages.counting.dense_sorted import StoredCounts, cell_space
+from privrisk_spark.stages.deciding.decide import Decide
+from privrisk_spark.stages.private import admission, sampling
+from privrisk_spark.stages.publishing import contracts
+
+
+def release_privately(run: Run) -> dict[str, Any]:
+    """Draw every row's disclosure under differential privacy, and publish; returns the manifest."""
+    opened, plan = read(run)
+    reserved = reserve(run, opened, plan)
+    encoded, keys = encode(run, opened, reserved)
+    recoding = sampling.Recoding.of_policy(run.policy, opened.hierarchies, opened.axes, plan)
+    chosen: dict[str, Any] = {}
+    if plan.choice is not None:
+        recoding, chosen = choose(run, plan, encoded, recoding, keys)
+    if plan.policy.mode == "global":
+        drawing = Drawing(sampling.full_domain(recoding, keys), {}, "global")
+    else:
+        drawing = admit(run, opened, plan, encoded, recoding, keys)
+    drawn = recode(run, opened, plan, encoded, drawing)
+    histogram = threshold(run, opened, plan, drawn)
+    checks = validate(run, opened, plan, encoded, histogram.written)
+    fill_vault(run, "Moved the drawn generalizations to the vault.")
+    record = record_of(run, opened, dp_guarantee(plan), checks)
+    vault, public = drawn_reports(
+        record,
+        plan,
+        drawn.facts,
+        histogram.written.facts,
+        sampled=drawn.facts.sampled,
+        levels=tuple_levels(opened.hierarchies, list(histogram.nodes.T), histogram.sizes),
+    )
+    write_vault_report(run, vault, plan=drawing.counted_by, snapshot=encoded.facts.snapshot)
+    contracts.refuse_failures(checks, fail_on=run.policy.checks.fail_on)
+    return publish_and_settle(run, opened, reserved, record, public, histogram.written, chosen | drawing.stated)
+
+
+def read(run: Run) -> tuple[Opened, Mechanism]:
+    """Stage: open the sources, of the table only its schema, and plan the mechanism."""
+    policy = run.policy
+    with run.progress.stage("read") as stage:
+        # Refuses what no data can mend before a source is opened.
+        mechanism(policy)
+        opened = open_run(run)
+        plan = mechanism(policy, opened.hierarchies)
+        if plan.policy.mode == "public-dictionary":
+            opened = choose_plans(run, opened)
+        announce_plan(run, opened, plan)
+        stage.sentence = f"Opened the table with {opened.k} quasi-identifiers, all of which form the released tuple."
+    return opened, plan
+
+
+@dataclass(frozen=True, eq=False)
+class Reserved:
+    """Budget set aside in the ledger, and the secret that was made after it.
+
+    Attributes
+    ----------
+    cost : dict
+        As :meth:`privrisk_spark.ledger.ledger.Ledger.reserve` takes it.
+    digest : str
+        Of the mechanism.
+    key : bytes
+        Secret of the run.
+    """
+
+    cost: dict[str, Any]
+    digest: str
+    key: bytes
+
+
+def reserve(run: Run, opened: Opened, plan: Mechanism) -> Reserved:
+    """Stage: reserve the budget, then make the key.
+
+    Raises
+    ------
+    BudgetError
+        If the budget does not suffice, or the run was committed before and its key is gone.
+    """
+    policy, place = run.policy, run.place
+    assert policy.ledger is not None
+    with run.progress.stage("reserve") as stage:
+        digest = plan.digest(policy, opened.hierarchies)
+        cost = cost_of(policy, plan, place.run_id, digest)
+        if Ledger(policy.ledger.url).reserve(**cost).state == "committed":
+            raise BudgetError(
+                f"The run id '{place.run_id}' is committed in the ledger but its release is not at "
+                "output.path; its key is destroyed, so it cannot be made again. Use a new run id."
+            )
+        key = release_key(place.vault, place.run_id, reference=plan.policy.key)
+        stage.sentence = (
+            f"Reserved epsilon {plan.epsilon} and delta {plan.policy.delta} in the ledger before making a key."
+        )
+    return Reserved(cost, digest, key)
+
+
+def encode(run: Run, opened: Opened, reserved: Reserved) -> tuple[Encoded, sampling.ReleaseKeys]:
+    """Stage: the table as codes, one row a person, and the keys of this content."""
+    place = run.place
+    with run.progress.stage("encode") as stage:
+        encoded = encode_table(run, opened, blocks=True)
+        snapshot = encoded.facts.snapshot
+        pin_snapshot(place.vault, place.run_id, snapshot)
+        keys = sampling.ReleaseKeys.derive(
+            reserved.key, run_id=place.run_id, snapshot=snapshot, mechanism=reserved.digest
+        )
+        stage.sentence = "Encoded every value as an integer code; values outside a hierarchy are suppressed."
+        if run.policy.table.entity_id is not None:
+            one_each = run.scratch.write_frame(sampling.one_row_each(encoded.rows, keys), "one-row-each")
+            encoded = replace(encoded, rows=Batches.of_frame(one_each))
+            stage.sentence += " Of each person one row was drawn, by a keyed function of the row; the rest is not used."
+    return encoded, keys
+
+
+def choose(
+    run: Run, plan: Mechanism, encoded: Encoded, recoding: sampling.Recoding, keys: sampling.ReleaseKeys
+) -> tuple[sampling.Recoding, dict[str, Any]]:
+    """Stage: draw the schemes; returns the recoding by them, and what the manifest states of them."""
+    with run.progress.stage("choose") as stage:
+        chosen = admission.collect_choice(run.scratch, encoded.rows, recoding, keys)
+        stated = {"chosen_schemes": [list(scheme) for scheme in chosen.schemes]}
+        stage.sentence, stage.parameters = choice_sentence(plan), dict(stated)
+        stage.status = "proved"
+    return replace(recoding, mechanism=chosen), stated
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """How each row's disclosure is drawn.
+
+    Attributes
+    ----------
+    recode : Decide
+    stated : dict
+        What the manifest states of the admitted cells.
+    counted_by : str
+        Plan of a public dictionary, or what took its place; for the vault.
+    """
+
+    recode: Decide
+    stated: dict[str, Any]
+    counted_by: str
+
+
+def admit(
+    run: Run,
+    opened: Opened,
+    plan: Mechanism,
+    encoded: Encoded,
+    recoding: sampling.Recoding,
+    keys: sampling.ReleaseKeys,
+) -> Drawing:
+    """Stage: admit cells by a public dictionary, an earlier release or noisy counts; rows are drawn among them."""
+    with run.progress.stage("admit") as stage:
+        if opened.choices:
+            admitted = _by_public_dictionary(run, opened, encoded, recoding)
+        else:
+            admitted = _by_noisy_counts(run, opened, encoded, recoding, keys)
+        drawing = Drawing(sampling.drawing(recoding, admitted.cells, keys), admitted.stated, admitted.counted_by)
+        stage.sentence = admission_sentence(plan)
+        stage.parameters = {name: value for name, value in admitted.stated.items() if name != "admitted"}
+        if opened.choices:
+            stage.parameters = {"plan": admitted.counted_by, **stage.parameters}
+        stage.status = "proved"
+    return drawing
+
+
+@dataclass(frozen=True, eq=False)
+class Admitted:
+    """Cells a record may be released as.
+
+    Attributes
+    ----------
+    cells : Admissible
+    stated : dict
+        What the manifest states of them.
+    counted_by : str
+        As :class:`Drawing` has it.
+    """
+
+    cells: sampling.Admissible
+    stated: dict[str, Any]
+    counted_by: str
+
+
+def _by_public_dictionary(run: Run, opened: Opened, encoded: Encoded, recoding: sampling.Recoding) -> Admitted:
+    """Count the public dictionary, which may be known to everybody."""
+    counted = count_dictionaries(run, opened, encoded.rows)
+    (counts,) = counted.counts
+    stated = {"dictionary_rows": counts.dictionary_rows}
+    if isinstance(counts, StoredCounts):
+        return Admitted(sampling.PublicCounts(counts), stated, counted.plan)
+    most, space = run.policy.counting.sorted_vectors, cell_space(counts, run.policy, opened.hierarchies)
+    frequent = admission.collect_frequent(run.scratch, counts, space, recoding, most=most)
+    return Admitted(frequent, stated, counted.plan)
+
+
+def _by_noisy_counts(
+    run: Run, opened: Opened, encoded: Encoded, recoding: sampling.Recoding, keys: sampling.ReleaseKeys
+) -> Admitted:
+    """Admit cells by noisy counts of the table, or take those that an earlier release admitted."""
+    reused = recoding.mechanism.reused
+    if reused is not None:
+        cells = admission.admitted_before(reused, recoding)
+        return Admitted(cells, {"admitted_cells": cells.sizes}, "admission")
+    file = run.place.staging / CELLS
+    cells = admission.collect_admitted(run.scratch, encoded.rows, recoding, keys, file=file)
+    published = published_cells(file, run.policy, opened.hierarchies, recoding.mechanism.schemes)
+    return Admitted(cells, {"admitted_cells": cells.sizes, "admitted": published}, "admission")
+
+
+def recode(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, drawing: Drawing) -> Decided:
+    """Stage: draw each row's disclosure, and whether it is kept."""
+    with run.progress.stage("recode") as stage:
+        drawn = conclude_rows(run, opened, encoded.rows, drawing.recode, method=plan.policy.mode)
+        stage.sentence = recoding_sentence(plan)
+        stage.status = "proved"
+    return drawn
+
+
+def threshold(run: Run, opened: Opened, plan: Mechanism, drawn: Decided) -> Histogram:
+    """Stage: drop tuples with too few rows, and write the release from the rest."""
+    with run.progress.stage("threshold") as stage:
+        crowds = sampling.crowd_histogram(drawn.tuples.frame(run.spark), k=opened.k, crowd=plan.crowd)
+        most = run.policy.counting.sorted_vectors
+        nodes, sizes = sampling.collect_histogram(run.scratch, crowds, k=opened.k, most=most)
+        histogram = write_histogram(run, opened, nodes, sizes)
+        stage.sentence = (
+            f"Dropped every released tuple with fewer than k = {plan.crowd} rows and wrote the release from the "
+            "remaining histogram alone."
+        )
+        released = histogram.written.facts
+        stage.parameters = {"released_rows": released.rows, "released_tuples": released.classes}
+        stage.status = "proved"
+    return histogram
+
+
+def validate(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, written: Written) -> tuple[Check, ...]:
+    """Stage: hold the staged files against the release contract; returns the checks of the input and of the release."""
+    with run.progress.stage("validate") as stage:
+        rules, values = contracts.release_rules(run.policy, written.facts)
+        rules.append(
+            contracts.Rule("crowd", f"every released tuple has at least k = {plan.crowd} rows", float(plan.crowd))
+        )
+        values["crowd"] = written.facts.min_class_size if written.facts.rows else plan.crowd
+        checks = validate_release(run, opened, written, rules, values)
+        stage.sentence = "Checked the release contract on the staged files; it reads nothing but the release."
+    return (*encoded.checks, *checks)
+
+
+def publish_and_settle(
+    run: Run,
+    opened: Opened,
+    reserved: Reserved,
+    record: RunRecord,
+    public: Report,
+    written: Written,
+    more: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Stage: publish, then commit the ledger and destroy the key."""
+    assert run.policy.ledger is not None
+    with run.progress.stage("publish") as stage:
+        # Costs nothing for a run that is still reserved, and refuses one that was voided meanwhile.
+        Ledger(run.policy.ledger.url).reserve(**reserved.cost)
+        published = publish(run, opened, record, public, written, more)
+        settle(run.policy, run.place)
+        stage.sentence = "Published, committed the ledger and destroyed the key."
+    return published

@@ -1,0 +1,103 @@
+"""The vault filled, the release moved to its place, and the ledger and the key settled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.pipelines.release.opened import Opened, Run
+from privrisk_spark.pipelines.release.written import Written
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.manifest import data_dictionary, manifest, summary
+from privrisk_spark.reporting.release_reports import RunRecord
+from privrisk_spark.results.release import Check, Guarantee, Report
+from privrisk_spark.runs.keystore import destroy_key
+from privrisk_spark.runs.places import Workplace, write_json, write_text
+
+
+def fill_vault(run: Run, sentence: str) -> None:
+    """Stage: move the decisions, and the classes where there are any, to the vault."""
+    with run.progress.stage("vault") as stage:
+        run.place.swap_into_vault(run.place.scratch / "decisions", "decisions")
+        run.place.swap_into_vault(run.place.scratch / "classes", "classes")
+        stage.sentence = sentence
+
+
+def record_of(run: Run, opened: Opened, guarantee: Guarantee, checks: Sequence[Check]) -> RunRecord:
+    """Return what the reports say of the run, with the stages so far."""
+    return RunRecord(
+        run.policy,
+        opened.hierarchies,
+        run.place.run_id,
+        run.date.isoformat(),
+        guarantee,
+        tuple(run.progress.records),
+        tuple(checks),
+    )
+
+
+def write_vault_report(run: Run, report: Report, *, plan: str, snapshot: str) -> None:
+    """Write the vault's edition of the report, its checks and its summary.
+
+    Parameters
+    ----------
+    run : Run
+    report : Report
+    plan : str
+        How was counted.
+    snapshot : str
+        Identity of the table's content.
+    """
+    vault = run.place.vault
+    write_json(vault / "checks.json", [check.to_dict() for check in report.checks])
+    write_text(vault / "report.html", render(report))
+    figures = summary(run.policy, report, plan=plan, snapshot=snapshot, seconds=run.progress.seconds)
+    write_json(vault / "summary.json", figures)
+
+
+def publish(
+    run: Run, opened: Opened, record: RunRecord, public: Report, written: Written, more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the public documents beside the staged data, and publish both at once.
+
+    Parameters
+    ----------
+    run : Run
+    opened : Opened
+    record : RunRecord
+    public : Report
+        The public edition.
+    written : Written
+    more : mapping
+        What the guarantee allows the manifest to state besides.
+
+    Returns
+    -------
+    dict
+        The manifest.
+    """
+    staging = run.place.staging
+    write_json(staging / "checks.json", [check.to_dict() for check in public.checks])
+    write_json(staging / "dictionary.json", {"columns": data_dictionary(run.policy, opened.hierarchies)})
+    write_text(staging / "report.html", render(public))
+    return run.place.commit(manifest(record, public, written.facts, files=written.files, more=more))
+
+
+def render(report: Report) -> str:
+    """Page of a report; the packages that draw its charts are not imported before, so that tasks start sooner."""
+    from privrisk_spark.reporting.report import render as page
+
+    return page(report)
+
+
+def settle(policy: Policy, place: Workplace) -> None:
+    """After publication: commit the ledger, if there is one, then destroy the key; safe to repeat."""
+    if policy.guarantee.kind == "risk":
+        return
+    if policy.ledger is not None:
+        ledger = Ledger(policy.ledger.url)
+        states = {run.run_id: run.state for run in ledger.balance(policy.ledger.lineage).runs}
+        if states.get(place.run_id) == "reserved":
+            ledger.commit(lineage=policy.ledger.lineage, run_id=place.run_id, snapshot=place.recorded_snapshot())
+    destroy_key(place.vault, place.run_id)

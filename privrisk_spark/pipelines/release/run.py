@@ -1,0 +1,101 @@
+"""The entry of a release: its places, a release that is there already, and the stages of its kind of guarantee."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.pipelines.release.as_published import release_as_published
+from privrisk_spark.pipelines.release.by_risk import release_by_risk
+from privrisk_spark.pipelines.release.opened import Announce, Run
+from privrisk_spark.pipelines.release.private import release_privately
+from privrisk_spark.pipelines.release.published import settle
+from privrisk_spark.policy.policy import DpGuarantee, Guarantee, Policy
+from privrisk_spark.runs.places import Workplace
+from privrisk_spark.runs.progress import Progress, write_status
+
+BY_KIND: dict[str, Callable[[Run], dict[str, Any]]] = {
+    "risk": release_by_risk,
+    "dp": release_privately,
+    "as-published": release_as_published,
+}
+"""The stages of each kind of guarantee, in order."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes
+    ----------
+    manifest : dict
+        Of the release.
+    fresh : bool
+        False when the run id's release was there already.
+    place : Workplace
+    """
+
+    manifest: dict[str, Any]
+    fresh: bool
+    place: Workplace
+
+
+def release(
+    spark: SparkSession,
+    policy: Policy,
+    *,
+    run_id: str,
+    date: dt.date,
+    announce: Announce | None = None,
+    table: DataFrame | None = None,
+) -> Outcome:
+    """Run a policy to a published release.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+    run_id : str
+        Running it again returns the same release.
+    date : date
+        Business date, recorded as the release's date.
+    announce : callable, optional
+        Called with the text of the plan once it is chosen (``--explain``).
+    table : DataFrame, optional
+        Of the same session; read instead of the policy's table. What the policy says of its columns holds.
+
+    Raises
+    ------
+    InputError
+        Exit code 2: the policy or the data must be mended.
+    RefusedError
+        Exit code 1: a check or the budget forbids the release; nothing was published.
+    EngineError
+        Exit code 3: running again may help.
+    """
+    place = Workplace(Path(policy.places.path).resolve(), Path(policy.places.vault).resolve(), run_id)
+    with place.held():
+        done = place.published()
+        if done is not None:
+            settle(policy, place)
+            write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
+            return Outcome(done, False, place)
+        progress = Progress(place.vault, run_id, stages_of(policy.guarantee))
+        run = Run(spark, policy, place, date, announce, table, Scratch(spark, place.scratch), progress)
+        published = BY_KIND[policy.guarantee.kind](run)
+        write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
+    return Outcome(published, True, place)
+
+
+def stages_of(guarantee: Guarantee) -> int:
+    """Return the number of stages of a run."""
+    if not isinstance(guarantee, DpGuarantee):
+        return 7
+    # Choosing takes the place of admitting in mode global, and comes before it with peel.
+    return 9 + (guarantee.peel is not None)

@@ -1,0 +1,205 @@
+"""Decisions written to the vault, the release written to staging, and what is checked of it there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pyspark.sql import DataFrame
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches, materialized, take_parts
+from privrisk_spark.engine.sources import Wanted, scan
+from privrisk_spark.engine.tuples import TupleParts
+from privrisk_spark.pipelines.release.opened import Opened, Run
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts
+from privrisk_spark.results.release import Check
+from privrisk_spark.stages.deciding.decide import Conclusion, Decide, conclude
+from privrisk_spark.stages.publishing import contracts
+from privrisk_spark.stages.publishing.files import (
+    files_for,
+    labelled,
+    name_files,
+    named_nodes,
+    parquet_files,
+    read_back,
+    with_labels,
+    write_csv,
+    write_empty,
+)
+from privrisk_spark.stages.publishing.measure import (
+    decision_facts,
+    measure_classes,
+    measure_release,
+    released_classes,
+)
+from privrisk_spark.stages.publishing.row_order import ordered
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """Every row's disclosure; the decisions themselves lie in scratch, for the vault.
+
+    Attributes
+    ----------
+    tuples : TupleParts
+        What is to be released.
+    facts : DecisionFacts
+    members : DataFrame or None
+        MEMBERS, where the policy names persons or sampling weights.
+    """
+
+    tuples: TupleParts
+    facts: DecisionFacts
+    members: DataFrame | None
+
+
+def conclude_rows(
+    run: Run, opened: Opened, rows: Batches, decide_chunk: Decide, *, method: str, files: int = 1
+) -> Decided:
+    """Decide rows, and write the decisions and the released tuples as parts.
+
+    Parameters
+    ----------
+    run : Run
+    opened : Opened
+    rows : Batches
+        ENCODED, resolved.
+    decide_chunk : Decide
+    method : str
+        How was decided, for the vault.
+    files : int
+        Files of the release the tuples are for.
+    """
+    policy, hierarchies, scratch = run.policy, opened.hierarchies, run.scratch
+    conclusion = Conclusion(
+        decisions=scratch.directory("decision-parts"),
+        tuples=scratch.directory("tuples"),
+        members=scratch.directory("members"),
+        record_id=policy.table.record_id or schemas.RECORD_ID,
+        attributes=tuple(hierarchies),
+        roots=tuple(hierarchy.root for hierarchy in hierarchies.values()),
+        heights=tuple(hierarchy.height for hierarchy in hierarchies.values()),
+        method=method,
+        files=files,
+        named=named_nodes(hierarchies) if policy.guarantee.kind == "risk" else (),
+    )
+    parts = scratch.collect_parts(conclude(rows, decide_chunk, conclusion))
+    decisions = [part["name"] for part in parts] or [conclusion.write_nothing()]
+    take_parts(Path(conclusion.decisions), decisions, run.place.scratch / "decisions")
+    members = None
+    names = [part["members"] for part in parts if part["members"]]
+    if names:
+        schema = schemas.members(rows.schema, opened.k)
+        members = materialized(run.spark, conclusion.members, names, schema).frame()
+    kept = [part["tuples"] for part in parts if part["tuples"]]
+    tuples = TupleParts(conclusion.tuples, tuple(kept), schemas.tuples(rows.schema, opened.k))
+    return Decided(tuples, decision_facts(parts, hierarchies), members)
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """The release in staging.
+
+    Attributes
+    ----------
+    files : list of dict
+        ``name``, ``bytes`` and ``sha256`` of each data file.
+    frame : DataFrame
+        Its rows, read back.
+    facts : ReleaseFacts
+        Measured from its files.
+    """
+
+    files: list[dict[str, Any]]
+    frame: DataFrame
+    facts: ReleaseFacts
+
+
+def write_release(run: Run, opened: Opened, tuples: TupleParts, *, files: int) -> Written:
+    """Write the release to staging in an order of rows that tells nothing, and measure it from its files.
+
+    Parameters
+    ----------
+    run : Run
+    opened : Opened
+    tuples : TupleParts
+        Written for as many files.
+    files : int
+    """
+    output, parts_at, data = run.policy.places, run.place.parts, run.place.staging / "data"
+    release = labelled(ordered(run.spark, tuples, files=files), run.policy, opened.hierarchies)
+    if output.format == "csv":
+        write_csv(release, parts_at)
+        names = sorted(path.name for path in parts_at.glob("part-*.csv"))
+    else:
+        parts_at.mkdir()
+        parts = run.scratch.collect_parts(parquet_files(release, str(parts_at)))
+        names = [part["name"] for part in sorted(parts, key=lambda part: int(part["file"]))]
+        names = names or [write_empty(release, parts_at)]
+    named = name_files(parts_at, names, data, output.format)
+    frame = read_back(run.spark, output, data)
+    wanted = [Wanted(f"a{i}", name, "text") for i, name in enumerate(opened.hierarchies)]
+    texts = scan(Table(path=str(data), format=output.format), frame, wanted)
+    labels = {name: hierarchy.labels for name, hierarchy in opened.hierarchies.items()}
+    return Written(named, frame, measure_release(run.scratch, texts, labels))
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Released tuples, and the release that was written from them alone.
+
+    Attributes
+    ----------
+    nodes : ndarray of int32, shape (n_tuples, k)
+    sizes : ndarray of int64, shape (n_tuples,)
+        Rows of each.
+    written : Written
+    """
+
+    nodes: npt.NDArray[np.int32]
+    sizes: npt.NDArray[np.int64]
+    written: Written
+
+
+def write_histogram(run: Run, opened: Opened, nodes: npt.NDArray[np.int32], sizes: npt.NDArray[np.int64]) -> Histogram:
+    """Write the release from a histogram of tuples alone.
+
+    Parameters
+    ----------
+    run : Run
+    opened : Opened
+    nodes : ndarray of int32, shape (n_tuples, k)
+    sizes : ndarray of int64, shape (n_tuples,)
+        Rows of each.
+    """
+    files = files_for(run.policy.places, int(sizes.sum()))
+    shown = np.column_stack([of[nodes[:, i]] for i, of in enumerate(named_nodes(opened.hierarchies))])
+    tuples = TupleParts.of_vectors(run.scratch.directory("crowds"), shown, sizes, files=files)
+    return Histogram(nodes, sizes, write_release(run, opened, tuples, files=files))
+
+
+def write_classes(run: Run, opened: Opened, members: DataFrame | None) -> ClassFacts | None:
+    """Write the released classes with their persons and weighted population for the vault, and measure them."""
+    if members is None:
+        return None
+    classes = run.scratch.write_frame(released_classes(members, k=opened.k), "class_nodes")
+    with_labels(classes, opened.hierarchies).write.parquet(str(run.place.scratch / "classes"))
+    return measure_classes(classes)
+
+
+def validate_release(
+    run: Run, opened: Opened, written: Written, rules: Sequence[contracts.Rule], values: Mapping[str, float | int]
+) -> tuple[Check, ...]:
+    """Hold the staged release against rules; ``values`` is what was measured, by name."""
+    policy = run.policy
+    columns = [name for name in policy.columns if name in opened.hierarchies or name in policy.kept_columns]
+    checks = contracts.validate(
+        "release", facts=values, rules=list(rules), frame=written.frame, columns=columns, vault=run.place.vault
+    )
+    return tuple(checks)

@@ -1,0 +1,61 @@
+"""What a run will do, as text, before it does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.planning.as_published import AsPublished
+from privrisk_spark.planning.counting import PlanChoice, explained
+from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.planning.problem import greatest_utility, lattice_size, search_of
+from privrisk_spark.planning.proposals import scheme_table
+from privrisk_spark.policy.decisions import (
+    LeastRiskDecision,
+)
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.guarantees import dp_guarantee
+from privrisk_spark.reporting.sentences import objective_in_words
+
+
+def explanation(
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    choices: Mapping[str, PlanChoice],
+    plan: Mechanism | AsPublished | None,
+) -> str:
+    """What a run will do and what it holds in memory, as text."""
+    lines = [f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels" for name, h in hierarchies.items()]
+    lines.append(f"lattice: up to {lattice_size(hierarchies):,} nodes a record")
+    for name, choice in choices.items():
+        lines += explained(choice, name="the table itself" if policy.dictionary.kind == "self" else name)
+    if policy.decision is not None:
+        best = greatest_utility(policy, hierarchies)
+        if isinstance(policy.decision, LeastRiskDecision):
+            lines.append(f"floor: utility at least {policy.decision.utility_at_least:g} of at most {best:g}")
+        else:
+            lines.append(f"asked: {objective_in_words(policy, risk='risk')[0]}; utility at most {best:g}")
+        search, why = search_of(policy, hierarchies)
+        lines.append(f"search: {search} ({why})")
+    if isinstance(plan, AsPublished):
+        lines += [plan.statement, *_named(plan.parameters())]
+    elif plan is not None:
+        lines.append(plan.statement)
+        lines += _named(dp_guarantee(plan).parameters)
+        half, almost = plan.survival
+        schemes = plan.schemes if plan.choice is None else plan.choice.candidates
+        frequent = None if policy.guarantee.kind == "dp" and policy.guarantee.mode == "global" else plan.frequent
+        lines += scheme_table(policy, hierarchies, schemes, frequent=frequent, crowd=plan.crowd, survival=plan.survival)
+        lines.append(f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %")
+    return "\n".join(lines)
+
+
+def _named(parameters: Mapping[str, object], *, within: str = "") -> list[str]:
+    """Parameters as lines; those of several parts a line for each part."""
+    lines: list[str] = []
+    for name, value in parameters.items():
+        if isinstance(value, Mapping) and all(isinstance(part, Mapping) for part in value.values()):
+            lines += _named(value, within=f"{within}{name}.")
+        else:
+            lines.append(f"{within}{name}: {value}")
+    return lines

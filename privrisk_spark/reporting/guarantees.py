@@ -1,0 +1,137 @@
+"""What a release promises, and of what kind the promise is: the statement and parameters of its guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.disclosure.utility import UNITS
+from privrisk_spark.planning.dictionaries import counted_unit
+from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.planning.problem import search_of
+from privrisk_spark.policy.decisions import (
+    CellsDecision,
+    DisclosePerRecord,
+)
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.sentences import objective_in_words
+from privrisk_spark.results.facts import DecisionFacts
+from privrisk_spark.results.release import (
+    ChosenRule,
+    Guarantee,
+)
+
+
+def risk_guarantee(
+    policy: Policy,
+    measured: DecisionFacts,
+    hierarchies: Mapping[str, Hierarchy],
+    rule: ChosenRule | None = None,
+) -> Guarantee:
+    """Guarantee of a release decided by risk.
+
+    Parameters
+    ----------
+    policy : Policy
+        With a decision.
+    measured : DecisionFacts
+        Of the decisions.
+    hierarchies : mapping of attribute to Hierarchy
+    rule : ChosenRule, optional
+        The rule of a list that was chosen.
+    """
+    decision = policy.decision
+    assert decision is not None
+    method, why = search_of(policy, hierarchies)
+    against = {
+        "self": "the table itself",
+        "table": "the given dictionary",
+        "bayes": "the given dictionaries, expected over their prior,",
+        "minimax": "the worst of the given dictionaries",
+        "estimated": "the estimated dictionary",
+    }[policy.dictionary.kind]
+    form = "not used" if policy.risk.model == "II" else policy.risk.sensitivity.form
+    sensitivity = "" if policy.risk.model == "II" else f" ({form} sensitivity)"
+    asked, limits = objective_in_words(policy, risk=f"model-{policy.risk.model} risk{sensitivity} against {against}")
+    heuristic = measured.unproved > 0
+    if rule is not None:
+        limits |= {"rule": rule.name, "levels": dict(rule.levels)}
+        statement = f"Every record is disclosed by the rule '{rule.name}', {asked}."
+    elif isinstance(decision, CellsDecision):
+        # Of the whole table or an attribute, the order of cells is optimal for another objective than the mean risk.
+        heuristic |= not isinstance(decision, DisclosePerRecord)
+        statement = f"What is disclosed is {asked}."
+    else:
+        statement = f"Each record is disclosed at the level vector of {asked}."
+        if measured.unproved:
+            statement = (
+                f"Each record is disclosed at the best level vector that '{method}' found in search of the {asked}."
+            )
+    statement += (
+        " The risk is that of a uniform attacker who knows no more than that; it is no promise against one who knows "
+        "more."
+    )
+    if measured.infeasible:
+        statement += " Records for which that is impossible are fully suppressed."
+    if isinstance(decision, DisclosePerRecord):
+        statement += _against_the_dictionary(decision, measured)
+    elif measured.unproved:
+        statement += (
+            f" For {measured.unproved:,} of {measured.rows:,} records it is not proved that there is no better one; "
+            f"none is better by more than {measured.gap:.3g}."
+        )
+    parameters: dict[str, object] = {
+        "risk_model": policy.risk.model,
+        "sensitivity": form,
+        "dictionary": policy.dictionary.kind,
+        "consistency": policy.dictionary.consistency,
+        "utility": policy.utility.measure,
+        "utility_unit": UNITS[policy.utility.measure],
+        "method": f"{method} ({why})",
+        **limits,
+        **_known(policy),
+    }
+    return Guarantee("risk", statement, "heuristic" if heuristic else "proved", parameters)
+
+
+def _known(policy: Policy) -> dict[str, object]:
+    """What is to be known of dictionaries beside their kind: thresholds, priors, and what is counted if not rows."""
+    known: dict[str, object] = {}
+    if policy.dictionary.similar:
+        known["similar"] = dict(policy.dictionary.similar)
+    if policy.dictionary.kind == "bayes":
+        known["priors"] = {one.name: one.prior for one in policy.dictionaries}
+    units = {one.name: counted_unit(policy, one) for one in policy.dictionaries}
+    if set(units.values()) != {"rows"}:
+        known["counted"] = units if len(units) > 1 else next(iter(units.values()))
+    return known
+
+
+def _against_the_dictionary(decision: DisclosePerRecord, measured: DecisionFacts) -> str:
+    """How good the choice of cells is where attributes are not independent."""
+    if not measured.unproved:
+        return f" Against the dictionary as it is, no other {decision.cells} values of a record have a lower risk."
+    return (
+        f" Attributes are hardly ever independent: for {measured.unproved:,} records other values may have a lower "
+        f"risk against the dictionary as it is, by {measured.gap:.3g} at most."
+    )
+
+
+def dp_guarantee(plan: Mechanism) -> Guarantee:
+    """Guarantee of a differentially private release, its cost in both accountings, and what it says of several rows.
+
+    Parameters
+    ----------
+    plan : Mechanism
+    """
+    # Not before it is needed: its packages take a second to import.
+    from privrisk_spark.ledger import accounting
+
+    parameters = plan.parameters()
+    if plan.noise_reason is not None:
+        parameters["noise_reason"] = plan.noise_reason
+    if plan.proposed is not None:
+        parameters["proposed_because"] = plan.proposed
+    parameters["accounting"] = accounting.account(parameters)
+    parameters |= accounting.further_guarantees(plan.epsilon, plan.policy.delta)
+    return Guarantee("dp", plan.statement, "proved", parameters)

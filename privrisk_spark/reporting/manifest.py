@@ -1,0 +1,112 @@
+"""What a program reads of a release: the manifest and its columns for everybody, the summary for the vault.
+
+Under differential privacy the manifest is a whitelist: public parameters and what can be computed from the release, but
+no row count of the table, no exact risk, no run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privrisk_spark import __version__
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.disclosure.utility import UNITS
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.release_reports import RunRecord
+from privrisk_spark.results.facts import ReleaseFacts
+from privrisk_spark.results.release import (
+    Report,
+    json_safe,
+)
+
+
+def summary(
+    policy: Policy, report: Report, *, plan: str, snapshot: str, seconds: Mapping[str, float | None]
+) -> dict[str, Any]:
+    """The vault's ``summary.json``: every number of the report, for a program."""
+    return {
+        "run_id": report.run_id,
+        "rows": report.facts["records"],
+        "risk_before": report.risk_before.to_dict() if report.risk_before else None,
+        "risk_after": report.risk_after.to_dict() if report.risk_after else None,
+        "risk_model": policy.risk.model,
+        "risk_basis": {
+            "risk": "dictionary counts",
+            "dp": "admitted (noisy or public) counts; before: an upper bound, as if one row were consistent",
+            "as-published": "counts of the table; before: an upper bound, as if one row were consistent",
+        }[report.guarantee.kind],
+        "utility": report.utility.to_dict() if report.utility else None,
+        "utility_unit": UNITS[policy.utility.measure],
+        "plan": plan,
+        "seconds": dict(seconds),
+        "guarantee": report.guarantee.to_dict(),
+        "facts": dict(report.facts),
+        "levels": [level.to_dict() for level in report.levels],
+        "linkage": report.linkage.to_dict() if report.linkage else None,
+        **{section.name: json_safe(section.figures) for section in report.sections},
+        "snapshot": snapshot,
+        "policy_digest": policy.digest(),
+        "version": __version__,
+    }
+
+
+def manifest(
+    run: RunRecord,
+    report: Report,
+    released: ReleaseFacts,
+    *,
+    files: Sequence[Mapping[str, Any]],
+    more: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The release's ``manifest.json``; under differential privacy a whitelist.
+
+    Parameters
+    ----------
+    run : RunRecord
+    report : Report
+        The public edition.
+    released : ReleaseFacts
+    files : sequence of mapping
+        ``name``, ``bytes`` and ``sha256`` of each data file.
+    more : mapping
+        What the guarantee allows to state besides.
+    """
+    return {
+        "run_id": run.run_id,
+        "name": run.policy.run.name,
+        "date": run.date,
+        "version": __version__,
+        "policy_digest": run.policy.digest(),
+        "guarantee": run.guarantee.to_dict(),
+        "columns": data_dictionary(run.policy, run.hierarchies),
+        "rows": released.rows,
+        "tuples": released.classes,
+        "data": {
+            "path": f"releases/{run.run_id}/data",
+            "format": run.policy.places.format,
+            "files": [dict(entry) for entry in files],
+        },
+        "checks": [check.to_dict() for check in report.checks],
+        **more,
+    }
+
+
+def data_dictionary(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> list[dict[str, Any]]:
+    """Describe the released columns for a consumer."""
+    columns: list[dict[str, Any]] = []
+    for name in policy.columns:
+        if name in hierarchies:
+            hierarchy = hierarchies[name]
+            columns.append(
+                {
+                    "name": name,
+                    "role": "quasi-identifier",
+                    "levels": hierarchy.height,
+                    "suppressed": hierarchy.labels[hierarchy.root],
+                    "nulls": policy.quasi_identifiers[name].nulls,
+                }
+            )
+        elif name in policy.kept_columns:
+            columns.append({"name": name, "role": policy.columns[name].role, "released": "as it is"})
+    return columns

@@ -1,0 +1,202 @@
+"""The two editions of a release's report.
+
+They are kept apart here. The vault's holds exact figures; the public one holds under differential privacy only public
+parameters and what can be computed from the release: no row count of the table, no exact risk, no run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark import __version__
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.planning.dictionaries import counted_unit
+from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
+from privrisk_spark.planning.problem import greatest_utility
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts, level_names
+from privrisk_spark.results.release import (
+    AttributeLevels,
+    Check,
+    Guarantee,
+    LinkageFacts,
+    Report,
+    Section,
+    StageRecord,
+)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What both editions of a report share.
+
+    Attributes
+    ----------
+    policy : Policy
+    hierarchies : mapping of attribute to Hierarchy
+    run_id, date : str
+        ``date`` is the business date.
+    guarantee : Guarantee
+    stages : sequence of StageRecord
+    checks : sequence of Check
+    """
+
+    policy: Policy
+    hierarchies: Mapping[str, Hierarchy]
+    run_id: str
+    date: str
+    guarantee: Guarantee
+    stages: Sequence[StageRecord]
+    checks: Sequence[Check]
+
+
+def risk_reports(
+    run: RunRecord,
+    measured: DecisionFacts,
+    released: ReleaseFacts,
+    *,
+    dictionary_rows: int | Mapping[str, int],
+    classes: ClassFacts | None = None,
+    linkage: LinkageFacts | None = None,
+    sections: Sequence[Section] = (),
+) -> tuple[Report, Report]:
+    """Vault and public report of a release decided by risk; linkage and further findings are for the vault."""
+    vault = _report(
+        run,
+        "vault",
+        {
+            "records": measured.rows,
+            "released classes": released.classes,
+            "smallest released class": released.min_class_size,
+            **_dictionary_rows(run.policy, dictionary_rows),
+            **_class_facts(classes),
+            "records suppressed as infeasible": measured.infeasible,
+            **_unproved(measured),
+        },
+        measured,
+    )
+    public = _report(
+        run,
+        "public",
+        {"released rows": released.rows, "released classes": released.classes},
+        measured,
+    )
+    vault = replace(vault, linkage=linkage, sections=tuple(sections))
+    return vault, replace(public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None)
+
+
+def _unproved(measured: DecisionFacts) -> dict[str, int | float]:
+    if not measured.unproved:
+        return {}
+    return {"records whose decision is not proved": measured.unproved, "largest gap of these": measured.gap}
+
+
+def _class_facts(classes: ClassFacts | None) -> dict[str, int | float]:
+    if classes is None:
+        return {}
+    named = {
+        "persons of the released class with the fewest": classes.fewest_persons,
+        "released classes of one person": classes.single_persons,
+        "weighted population of the released class with the least (min F_k)": classes.least_population,
+        "weighted population of all classes": classes.population,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _dictionary_rows(policy: Policy, rows: int | Mapping[str, int]) -> dict[str, int]:
+    units = {one.name: counted_unit(policy, one) for one in policy.dictionaries}
+    if isinstance(rows, int):
+        return {f"dictionary {next(iter(units.values()))}": rows}
+    return {f"dictionary {units[name]} of {name}": number for name, number in rows.items()}
+
+
+def drawn_reports(
+    run: RunRecord,
+    plan: Mechanism | None,
+    exact: DecisionFacts,
+    released: ReleaseFacts,
+    *,
+    sampled: int,
+    levels: tuple[AttributeLevels, ...],
+) -> tuple[Report, Report]:
+    """Vault and public report of a release that is drawn.
+
+    Parameters
+    ----------
+    run : RunRecord
+    plan : Mechanism or None
+        None if nothing is guaranteed.
+    exact : DecisionFacts
+        For the vault only.
+    released : ReleaseFacts
+    sampled : int
+        Records drawn into the sample; for the vault only.
+    levels : tuple of AttributeLevels
+        Of the released rows.
+    """
+    needed: dict[str, str | int | float] = {}
+    weight: dict[str, str | int | float] = {}
+    if plan is not None:
+        half, almost = plan.survival
+        needed["rows a cell needs to be released with probability 50 %"] = half
+        needed["rows a cell needs to be released with probability 99 %"] = almost
+        weight["weight of a released row"] = f"{KEEP_DENOMINATOR / plan.keep_numerator:.6g}"
+    shared: dict[str, str | int | float] = {"released rows": released.rows, "released tuples": released.classes}
+    vault = _report(run, "vault", {"records": exact.rows, "sampled records": sampled, **shared, **needed}, exact)
+    public = _report(run, "public", {**shared, **weight, **needed}, None)
+    return vault, replace(public, levels=levels)
+
+
+def _report(
+    run: RunRecord, edition: str, facts: Mapping[str, str | int | float], measured: DecisionFacts | None
+) -> Report:
+    public = edition == "public"
+    stages = [stage for stage in run.stages if not (public and stage.name == "vault")]
+    if public and run.guarantee.kind != "risk":
+        # How long a stage took depends on the table.
+        stages = [replace(stage, seconds=None) for stage in stages]
+    elif public:
+        # Exact counts of the table stay in the vault.
+        stages = [replace(stage, parameters={}) for stage in stages]
+    return Report(
+        edition="public" if public else "vault",
+        title=run.policy.run.name,
+        run_id=run.run_id,
+        created=run.date,
+        version=__version__,
+        guarantee=run.guarantee,
+        stages=tuple(stages),
+        checks=tuple(check for check in run.checks if check.contract == "release" or not public),
+        facts=facts,
+        risk_before=measured.risk_before if measured else None,
+        risk_after=measured.risk_after if measured else None,
+        risk_histogram_before=measured.before if measured else None,
+        risk_histogram_after=measured.after if measured else None,
+        utility=measured.utility if measured else None,
+        utility_max=greatest_utility(run.policy, run.hierarchies) if measured else None,
+        levels=measured.levels if measured else (),
+    )
+
+
+def tuple_levels(
+    hierarchies: Mapping[str, Hierarchy], nodes: Sequence[npt.NDArray[np.int32]], rows: npt.NDArray[np.int64]
+) -> tuple[AttributeLevels, ...]:
+    """Generalization of released tuples, from the tuples alone: steps above the deepest leaf.
+
+    Parameters
+    ----------
+    hierarchies : mapping of attribute to Hierarchy
+    nodes : sequence of k ndarrays of int32, shape (n_tuples,)
+    rows : ndarray of int64, shape (n_tuples,)
+    """
+    result = []
+    for (attribute, hierarchy), node in zip(hierarchies.items(), nodes, strict=True):
+        counts = np.zeros(hierarchy.height + 1, dtype=np.int64)
+        np.add.at(counts, hierarchy.height - hierarchy.depth[node], rows)
+        names = level_names(hierarchy.height)
+        result.append(AttributeLevels(attribute, hierarchy.height, names, tuple(counts.tolist())))
+    return tuple(result)

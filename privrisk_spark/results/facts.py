@@ -1,0 +1,121 @@
+"""What is measured of a table, of the decisions made for it, and of its release: exact, for the vault."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
+
+
+@dataclass(frozen=True)
+class DecisionFacts:
+    """Facts of DECIDED; exact, for the vault.
+
+    Attributes
+    ----------
+    rows, sampled, infeasible, verbatim : int
+        Records; those drawn into the sample (all outside dp); those that could not reach the floor; those released with
+        every original value.
+    risk_before, risk_after, utility : Summary
+    levels : tuple of AttributeLevels
+    before, after : Histogram
+        Records by risk.
+    unproved : int
+        Records for which a search stopped before it was proved that there is no better decision.
+    gap : float
+        What the worst of these could gain at most, in units of what was optimized.
+    """
+
+    rows: int
+    sampled: int
+    infeasible: int
+    verbatim: int
+    risk_before: Summary
+    risk_after: Summary
+    utility: Summary
+    levels: tuple[AttributeLevels, ...]
+    before: Histogram
+    after: Histogram
+    unproved: int = 0
+    gap: float = 0.0
+
+
+def level_names(height: int) -> tuple[str, ...]:
+    """Return names of the levels 0 to ``height`` for a person."""
+    if height == 0:
+        return ("suppressed",)
+    return ("as it is", *[f"level {level}" for level in range(1, height)], "suppressed")
+
+
+@dataclass(frozen=True)
+class ReleaseFacts:
+    """Facts read back from the staged files.
+
+    Attributes
+    ----------
+    rows, classes : int
+        Released rows and distinct combinations of released quasi-identifiers.
+    min_class_size : int
+        0 for an empty release.
+    off_hierarchy : dict of attribute to rows whose text is no node of the hierarchy
+    """
+
+    rows: int
+    classes: int
+    min_class_size: int
+    off_hierarchy: dict[str, int]
+
+
+@dataclass(frozen=True)
+class ClassFacts:
+    """Facts of the released classes; exact, for the vault.
+
+    Attributes
+    ----------
+    classes, rows : int
+        Distinct combinations of released quasi-identifiers, and their records.
+    smallest, uniques : int
+        Records of the smallest class, ``min f_k``, and classes with one record.
+    fewest_persons, single_persons : int or None
+        Persons of the class with the fewest, and classes of one person; None without ``entity_id``.
+    least_population, population : float or None
+        Weighted size of the class with the least, ``min F_k``, and of all; None without sampling weights.
+    """
+
+    classes: int
+    rows: int
+    smallest: int
+    uniques: int
+    fewest_persons: int | None
+    single_persons: int | None
+    least_population: float | None
+    population: float | None
+
+    def to_dict(self) -> dict[str, int | float | None]:
+        """JSON-safe form."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class InputFacts:
+    """Facts of the encoded table.
+
+    Attributes
+    ----------
+    rows, null_ids, duplicate_ids, null_entities : int
+    nulls, unknown : dict of attribute to rows
+    bad_weights : dict of weight column to rows that are missing, NaN or negative
+    infinite_weights : dict of weight column to rows
+    snapshot : str
+        Identity of the content: independent of order and partitioning; private.
+    """
+
+    rows: int
+    null_ids: int
+    duplicate_ids: int
+    null_entities: int
+    nulls: dict[str, int]
+    unknown: dict[str, int]
+    bad_weights: dict[str, int]
+    infinite_weights: dict[str, int]
+    snapshot: str
