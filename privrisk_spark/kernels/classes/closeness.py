@@ -18,15 +18,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.classes.tally import TOLERANCE
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 _WHOLE = 2**62
 

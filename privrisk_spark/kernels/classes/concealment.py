@@ -32,12 +32,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.tally import TOLERANCE
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 MOST_EDGES = 2**23
 """Consistent pairs of distinct records a graph may have: about a gigabyte when matches are sought."""

@@ -26,12 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.tally import RECURSIVE_C
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 Number = TypeVar("Number", np.int64, np.float64)
 
 

@@ -34,12 +34,9 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.lattice.lattice import Lattice
 
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 ExactArray = npt.NDArray[Any]  # int64, or Python integers where int64 could overflow
 
 _WORD = 63

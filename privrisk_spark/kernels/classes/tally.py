@@ -16,11 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.numeric.moments import Moments
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 TOLERANCE = 1e-12
 """Numbers that are not counts are taken as equal to a bound ``b`` within ``TOLERANCE · max(1, b)``."""
@@ -137,7 +134,7 @@ class WorstClass:
     rows: int
 
 
-def worst_classes(criterion: Criterion, values: FloatArray, keys: npt.NDArray[np.int32], most: int) -> LongArray:
+def worst_classes(criterion: Criterion, values: FloatArray, keys: IntArray, most: int) -> LongArray:
     """Positions of the worst classes, the worst first.
 
     Parameters
@@ -211,9 +208,9 @@ class ClassTally:
     def of(
         cls,
         criterion: Criterion,
-        values: npt.NDArray[np.float64] | npt.NDArray[np.int64],
+        values: FloatArray | LongArray,
         rows: LongArray,
-        keys: npt.NDArray[np.int32],
+        keys: IntArray,
         *,
         asked: float,
         most: int = 10,
@@ -380,9 +377,9 @@ class JointTally:
     @classmethod
     def of(
         cls,
-        criteria: Sequence[tuple[Criterion, npt.NDArray[np.float64] | npt.NDArray[np.int64], float]],
+        criteria: Sequence[tuple[Criterion, FloatArray | LongArray, float]],
         rows: LongArray,
-        keys: npt.NDArray[np.int32],
+        keys: IntArray,
         *,
         most: int = 10,
     ) -> JointTally:

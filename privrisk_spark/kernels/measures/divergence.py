@@ -20,16 +20,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.measures.loss import cell_volumes, refuse_nodes
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.exact_sums import UNIT_BITS, exact_total, weighted_total
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 _KEY_LIMIT = 2**63 - 1
 

@@ -29,11 +29,9 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.moments import Moments, risk_histogram
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 SIZE_BINS = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000)
 """Least class size of each bin of :attr:`SampleRisk.by_size`; the last is open."""

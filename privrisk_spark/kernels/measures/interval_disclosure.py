@@ -30,14 +30,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.numeric.exact_sums import UNIT_BITS, exact_total, weighted_square_total, weighted_total
-
-LongArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

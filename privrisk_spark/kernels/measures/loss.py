@@ -32,12 +32,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.numeric.exact_sums import ExactMean, exact_dot, exact_total
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 NcpForm = Literal["ghinita", "iyengar"]
 

@@ -42,15 +42,12 @@ from math import comb
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import xlogy
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.measures.identity import Above, SizeHistogram, exact_total, refuse_weights
 from privrisk_spark.kernels.numeric.moments import Moments
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 _RECURRENCE_BELOW = 40
 """Class sizes from here on have a series that converges fast at every fraction: ``C(40 + j, j) > 2^53`` from j = 22."""

@@ -36,18 +36,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, ByteArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.measures.identity import exact_total
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.moments import Moments
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-ByteArray = npt.NDArray[np.uint8]
 
 _WORD = 63
 """Bits of a sort key with its payload."""

@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.numeric.moments import Moments
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 UNIT_BITS = 1074
 """Sums are integers in units of 2^-1074, the smallest positive float64; sums of squares in units of 2^-2148."""

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LevelArray, LongArray
 
 _UNIT = 1074
 _MANTISSA = 53
@@ -150,9 +148,7 @@ def risk_histogram(values: FloatArray, times: LongArray) -> LongArray:
     return counts
 
 
-def rows_by_level(
-    levels: npt.NDArray[np.int8], suppressed: npt.NDArray[np.bool_], times: LongArray, height: int
-) -> LongArray:
+def rows_by_level(levels: LevelArray, suppressed: BoolArray, times: LongArray, height: int) -> LongArray:
     """Rows released at each level of an attribute; suppressed ones count at its height, whatever their level.
 
     Parameters
