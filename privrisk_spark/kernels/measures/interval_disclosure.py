@@ -69,6 +69,11 @@ class IntervalTally:
         known = both_known(original, masked)
         return cls(exact_total(weight[known]), exact_total(weight[known & disclosed]), exact_total(weight[~known]))
 
+    @classmethod
+    def empty(cls) -> IntervalTally:
+        """Tally of no record."""
+        return cls()
+
     def plus(self, other: IntervalTally) -> IntervalTally:
         """Tally of both together."""
         return IntervalTally(
@@ -333,7 +338,7 @@ def rank_width(p: float, n: int) -> int:
 
 @dataclass(frozen=True)
 class Deviation:
-    """Exact first two moments of an attribute; the empty one is the neutral element of :meth:`plus`.
+    """Exact first two moments of an attribute, a :mod:`~privrisk_spark.kernels.numeric.fold`.
 
     Attributes
     ----------
@@ -369,6 +374,11 @@ class Deviation:
         known = ~np.isnan(values)
         value, weight = values[known], weight[known]
         return cls(exact_total(weight), weighted_total(value, weight), weighted_square_total(value, weight))
+
+    @classmethod
+    def empty(cls) -> Deviation:
+        """Moments of no value."""
+        return cls()
 
     def plus(self, other: Deviation) -> Deviation:
         """Moments of both together."""

@@ -29,7 +29,7 @@ _HALF = 27
 
 @dataclass(frozen=True)
 class ExactMean:
-    """Weighted mean as two integers; the empty one is the neutral element of :meth:`plus`.
+    """Weighted mean as two integers, a :mod:`~privrisk_spark.kernels.numeric.fold`.
 
     Attributes
     ----------
@@ -59,6 +59,11 @@ class ExactMean:
             If the shapes differ, a value is not finite or a weight is negative.
         """
         return cls(exact_total(times), weighted_total(values, times))
+
+    @classmethod
+    def empty(cls) -> ExactMean:
+        """Mean of nothing."""
+        return cls()
 
     def plus(self, other: ExactMean) -> ExactMean:
         """Mean of both together."""
