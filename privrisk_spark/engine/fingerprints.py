@@ -8,15 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from privrisk_spark.kernels.arrays import WordArray
 from privrisk_spark.kernels.numeric import fingerprint
 
 
-def fingerprints(values: pa.ChunkedArray) -> fingerprint.HashArray:
+def fingerprints(values: pa.ChunkedArray) -> WordArray:
     """Fingerprint of each value of a column; a missing one has its own."""
     array = one_chunk(values)
     if pa.types.is_dictionary(array.type):
         of_value = np.append(fingerprints(pa.chunked_array([array.dictionary])), np.uint64(1))
-        of_row: fingerprint.HashArray = of_value[array.indices.fill_null(len(array.dictionary)).to_numpy(False)]
+        of_row: WordArray = of_value[array.indices.fill_null(len(array.dictionary)).to_numpy(False)]
         return of_row
     if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
         places, content = text_bytes(array)

@@ -2,6 +2,8 @@
 
 One package a chapter, each importing only those before it:
 
+arrays
+    Names of the array types.
 numeric
     Exact sums, packing, histograms, cuts: arithmetic that knows nothing of privacy.
 random

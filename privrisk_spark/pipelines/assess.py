@@ -27,6 +27,7 @@ from privrisk_spark.engine.batches import Batches, Scratch, materialized
 from privrisk_spark.errors import InputError, RefusedError, SchemaError
 from privrisk_spark.kernels.adversary.process import Solution
 from privrisk_spark.kernels.classes.classes import Classes
+from privrisk_spark.kernels.numeric.fold import folded
 from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import Table
@@ -55,7 +56,7 @@ from privrisk_spark.stages.assessing.plots import plots_of
 from privrisk_spark.stages.assessing.population import PeopleOf
 from privrisk_spark.stages.assessing.records import CLASS_SIZE, POPULATION, ROWS, WEIGHT, of_records
 from privrisk_spark.stages.assessing.special_uniques import Sought, collect_special
-from privrisk_spark.stages.assessing.tallies import Asked, Released, Tallies, tally
+from privrisk_spark.stages.assessing.tallies import Asked, Released, Tallies
 from privrisk_spark.stages.counting.dense_sorted import StoredCounts
 from privrisk_spark.stages.diagnostics.estimated import collect_held
 from privrisk_spark.stages.tables.materialize import collect_codes
@@ -397,7 +398,8 @@ class _Assess:
         written = self.scratch.collect_parts(
             each_bucket(self.scratch, directory, parts, buckets, layout, measured, target)
         )
-        tallies = Tallies.merged(Tallies.from_dict(part["tallies"]) for part in written)
+        first, *others = (Tallies.from_dict(part["tallies"]) for part in written)  # at least one bucket
+        tallies = folded(first, others)
         kept = [T.StructField(name, T.IntegerType(), False) for name in schemas.nodes(len(columns))]
         kept += [T.StructField(name, T.LongType(), False) for name in (ROWS, CLASS_SIZE)]
         if self.population is not None:
@@ -550,7 +552,7 @@ def _measured(
             # What is suppressed, not missing, is equal to its like only: such a class hides nobody else.
             alone = (classes.nodes[:, equal] == roots[equal]).any(axis=1)
             compatible = np.where(alone, classes.sizes, np.maximum(classes.sizes, own(classes.nodes)))
-        found = tally(classes, asked, people, compatible)
+        found = Tallies.of(classes, asked, people, compatible)
         kept: dict[str, Any] = {
             name: pa.array(np.ascontiguousarray(classes.nodes[:, i]))
             for i, name in enumerate(schemas.nodes(classes.nodes.shape[1]))

@@ -29,13 +29,11 @@ from privrisk_spark.errors import InputError, listing, nearest
 from privrisk_spark.kernels.adversary.process import (
     TOLERANCE,
     Attack,
-    BoolArray,
-    FloatArray,
-    LongArray,
     Solution,
     solve,
 )
 from privrisk_spark.kernels.adversary.risk import payoff_of_belief, reidentification_probability, risk
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 
 Statistic = Literal["mean", "max"]
 

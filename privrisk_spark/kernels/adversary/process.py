@@ -44,10 +44,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from privrisk_spark.kernels.arrays import BoolArray, ByteArray, FloatArray, LongArray
 
 TOLERANCE = 1e-9
 """An action is taken only if it pays more than this; money."""
@@ -170,7 +167,7 @@ class Solution:
     accessed: FloatArray
     complete: bool
     levels: int
-    policy: npt.NDArray[np.uint8]
+    policy: ByteArray
 
     @property
     def cut_off(self) -> int | None:
@@ -307,7 +304,7 @@ def _levels(attack: Attack, largest: int) -> int:
     return 1 if fines is None or fines >= largest or attack.penalty == 0 else fines + 1
 
 
-def _backward(attack: Attack, sizes: LongArray, *, keep: bool = True) -> tuple[FloatArray, npt.NDArray[np.uint8]]:
+def _backward(attack: Attack, sizes: LongArray, *, keep: bool = True) -> tuple[FloatArray, ByteArray]:
     """Return ``v`` of ascending group sizes and, if they are 0, 1, 2, … and kept, the policy."""
     largest = int(sizes[-1]) if len(sizes) else 0
     levels = _levels(attack, largest)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.adversary.process import TOLERANCE, Attack, BoolArray, FloatArray, LongArray, Solution
+from privrisk_spark.kernels.adversary.process import TOLERANCE, Attack, Solution
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 
 
 def payoff_of_known(solution: Solution, group_sizes: LongArray) -> FloatArray:

@@ -26,17 +26,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.as_published.algorithm6 import NOTHING
 from privrisk_spark.kernels.dp.exponential import draw
 from privrisk_spark.kernels.lattice.lattice import Lattice
-
-FloatArray = NDArray[np.float64]
-LongArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 _HALVINGS = 60
 

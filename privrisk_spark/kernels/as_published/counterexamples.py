@@ -30,15 +30,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, xlog1py, xlogy
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.as_published.algorithm6 import Reading, drawing_epsilon, element_law, eta_of_aggregate
-
-FloatArray = NDArray[np.float64]
-LongArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 MOST_OUTCOMES = 2**24
 """Most multisets that are enumerated."""

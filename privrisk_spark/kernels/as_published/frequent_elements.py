@@ -15,16 +15,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.counting.consistent import Counts, DenseCounts, SortedCounts, consistent_at, incidence
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-LevelArray = npt.NDArray[np.int8]
-BoolArray = npt.NDArray[np.bool_]
 
 Count = Callable[[IntArray, LevelArray], LongArray]
 """``ρ`` of elements given by codes of a record, int32 (p, k), and levels, int8 (p, k); int64 (p,)."""

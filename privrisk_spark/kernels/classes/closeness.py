@@ -18,15 +18,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.classes.bounds import TOLERANCE
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
-from privrisk_spark.kernels.classes.tally import TOLERANCE
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 _WHOLE = 2**62
 
@@ -200,33 +196,46 @@ def hierarchical_distance(runs: SensitiveRuns, table: TableDistribution, ancesto
     return _at_most_one(total / height)
 
 
-def greatest_gain(runs: SensitiveRuns, table: TableDistribution, *, enhanced: bool = False) -> FloatArray:
-    """``max (q_s - p_s) / p_s`` of each class, the least β for which it has β-likeness.
+def greatest_gain(runs: SensitiveRuns, table: TableDistribution) -> FloatArray:
+    """``max (q_s - p_s) / p_s`` of each class, the least β for which it has basic β-likeness.
 
     Parameters
     ----------
     runs : SensitiveRuns
     table : TableDistribution
-    enhanced : bool
-        Whether a gain must be at most ``-ln p_s`` as well.
 
     Returns
     -------
     ndarray of float64, shape (m,)
-        0 if no share is greater than in the table. Enhanced: inf if a gain is more than ``-ln p_s``, as no β helps.
+        0 if no share is greater than in the table.
 
     Raises
     ------
     InputError
         If a class is no part of the table.
     """
+    return runs.greatest(_gain(runs, table))
+
+
+def greatest_enhanced_gain(runs: SensitiveRuns, table: TableDistribution) -> FloatArray:
+    """:func:`greatest_gain` where a gain must be at most ``-ln p_s`` as well, for enhanced β-likeness.
+
+    Parameters and errors as there.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        inf if a gain is more than ``-ln p_s``, as no β helps.
+    """
+    gain, bound = _gain(runs, table), -np.log(table.share[runs.value])
+    return runs.greatest(np.where(gain > bound + TOLERANCE * np.maximum(1.0, bound), np.inf, gain))
+
+
+def _gain(runs: SensitiveRuns, table: TableDistribution) -> FloatArray:
+    """Relative gain of each run, at least 0."""
     table.holds(runs)
     share = table.share[runs.value]
-    gain = np.maximum((runs.share - share) / share, 0.0)
-    if enhanced:
-        bound = -np.log(share)
-        gain = np.where(gain > bound + TOLERANCE * np.maximum(1.0, bound), np.inf, gain)
-    return runs.greatest(gain)
+    return np.maximum((runs.share - share) / share, 0.0)
 
 
 def greatest_log_ratio(runs: SensitiveRuns, table: TableDistribution) -> FloatArray:

@@ -26,12 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.classes.tally import RECURSIVE_C
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.classes.bounds import fails
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 Number = TypeVar("Number", np.int64, np.float64)
 
 
@@ -191,7 +188,7 @@ def greatest_l(runs: SensitiveRuns, c: float) -> LongArray:
     before = np.cumsum(runs.falling) - runs.falling
     tail = runs.rows[runs.owner] - (before - before[start][runs.owner])
     ratio = runs.falling[start][runs.owner] / tail
-    return runs.added((~RECURSIVE_C.fails(ratio, c)).astype(np.int64))
+    return runs.added((~fails(ratio, c, "at most", strict=True)).astype(np.int64))
 
 
 def greatest_share(runs: SensitiveRuns, counted: BoolArray | None = None) -> FloatArray:

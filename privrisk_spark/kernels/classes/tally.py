@@ -10,113 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.classes.criteria import CRITERIA, Criterion
+from privrisk_spark.kernels.numeric.fold import read, refuse_other, written
 from privrisk_spark.kernels.numeric.moments import Moments
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-
-TOLERANCE = 1e-12
-"""Numbers that are not counts are taken as equal to a bound ``b`` within ``TOLERANCE · max(1, b)``."""
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """How the number of a class is held against a bound.
-
-    Attributes
-    ----------
-    name : str
-        Of the model, as in :data:`CRITERIA`.
-    worst : {"least", "greatest"}
-        Which numbers are the worst: a class of the least k, or one at the greatest distance.
-    strict : bool
-        Whether a number equal to the bound fails.
-    whole : bool
-        Whether numbers are counts, which are compared exactly.
-    """
-
-    name: str
-    worst: Literal["least", "greatest"]
-    strict: bool = False
-    whole: bool = False
-
-    def fails(self, values: FloatArray, asked: float) -> BoolArray:
-        """Which numbers are on the wrong side of the bound.
-
-        Parameters
-        ----------
-        values : ndarray of float64
-            No NaN; +inf allowed.
-        asked : float
-            Finite.
-
-        Returns
-        -------
-        ndarray of bool
-            Unless the numbers are counts, those within :data:`TOLERANCE` of the bound are equal to it.
-        """
-        slack = 0.0 if self.whole else TOLERANCE * max(1.0, abs(asked))
-        if self.worst == "least":
-            return values <= asked + slack if self.strict else values < asked - slack
-        return values >= asked - slack if self.strict else values > asked + slack
-
-
-K_ANONYMITY = Criterion("k-anonymity", "least", whole=True)
-"""Rows, or persons, of the class."""
-K_MAP = Criterion("k-map", "least", whole=True)
-"""Persons of the population in the class."""
-DISTINCT_DIVERSITY = Criterion("distinct l-diversity", "least", whole=True)
-"""Sensitive values in the class; p-sensitivity, and with 2 asked the homogeneity attack, are the same number."""
-ENTROPY_DIVERSITY = Criterion("entropy l-diversity", "least")
-"""``exp(H)`` of the class."""
-RECURSIVE_C = Criterion("recursive (c,l)-diversity: c", "greatest", strict=True)
-"""Least ``c``, not itself allowed, for a given ``l``."""
-RECURSIVE_L = Criterion("recursive (c,l)-diversity: l", "least", whole=True)
-"""Greatest ``l`` for a given ``c``."""
-ALPHA = Criterion("alpha", "greatest")
-"""Greatest share of a sensitive value."""
-T_CLOSENESS = Criterion("t-closeness", "greatest")
-"""Earth mover's distance between class and table."""
-BETA_LIKENESS = Criterion("beta-likeness", "greatest")
-"""Greatest relative gain of a sensitive value."""
-DELTA_DISCLOSURE = Criterion("delta-disclosure", "greatest", strict=True)
-"""Greatest ``|ln(q/p)|``."""
-ONE_K = Criterion("(1,k)-anonymity", "least", whole=True)
-"""Released rows consistent with the original record."""
-K_ONE = Criterion("(k,1)-anonymity", "least", whole=True)
-"""Original rows consistent with the released record."""
-K_CONCEALMENT = Criterion("k-concealment", "least", whole=True)
-"""Released rows that are a match of the original record."""
-K_CONFUSION = Criterion("k-confusion", "least", whole=True)
-"""Released rows the original record may be linked to."""
-
-CRITERIA = {
-    criterion.name: criterion
-    for criterion in (
-        K_ANONYMITY,
-        K_MAP,
-        DISTINCT_DIVERSITY,
-        ENTROPY_DIVERSITY,
-        RECURSIVE_C,
-        RECURSIVE_L,
-        ALPHA,
-        T_CLOSENESS,
-        BETA_LIKENESS,
-        DELTA_DISCLOSURE,
-        ONE_K,
-        K_ONE,
-        K_CONCEALMENT,
-        K_CONFUSION,
-    )
-}
-"""By name."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +40,7 @@ class WorstClass:
     rows: int
 
 
-def worst_classes(criterion: Criterion, values: FloatArray, keys: npt.NDArray[np.int32], most: int) -> LongArray:
+def worst_classes(criterion: Criterion, values: FloatArray, keys: IntArray, most: int) -> LongArray:
     """Positions of the worst classes, the worst first.
 
     Parameters
@@ -157,7 +60,7 @@ def worst_classes(criterion: Criterion, values: FloatArray, keys: npt.NDArray[np
     most = min(most, len(values))
     if not most:
         return np.zeros(0, dtype=np.int64)
-    columns = [values if criterion.worst == "least" else -values, *keys.T]
+    columns = [values if criterion.direction == "at least" else -values, *keys.T]
     candidates = np.arange(len(values))
     chosen: list[LongArray] = []
     for column in columns:
@@ -211,9 +114,9 @@ class ClassTally:
     def of(
         cls,
         criterion: Criterion,
-        values: npt.NDArray[np.float64] | npt.NDArray[np.int64],
+        values: FloatArray | LongArray,
         rows: LongArray,
-        keys: npt.NDArray[np.int32],
+        keys: IntArray,
         *,
         asked: float,
         most: int = 10,
@@ -271,6 +174,17 @@ class ClassTally:
             ),
         )
 
+    @classmethod
+    def empty(cls, criterion: Criterion, *, asked: float, most: int = 10) -> ClassTally:
+        """Tally of no class; parameters and errors as for :meth:`of`."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls.of(criterion, nothing, nothing, np.zeros((0, 0), dtype=np.int32), asked=asked, most=most)
+
+    @property
+    def question(self) -> tuple[str, float, int]:
+        """What a tally this one can be added to shares: name of the criterion, bound, and worst classes kept."""
+        return self.criterion.name, self.asked, self.most
+
     def plus(self, other: ClassTally) -> ClassTally:
         """Tally of the classes of both.
 
@@ -279,9 +193,8 @@ class ClassTally:
         InternalError
             If criterion, bound or number of worst classes differ.
         """
-        if (self.criterion, self.asked, self.most) != (other.criterion, other.asked, other.most):
-            raise InternalError("Tallies of different models, bounds or lengths were merged.")
-        sign = 1 if self.criterion.worst == "least" else -1
+        refuse_other(self.question, other.question, "Tallies of one criterion, bound and number of worst classes")
+        sign = 1 if self.criterion.direction == "at least" else -1
         worst = sorted((*self.worst, *other.worst), key=lambda one: (sign * one.value, one.key))
         return ClassTally(
             self.criterion,
@@ -302,7 +215,7 @@ class ClassTally:
     @property
     def achieved(self) -> float:
         """The worst number of a class; of no class inf where the least is the worst, else 0."""
-        return self.moments.least if self.criterion.worst == "least" else max(self.moments.most, 0.0)
+        return self.moments.least if self.criterion.direction == "at least" else max(self.moments.most, 0.0)
 
     @property
     def passed(self) -> bool:
@@ -319,45 +232,30 @@ class ClassTally:
         return self.failing_rows / self.rows if self.rows else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold; inf is written as text."""
+        """Return what JSON can hold."""
         return {
             "criterion": self.criterion.name,
-            "asked": self.asked,
+            "asked": written(self.asked),
             "most": self.most,
             "classes": self.classes,
             "failing_classes": self.failing_classes,
             "failing_rows": self.failing_rows,
-            "moments": {
-                "n": self.moments.n,
-                "total": str(self.moments.total),
-                "infinite": self.moments.infinite,
-                "least": _written(self.moments.least),
-                "most": _written(self.moments.most),
-            },
-            "worst": [{"key": list(one.key), "value": _written(one.value), "rows": one.rows} for one in self.worst],
+            "moments": self.moments.to_dict(),
+            "worst": [{"key": list(one.key), "value": written(one.value), "rows": one.rows} for one in self.worst],
         }
 
     @classmethod
-    def from_dict(cls, written: Mapping[str, Any]) -> ClassTally:
+    def from_dict(cls, given: Mapping[str, Any]) -> ClassTally:
         """Read what :meth:`to_dict` gave."""
-        moments = written["moments"]
         return cls(
-            criterion=CRITERIA[written["criterion"]],
-            asked=float(written["asked"]),
-            most=int(written["most"]),
-            classes=int(written["classes"]),
-            moments=Moments(
-                n=int(moments["n"]),
-                total=int(moments["total"]),
-                infinite=int(moments["infinite"]),
-                least=float(moments["least"]),
-                most=float(moments["most"]),
-            ),
-            failing_classes=int(written["failing_classes"]),
-            failing_rows=int(written["failing_rows"]),
-            worst=tuple(
-                WorstClass(tuple(one["key"]), float(one["value"]), int(one["rows"])) for one in written["worst"]
-            ),
+            criterion=CRITERIA[given["criterion"]],
+            asked=read(given["asked"]),
+            most=int(given["most"]),
+            classes=int(given["classes"]),
+            moments=Moments.from_dict(given["moments"]),
+            failing_classes=int(given["failing_classes"]),
+            failing_rows=int(given["failing_rows"]),
+            worst=tuple(WorstClass(tuple(one["key"]), read(one["value"]), int(one["rows"])) for one in given["worst"]),
         )
 
 
@@ -380,9 +278,9 @@ class JointTally:
     @classmethod
     def of(
         cls,
-        criteria: Sequence[tuple[Criterion, npt.NDArray[np.float64] | npt.NDArray[np.int64], float]],
+        criteria: Sequence[tuple[Criterion, FloatArray | LongArray, float]],
         rows: LongArray,
-        keys: npt.NDArray[np.int32],
+        keys: IntArray,
         *,
         most: int = 10,
     ) -> JointTally:
@@ -409,10 +307,33 @@ class JointTally:
             failing |= criterion.fails(values.astype(np.float64), asked)
         return cls(parts, int(failing.sum()), int(rows[failing].sum()))
 
+    @classmethod
+    def empty(cls, criteria: Sequence[tuple[Criterion, float]], *, most: int = 10) -> JointTally:
+        """Tally of no class.
+
+        Parameters
+        ----------
+        criteria : sequence of (Criterion, float)
+            Each criterion with the bound.
+        most : int
+            As in :meth:`ClassTally.of`.
+        """
+        return cls(tuple(ClassTally.empty(criterion, asked=asked, most=most) for criterion, asked in criteria), 0, 0)
+
+    @property
+    def question(self) -> tuple[tuple[str, float, int], ...]:
+        """What a tally this one can be added to shares: the questions of its parts."""
+        return tuple(part.question for part in self.parts)
+
     def plus(self, other: JointTally) -> JointTally:
-        """Tally of the classes of both."""
-        if len(self.parts) != len(other.parts):
-            raise InternalError("Joint tallies of different models were merged.")
+        """Tally of the classes of both.
+
+        Raises
+        ------
+        InternalError
+            If the criteria, bounds or numbers of worst classes differ.
+        """
+        refuse_other(self.question, other.question, "Joint tallies of the same criteria")
         parts = tuple(one.plus(two) for one, two in zip(self.parts, other.parts, strict=True))
         return JointTally(parts, self.failing_classes + other.failing_classes, self.failing_rows + other.failing_rows)
 
@@ -439,12 +360,7 @@ class JointTally:
         }
 
     @classmethod
-    def from_dict(cls, written: Mapping[str, Any]) -> JointTally:
+    def from_dict(cls, given: Mapping[str, Any]) -> JointTally:
         """Read what :meth:`to_dict` gave."""
-        parts = tuple(ClassTally.from_dict(part) for part in written["parts"])
-        return cls(parts, int(written["failing_classes"]), int(written["failing_rows"]))
-
-
-def _written(value: float) -> float | str:
-    """A number as JSON can hold it, read back by ``float``."""
-    return value if math.isfinite(value) else str(value)
+        parts = tuple(ClassTally.from_dict(part) for part in given["parts"])
+        return cls(parts, int(given["failing_classes"]), int(given["failing_rows"]))

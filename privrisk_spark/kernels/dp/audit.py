@@ -27,10 +27,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 
 Relation = Literal[">=", "<=", "=="]
 
@@ -40,8 +40,6 @@ FIT_P = 1e-5
 """Variance and law conform above this probability."""
 LEAST_EXPECTED = 10.0
 """Values of fewer expected cells are tested together with their neighbours."""
-
-LongArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ class Certified:
     epsilon: float
 
 
-def lower_limit(hits: NDArray[np.int64], trials: int, alpha: float) -> NDArray[np.float64]:
+def lower_limit(hits: LongArray, trials: int, alpha: float) -> FloatArray:
     """One-sided Clopper-Pearson limit: at least this, but with probability alpha; 0 without a hit.
 
     Parameters
@@ -109,7 +107,7 @@ def lower_limit(hits: NDArray[np.int64], trials: int, alpha: float) -> NDArray[n
     return np.where(hits > 0, limit, 0.0)
 
 
-def upper_limit(hits: NDArray[np.int64], trials: int, alpha: float) -> NDArray[np.float64]:
+def upper_limit(hits: LongArray, trials: int, alpha: float) -> FloatArray:
     """One-sided Clopper-Pearson limit: at most this, but with probability alpha; 1 if every trial is a hit.
 
     Parameters
@@ -126,9 +124,7 @@ def upper_limit(hits: NDArray[np.int64], trials: int, alpha: float) -> NDArray[n
     return np.where(hits < trials, limit, 1.0)
 
 
-def epsilon_bounds(
-    hits: NDArray[np.int64], other_hits: NDArray[np.int64], trials: int, *, delta: float, alpha: float
-) -> NDArray[np.float64]:
+def epsilon_bounds(hits: LongArray, other_hits: LongArray, trials: int, *, delta: float, alpha: float) -> FloatArray:
     """``max(0, ln((p_low - delta) / q_up))``, each limit at half of alpha.
 
     Parameters
@@ -226,7 +222,7 @@ def certify(one: LongArray, other: LongArray, *, delta: float, alpha: float) -> 
     return Certified(event, trials, hits, other_hits, float(bound[0]))
 
 
-def published_law(rows: int, keep: float, crowd: int) -> NDArray[np.float64]:
+def published_law(rows: int, keep: float, crowd: int) -> FloatArray:
     """Law of ``T_k(Bin(n, beta))``.
 
     Parameters
@@ -241,7 +237,7 @@ def published_law(rows: int, keep: float, crowd: int) -> NDArray[np.float64]:
     ndarray of float64, shape (rows + 1,)
         Probability of each number of published rows.
     """
-    law: NDArray[np.float64] = np.asarray(stats.binom.pmf(np.arange(rows + 1), rows, keep), dtype=np.float64)
+    law: FloatArray = np.asarray(stats.binom.pmf(np.arange(rows + 1), rows, keep), dtype=np.float64)
     below = min(crowd, rows + 1)
     law[0] = law[:below].sum()
     law[1:below] = 0.0
@@ -319,7 +315,7 @@ def conformance(counts: LongArray, *, rows: int, keep: float, crowd: int, moment
     return Conformance(cells, float(counts.mean()), mean, z, p, _fit(counts, law), moments)
 
 
-def _fit(counts: LongArray, law: NDArray[np.float64]) -> float:
+def _fit(counts: LongArray, law: FloatArray) -> float:
     """Chi-square probability of counts under a law on 0, 1, …, merged from below until enough are expected."""
     if counts.min() < 0 or counts.max() >= len(law):
         return 0.0

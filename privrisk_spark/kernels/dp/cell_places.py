@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.counting.consistent import CellIndex
 from privrisk_spark.kernels.numeric.packing import Packing
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 VECTORS_HELD = 2**22
 """Vectors of one scheme that an array may have places for. Does not change a result."""

@@ -48,9 +48,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.dp.crowd import KEEP_UNIT
 from privrisk_spark.kernels.random.keyed import KEEP_BITS
 
@@ -74,11 +74,11 @@ class Profile:
         ``sup_n H_a(T_k Bin(n-1) || T_k Bin(n))``.
     """
 
-    with_row: NDArray[np.float64]
-    without_row: NDArray[np.float64]
+    with_row: FloatArray
+    without_row: FloatArray
 
 
-def profile(k: int, keep_numerator: int, epsilons: NDArray[np.float64]) -> Profile:
+def profile(k: int, keep_numerator: int, epsilons: FloatArray) -> Profile:
     """Bound the privacy profile from above at ``a = e^epsilon`` for many epsilons at once.
 
     Parameters
@@ -127,16 +127,16 @@ def profile(k: int, keep_numerator: int, epsilons: NDArray[np.float64]) -> Profi
 
 
 def _supremum(
-    law: NDArray[np.float64],
-    by: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    times: NDArray[np.float64] | float,
+    law: FloatArray,
+    by: FloatArray,
+    sums: FloatArray,
+    times: FloatArray | float,
     *,
     k: int,
-    gamma: NDArray[np.float64],
-    least: NDArray[np.float64],
+    gamma: FloatArray,
+    least: FloatArray,
     last: float,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Bound ``max_n times q(n) + by sums(n)`` from above: its n is ``max(k, ceil((k-1) / gamma))``."""
     margin = 8.0 * (law.size + 2) * _UNIT
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -151,13 +151,13 @@ def _supremum(
         best = np.maximum(best, first + second + margin * (first + np.abs(second)))
     best += np.maximum(by, 0.0) * _BEYOND
     floor = np.maximum(least, 0.0) * (1.0 + 4.0 * _UNIT)
-    bound: NDArray[np.float64] = np.where(beyond, floor + last, np.maximum(best, floor))
+    bound: FloatArray = np.where(beyond, floor + last, np.maximum(best, floor))
     # Without any such n, every likelihood ratio is on one side of a, but for rounding.
     bound = np.where(gamma < -1e-12, floor, bound)
     return np.minimum(bound, 1.0)
 
 
-def waiting_time(k: int, keep_numerator: int) -> NDArray[np.float64]:
+def waiting_time(k: int, keep_numerator: int) -> FloatArray:
     """Return ``Pr[tau = n]`` for n = k, k + 1, …: the rows that are drawn until k are kept.
 
     Parameters

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.lattice.lattice import reaches
 
 SCORE_MAX = float(np.finfo(np.float64).max) / 4.0
@@ -42,15 +43,15 @@ SCORE_MAX = float(np.finfo(np.float64).max) / 4.0
 
 
 def objective(
-    counts: NDArray[np.int64],
-    sensitivity: NDArray[np.float64],
-    utility: NDArray[np.float64],
+    counts: LongArray,
+    sensitivity: FloatArray,
+    utility: FloatArray,
     *,
     lam: float,
     kappa: float,
     phi_min: float,
     count_cap: int,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Score generalizations: few risk and much utility are high (F12 eq 5.4 with risk ``Phi / |rho|``).
 
     Total in the arrays: sensitivity below ``phi_min`` counts as ``phi_min``; infinite or NaN sensitivity
@@ -107,9 +108,7 @@ def objective(
         return _clipped(safety + _clipped(useful**kappa))
 
 
-def negative_risk(
-    counts: NDArray[np.int64], sensitivity: NDArray[np.float64], *, count_cap: int
-) -> NDArray[np.float64]:
+def negative_risk(counts: LongArray, sensitivity: FloatArray, *, count_cap: int) -> FloatArray:
     """Score generalizations by minus their risk, ``-Phi(x) / min(z_x, cap)`` (F12 eq 4.2 on released counts).
 
     Total in the arrays: a count below 1 counts as 1, NaN sensitivity as infinite; scores are clipped to
@@ -144,7 +143,7 @@ def negative_risk(
     return _clipped(-phi / np.clip(counts, 1, min(count_cap, np.iinfo(np.int64).max)))
 
 
-def reaching(utility: NDArray[np.float64], admitted: NDArray[np.bool_], floor: float) -> NDArray[np.bool_]:
+def reaching(utility: FloatArray, admitted: BoolArray, floor: float) -> BoolArray:
     """Admitted generalizations whose utility reaches a floor; where none does, the root alone.
 
     Parameters
@@ -161,12 +160,12 @@ def reaching(utility: NDArray[np.float64], admitted: NDArray[np.bool_], floor: f
     ndarray of bool, shape (n, c)
         At least one per row.
     """
-    reached: NDArray[np.bool_] = admitted & reaches(utility, floor)
+    reached: BoolArray = admitted & reaches(utility, floor)
     reached[:, -1] |= ~reached.any(axis=1)
     return reached
 
 
-def probabilities(scores: NDArray[np.float64], admitted: NDArray[np.bool_], tau: float) -> NDArray[np.float64]:
+def probabilities(scores: FloatArray, admitted: BoolArray, tau: float) -> FloatArray:
     """Return the probability of each column: proportional to ``exp(tau score)`` over the admitted ones.
 
     Parameters
@@ -205,15 +204,15 @@ def probabilities(scores: NDArray[np.float64], admitted: NDArray[np.bool_], tau:
     with np.errstate(over="ignore", under="ignore"):
         gap = np.maximum(shown - shown.max(axis=1, keepdims=True), -np.finfo(np.float64).max)
         weights = np.where(admitted, np.exp(tau * gap), 0.0)
-        result: NDArray[np.float64] = weights / np.cumsum(weights, axis=1)[:, -1:]
+        result: FloatArray = weights / np.cumsum(weights, axis=1)[:, -1:]
     return result
 
 
 def draw(
-    probabilities: NDArray[np.float64],
-    uniforms: NDArray[np.float64],
+    probabilities: FloatArray,
+    uniforms: FloatArray,
     rows: NDArray[np.integer] | None = None,
-) -> NDArray[np.int32]:
+) -> IntArray:
     """Draw one column per record by inverting the cumulative distribution.
 
     The column is the first whose cumulative sum exceeds ``u`` times the row's total. It has positive
@@ -272,5 +271,5 @@ def draw(
     return low.astype(np.int32)
 
 
-def _clipped(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _clipped(values: FloatArray) -> FloatArray:
     return np.clip(values, -SCORE_MAX, SCORE_MAX)

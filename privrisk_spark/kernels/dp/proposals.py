@@ -24,16 +24,14 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, Lattice
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 LATTICE_MAX = 1 << 20
 """Most nodes of a lattice that is looked through."""
 
 
-def agreement(ancestor: npt.NDArray[np.int32], shares: FloatArray) -> FloatArray:
+def agreement(ancestor: IntArray, shares: FloatArray) -> FloatArray:
     """Return the probability that two rows have one node, per level.
 
     Parameters
@@ -78,7 +76,7 @@ def expected_rows(rows: int, agreements: Sequence[FloatArray], schemes: npt.NDAr
     return result
 
 
-def minimal_schemes(rows: int, agreements: Sequence[FloatArray], need: float) -> IntArray:
+def minimal_schemes(rows: int, agreements: Sequence[FloatArray], need: float) -> LongArray:
     """Return the finest schemes whose cells are expected to hold enough rows.
 
     Parameters
@@ -116,7 +114,7 @@ def minimal_schemes(rows: int, agreements: Sequence[FloatArray], need: float) ->
     return lattice.levels(np.flatnonzero(minimal))
 
 
-def diverse(schemes: IntArray, heights: Sequence[int], weights: Sequence[float], most: int) -> IntArray:
+def diverse(schemes: LongArray, heights: Sequence[int], weights: Sequence[float], most: int) -> LongArray:
     """Return a few schemes that are fine in different attributes.
 
     Parameters

@@ -14,10 +14,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.numeric.packing import Packing, gathered
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 DENSE_CELLS = 2**24
 """Possible cells up to which an array has a number for each."""

@@ -44,6 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.numeric.rational import exp_minus
 from privrisk_spark.kernels.random.keyed import Streams
 
@@ -76,7 +77,7 @@ def precision(scheme: Sequence[int], heights: Sequence[int], weights: Sequence[F
     return 1 - lost / sum(weights, Fraction(0))
 
 
-def scores(excess: NDArray[np.int64], precisions: Sequence[Fraction]) -> tuple[Fraction, ...]:
+def scores(excess: LongArray, precisions: Sequence[Fraction]) -> tuple[Fraction, ...]:
     """Return the score of each candidate.
 
     Parameters
@@ -106,7 +107,7 @@ def scores(excess: NDArray[np.int64], precisions: Sequence[Fraction]) -> tuple[F
     return tuple(value * int(rows) for rows, value in zip(excess, precisions, strict=True))
 
 
-def draw(of_candidates: Sequence[Fraction], epsilon: Fraction, streams: Streams) -> NDArray[np.int64]:
+def draw(of_candidates: Sequence[Fraction], epsilon: Fraction, streams: Streams) -> LongArray:
     """Draw one candidate per stream, each with probability proportional to ``exp(epsilon score)``, exactly.
 
     Parameters
@@ -137,7 +138,7 @@ def draw(of_candidates: Sequence[Fraction], epsilon: Fraction, streams: Streams)
     return np.array(drawn, dtype=np.int64)
 
 
-def peel(of_candidates: Sequence[Fraction], epsilon: Fraction, streams: Streams) -> NDArray[np.int64]:
+def peel(of_candidates: Sequence[Fraction], epsilon: Fraction, streams: Streams) -> LongArray:
     """Draw several candidates one after the other, each among those that are left.
 
     Parameters

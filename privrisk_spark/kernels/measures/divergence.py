@@ -20,16 +20,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.measures.loss import cell_volumes, refuse_nodes
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.exact_sums import UNIT_BITS, exact_total, weighted_total
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from privrisk_spark.kernels.numeric.fold import refuse_other
 
 _KEY_LIMIT = 2**63 - 1
 
@@ -77,6 +74,11 @@ class DivergenceTally:
         held = np.ascontiguousarray(rows[inside])
         ratio = np.log(held / np.ascontiguousarray(spread[inside]))
         return cls(exact_total(rows), exact_total(rows[~inside]), weighted_total(ratio, held))
+
+    @classmethod
+    def empty(cls) -> DivergenceTally:
+        """Tally of no leaf vector."""
+        return cls()
 
     def plus(self, other: DivergenceTally) -> DivergenceTally:
         """Tally of both together."""
@@ -253,16 +255,20 @@ class LeafCounts:
             found.append(tuple(zip(there.tolist(), counts[there].tolist(), strict=True)))
         return cls(tuple(n_leaves), tuple(found))
 
+    @classmethod
+    def empty(cls, n_leaves: Sequence[int]) -> LeafCounts:
+        """Counts of no vector."""
+        return cls(tuple(n_leaves), ((),) * len(n_leaves))
+
     def plus(self, other: LeafCounts) -> LeafCounts:
         """Counts of both together.
 
         Raises
         ------
-        InputError
+        InternalError
             If the two have different leaves.
         """
-        if self.n_leaves != other.n_leaves:
-            raise InputError("Counts over the same hierarchies can be added only.")
+        refuse_other(self.n_leaves, other.n_leaves, "Counts over the same hierarchies")
         added = []
         for mine, theirs in zip(self.rows, other.rows, strict=True):
             total = dict(mine)

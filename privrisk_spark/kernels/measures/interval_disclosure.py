@@ -30,14 +30,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.numeric.exact_sums import UNIT_BITS, exact_total, weighted_square_total, weighted_total
-
-LongArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -72,6 +68,11 @@ class IntervalTally:
         weight = np.ones(len(disclosed), dtype=np.int64) if times is None else times
         known = both_known(original, masked)
         return cls(exact_total(weight[known]), exact_total(weight[known & disclosed]), exact_total(weight[~known]))
+
+    @classmethod
+    def empty(cls) -> IntervalTally:
+        """Tally of no record."""
+        return cls()
 
     def plus(self, other: IntervalTally) -> IntervalTally:
         """Tally of both together."""
@@ -337,7 +338,7 @@ def rank_width(p: float, n: int) -> int:
 
 @dataclass(frozen=True)
 class Deviation:
-    """Exact first two moments of an attribute; the empty one is the neutral element of :meth:`plus`.
+    """Exact first two moments of an attribute, a :mod:`~privrisk_spark.kernels.numeric.fold`.
 
     Attributes
     ----------
@@ -373,6 +374,11 @@ class Deviation:
         known = ~np.isnan(values)
         value, weight = values[known], weight[known]
         return cls(exact_total(weight), weighted_total(value, weight), weighted_square_total(value, weight))
+
+    @classmethod
+    def empty(cls) -> Deviation:
+        """Moments of no value."""
+        return cls()
 
     def plus(self, other: Deviation) -> Deviation:
         """Moments of both together."""

@@ -1,4 +1,4 @@
-"""Utility of a release from its equivalence classes: class sizes, generalization steps, cell sizes, class labels.
+"""Utility of a release from its equivalence classes: class sizes, generalization steps, cell sizes.
 
 Every measure is a tally: ``of`` the whole classes a task holds, ``plus`` to put tasks together, and figures from the
 sum. Sums are integers or exact, so that figures are the same bits however classes are dealt to tasks. Tallies count
@@ -8,13 +8,12 @@ rows are not told apart: these measures say what a reader of the released rows h
 ======================  ==================================  ========================================================
 measure                 here                                source
 ======================  ==================================  ========================================================
-C_avg                   :attr:`ClassTally.average_size`     LeFevre, DeWitt and Ramakrishnan, ICDE 2006
-C_dsc (C_DM)            :attr:`ClassTally.discernibility`   Bayardo and Agrawal, ICDE 2005
+C_avg                   :attr:`SizeTally.average_size`      LeFevre, DeWitt and Ramakrishnan, ICDE 2006
+C_dsc (C_DM)            :attr:`SizeTally.discernibility`    Bayardo and Agrawal, ICDE 2005
 C_prc (Prec)            :func:`step_loss`, ``retained``     Sweeney, IJUFKS 10(5), 2002
 C_gil                   :func:`share_loss`, ``mean``        general loss of Iyengar, KDD 2002, as ``|cell|/|dom|``
 NCP, GCP                :func:`leaf_ncp`, ``mean``          Xu et al., KDD 2006; Ghinita et al., VLDB 2007
 penalty of a record     :func:`record_penalty`              ``1 - 1/Π leaves``
-classification metric   :class:`ClassificationTally`        Iyengar, KDD 2002
 ======================  ==================================  ========================================================
 
 Sizes of classes at every node of a lattice, before anything is released, are in
@@ -32,12 +31,9 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.numeric.exact_sums import ExactMean, exact_dot, exact_total
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+from privrisk_spark.kernels.numeric.fold import refuse_other
 
 NcpForm = Literal["ghinita", "iyengar"]
 
@@ -58,11 +54,8 @@ def fully_suppressed(nodes: IntArray, roots: Sequence[int]) -> BoolArray:
     return result
 
 
-# ----------------------------------------------------------------------------------------------- class sizes
-
-
 @dataclass(frozen=True)
-class ClassTally:
+class SizeTally:
     """Sizes of equivalence classes against a wanted ``k``.
 
     Attributes
@@ -84,7 +77,7 @@ class ClassTally:
     charged: int = 0
 
     @classmethod
-    def of(cls, rows: LongArray, *, k: int, suppressed: BoolArray | None = None) -> ClassTally:
+    def of(cls, rows: LongArray, *, k: int, suppressed: BoolArray | None = None) -> SizeTally:
         """Tally whole classes.
 
         Parameters
@@ -112,17 +105,21 @@ class ClassTally:
         kept = rows[~whole]
         return cls(k, exact_total(rows), int(np.count_nonzero(rows)), exact_dot(kept, kept), exact_total(rows[whole]))
 
-    def plus(self, other: ClassTally) -> ClassTally:
+    @classmethod
+    def empty(cls, *, k: int) -> SizeTally:
+        """Tally of no class; parameters and errors as for :meth:`of`."""
+        return cls.of(np.zeros(0, dtype=np.int64), k=k)
+
+    def plus(self, other: SizeTally) -> SizeTally:
         """Tally of both together.
 
         Raises
         ------
-        InputError
+        InternalError
             If the two are for different ``k``.
         """
-        if self.k != other.k:
-            raise InputError(f"Tallies of one k can be added only. Got {self.k} and {other.k}.")
-        return ClassTally(
+        refuse_other(self.k, other.k, "Tallies of one k")
+        return SizeTally(
             self.k,
             self.records + other.records,
             self.classes + other.classes,
@@ -145,12 +142,9 @@ class ClassTally:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> ClassTally:
+    def from_dict(cls, given: Mapping[str, Any]) -> SizeTally:
         """Inverse of :meth:`to_dict`."""
         return cls(*(int(given[name]) for name in ("k", "records", "classes", "squares", "charged")))
-
-
-# ------------------------------------------------------------------------------------------- losses of nodes
 
 
 def node_levels(parent: IntArray) -> IntArray:
@@ -314,16 +308,20 @@ class CellTally:
             refuse_nodes(nodes[:, i], len(loss), i)
         return cls(tuple(ExactMean.of(loss[nodes[:, i]], times) for i, loss in enumerate(losses)))
 
+    @classmethod
+    def empty(cls, attributes: int) -> CellTally:
+        """Tally of no cell of so many attributes."""
+        return cls((ExactMean.empty(),) * attributes)
+
     def plus(self, other: CellTally) -> CellTally:
         """Tally of both together.
 
         Raises
         ------
-        InputError
+        InternalError
             If the two have different numbers of attributes.
         """
-        if len(self.attributes) != len(other.attributes):
-            raise InputError("Tallies of the same attributes can be added only.")
+        refuse_other(len(self.attributes), len(other.attributes), "Tallies of so many attributes")
         return CellTally(tuple(a.plus(b) for a, b in zip(self.attributes, other.attributes, strict=True)))
 
     @property
@@ -431,94 +429,3 @@ def record_penalty(nodes: IntArray, leaves: Sequence[LongArray]) -> FloatArray:
     """
     result: FloatArray = 1.0 - 1.0 / cell_volumes(nodes, leaves)
     return result
-
-
-# ------------------------------------------------------------------------------------------- classification
-
-
-@dataclass(frozen=True)
-class ClassificationTally:
-    """How many rows have another class label than most of their equivalence class.
-
-    Attributes
-    ----------
-    records : int
-    minority : int
-        Rows without the majority label of their class, and suppressed rows.
-    charged : int
-        ``Σ f`` over the rows without the majority label of their class, ``f`` the size of the class.
-    """
-
-    records: int = 0
-    minority: int = 0
-    charged: int = 0
-
-    @classmethod
-    def of(
-        cls, class_start: LongArray, value: IntArray, count: LongArray, *, suppressed: BoolArray | None = None
-    ) -> ClassificationTally:
-        """Tally whole classes.
-
-        Parameters
-        ----------
-        class_start : ndarray of int64, shape (m + 1,)
-            Runs of class j are ``class_start[j] … class_start[j + 1]`` of the two arrays below; at least one each.
-        value : ndarray of int32, shape (n_runs,)
-            Class label, ascending within an equivalence class. Which of several most frequent labels is the majority
-            changes no figure.
-        count : ndarray of int64, shape (n_runs,)
-            Rows of that label, at least 1.
-        suppressed : ndarray of bool, shape (m,), optional
-            Fully suppressed classes. By Iyengar every row of theirs counts, majority or not; the form with class sizes
-            knows no suppression and takes them as a class like any other.
-
-        Raises
-        ------
-        InputError
-            If the runs do not fit.
-        """
-        n_runs = len(count)
-        lengths = np.diff(class_start)
-        if class_start[0] != 0 or class_start[-1] != n_runs or value.shape != count.shape or np.any(lengths < 1):
-            raise InputError("Runs must be those of the classes, at least one each.")
-        if n_runs and int(count.min()) < 1:
-            raise InputError("A run must have at least one row.")
-        inside = np.ones(max(n_runs - 1, 0), dtype=np.bool_)
-        inside[class_start[1:-1] - 1] = False
-        if np.any(np.diff(value.astype(np.int64))[inside] <= 0):
-            raise InputError("Labels must ascend within an equivalence class, each once.")
-        if not len(lengths):
-            return cls()
-        size = np.add.reduceat(count, class_start[:-1])
-        others = size - np.maximum.reduceat(count, class_start[:-1])
-        by_size = exact_dot(others, size)
-        if suppressed is not None:
-            if suppressed.shape != size.shape:
-                raise InputError(f"There must be one mark per class. Got shapes {suppressed.shape} and {size.shape}.")
-            others = np.where(suppressed, size, others)
-        return cls(exact_total(size), exact_total(others), by_size)
-
-    def plus(self, other: ClassificationTally) -> ClassificationTally:
-        """Tally of both together."""
-        return ClassificationTally(
-            self.records + other.records, self.minority + other.minority, self.charged + other.charged
-        )
-
-    @property
-    def metric(self) -> float:
-        """Iyengar's ``CM = (Σ_records penalty) / N`` with penalties of 0 and 1; in [0, 1], 0 without rows."""
-        return float(Fraction(self.minority, self.records)) if self.records else 0.0
-
-    @property
-    def mean_charge(self) -> float:
-        """Penalty of a record on average if it is the size of its class; :attr:`charged` is the sum."""
-        return float(Fraction(self.charged, self.records)) if self.records else 0.0
-
-    def to_dict(self) -> dict[str, int]:
-        """JSON-safe form."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> ClassificationTally:
-        """Inverse of :meth:`to_dict`."""
-        return cls(*(int(given[name]) for name in ("records", "minority", "charged")))

@@ -37,20 +37,19 @@ All three are at most ``1/f`` and are that at ``p = 1``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass
 from math import comb
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import xlogy
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.measures.identity import Above, SizeHistogram, exact_total, refuse_weights
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.measures.identity import SizeHistogram
+from privrisk_spark.kernels.measures.thresholds import Above, refuse_weights
+from privrisk_spark.kernels.numeric.fold import read, refuse_other, written
 from privrisk_spark.kernels.numeric.moments import Moments
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 _RECURRENCE_BELOW = 40
 """Class sizes from here on have a series that converges fast at every fraction: ``C(40 + j, j) > 2^53`` from j = 22."""
@@ -249,10 +248,10 @@ class IndividualRiskTally:
         Classes with ``Σ w < f``: their fraction is taken as 1.
     """
 
-    thresholds: tuple[float, ...] = ()
-    risks: Moments = field(default_factory=Moments)
-    uniques: Moments = field(default_factory=Moments)
-    above: tuple[int, ...] = ()
+    thresholds: tuple[float, ...]
+    risks: Moments
+    uniques: Moments
+    above: tuple[int, ...]
     clamped: int = 0
 
     @classmethod
@@ -278,28 +277,27 @@ class IndividualRiskTally:
         risks = negative_binomial_risk(sizes, sizes / np.maximum(weights, sizes))
         single = sizes == 1
         return cls(
-            thresholds=tuple(thresholds),
+            thresholds=tuple(float(threshold) for threshold in thresholds),
             risks=Moments.of(risks, sizes),
             uniques=Moments.of(risks[single], sizes[single]),
             above=tuple(int(sizes[risks > threshold].sum()) for threshold in thresholds),
             clamped=int(np.count_nonzero(weights < sizes)),
         )
 
+    @classmethod
+    def empty(cls, thresholds: Sequence[float] = ()) -> IndividualRiskTally:
+        """Tally of no class; parameters and errors as for :meth:`of`."""
+        return cls.of(np.zeros(0, dtype=np.int64), np.zeros(0), thresholds)
+
     def plus(self, other: IndividualRiskTally) -> IndividualRiskTally:
-        """Tally of both together; ``IndividualRiskTally()`` is neutral.
+        """Tally of both together.
 
         Raises
         ------
-        InputError
+        InternalError
             If the thresholds differ.
         """
-        empty = IndividualRiskTally()
-        if self == empty or other == empty:
-            return other if self == empty else self
-        if self.thresholds != other.thresholds:
-            raise InputError(
-                f"Tallies must have the same thresholds. Got {list(self.thresholds)} and {list(other.thresholds)}."
-            )
+        refuse_other(self.thresholds, other.thresholds, "Tallies of the same thresholds")
         return IndividualRiskTally(
             self.thresholds,
             self.risks.plus(other.risks),
@@ -309,24 +307,24 @@ class IndividualRiskTally:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; the infinities of an empty tally are written as Python's ``json`` writes them."""
+        """JSON-safe form."""
         return {
-            "thresholds": list(self.thresholds),
-            "risks": list(astuple(self.risks)),
-            "uniques": list(astuple(self.uniques)),
+            "thresholds": [written(threshold) for threshold in self.thresholds],
+            "risks": self.risks.to_dict(),
+            "uniques": self.uniques.to_dict(),
             "above": list(self.above),
             "clamped": self.clamped,
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> IndividualRiskTally:
+    def from_dict(cls, given: Mapping[str, Any]) -> IndividualRiskTally:
         """Read what :meth:`to_dict` gave."""
         return cls(
-            tuple(values["thresholds"]),
-            Moments(*values["risks"]),
-            Moments(*values["uniques"]),
-            tuple(values["above"]),
-            values["clamped"],
+            tuple(read(threshold) for threshold in given["thresholds"]),
+            Moments.from_dict(given["risks"]),
+            Moments.from_dict(given["uniques"]),
+            tuple(given["above"]),
+            int(given["clamped"]),
         )
 
     @property
@@ -342,12 +340,12 @@ class IndividualRiskTally:
     @property
     def hits(self) -> float:
         """Expected number of records that linking each to one of its class identifies, ``Σ_records E[1/F]``."""
-        return exact_total(self.risks)
+        return self.risks.sum
 
     @property
     def unique_hits(self) -> float:
         """The same among the sample uniques."""
-        return exact_total(self.uniques)
+        return self.uniques.sum
 
     @property
     def shares_above(self) -> tuple[Above, ...]:
@@ -393,7 +391,7 @@ def risks_at_fraction(
     single = sizes == 1
     return {
         model: IndividualRiskTally(
-            thresholds=tuple(thresholds),
+            thresholds=tuple(float(threshold) for threshold in thresholds),
             risks=Moments.of(risks, records),
             uniques=Moments.of(risks[single], records[single]),
             above=tuple(int(records[risks > threshold].sum()) for threshold in thresholds),

@@ -15,14 +15,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import digamma, gammaln
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.measures.identity import SizeHistogram
-
-FloatArray = npt.NDArray[np.float64]
 
 _ASYMPTOTIC = 64.0
 """Arguments from which six terms of the series of ln Γ and ψ are exact in float64."""

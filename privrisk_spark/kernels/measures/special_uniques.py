@@ -31,23 +31,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.measures.identity import exact_total
+from privrisk_spark.kernels.arrays import BoolArray, ByteArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
+from privrisk_spark.kernels.numeric.fold import refuse_other
 from privrisk_spark.kernels.numeric.moments import Moments
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-ByteArray = npt.NDArray[np.uint8]
 
 _WORD = 63
 """Bits of a sort key with its payload."""
@@ -247,17 +241,17 @@ class ScoreTally:
         ``score^-Q`` of the records with one, ``Q = 1 + (8 - k) / 20``.
     """
 
-    attributes: int = 0
-    records: int = 0
-    uniques: int = 0
-    pairs: int = 0
-    special: int = 0
-    by_size: tuple[int, ...] = ()
-    by_score: tuple[int, ...] = (0,) * (len(SCORE_BINS) + 1)
-    total: int = 0
-    most: int = 0
-    contributions: tuple[int, ...] = ()
-    inverse: Moments = field(default_factory=Moments)
+    attributes: int
+    records: int
+    uniques: int
+    pairs: int
+    special: int
+    by_size: tuple[int, ...]
+    by_score: tuple[int, ...]
+    total: int
+    most: int
+    contributions: tuple[int, ...]
+    inverse: Moments
 
     @classmethod
     def of(cls, found: SpecialUniques) -> ScoreTally:
@@ -282,22 +276,45 @@ class ScoreTally:
             inverse=Moments.of(_inverse_powers(with_score, k), np.ones(len(with_score), dtype=np.int64)),
         )
 
+    @classmethod
+    def empty(cls, attributes: int, most: int) -> ScoreTally:
+        """Tally of no record.
+
+        Parameters
+        ----------
+        attributes : int
+            ``k``.
+        most : int
+            Greatest size of the MSUs looked for.
+        """
+        return cls(
+            attributes=attributes,
+            records=0,
+            uniques=0,
+            pairs=0,
+            special=0,
+            by_size=(0,) * most,
+            by_score=(0,) * (len(SCORE_BINS) + 1),
+            total=0,
+            most=0,
+            contributions=(0,) * attributes,
+            inverse=Moments.empty(),
+        )
+
+    @property
+    def question(self) -> tuple[int, int]:
+        """What a tally this one can be added to shares: attributes, and the greatest size of MSUs."""
+        return self.attributes, len(self.by_size)
+
     def plus(self, other: ScoreTally) -> ScoreTally:
         """Tally of both together.
 
         Raises
         ------
-        InputError
+        InternalError
             If the parts have different numbers of attributes, or looked for MSUs of different sizes.
         """
-        empty = ScoreTally()
-        if self == empty or other == empty:
-            return other if self == empty else self
-        if (self.attributes, len(self.by_size)) != (other.attributes, len(other.by_size)):
-            raise InputError(
-                "Tallies must have the same attributes and sizes of minimal sample uniques. Got "
-                f"{self.attributes} and {other.attributes}, {len(self.by_size)} and {len(other.by_size)}."
-            )
+        refuse_other(self.question, other.question, "Tallies of so many attributes and sizes of minimal sample uniques")
         return ScoreTally(
             attributes=self.attributes,
             records=self.records + other.records,
@@ -313,24 +330,23 @@ class ScoreTally:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; the infinities of an empty tally are written as Python's ``json`` writes them."""
-        return {**asdict(self), "inverse": list(astuple(self.inverse))}
+        """JSON-safe form; integers of any size."""
+        lists = ("by_size", "by_score", "contributions")
+        return {
+            **{name: getattr(self, name) for name in _COUNTS},
+            **{name: list(getattr(self, name)) for name in lists},
+            "inverse": self.inverse.to_dict(),
+        }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> ScoreTally:
-        """Read what :meth:`to_dict` gave."""
+    def from_dict(cls, given: Mapping[str, Any]) -> ScoreTally:
+        """Inverse of :meth:`to_dict`."""
         return cls(
-            attributes=values["attributes"],
-            records=values["records"],
-            uniques=values["uniques"],
-            pairs=values["pairs"],
-            special=values["special"],
-            by_size=tuple(values["by_size"]),
-            by_score=tuple(values["by_score"]),
-            total=values["total"],
-            most=values["most"],
-            contributions=tuple(values["contributions"]),
-            inverse=Moments(*values["inverse"]),
+            **{name: int(given[name]) for name in _COUNTS},
+            by_size=tuple(given["by_size"]),
+            by_score=tuple(given["by_score"]),
+            contributions=tuple(given["contributions"]),
+            inverse=Moments.from_dict(given["inverse"]),
         )
 
     @property
@@ -392,9 +408,12 @@ class ScoreTally:
         match = self.match_probability(fraction)
         if match is None or not self.special:
             return np.zeros(len(scores))
-        total = exact_total(self.inverse)
+        total = self.inverse.sum
         against = self.uniques * (1 / match - 1)
         return np.where(scores > 0, 1 / (1 + against * _inverse_powers(scores, self.attributes) / total), 0.0)
+
+
+_COUNTS = ("attributes", "records", "uniques", "pairs", "special", "total", "most")
 
 
 def _inverse_powers(scores: LongArray, attributes: int) -> FloatArray:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-LongArray = npt.NDArray[np.int64]
+from privrisk_spark.kernels.arrays import LongArray
 
 _KEY_LIMIT = 2**63 - 1
 

@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.numeric.moments import Moments
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 UNIT_BITS = 1074
 """Sums are integers in units of 2^-1074, the smallest positive float64; sums of squares in units of 2^-2148."""
@@ -31,7 +29,7 @@ _HALF = 27
 
 @dataclass(frozen=True)
 class ExactMean:
-    """Weighted mean as two integers; the empty one is the neutral element of :meth:`plus`.
+    """Weighted mean as two integers, a :mod:`~privrisk_spark.kernels.numeric.fold`.
 
     Attributes
     ----------
@@ -61,6 +59,11 @@ class ExactMean:
             If the shapes differ, a value is not finite or a weight is negative.
         """
         return cls(exact_total(times), weighted_total(values, times))
+
+    @classmethod
+    def empty(cls) -> ExactMean:
+        """Mean of nothing."""
+        return cls()
 
     def plus(self, other: ExactMean) -> ExactMean:
         """Mean of both together."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-HashArray = npt.NDArray[np.uint64]
+from privrisk_spark.kernels.arrays import ByteArray, LongArray, WordArray
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
@@ -19,7 +18,7 @@ _BLOCK = 2**14
 """Words mixed at once: all steps find them in the nearest cache."""
 
 
-def mixed(values: HashArray) -> HashArray:
+def mixed(values: WordArray) -> WordArray:
     """Bijection of 64-bit words in which every bit depends on every bit (the finalizer of splitmix64)."""
     result = np.empty(values.shape, dtype=np.uint64)
     shifted = np.empty(min(len(values), _BLOCK), dtype=np.uint64)
@@ -37,12 +36,12 @@ def mixed(values: HashArray) -> HashArray:
     return result
 
 
-def of_integers(values: npt.NDArray[np.int64]) -> HashArray:
+def of_integers(values: LongArray) -> WordArray:
     """Fingerprint of each integer; different integers differ."""
     return mixed(values.astype(np.int64).view(np.uint64))
 
 
-def of_bytes(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> HashArray:
+def of_bytes(data: ByteArray, offsets: LongArray) -> WordArray:
     """Fingerprint of each byte string.
 
     Parameters
@@ -63,7 +62,7 @@ def of_bytes(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Has
         return result
     padded = np.concatenate([data[: int(offsets[-1])], np.zeros(8, dtype=np.uint8)])
     # The 8 bytes from every position on, also unaligned ones.
-    words: HashArray = np.ndarray(shape=(len(padded) - 7,), dtype="<u8", buffer=padded.data, strides=(1,))
+    words: WordArray = np.ndarray(shape=(len(padded) - 7,), dtype="<u8", buffer=padded.data, strides=(1,))
     for position in range(0, int(lengths.max()), 8):
         left = lengths - position
         active = slice(None) if left.min() > 0 else np.flatnonzero(left > 0)
@@ -76,7 +75,7 @@ def of_bytes(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Has
     return result
 
 
-def of_rows(columns: Sequence[HashArray], n: int) -> HashArray:
+def of_rows(columns: Sequence[WordArray], n: int) -> WordArray:
     """Fingerprint of each row from those of its columns; their order matters."""
     result = np.zeros(n, dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -85,7 +84,7 @@ def of_rows(columns: Sequence[HashArray], n: int) -> HashArray:
     return result
 
 
-def of_table(rows: HashArray) -> tuple[int, int]:
+def of_table(rows: WordArray) -> tuple[int, int]:
     """Two words that do not depend on the order of rows: a sum and, after another mixing, an exclusive or.
 
     Words of parts of a table combine by addition mod 2^64 and by exclusive or.

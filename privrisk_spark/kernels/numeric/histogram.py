@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 
 DENSE_CELLS = 2**24
 """Possible vectors up to which a histogram is an array with a cell for each."""

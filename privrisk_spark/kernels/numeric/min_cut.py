@@ -10,14 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InternalError
+from privrisk_spark.kernels.arrays import BoolArray, IntArray, LongArray
 from privrisk_spark.kernels.numeric.machine_code import compiled
-
-BoolArray = npt.NDArray[np.bool_]
-NodeArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 LARGEST_SUM = 2**61
 """Largest sum of the finite capacities, and largest capacity of an arc; the residuals then fit 64 bits."""
@@ -39,8 +35,8 @@ class Network:
     """
 
     n_nodes: int
-    tail: NodeArray
-    head: NodeArray
+    tail: IntArray
+    head: IntArray
     capacity: LongArray
     source: int
     sink: int
@@ -109,7 +105,7 @@ def minimum_cut(network: Network, *, negligible: int = 0) -> Cut:
 
 @compiled
 def _search(
-    n_nodes: int, tail: NodeArray, head: NodeArray, capacity: LongArray, source: int, sink: int, negligible: int
+    n_nodes: int, tail: IntArray, head: IntArray, capacity: LongArray, source: int, sink: int, negligible: int
 ) -> tuple[int, BoolArray, BoolArray]:
     """Dinic's method over arcs grouped by tail; every arc has its reverse as ``mate``."""
     n_arcs = len(tail)

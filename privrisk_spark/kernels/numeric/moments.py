@@ -7,15 +7,15 @@ integer in units of 2^-1074, the smallest positive float64.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LevelArray, LongArray
+from privrisk_spark.kernels.numeric.fold import read, written
 
 _UNIT = 1074
 _MANTISSA = 53
@@ -27,7 +27,7 @@ LOWEST, HIGHEST, PER_DECADE = -9, 3, 2
 
 @dataclass(frozen=True)
 class Moments:
-    """Sum, extremes and number of values; an empty one is the neutral element of :meth:`plus`.
+    """Sum, extremes and number of values; a :mod:`~privrisk_spark.kernels.numeric.fold`.
 
     Attributes
     ----------
@@ -69,9 +69,14 @@ class Moments:
             n=int(times.sum()),
             total=_exact_sum(values, times) if every else _exact_sum(values[finite], times[finite]),
             infinite=0 if every else int(times[~finite].sum()),
-            least=float(values.min()),
-            most=float(values.max()),
+            least=float(values.min()) + 0.0,  # 0 for -0, whichever comes first
+            most=float(values.max()) + 0.0,
         )
+
+    @classmethod
+    def empty(cls) -> Moments:
+        """Moments of no value."""
+        return cls()
 
     def plus(self, other: Moments) -> Moments:
         """Moments of both together."""
@@ -89,6 +94,32 @@ class Moments:
         if self.n == 0:
             return 0.0
         return math.inf if self.infinite else float(Fraction(self.total, self.n << _UNIT))
+
+    @property
+    def sum(self) -> float:
+        """Correctly rounded sum; inf if any value is, or if it is too large."""
+        if self.infinite:
+            return math.inf
+        try:
+            return self.total / (1 << _UNIT)
+        except OverflowError:
+            return math.inf
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form; a total of any size."""
+        return {
+            "n": self.n,
+            "total": self.total,
+            "infinite": self.infinite,
+            "least": written(self.least),
+            "most": written(self.most),
+        }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Moments:
+        """Inverse of :meth:`to_dict`."""
+        n, total, infinite = (int(given[name]) for name in ("n", "total", "infinite"))
+        return cls(n, total, infinite, read(given["least"]), read(given["most"]))
 
 
 def _exact_sum(values: FloatArray, times: LongArray) -> int:
@@ -150,9 +181,7 @@ def risk_histogram(values: FloatArray, times: LongArray) -> LongArray:
     return counts
 
 
-def rows_by_level(
-    levels: npt.NDArray[np.int8], suppressed: npt.NDArray[np.bool_], times: LongArray, height: int
-) -> LongArray:
+def rows_by_level(levels: LevelArray, suppressed: BoolArray, times: LongArray, height: int) -> LongArray:
     """Rows released at each level of an attribute; suppressed ones count at its height, whatever their level.
 
     Parameters
@@ -169,11 +198,3 @@ def rows_by_level(
     counts = np.zeros(height + 1, dtype=np.int64)
     np.add.at(counts, np.where(suppressed, height, levels), times)
     return counts
-
-
-def merged(parts: Sequence[Moments]) -> Moments:
-    """Moments of all parts together."""
-    result = Moments()
-    for part in parts:
-        result = result.plus(part)
-    return result

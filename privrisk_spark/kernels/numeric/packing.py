@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-LongArray = npt.NDArray[np.int64]
+from privrisk_spark.kernels.arrays import LongArray
 
 WORD_VALUES = 2**63
 """Values a word can hold: a Spark long has no unsigned twin."""

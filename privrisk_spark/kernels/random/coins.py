@@ -15,8 +15,8 @@ C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Priva
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privrisk_spark.kernels.arrays import BoolArray, IndexArray, LongArray
 from privrisk_spark.kernels.random.keyed import Streams
 
 _WORD_MAX = (1 << 64) - 1
@@ -24,19 +24,19 @@ _WORD_MAX = (1 << 64) - 1
 
 def bernoulli_exp(
     streams: Streams,
-    index: NDArray[np.intp],
-    whole: NDArray[np.int64],
-    rest: NDArray[np.int64],
+    index: IndexArray,
+    whole: LongArray,
+    rest: LongArray,
     denominator: int,
-) -> NDArray[np.bool_]:
+) -> BoolArray:
     """Draw true with probability ``exp(-(whole + rest / denominator))`` (Algorithm 1, second part)."""
-    alive: NDArray[np.bool_] = successes(streams, index, whole) == whole
+    alive: BoolArray = successes(streams, index, whole) == whole
     survivors = np.flatnonzero(alive)
     alive[survivors] = bernoulli_exp_fraction(streams, index[survivors], rest[survivors], denominator)
     return alive
 
 
-def successes(streams: Streams, index: NDArray[np.intp], at_most: NDArray[np.int64] | None) -> NDArray[np.int64]:
+def successes(streams: Streams, index: IndexArray, at_most: LongArray | None) -> LongArray:
     """Count Bernoulli(1/e) successes per element before the first failure, stopping at ``at_most``."""
     count = np.zeros(index.size, dtype=np.int64)
     pending = np.arange(index.size, dtype=np.intp)
@@ -50,9 +50,7 @@ def successes(streams: Streams, index: NDArray[np.intp], at_most: NDArray[np.int
         count[pending] += 1
 
 
-def bernoulli_exp_fraction(
-    streams: Streams, index: NDArray[np.intp], numerator: NDArray[np.int64], denominator: int
-) -> NDArray[np.bool_]:
+def bernoulli_exp_fraction(streams: Streams, index: IndexArray, numerator: LongArray, denominator: int) -> BoolArray:
     """Draw true with probability ``exp(-fraction)``, fraction in [0, 1] (Algorithm 1, first part).
 
     With A_k ~ Bernoulli(fraction / k), the first k with A_k = 0 is odd with that probability. A_k is drawn
@@ -76,7 +74,7 @@ def bernoulli_exp_fraction(
     return odd
 
 
-def below(streams: Streams, index: NDArray[np.intp], bound: int) -> NDArray[np.int64]:
+def below(streams: Streams, index: IndexArray, bound: int) -> LongArray:
     """Draw uniform integers in [0, bound) per element, by rejection; ``1 <= bound < 2^63``."""
     values = np.zeros(index.size, dtype=np.int64)
     # 2^64 - (2^64 mod bound) words remain, a multiple of the bound.

@@ -52,9 +52,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.random import discrete_laplace
 from privrisk_spark.kernels.random.coins import bernoulli_exp
 from privrisk_spark.kernels.random.keyed import Streams
@@ -111,12 +111,12 @@ class Admission:
             "delta_select": self.delta_select,
         }
 
-    def sample(self, streams: Streams, n: int) -> NDArray[np.int64]:
+    def sample(self, streams: Streams, n: int) -> LongArray:
         """Draw one noise per element; see :func:`sample`."""
         return sample(streams, n, sigma_squared=self.sigma_squared)
 
 
-def sample(streams: Streams, n: int, *, sigma_squared: int) -> NDArray[np.int64]:
+def sample(streams: Streams, n: int, *, sigma_squared: int) -> LongArray:
     """Draw one discrete Gaussian per element, exactly.
 
     Canonne, Kamath and Steinke 2020, Algorithm 3: a discrete Laplace proposal of integer scale
@@ -159,7 +159,7 @@ def sample(streams: Streams, n: int, *, sigma_squared: int) -> NDArray[np.int64]
     return values
 
 
-def log_pmf(values: NDArray[np.int64], sigma_squared: int) -> NDArray[np.float64]:
+def log_pmf(values: LongArray, sigma_squared: int) -> FloatArray:
     """Return ``ln Pr[Y = y]`` for ``Y ~ N_Z(0, sigma_squared)``.
 
     Parameters
@@ -340,15 +340,15 @@ def _collapse_error(sigma_squared: int, w: int) -> float:
     return 5.0 * math.fsum(np.exp(-2.0 * math.pi**2 * sigma_squared * (j / (j + 1.0))))
 
 
-def _log_pmf(values: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
+def _log_pmf(values: FloatArray, variance: float) -> FloatArray:
     # Poisson summation: sum_x exp(-x^2 / 2v) = sqrt(2 pi v) (1 + 2 sum_m exp(-2 pi^2 v m^2)); v >= 1.
     images = 2.0 * sum(math.exp(-2.0 * math.pi**2 * variance * m * m) for m in (1, 2))
     log_normaliser = 0.5 * math.log(2.0 * math.pi * variance) + math.log1p(images)
-    result: NDArray[np.float64] = -(values * values) / (2.0 * variance) - log_normaliser
+    result: FloatArray = -(values * values) / (2.0 * variance) - log_normaliser
     return result
 
 
-def _support(first: int, variance: int) -> NDArray[np.float64]:
+def _support(first: int, variance: int) -> FloatArray:
     """Return ``first, first + 1, ...`` until the terms are below 1e-19 of the largest."""
     sigma = math.sqrt(variance)
     start = max(first, 0) / sigma
@@ -366,7 +366,7 @@ def _upper_sum(variance: int, at_least: int) -> float:
     return math.fsum(mass) + float(mass[-1]) * ratio / (1.0 - ratio)
 
 
-def _square_over(values: NDArray[np.int64], denominator: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _square_over(values: LongArray, denominator: int) -> tuple[LongArray, LongArray]:
     """Return quotient and remainder of ``values^2 / denominator`` without overflow."""
     magnitude = np.abs(values)
     far = magnitude > _SQUARE_SAFE

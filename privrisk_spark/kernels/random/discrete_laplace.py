@@ -32,9 +32,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import IndexArray, LongArray
 from privrisk_spark.kernels.numeric.rational import any_of, exp_bounds, round_up
 from privrisk_spark.kernels.random.coins import below, bernoulli_exp_fraction, successes
 from privrisk_spark.kernels.random.keyed import Streams
@@ -85,12 +85,12 @@ class LaplaceAdmission:
             "delta_select": self.delta_select,
         }
 
-    def sample(self, streams: Streams, n: int) -> NDArray[np.int64]:
+    def sample(self, streams: Streams, n: int) -> LongArray:
         """Draw one noise per element; see :func:`sample`."""
         return sample(streams, n, scale=self.scale)
 
 
-def sample(streams: Streams, n: int, *, scale: Fraction) -> NDArray[np.int64]:
+def sample(streams: Streams, n: int, *, scale: Fraction) -> LongArray:
     """Draw one discrete Laplace per element, exactly.
 
     Parameters
@@ -122,7 +122,7 @@ def sample(streams: Streams, n: int, *, scale: Fraction) -> NDArray[np.int64]:
     return values
 
 
-def draw(streams: Streams, index: NDArray[np.intp], numerator: int, denominator: int = 1) -> NDArray[np.int64]:
+def draw(streams: Streams, index: IndexArray, numerator: int, denominator: int = 1) -> LongArray:
     """Draw ``Pr[y] ~ exp(-|y| denominator / numerator)`` for named elements (Algorithm 2).
 
     A uniform U below the numerator is kept with probability ``exp(-U / numerator)``; with V successes of probability

@@ -30,9 +30,17 @@ import hmac
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
-from numpy.typing import NDArray
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import (
+    BoolArray,
+    ByteArray,
+    FloatArray,
+    HalfWordArray,
+    IndexArray,
+    IntArray,
+    WordArray,
+)
 
 KEY_BYTES = 32
 BLOCK_BYTES = 16
@@ -76,7 +84,7 @@ def derive_key(release_key: bytes, *context: str) -> bytes:
     return hmac.new(release_key, b"".join(message), hashlib.sha256).digest()
 
 
-def prf(key: bytes, messages: NDArray[np.uint32]) -> NDArray[np.uint64]:
+def prf(key: bytes, messages: HalfWordArray) -> WordArray:
     """Map each message to 128 pseudo-random bits.
 
     Parameters
@@ -103,7 +111,7 @@ def prf(key: bytes, messages: NDArray[np.uint32]) -> NDArray[np.uint64]:
     return _words(_chain(cipher, messages))
 
 
-def uniforms(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+def uniforms(words: WordArray) -> FloatArray:
     """Map 64-bit words to uniform numbers strictly between 0 and 1.
 
     The top 52 bits x become ``(x + 1/2) 2^-52``. Both operations are exact in float64, so the 2^52 values
@@ -121,11 +129,11 @@ def uniforms(words: NDArray[np.uint64]) -> NDArray[np.float64]:
         Same shape, in [2^-53, 1 - 2^-53].
     """
     top = (np.asarray(words, dtype=np.uint64) >> np.uint64(12)).astype(np.float64)
-    result: NDArray[np.float64] = (top + 0.5) * 2.0**-52
+    result: FloatArray = (top + 0.5) * 2.0**-52
     return result
 
 
-def keep(words: NDArray[np.uint64], numerator: int) -> NDArray[np.bool_]:
+def keep(words: WordArray, numerator: int) -> BoolArray:
     """Decide which records are kept: exactly ``numerator`` of every 2^32 words.
 
     Parameters
@@ -148,7 +156,7 @@ def keep(words: NDArray[np.uint64], numerator: int) -> NDArray[np.bool_]:
     if not 0 <= numerator <= 1 << KEEP_BITS:
         raise InputError(f"The keep numerator must be in [0, 2^{KEEP_BITS}]. Got {numerator}.")
     top = np.asarray(words, dtype=np.uint64) >> np.uint64(64 - KEEP_BITS)
-    kept: NDArray[np.bool_] = top < np.uint64(numerator)
+    kept: BoolArray = top < np.uint64(numerator)
     return kept
 
 
@@ -179,7 +187,7 @@ class Streams:
         As :func:`prf`.
     """
 
-    def __init__(self, key: bytes, messages: NDArray[np.uint32]) -> None:
+    def __init__(self, key: bytes, messages: HalfWordArray) -> None:
         blocks = _check_messages(messages)
         self._cipher = _cipher(derive_key(key, "privrisk stream", str(blocks + 1)))
         self._state = _words(_chain(self._cipher, messages))
@@ -187,7 +195,7 @@ class Streams:
         self._drawn = np.zeros(len(messages), dtype=np.uint64)
         self.size = len(messages)
 
-    def draw(self, index: NDArray[np.intp]) -> NDArray[np.uint64]:
+    def draw(self, index: IndexArray) -> WordArray:
         """Return the next word of each named element.
 
         Parameters
@@ -214,10 +222,10 @@ class Streams:
             block[:, 0] ^= drawn[~odd] >> np.uint64(1)
             self._buffer[fresh] = _words(_encrypt(self._cipher, block.astype(_LITTLE64, copy=False)))
         self._drawn[index] = drawn + np.uint64(1)
-        words: NDArray[np.uint64] = self._buffer[index, odd.astype(np.intp)]
+        words: WordArray = self._buffer[index, odd.astype(np.intp)]
         return words
 
-    def _check_index(self, index: NDArray[np.intp]) -> None:
+    def _check_index(self, index: IndexArray) -> None:
         if index.ndim != 1:
             raise InputError(f"Stream elements must be named by a vector. Got {index.ndim} dimensions.")
         if not index.size:
@@ -229,7 +237,7 @@ class Streams:
             raise InputError(f"Stream elements must be in [0, {self.size}).")
 
 
-def record_messages(blocks: NDArray[np.uint8]) -> NDArray[np.uint32]:
+def record_messages(blocks: ByteArray) -> HalfWordArray:
     """Turn 16-byte record identities into messages of one block.
 
     Parameters
@@ -252,7 +260,7 @@ def record_messages(blocks: NDArray[np.uint8]) -> NDArray[np.uint32]:
     return np.ascontiguousarray(blocks).view(_LITTLE32).astype(np.uint32, copy=False)
 
 
-def cell_messages(scheme: int, codes: NDArray[np.int32]) -> NDArray[np.uint32]:
+def cell_messages(scheme: int, codes: IntArray) -> HalfWordArray:
     """Turn the cells of one scheme into messages.
 
     A message is ``k, scheme, code_1, ..., code_k`` and zeros up to a multiple of four words. As k is
@@ -287,7 +295,7 @@ def cell_messages(scheme: int, codes: NDArray[np.int32]) -> NDArray[np.uint32]:
     return messages
 
 
-def _chain(cipher: CipherContext, messages: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def _chain(cipher: CipherContext, messages: HalfWordArray) -> HalfWordArray:
     """Return the last CBC-MAC block of each message, little-endian words of shape (n, 4)."""
     little = messages.astype(_LITTLE32, copy=False)
     state = np.zeros((len(messages), _BLOCK_WORDS), dtype=_LITTLE32)
@@ -297,7 +305,7 @@ def _chain(cipher: CipherContext, messages: NDArray[np.uint32]) -> NDArray[np.ui
     return state
 
 
-def _encrypt(cipher: CipherContext, blocks: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.uint8]:
+def _encrypt(cipher: CipherContext, blocks: HalfWordArray | WordArray) -> ByteArray:
     """Encrypt contiguous 16-byte blocks, each by itself; returns uint8 of shape (n, 16)."""
     # update_into wants room for one block more than it writes, less one byte.
     room = np.empty(blocks.nbytes + BLOCK_BYTES - 1, dtype=np.uint8)
@@ -306,7 +314,7 @@ def _encrypt(cipher: CipherContext, blocks: NDArray[np.uint32] | NDArray[np.uint
     return room[: blocks.nbytes].reshape(-1, BLOCK_BYTES)
 
 
-def _words(blocks: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[np.uint64]:
+def _words(blocks: ByteArray | HalfWordArray) -> WordArray:
     """Read 16-byte blocks as two little-endian words each, shape (n, 2)."""
     words = np.ascontiguousarray(blocks).view(_LITTLE64).astype(np.uint64, copy=False)
     return words.reshape(-1, BLOCK_BYTES // 8)
@@ -323,7 +331,7 @@ def _check_key(key: bytes) -> None:
         raise InputError(f"A key must be {KEY_BYTES} bytes. Got {length}.")
 
 
-def _check_messages(messages: NDArray[np.uint32]) -> int:
+def _check_messages(messages: HalfWordArray) -> int:
     """Return the number of blocks per message."""
     words = messages.shape[1] if messages.ndim == 2 else 0
     if messages.dtype != np.uint32 or words == 0 or words % _BLOCK_WORDS:

@@ -13,7 +13,8 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.adversary.deterrence import Table, least_group, least_penalty
 from privrisk_spark.kernels.adversary.process import Attack, Solution, solve
 from privrisk_spark.kernels.adversary.risk import Assessment, assess
-from privrisk_spark.kernels.measures.identity import PopulationHistogram, SizeHistogram
+from privrisk_spark.kernels.measures.identity import SizeHistogram
+from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
 from privrisk_spark.policy.assessment import AdversaryPolicy
 from privrisk_spark.results.assessment import Measured
 

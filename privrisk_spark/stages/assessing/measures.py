@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.tally import ClassTally
-from privrisk_spark.kernels.measures.identity import PopulationRisk
 from privrisk_spark.kernels.measures.population_risk import risks_at_fraction
+from privrisk_spark.kernels.measures.population_sizes import PopulationRisk
 from privrisk_spark.kernels.measures.population_uniques import decided, pitman, slide_negative_binomial, zayatz
 from privrisk_spark.kernels.measures.special_uniques import ScoreTally, SpecialUniques
 from privrisk_spark.results.assessment import Measured, WorstClass

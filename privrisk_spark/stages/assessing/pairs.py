@@ -15,18 +15,13 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.classes.concealment import (
-    confusion,
-    consistency_graph,
-    matches,
-    released_as,
-    rows_per_original,
-    rows_per_released,
-)
+from privrisk_spark.kernels.classes.concealment import confusion, matches, released_as
+from privrisk_spark.kernels.classes.consistency import consistency_graph, rows_per_original, rows_per_released
 from privrisk_spark.kernels.measures.divergence import LeafCounts, entropy_loss
 from privrisk_spark.kernels.measures.interval_disclosure import IntervalTally, both_known, rid, within
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.exact_sums import ExactMean
+from privrisk_spark.kernels.numeric.fold import folded
 from privrisk_spark.policy.assessment import Interval
 from privrisk_spark.results.assessment import Measured
 from privrisk_spark.stages.assessing.matched import Matched, originals
@@ -89,10 +84,7 @@ def collect_entropy_loss(
         under = leaves.under(0, hierarchy.first_leaf, hierarchy.last_leaf)
         loss = entropy_loss(original[here], above, under)
         means.append(ExactMean.of(loss, rows[here]))
-    total = ExactMean()
-    for mean in means:
-        total = total.plus(mean)
-    measured = [Measured("non_uniform_entropy", total.mean, of)]
+    measured = [Measured("non_uniform_entropy", folded(ExactMean.empty(), means).mean, of)]
     measured += [
         Measured("non_uniform_entropy", mean.mean, {**of, "column": name})
         for name, mean in zip(hierarchies, means, strict=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from privrisk_spark.kernels.adversary.deterrence import sweep
 from privrisk_spark.kernels.adversary.process import Solution
-from privrisk_spark.kernels.measures.identity import PopulationHistogram
+from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
 from privrisk_spark.policy.assessment import AdversaryPolicy
 from privrisk_spark.results.plots import Panel, Plot, Series
 from privrisk_spark.stages.assessing.attack import AttackTable, Groups, attack_of, played

@@ -33,6 +33,7 @@ from privrisk_spark.kernels.measures.interval_disclosure import (
     rid,
     within,
 )
+from privrisk_spark.kernels.numeric.fold import folded_dicts
 
 VALUE = "value"
 FIRST_POSITION = "first_position"
@@ -295,10 +296,7 @@ def collect_deviation_of(scratch: Scratch, rows: Batches, name: str) -> Deviatio
         for table in in_chunks(tables):
             yield report("", Deviation.of(_values(table, name)).to_dict())
 
-    total = Deviation()
-    for part in scratch.collect_parts(rows.then(step, PARTS)):
-        total = total.plus(Deviation.from_dict(part))
-    return total
+    return folded_dicts(Deviation.empty(), scratch.collect_parts(rows.then(step, PARTS)))
 
 
 def collect_disclosed(disclosed: Batches) -> IntervalTally:

@@ -5,38 +5,26 @@ Nothing here is arithmetic of a measure: each is a kernel's. What is decided her
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.classes import tally as criteria
+from privrisk_spark.kernels.classes import criteria
 from privrisk_spark.kernels.classes.classes import Classes
-from privrisk_spark.kernels.classes.closeness import (
-    TableDistribution,
-    equal_distance,
-    greatest_gain,
-    greatest_log_ratio,
-    hierarchical_distance,
-    ordered_distance,
-)
-from privrisk_spark.kernels.classes.diversity import (
-    SensitiveRuns,
-    distinct_values,
-    entropy_diversity,
-    greatest_l,
-    greatest_share,
-)
-from privrisk_spark.kernels.classes.tally import ClassTally, Criterion
+from privrisk_spark.kernels.classes.closeness import TableDistribution
+from privrisk_spark.kernels.classes.criteria import Criterion
+from privrisk_spark.kernels.classes.diversity import SensitiveRuns
+from privrisk_spark.kernels.classes.tally import ClassTally
+from privrisk_spark.kernels.measures.classification import ClassificationTally
 from privrisk_spark.kernels.measures.divergence import DivergenceTally, spread_over
-from privrisk_spark.kernels.measures.identity import PopulationHistogram, SizeHistogram, WeightTally
+from privrisk_spark.kernels.measures.identity import SizeHistogram
 from privrisk_spark.kernels.measures.loss import (
     CellTally,
-    ClassificationTally,
+    SizeTally,
     fully_suppressed,
     leaf_ncp,
     node_levels,
@@ -44,8 +32,10 @@ from privrisk_spark.kernels.measures.loss import (
     share_loss,
     step_loss,
 )
-from privrisk_spark.kernels.measures.loss import ClassTally as SizeTally
 from privrisk_spark.kernels.measures.population_risk import IndividualRiskTally
+from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
+from privrisk_spark.kernels.measures.weighted_sizes import WeightTally
+from privrisk_spark.kernels.numeric.fold import Tally, refuse_other
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -76,32 +66,24 @@ class Sensitive:
     def criteria(
         self, runs: SensitiveRuns, table: TableDistribution, *, asked: Mapping[str, float]
     ) -> list[tuple[str, Criterion, FloatArray | LongArray, float]]:
-        """Name, criterion, number of each class and bound of every model."""
-        if self.distance == "hierarchical":
-            assert self.ancestor is not None
-            distance = hierarchical_distance(runs, table, self.ancestor)
-        else:
-            distance = (ordered_distance if self.distance == "ordered" else equal_distance)(runs, table)
+        """Name of the measure, criterion, number of each class and bound of every model."""
+        closeness = criteria.CLOSENESS[self.distance]
+        ground = {"ancestor": self.ancestor} if self.distance == "hierarchical" else {}
+        of_table = {"table": table}
+        models: list[tuple[str, Criterion, Mapping[str, Any], float]] = [
+            ("p_sensitive", criteria.P_SENSITIVITY, {}, 2.0),
+            ("homogeneity", criteria.HOMOGENEITY, {}, 2.0),
+            ("l_entropy", criteria.ENTROPY_DIVERSITY, {}, 2.0),
+            ("l_recursive", criteria.RECURSIVE_L, {"c": self.c}, 2.0),
+            ("t_closeness", closeness, of_table | ground, 0.2),
+            ("alpha", criteria.ALPHA, {}, 0.5),
+            ("beta_likeness", criteria.BETA_LIKENESS, of_table, 1.0),
+            ("enhanced_beta_likeness", criteria.ENHANCED_BETA_LIKENESS, of_table, 1.0),
+            ("delta_disclosure", criteria.DELTA_DISCLOSURE, of_table, 1.0),
+        ]
         return [
-            ("p_sensitive", criteria.DISTINCT_DIVERSITY, distinct_values(runs), asked.get("p_sensitive", 2.0)),
-            ("homogeneity", criteria.DISTINCT_DIVERSITY, distinct_values(runs), 2.0),
-            ("l_entropy", criteria.ENTROPY_DIVERSITY, entropy_diversity(runs), asked.get("l_entropy", 2.0)),
-            ("l_recursive", criteria.RECURSIVE_L, greatest_l(runs, self.c), asked.get("l_recursive", 2.0)),
-            ("t_closeness", criteria.T_CLOSENESS, distance, asked.get("t_closeness", 0.2)),
-            ("alpha", criteria.ALPHA, greatest_share(runs), asked.get("alpha", 0.5)),
-            ("beta_likeness", criteria.BETA_LIKENESS, greatest_gain(runs, table), asked.get("beta_likeness", 1.0)),
-            (
-                "enhanced_beta_likeness",
-                criteria.BETA_LIKENESS,
-                greatest_gain(runs, table, enhanced=True),
-                asked.get("enhanced_beta_likeness", 1.0),
-            ),
-            (
-                "delta_disclosure",
-                criteria.DELTA_DISCLOSURE,
-                greatest_log_ratio(runs, table),
-                asked.get("delta_disclosure", 1.0),
-            ),
+            (name, criterion, criterion.numbers(runs, **given), asked.get(name, usual))
+            for name, criterion, given, usual in models
         ]
 
 
@@ -199,8 +181,105 @@ class Tallies:
     penalty: CellTally | None
     divergence: DivergenceTally | None
 
+    @classmethod
+    def of(
+        cls, classes: Classes, asked: Asked, population: LongArray | None = None, compatible: LongArray | None = None
+    ) -> Tallies:
+        """Measure whole classes.
+
+        Parameters
+        ----------
+        classes : Classes
+        asked : Asked
+        population : ndarray of int64, shape (m,), optional
+            People of the population in each class.
+        compatible : ndarray of int64, shape (m,), optional
+            Rows each class is compatible with, where a missing value may be any.
+        """
+        sizes, rows, nodes, thresholds = classes.sizes, classes.rows, classes.nodes, asked.thresholds
+        weights = None if classes.millionths is None else classes.millionths / 1e6
+        attribute = []
+        for sensitive, runs, count in zip(asked.sensitive, classes.held, asked.tables, strict=False):
+            # A missing value is one more value of the domain only where there is one.
+            domain = count if count[-1] else count[:-1]
+            of_class = sensitive.criteria(runs, TableDistribution(domain), asked=asked.bounds)
+            attribute.append(
+                {
+                    name: ClassTally.of(criterion, values, sizes, nodes, asked=bound, most=asked.worst)
+                    for name, criterion, values, bound in of_class
+                }
+            )
+        lost = fully_suppressed(nodes, [hierarchy.root for hierarchy in asked.hierarchies])
+        runs_of_label = None if asked.label is None else classes.held[asked.label]
+        cells, penalty = {}, None
+        if asked.cells:
+            leaves = [hierarchy.n_under for hierarchy in asked.hierarchies]
+            losses = {
+                "precision": [step_loss(node_levels(hierarchy.parent)) for hierarchy in asked.hierarchies],
+                "generalized_information_loss": [share_loss(count) for count in leaves],
+                "gcp": [leaf_ncp(count) for count in leaves],
+            }
+            cells = {name: CellTally.of(nodes, rows, loss) for name, loss in losses.items()}
+            of_record = record_penalty(nodes, leaves)
+            penalty = CellTally.of(np.arange(len(rows), dtype=np.int32)[:, None], rows, [of_record])
+        return cls(
+            sizes=SizeHistogram.of(sizes),
+            small=ClassTally.of(
+                criteria.K_ANONYMITY,
+                sizes if compatible is None else compatible,
+                sizes,
+                nodes,
+                asked=asked.bounds.get("k", float(asked.k)),
+                most=asked.worst,
+            ),
+            rows=int(rows.sum()),
+            persons=int(sizes.sum()),
+            compatible=None if compatible is None else PopulationHistogram.of(sizes, compatible),
+            population=None if population is None else PopulationHistogram.of(sizes, population),
+            mapped=None
+            if population is None
+            else ClassTally.of(criteria.K_MAP, population, sizes, nodes, asked=float(asked.k), most=asked.worst),
+            weights=None if weights is None else WeightTally.of(sizes, weights, thresholds),
+            individual=None if weights is None else IndividualRiskTally.of(sizes, weights, thresholds),
+            attribute=tuple(attribute),
+            spread=SizeTally.of(rows, k=asked.k, suppressed=lost),
+            label=None
+            if runs_of_label is None
+            else ClassificationTally.of(
+                runs_of_label.class_start, runs_of_label.value, runs_of_label.count, suppressed=lost
+            ),
+            cells=cells,
+            penalty=penalty,
+            divergence=None if asked.released is None else _divergence(classes, asked, asked.released),
+        )
+
+    @classmethod
+    def empty(
+        cls, asked: Asked, *, weighted: bool = False, population: bool = False, compatible: bool = False
+    ) -> Tallies:
+        """Tallies of no class, with those that sampling weights, a population or missing values bring."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls.of(
+            Classes.none(len(asked.hierarchies), len(asked.tables), weighted=weighted),
+            asked,
+            nothing if population else None,
+            nothing if compatible else None,
+        )
+
+    @property
+    def question(self) -> list[list[str]]:
+        """What tallies these can be added to share: the measures of each sensitive attribute, and those of cells."""
+        return [*(list(of) for of in self.attribute), list(self.cells)]
+
     def plus(self, other: Tallies) -> Tallies:
-        """Tallies of the classes of both."""
+        """Tallies of the classes of both.
+
+        Raises
+        ------
+        InternalError
+            If they are of different measures, or these are asked differently.
+        """
+        refuse_other(self.question, other.question, "Tallies of the same measures")
         return Tallies(
             sizes=self.sizes.plus(other.sizes),
             small=self.small.plus(other.small),
@@ -221,11 +300,6 @@ class Tallies:
             penalty=_added(self.penalty, other.penalty),
             divergence=_added(self.divergence, other.divergence),
         )
-
-    @classmethod
-    def merged(cls, parts: Iterable[Tallies]) -> Tallies:
-        """Tallies of all parts together, of which there is at least one."""
-        return reduce(Tallies.plus, parts)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
@@ -275,84 +349,16 @@ class Tallies:
         )
 
 
-def _added(one: Any, other: Any) -> Any:
-    return None if one is None or other is None else one.plus(other)
+def _added(one: Tally | None, other: Tally | None) -> Tally | None:
+    """Add up what a subject has, or has not."""
+    if one is None or other is None:
+        refuse_other(one is None, other is None, "Tallies of the same measures")
+        return None
+    return one.plus(other)
 
 
 def _written(tally: Any) -> Any:
     return None if tally is None else tally.to_dict()
-
-
-def tally(
-    classes: Classes, asked: Asked, population: LongArray | None = None, compatible: LongArray | None = None
-) -> Tallies:
-    """Measure whole classes.
-
-    Parameters
-    ----------
-    classes : Classes
-    asked : Asked
-    population : ndarray of int64, shape (m,), optional
-        People of the population in each class.
-    compatible : ndarray of int64, shape (m,), optional
-        Rows each class is compatible with, where a missing value may be any.
-    """
-    sizes, rows, nodes, thresholds = classes.sizes, classes.rows, classes.nodes, asked.thresholds
-    weights = None if classes.millionths is None else classes.millionths / 1e6
-    attribute = []
-    for sensitive, runs, count in zip(asked.sensitive, classes.held, asked.tables, strict=False):
-        # A missing value is one more value of the domain only where there is one.
-        domain = count if count[-1] else count[:-1]
-        of_class = sensitive.criteria(runs, TableDistribution(domain), asked=asked.bounds)
-        attribute.append(
-            {
-                name: ClassTally.of(criterion, values, sizes, nodes, asked=bound, most=asked.worst)
-                for name, criterion, values, bound in of_class
-            }
-        )
-    lost = fully_suppressed(nodes, [hierarchy.root for hierarchy in asked.hierarchies])
-    runs_of_label = None if asked.label is None else classes.held[asked.label]
-    cells, penalty = {}, None
-    if asked.cells:
-        leaves = [hierarchy.n_under for hierarchy in asked.hierarchies]
-        losses = {
-            "precision": [step_loss(node_levels(hierarchy.parent)) for hierarchy in asked.hierarchies],
-            "generalized_information_loss": [share_loss(count) for count in leaves],
-            "gcp": [leaf_ncp(count) for count in leaves],
-        }
-        cells = {name: CellTally.of(nodes, rows, loss) for name, loss in losses.items()}
-        of_record = record_penalty(nodes, leaves)
-        penalty = CellTally.of(np.arange(len(rows), dtype=np.int32)[:, None], rows, [of_record])
-    return Tallies(
-        sizes=SizeHistogram.of(sizes),
-        small=ClassTally.of(
-            criteria.K_ANONYMITY,
-            sizes if compatible is None else compatible,
-            sizes,
-            nodes,
-            asked=asked.bounds.get("k", float(asked.k)),
-            most=asked.worst,
-        ),
-        rows=int(rows.sum()),
-        persons=int(sizes.sum()),
-        compatible=None if compatible is None else PopulationHistogram.of(sizes, compatible),
-        population=None if population is None else PopulationHistogram.of(sizes, population),
-        mapped=None
-        if population is None
-        else ClassTally.of(criteria.K_MAP, population, sizes, nodes, asked=float(asked.k), most=asked.worst),
-        weights=None if weights is None else WeightTally.of(sizes, weights, thresholds),
-        individual=None if weights is None else IndividualRiskTally.of(sizes, weights, thresholds),
-        attribute=tuple(attribute),
-        spread=SizeTally.of(rows, k=asked.k, suppressed=lost),
-        label=None
-        if runs_of_label is None
-        else ClassificationTally.of(
-            runs_of_label.class_start, runs_of_label.value, runs_of_label.count, suppressed=lost
-        ),
-        cells=cells,
-        penalty=penalty,
-        divergence=None if asked.released is None else _divergence(classes, asked, asked.released),
-    )
 
 
 def _divergence(classes: Classes, asked: Asked, released: Released) -> DivergenceTally:

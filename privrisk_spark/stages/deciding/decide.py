@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -343,9 +343,9 @@ class Conclusion:
             "unproved": 0 if decisions.gap is None else int(times[decisions.gap > 0].sum()),
             "gap": 0.0 if decisions.gap is None else float(decisions.gap.max(initial=0.0)),
             "verbatim": int(times[verbatim].sum()),
-            "risk_before": astuple(Moments.of(decisions.risk_before, times)),
-            "risk": astuple(Moments.of(decisions.risk, times)),
-            "utility": astuple(Moments.of(decisions.utility, times)),
+            "risk_before": Moments.of(decisions.risk_before, times).to_dict(),
+            "risk": Moments.of(decisions.risk, times).to_dict(),
+            "utility": Moments.of(decisions.utility, times).to_dict(),
             "before": risk_histogram(decisions.risk_before, times).tolist(),
             "after": risk_histogram(decisions.risk, times).tolist(),
             "levels": [

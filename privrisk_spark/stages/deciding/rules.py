@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,8 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.consistent import Counts
 from privrisk_spark.kernels.disclosure.risk import Attacker
-from privrisk_spark.kernels.numeric.moments import Moments, merged
+from privrisk_spark.kernels.numeric.fold import folded_dicts
+from privrisk_spark.kernels.numeric.moments import Moments
 from privrisk_spark.kernels.search.cell_order import CellOrder
 from privrisk_spark.kernels.search.rules import (
     Exposure,
@@ -472,16 +473,17 @@ def _collect_best(
             # Minimax is of the table here: the mean against each dictionary, of which the worst is taken.
             means = risks if attacker.rule == "minimax" else [attacker.risk(risks)]
             utility = Moments.of(utility_at(problem, rows.codes, levels), times)
-            found.append({"utility": astuple(utility), "risks": [astuple(Moments.of(r, times)) for r in means]})
+            found.append({"utility": utility.to_dict(), "risks": [Moments.of(r, times).to_dict() for r in means]})
         return {"rules": found}
 
     meeting = Meeting.collect_by_plan(ground, encoded, looked_up)
     parts = [json.loads(facts) for facts in meeting.facts(measure).toArrow().column("facts").to_pylist()]
-    utilities = [merged([Moments(*part["rules"][i]["utility"]) for part in parts]).mean for i in range(len(rules))]
+    of_rule = [[part["rules"][i]["utility"] for part in parts] for i in range(len(rules))]
+    utilities = [folded_dicts(Moments.empty(), utility).mean for utility in of_rule]
     risks = []
     for i in range(len(rules)):
         of_dictionary = zip(*[part["rules"][i]["risks"] for part in parts], strict=True)
-        risks.append([merged([Moments(*moments) for moments in of_part]).mean for of_part in of_dictionary])
+        risks.append([folded_dicts(Moments.empty(), of_part).mean for of_part in of_dictionary])
     best = choose_rule(np.array([max(of) for of in risks]), np.array(utilities), decision.utility_at_least)
     if best is None:
         raise InfeasibleError(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ from privrisk_spark.kernels.disclosure.estimated import looseness, order_facts, 
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
-from privrisk_spark.kernels.numeric.moments import Moments, merged
+from privrisk_spark.kernels.numeric.fold import folded_dicts
+from privrisk_spark.kernels.numeric.moments import Moments
 from privrisk_spark.kernels.search.table_search import Problem
 from privrisk_spark.policy.dictionaries import OneDictionary, TableEstimate, TrueDictionary
 from privrisk_spark.policy.policy import Policy
@@ -320,8 +321,8 @@ def measure_tightness(
             ratio = looseness(estimated, evaluated.risk[member])
             times = _records(table)
             facts = {
-                "estimated": astuple(Moments.of(estimated, times)),
-                "true": astuple(Moments.of(evaluated.risk[member], times)),
+                "estimated": Moments.of(estimated, times).to_dict(),
+                "true": Moments.of(evaluated.risk[member], times).to_dict(),
                 "greatest": float(ratio.max()),
                 "broken": int(times[ratio < 1 - TOLERANCE].sum()),
                 "absent": int(times[evaluated.absent[member]].sum()),
@@ -329,7 +330,7 @@ def measure_tightness(
             yield report("", facts)
 
     parts = _collect_facts(decided.then(step, PARTS))
-    estimated, true = (merged([Moments(*part[name]) for part in parts]) for name in ("estimated", "true"))
+    estimated, true = (folded_dicts(Moments.empty(), [part[name] for part in parts]) for name in ("estimated", "true"))
     return Tightness(
         rows=true.n,
         estimated=Summary.of(estimated),

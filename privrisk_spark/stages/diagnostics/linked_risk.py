@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,8 @@ from privrisk_spark.engine.sources import column
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.linked import UnawareCounts, enlarged, expected_risk, linked_risk, unlinked_risk
-from privrisk_spark.kernels.numeric.moments import Moments, merged
+from privrisk_spark.kernels.numeric.fold import folded_dicts
+from privrisk_spark.kernels.numeric.moments import Moments
 from privrisk_spark.kernels.search.table_search import Problem
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.problem import node_weights
@@ -280,7 +281,7 @@ def measure_linkage(risks: Batches, attributes: Sequence[str]) -> LinkageFacts:
         for table in in_chunks(tables):
             once = np.ones(table.num_rows, dtype=np.int64)
             links = table.column(LINKS).to_numpy()
-            facts = {name: astuple(Moments.of(floats(table, [name])[:, 0], once)) for name in names}
+            facts = {name: Moments.of(floats(table, [name])[:, 0], once).to_dict() for name in names}
             counts = {
                 "linked": int(np.count_nonzero(links)),
                 LINKS: int(links.sum()),
@@ -290,7 +291,7 @@ def measure_linkage(risks: Batches, attributes: Sequence[str]) -> LinkageFacts:
 
     table = risks.then(step, PARTS).frame().toArrow()
     parts = [json.loads(facts) for facts in table.column("facts").to_pylist()]
-    alone, linked, greatest = (merged([Moments(*part[name]) for part in parts]) for name in names)
+    alone, linked, greatest = (folded_dicts(Moments.empty(), [part[name] for part in parts]) for name in names)
     return LinkageFacts(
         attributes=tuple(attributes),
         rows=linked.n,

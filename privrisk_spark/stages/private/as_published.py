@@ -17,10 +17,10 @@ import pyarrow as pa
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Scratch, grouped
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import LevelArray
 from privrisk_spark.kernels.as_published.algorithm6 import NOTHING, algorithm_6, element_law, random_threshold
 from privrisk_spark.kernels.as_published.algorithm7 import LayeredLattices, sample_point
 from privrisk_spark.kernels.as_published.frequent_elements import (
-    LevelArray,
     by_levels,
     consistent_elements,
     frequent_elements,

@@ -17,7 +17,8 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_c
 from privrisk_spark.engine.sources import as_texts, dictionary_of
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.numeric import fingerprint
-from privrisk_spark.kernels.numeric.moments import Moments, merged, risk_bins
+from privrisk_spark.kernels.numeric.fold import folded_dicts
+from privrisk_spark.kernels.numeric.moments import Moments, risk_bins
 from privrisk_spark.kernels.numeric.packing import Packing
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts, level_names
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
@@ -34,7 +35,7 @@ def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str,
     """
 
     def summary(key: str) -> Summary:
-        return Summary.of(merged([Moments(*part[key]) for part in parts]))
+        return Summary.of(folded_dicts(Moments.empty(), [part[key] for part in parts]))
 
     def histogram(key: str) -> Histogram:
         edges = risk_bins()

@@ -16,13 +16,15 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.closeness import (
     TableDistribution,
     equal_distance,
+    greatest_enhanced_gain,
     greatest_gain,
     greatest_log_ratio,
     hierarchical_distance,
     ordered_distance,
 )
+from privrisk_spark.kernels.classes.criteria import BETA_LIKENESS, DELTA_DISCLOSURE, ORDERED_CLOSENESS
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
-from privrisk_spark.kernels.classes.tally import BETA_LIKENESS, DELTA_DISCLOSURE, T_CLOSENESS, ClassTally
+from privrisk_spark.kernels.classes.tally import ClassTally
 
 Class = dict[int, int]
 
@@ -140,7 +142,7 @@ def test_salaries_of_the_worked_example() -> None:
     regrouped = [{0: 1, 2: 1, 6: 1}, SALARIES[1], {1: 1, 4: 1, 7: 1}]
     runs = runs_of(regrouped)
     keys = np.arange(3, dtype=np.int32)[:, None]
-    found = ClassTally.of(T_CLOSENESS, ordered_distance(runs, table), runs.rows, keys, asked=1 / 6)
+    found = ClassTally.of(ORDERED_CLOSENESS, ordered_distance(runs, table), runs.rows, keys, asked=1 / 6)
     assert found.achieved == pytest.approx(1 / 6, abs=1e-15)
     assert found.passed
     assert found.worst[0].key in {(0,), (1,)}
@@ -213,7 +215,8 @@ def test_ordered_is_the_sum_over_ranks(table: tuple[int, list[Class], list[int]]
 def test_likeness_and_disclosure_are_those_of_the_definitions(table: tuple[int, list[Class]], enhanced: bool) -> None:
     v, classes = table
     runs, whole = runs_of(classes), table_of(classes, v)
-    gains, ratios = greatest_gain(runs, whole, enhanced=enhanced), greatest_log_ratio(runs, whole)
+    gains = (greatest_enhanced_gain if enhanced else greatest_gain)(runs, whole)
+    ratios = greatest_log_ratio(runs, whole)
     for j, one in enumerate(classes):
         pairs = [pq for pq in zip(*shares(one, whole), strict=True) if pq[1] > 0]
         gain = max((q - p) / p if q > p else 0.0 for q, p in pairs)
@@ -230,7 +233,7 @@ def test_likeness_and_disclosure_by_hand() -> None:
     table = TableDistribution(np.array([10, 5, 5]))
     assert greatest_gain(runs, table).tolist() == [2.0, 0.5, 0.0]
     # gains of 2 > ln 4 and 0.5 <= ln 2
-    assert greatest_gain(runs, table, enhanced=True).tolist() == [math.inf, 0.5, 0.0]
+    assert greatest_enhanced_gain(runs, table).tolist() == [math.inf, 0.5, 0.0]
     assert greatest_log_ratio(runs, table).tolist() == [math.inf, math.inf, 0.0]
     keys = np.arange(3, dtype=np.int32)[:, None]
     beta = ClassTally.of(BETA_LIKENESS, greatest_gain(runs, table), runs.rows, keys, asked=0.5)
@@ -289,7 +292,7 @@ def test_other_classes_of_a_task_do_not_matter(tree: Hierarchy, data: st.DataObj
             equal_distance(runs, whole),
             ordered_distance(runs, whole),
             hierarchical_distance(runs, whole, tree.ancestor),
-            greatest_gain(runs, whole, enhanced=True),
+            greatest_enhanced_gain(runs, whole),
             greatest_log_ratio(runs, whole),
         ]
 

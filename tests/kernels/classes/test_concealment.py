@@ -10,18 +10,16 @@ from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.classes import concealment
-from privrisk_spark.kernels.classes.concealment import (
+from privrisk_spark.kernels.classes import consistency
+from privrisk_spark.kernels.classes.concealment import confusion, matches, matching_edges, released_as
+from privrisk_spark.kernels.classes.consistency import (
     ConsistencyGraph,
-    confusion,
     consistency_graph,
-    matches,
-    matching_edges,
-    released_as,
     rows_per_original,
     rows_per_released,
 )
-from privrisk_spark.kernels.classes.tally import K_CONCEALMENT, ONE_K, ClassTally
+from privrisk_spark.kernels.classes.criteria import K_CONCEALMENT, ONE_K
+from privrisk_spark.kernels.classes.tally import ClassTally
 
 Row = tuple[int, ...]
 
@@ -215,7 +213,7 @@ def test_pairs_do_not_depend_on_the_chunk(table) -> None:
     trees, original, released = table
     whole = graph_of(trees, original, released)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(concealment, "_CHUNK", 3)
+        patch.setattr(consistency, "_CHUNK", 3)
         small = graph_of(trees, original, released)
     assert whole.pair.tolist() == small.pair.tolist()
 
@@ -225,12 +223,12 @@ def test_too_large_graphs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(i,) for i in range(4)]
     all_of = [(int(tree.ancestor[0, 1]),)] * 2 + [(0,), (1,)]
     assert len(graph_of([tree], rows, all_of).released) == 6
-    monkeypatch.setattr(concealment, "MOST_EDGES", 5)
+    monkeypatch.setattr(consistency, "MOST_EDGES", 5)
     with pytest.raises(InputError, match="more than 5 pairs"):
         graph_of([tree], rows, all_of)
-    monkeypatch.setattr(concealment, "MOST_EDGES", 6)
+    monkeypatch.setattr(consistency, "MOST_EDGES", 6)
     # four values with two levels each are looked up, not held against three nodes each
-    monkeypatch.setattr(concealment, "MOST_CANDIDATES", 7)
+    monkeypatch.setattr(consistency, "MOST_CANDIDATES", 7)
     with pytest.raises(InputError, match="more than 7 pairs of records"):
         graph_of([tree], rows, all_of)
 

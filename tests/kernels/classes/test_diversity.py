@@ -11,6 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.kernels.classes.criteria import (
+    ALPHA,
+    BETA_LIKENESS,
+    CRITERIA,
+    DELTA_DISCLOSURE,
+    DISTINCT_DIVERSITY,
+    ENTROPY_DIVERSITY,
+    EQUAL_CLOSENESS,
+    K_ANONYMITY,
+    K_MAP,
+    RECURSIVE_C,
+)
 from privrisk_spark.kernels.classes.diversity import (
     SensitiveRuns,
     distinct_values,
@@ -19,21 +31,7 @@ from privrisk_spark.kernels.classes.diversity import (
     greatest_share,
     least_c,
 )
-from privrisk_spark.kernels.classes.tally import (
-    ALPHA,
-    BETA_LIKENESS,
-    CRITERIA,
-    DELTA_DISCLOSURE,
-    DISTINCT_DIVERSITY,
-    ENTROPY_DIVERSITY,
-    K_ANONYMITY,
-    K_MAP,
-    RECURSIVE_C,
-    T_CLOSENESS,
-    ClassTally,
-    JointTally,
-    worst_classes,
-)
+from privrisk_spark.kernels.classes.tally import ClassTally, JointTally, worst_classes
 
 Class = dict[int, int]
 
@@ -216,7 +214,7 @@ def test_a_tally_fails_what_its_bound_fails(classes: list[Class]) -> None:
             assert found.failing_classes == sum(naive)
             assert found.failing_rows == sum(n for n, bad in zip(runs.rows.tolist(), naive, strict=True) if bad)
             assert found.passed == found.passes(asked) == (not any(naive))
-            extreme = min(values) if criterion.worst == "least" else max(values)
+            extreme = min(values) if criterion.direction == "at least" else max(values)
             assert found.achieved == extreme == found.worst[0].value
 
 
@@ -244,7 +242,7 @@ def test_a_joint_tally_counts_a_class_once() -> None:
         (RECURSIVE_C, 2.999, 3, False),
         (ALPHA, 1 / 3, 0.3333333333333333, False),
         (ALPHA, 0.334, 1 / 3, True),
-        (T_CLOSENESS, 0.375 + 6e-17, 0.375, False),
+        (EQUAL_CLOSENESS, 0.375 + 6e-17, 0.375, False),
         (BETA_LIKENESS, math.inf, 1e300, True),
         (DELTA_DISCLOSURE, math.log(2), math.log(2), True),
         (DELTA_DISCLOSURE, math.log(2), 0.7, False),
@@ -259,12 +257,12 @@ def test_at_the_bound(criterion, value: float, asked: float, fails: bool) -> Non
         st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2)), max_size=12, unique_by=lambda t: t[1:]
     ),
     st.integers(0, 5),
-    st.sampled_from([K_ANONYMITY, T_CLOSENESS]),
+    st.sampled_from([K_ANONYMITY, EQUAL_CLOSENESS]),
 )
 def test_worst_classes_are_the_first_of_a_sort(table: list, most: int, criterion) -> None:
     values = np.array([v for v, *_ in table], dtype=np.float64)
     keys = np.array([k for _, *k in table], dtype=np.int32).reshape(-1, 2)
-    sign = 1 if criterion.worst == "least" else -1
+    sign = 1 if criterion.direction == "at least" else -1
     expected = sorted(range(len(table)), key=lambda i: (sign * table[i][0], table[i][1:]))[:most]
     assert worst_classes(criterion, values, keys, most).tolist() == expected
 
@@ -316,4 +314,6 @@ def test_wrong_questions_are_refused() -> None:
         ClassTally.of(ALPHA, np.array([0.5]), runs.rows, keys_of(2), asked=0.5)
     with pytest.raises(InternalError):
         tally(K_ANONYMITY, runs.rows, runs.rows, 2).plus(tally(K_ANONYMITY, runs.rows, runs.rows, 3))
-    assert len(CRITERIA) == 14
+    with pytest.raises(InternalError, match="counted"):
+        K_ANONYMITY.numbers(runs)
+    assert len(CRITERIA) == 19

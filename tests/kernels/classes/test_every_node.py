@@ -15,7 +15,7 @@ from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.classes import every_node
+from privrisk_spark.kernels.classes import every_node, grouping
 from privrisk_spark.kernels.classes.every_node import ClassSizes
 
 
@@ -105,14 +105,14 @@ def test_neither_word_width_nor_batching_changes_a_result(
 ) -> None:
     """Sort by position instead of by packed keys; one class, or one node, per batch; all sizes counted by sorting."""
     usual = grouped(*table)
-    name, value = {
-        "word": ("_WORD", 0),
-        "batch": ("_BATCH_CLASSES", 1),
-        "nodes": ("_BATCH_NODES", 2),
-        "small": ("_SMALL", 1),
+    module, name, value = {
+        "word": (grouping, "_WORD", 0),
+        "batch": (every_node, "_BATCH_CLASSES", 1),
+        "nodes": (every_node, "_BATCH_NODES", 2),
+        "small": (every_node, "_SMALL", 1),
     }[which]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(every_node, name, value)
+        patch.setattr(module, name, value)
         assert same(grouped(*table), usual)
 
 

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import hierarchies, several_hierarchies
 
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.every_node import ClassSizes
+from privrisk_spark.kernels.measures.classification import ClassificationTally
 from privrisk_spark.kernels.measures.divergence import DivergenceTally, LeafCounts, entropy_loss, spread_over
 from privrisk_spark.kernels.measures.loss import (
     CellTally,
-    ClassificationTally,
-    ClassTally,
+    SizeTally,
     cell_volumes,
     fully_suppressed,
     interval_ncp,
@@ -88,12 +88,12 @@ ROWS = np.array([n for *_, n in CLASSES], dtype=np.int64)
 
 
 def test_class_sizes_of_the_published_example():
-    tally = ClassTally.of(ROWS, k=4)
+    tally = SizeTally.of(ROWS, k=4)
     assert round(tally.average_size, 2) == 1.08  # 13 / (3 · 4)
     assert tally.discernibility == 57  # 4² + 4² + 5²
     # Asked for k = 5, the classes of four rows are charged the table: 25 + 8 · 13.
-    assert ClassTally.of(ROWS, k=5).discernibility == 25 + 8 * 13
-    assert ClassTally.of(ROWS, k=5).average_size == 13 / 15
+    assert SizeTally.of(ROWS, k=5).discernibility == 25 + 8 * 13
+    assert SizeTally.of(ROWS, k=5).average_size == 13 / 15
 
 
 def test_precision_of_the_published_example():
@@ -153,7 +153,7 @@ def test_classification_of_the_published_example():
 def test_class_tallies_are_those_of_a_loop(classes, k, marked):
     rows = np.array([n for n, _ in classes], dtype=np.int64)
     marks = np.array([mark for _, mark in classes], dtype=bool)
-    tally = ClassTally.of(rows, k=k, suppressed=marks if marked else None)
+    tally = SizeTally.of(rows, k=k, suppressed=marks if marked else None)
     n = sum(rows.tolist())
     there = [f for f in rows.tolist() if f]
     assert tally.average_size == (float(Fraction(n, len(there) * k)) if there else 0)
@@ -170,7 +170,7 @@ def test_class_tallies_agree_with_those_of_the_lattice(release, k):
     for number, levels in enumerate(itertools.product(*[range(h.height + 1) for h in of])):
         lifted = [tuple(int(h.ancestor[a, x]) for h, a, x in zip(of, row[0], levels, strict=True)) for row in rows]
         classes = np.array(list(grouped(lifted, n.tolist()).values()), dtype=np.int64)
-        tally = ClassTally.of(classes, k=k)
+        tally = SizeTally.of(classes, k=k)
         assert tally.discernibility == sizes.discernibility(k)[number]
         assert tally.average_size == pytest.approx(sizes.average_class_size(k)[number], rel=1e-14)
 
@@ -439,7 +439,7 @@ def test_parts_are_put_together_exactly(release, parts, seed):
             CellTally.of(node, n, [leaf_ncp(h.n_under) for h in of]),
             ExactMean.of(penalty, n * 999_999),
             LeafCounts.of(leaf, n, [h.n_leaves for h in of]),
-            ClassTally.of(sizes[here], k=3, suppressed=lost),
+            SizeTally.of(sizes[here], k=3, suppressed=lost),
             ClassificationTally.of(start, start[1:].astype(np.int32), sizes[here], suppressed=lost),
             DivergenceTally.of(sizes[here], spread),
         ]
@@ -456,11 +456,11 @@ def test_what_does_not_fit_is_refused():
     nodes = np.zeros((2, 1), dtype=np.int32)
     two = np.ones(2, dtype=np.int64)
     with pytest.raises(InputError, match="k must be"):
-        ClassTally.of(two, k=0)
-    with pytest.raises(InputError, match="one k"):
-        ClassTally.of(two, k=2).plus(ClassTally(3))
+        SizeTally.of(two, k=0)
+    with pytest.raises(InternalError, match="one k"):
+        SizeTally.of(two, k=2).plus(SizeTally(3))
     with pytest.raises(InputError, match="negative"):
-        ClassTally.of(-two, k=2)
+        SizeTally.of(-two, k=2)
     with pytest.raises(InputError, match="one column"):
         CellTally.of(nodes, two, [])
     for wrong in (nodes + 1, nodes - 1):

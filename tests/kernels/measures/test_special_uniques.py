@@ -4,6 +4,7 @@ import json
 import math
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -86,7 +87,7 @@ def test_practice_guide_disclosure():
     scores = np.array([7, 13, 7, 11], dtype=np.int64)
     powers = np.array([float(score) ** -1.2 for score in scores])  # Q = 1 + (8 - 4) / 20
     inverse = Moments.of(powers, np.ones(4, dtype=np.int64))
-    tally = ScoreTally(attributes=4, records=10, uniques=4, pairs=3, special=4, inverse=inverse)
+    tally = replace(ScoreTally.empty(4, 3), records=10, uniques=4, pairs=3, special=4, inverse=inverse)
     assert tally.disclosure(scores, 0.01).round(4).tolist() == [0.0051, 0.0107, 0.0051, 0.0088]
     assert tally.disclosure(scores * 9, 0.01)[0] < tally.disclosure(scores * 10, 0.01)[0]
 
@@ -208,14 +209,16 @@ def test_codes_too_wide_for_one_key():
 def test_parts_of_the_records_change_no_bit(rows, seed, parts):
     found, _ = found_in(rows)
     part_of = np.random.default_rng(seed).integers(0, parts, len(found.counts))
-    total = ScoreTally()
+    most = found.numbers.shape[1]
+    empty = ScoreTally.empty(found.contributions.shape[1], most)
+    total = empty
     for part in range(parts):
         here = part_of == part
         tally = ScoreTally.of(SpecialUniques(found.counts[here], found.numbers[here], found.contributions[here]))
         total = total.plus(ScoreTally.from_dict(json.loads(json.dumps(tally.to_dict()))))
     whole = ScoreTally.of(found)
     assert total == whole
-    assert whole.plus(ScoreTally()) == ScoreTally().plus(whole) == whole
+    assert whole.plus(empty) == empty.plus(whole) == whole
     assert whole.records == len(rows) == sum(whole.by_score)
     assert whole.by_size == tuple(found.numbers.sum(axis=0).tolist())
     scores = found.scores
@@ -248,10 +251,10 @@ def test_match_probability_by_simulation():
         sample = rng.binomial(population, fraction)
         single = sample == 1
         truth = single.sum() / population[single].sum()
-        tally = ScoreTally(attributes=1, uniques=int(single.sum()), pairs=int((sample == 2).sum()))
+        tally = replace(ScoreTally.empty(1, 1), uniques=int(single.sum()), pairs=int((sample == 2).sum()))
         assert tally.match_probability(fraction) == pytest.approx(truth, rel=0.05)
         # Pairs counted once.
-        once = ScoreTally(attributes=1, uniques=2 * int(single.sum()), pairs=int((sample == 2).sum()))
+        once = replace(ScoreTally.empty(1, 1), uniques=2 * int(single.sum()), pairs=int((sample == 2).sum()))
         assert once.match_probability(fraction) != pytest.approx(truth, rel=0.2)
 
 
@@ -277,8 +280,7 @@ ONES = np.ones(2, dtype=np.int64)
         (lambda: SpecialUniques.of(CODES - 1, ONES, 1), "at least 0. Got -1"),
         (lambda: SpecialUniques.of(CODES, ONES - 1, 1), "at least 1. Got 0"),
         (lambda: weights_of_sizes(25, 25), "pass 2\\^63"),
-        (lambda: ScoreTally(uniques=1).match_probability(0.0), "above 0 and at most 1. Got 0.0"),
-        (lambda: ScoreTally(attributes=2).plus(ScoreTally(attributes=3)), "the same attributes"),
+        (lambda: replace(ScoreTally.empty(0, 0), uniques=1).match_probability(0.0), "above 0 and at most 1. Got 0.0"),
     ],
 )
 def test_errors(call, said):

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privrisk_spark.kernels.numeric.moments import Moments, merged, risk_bins, risk_histogram, rows_by_level
+from privrisk_spark.kernels.numeric.fold import folded
+from privrisk_spark.kernels.numeric.moments import Moments, risk_bins, risk_histogram, rows_by_level
 
 UNIT = Fraction(1, 2**1074)
 SMALLEST, LARGEST = 5e-324, np.finfo(np.float64).max
@@ -68,9 +69,9 @@ def test_no_split_changes_them(rows, seed, parts):
         here = pick.randint(0, times)
         split[pick.randrange(parts)].append((value, here))
         split[pick.randrange(parts)].append((value, times - here))
-    assert merged([of(part) for part in split]) == of(rows)
-    assert merged([]) == of([]) == Moments()
-    assert merged([Moments(), of(rows), Moments()]) == of(rows)
+    assert folded(Moments.empty(), [of(part) for part in split]) == of(rows)
+    assert folded(Moments.empty(), []) == of([]) == Moments.empty()
+    assert folded(Moments.empty(), [Moments(), of(rows), Moments()]) == of(rows)
 
 
 @pytest.mark.parametrize("value", [LARGEST, 1 - 2**-53, 2.0**53 - 1, SMALLEST, 2.225073858507201e-308, 1 / 3])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.measures.identity import PopulationHistogram, SizeHistogram
+from privrisk_spark.kernels.measures.identity import SizeHistogram
+from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
 from privrisk_spark.policy.assessment import AdversaryPolicy
 from privrisk_spark.stages.assessing.attack import Groups, attacked, planned
 

@@ -17,6 +17,7 @@ from privrisk_spark.engine import batches, schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.classes import Classes
+from privrisk_spark.kernels.numeric.fold import folded
 from privrisk_spark.stages.assessing import classes as frames
 from privrisk_spark.stages.assessing.classes import (
     Layout,
@@ -31,7 +32,7 @@ from privrisk_spark.stages.assessing.classes import (
 )
 from privrisk_spark.stages.assessing.pairs import _above
 from privrisk_spark.stages.assessing.sources import labels_of, totals
-from privrisk_spark.stages.assessing.tallies import Asked, Sensitive, Tallies, tally
+from privrisk_spark.stages.assessing.tallies import Asked, Sensitive, Tallies
 
 PATHS = [
     [("a", "far"), ("b", "far"), ("c", "near"), ("d", "near"), ("e", "near")],
@@ -128,11 +129,11 @@ def measured(scratch: Scratch, subject: Batches, of: Layout, buckets: int, name:
     what = asked(of, totals(parts, of), [HIERARCHIES[i] for i in positions])
 
     def step(found: Classes) -> tuple[None, dict[str, Any]]:
-        return None, {"tallies": tally(found, what).to_dict()}
+        return None, {"tallies": Tallies.of(found, what).to_dict()}
 
     found = parts_of(each_bucket(scratch, directory, names, buckets, of, step, ""))
     assert len(found) == buckets
-    return Tallies.merged(Tallies.from_dict(part["tallies"]) for part in found)
+    return folded(Tallies.empty(what, weighted=of.weighted), [Tallies.from_dict(part["tallies"]) for part in found])
 
 
 @pytest.mark.parametrize("kind", ["plain", "weighted", "persons", "both"])
@@ -210,8 +211,8 @@ def test_nothing_to_count(spark: Any, tmp_path: Path, persons: bool, weighted: b
         assert none.nodes.shape == (0, 3)
         assert (none.persons is None, none.millionths is None) == (not persons, not weighted)
         tables = tuple(np.ones(count + 1, dtype=np.int64) for count in VALUES)
-        empty = tally(none, asked(of, tables, HIERARCHIES))
-        full = tally(classes_of(None, of), asked(of, tables, HIERARCHIES))
+        empty = Tallies.of(none, asked(of, tables, HIERARCHIES))
+        full = Tallies.of(classes_of(None, of), asked(of, tables, HIERARCHIES))
         assert empty.plus(full) == empty == Tallies.from_dict(json.loads(json.dumps(empty.to_dict())))
 
 

@@ -1,0 +1,158 @@
+"""Identity disclosure in a population whose classes are estimated by sums of sampling weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.measures.thresholds import (
+    Above,
+    refuse_below,
+    refuse_shapes,
+    refuse_thresholds,
+    refuse_weights,
+)
+from privrisk_spark.kernels.numeric.fold import read, refuse_other, written
+from privrisk_spark.kernels.numeric.moments import Moments
+
+
+@dataclass(frozen=True)
+class WeightTally:
+    """Classes with an estimate of their size in the population from sampling weights, ``F̂ = Σ w``.
+
+    It stands beside the histogram of ``f``: requirements on the data are about ``f``, and this says what they mean in
+    the population. The data are a part of the population, so a class has at least ``f`` members: the risk of a record
+    is taken as ``1 / max(F̂, f)``.
+
+    Attributes
+    ----------
+    thresholds : tuple of float
+        Probabilities; the same in every part.
+    estimates : Moments
+        ``F̂`` of every class: their sum is the estimated population, the least one is the estimated k-map.
+    risks : Moments
+        ``1 / max(F̂, f)`` of every record: the mean is the marketer's risk, the greatest the journalist's.
+    above : tuple of int
+        Records whose risk is above each threshold; compared as in :class:`Above`.
+    below_classes, below_records : int
+        Classes with ``F̂ < f``, whose weights are below 1 on the average, and their records.
+    """
+
+    thresholds: tuple[float, ...]
+    estimates: Moments
+    risks: Moments
+    above: tuple[int, ...]
+    below_classes: int
+    below_records: int
+
+    @classmethod
+    def of(cls, sizes: LongArray, weights: FloatArray, thresholds: Sequence[float] = ()) -> WeightTally:
+        """Measure the classes of one part of a table.
+
+        Parameters
+        ----------
+        sizes : ndarray of int64, shape (n_classes,)
+            ``f`` of whole classes, at least 1, in sum at most 2^36.
+        weights : ndarray of float64, shape (n_classes,)
+            ``Σ w`` of each, not negative; +inf allowed. One number a class, summed by the caller in a way that does not
+            depend on partitioning.
+        thresholds : sequence of float
+            Probabilities in [0, 1].
+
+        Raises
+        ------
+        InputError
+            If the shapes differ, a size is below 1, a weight is negative or NaN, or a threshold is not a probability.
+        """
+        refuse_thresholds(thresholds)
+        refuse_shapes(sizes, weights)
+        refuse_below(sizes, 1, "Sizes of equivalence classes")
+        refuse_weights(weights)
+        risks = 1 / np.maximum(weights, sizes)
+        below = weights < sizes
+        return cls(
+            thresholds=tuple(float(threshold) for threshold in thresholds),
+            estimates=Moments.of(weights, np.ones(len(sizes), dtype=np.int64)),
+            risks=Moments.of(risks, sizes),
+            above=tuple(int(sizes[risks > threshold].sum()) for threshold in thresholds),
+            below_classes=int(np.count_nonzero(below)),
+            below_records=int(sizes[below].sum()),
+        )
+
+    @classmethod
+    def empty(cls, thresholds: Sequence[float] = ()) -> WeightTally:
+        """Tally of no class; parameters and errors as for :meth:`of`."""
+        return cls.of(np.zeros(0, dtype=np.int64), np.zeros(0), thresholds)
+
+    def plus(self, other: WeightTally) -> WeightTally:
+        """Tally of both together.
+
+        Raises
+        ------
+        InternalError
+            If the thresholds differ.
+        """
+        refuse_other(self.thresholds, other.thresholds, "Tallies of the same thresholds")
+        return WeightTally(
+            thresholds=self.thresholds,
+            estimates=self.estimates.plus(other.estimates),
+            risks=self.risks.plus(other.risks),
+            above=tuple(a + b for a, b in zip(self.above, other.above, strict=True)),
+            below_classes=self.below_classes + other.below_classes,
+            below_records=self.below_records + other.below_records,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
+        return {
+            "thresholds": [written(threshold) for threshold in self.thresholds],
+            "estimates": self.estimates.to_dict(),
+            "risks": self.risks.to_dict(),
+            "above": list(self.above),
+            "below_classes": self.below_classes,
+            "below_records": self.below_records,
+        }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> WeightTally:
+        """Read what :meth:`to_dict` gave."""
+        return cls(
+            thresholds=tuple(read(threshold) for threshold in given["thresholds"]),
+            estimates=Moments.from_dict(given["estimates"]),
+            risks=Moments.from_dict(given["risks"]),
+            above=tuple(given["above"]),
+            below_classes=int(given["below_classes"]),
+            below_records=int(given["below_records"]),
+        )
+
+    @property
+    def population(self) -> float:
+        """``Σ w`` over the table, correctly rounded."""
+        return self.estimates.sum
+
+    @property
+    def least_population(self) -> float | None:
+        """``min F̂``, the estimated k-map; None without classes."""
+        return self.estimates.least if self.estimates.n else None
+
+    @property
+    def journalist_max(self) -> float | None:
+        """Greatest ``1 / max(F̂, f)``; None without classes."""
+        return self.risks.most if self.risks.n else None
+
+    @property
+    def marketer(self) -> float:
+        """Mean of ``1 / max(F̂, f)`` over records; 0 without records."""
+        return self.risks.mean
+
+    @property
+    def shares_above(self) -> tuple[Above, ...]:
+        """Records above each threshold."""
+        return tuple(
+            Above(threshold, records, records / self.risks.n if self.risks.n else 0.0)
+            for threshold, records in zip(self.thresholds, self.above, strict=True)
+        )
