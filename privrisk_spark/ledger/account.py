@@ -1,4 +1,4 @@
-"""The rules of a privacy budget: exact amounts, the replay of a lineage's events, and what is refused.
+"""The rules of a privacy budget: the replay of a lineage's events, and what is refused.
 
 No database here: events come in as mappings, decisions go out. Accounting is basic composition, the
 epsilons add and the deltas add (Dwork and Roth, *The Algorithmic Foundations of Differential Privacy*,
@@ -7,41 +7,28 @@ epsilons add and the deltas add (Dwork and Roth, *The Algorithmic Foundations of
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-from privrisk_spark.errors import BudgetError, EngineError, InputError
+from privrisk_spark.errors import BudgetError, EngineError
+from privrisk_spark.ledger.amounts import decimal_of, stored_amount
+from privrisk_spark.ledger.request import Request, digest_of
 
 __all__ = [
     "Account",
     "Balance",
-    "Request",
     "Reservation",
     "Run",
     "balance_of",
-    "check_name",
-    "check_request",
     "decide",
-    "decimal_of",
     "on_record",
     "replay",
 ]
 
 State = Literal["reserved", "committed", "void"]
-
-_NAME_LONGEST: Final = 200
-# Bounds on the written form of an amount keep the exact sums small: 1e-400 is meant, 1e-999999999 is an
-# accident.
-_AMOUNT_DIGITS: Final = 100
-_AMOUNT_EXPONENT: Final = 400
-_AMOUNT_FORM: Final = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -146,30 +133,6 @@ class Balance:
 
 
 @dataclass(frozen=True)
-class Request:
-    """A checked request for budget.
-
-    Attributes
-    ----------
-    lineage, run_id : str
-        Whose budget, and for which run.
-    epsilon, delta, cap_epsilon, cap_delta : fractions.Fraction
-        The exact amounts.
-    mechanism, digest : str
-        Canonical JSON of the mechanism record, and its SHA-256 in hexadecimal.
-    """
-
-    lineage: str
-    run_id: str
-    epsilon: Fraction
-    delta: Fraction
-    cap_epsilon: Fraction
-    cap_delta: Fraction
-    mechanism: str
-    digest: str
-
-
-@dataclass(frozen=True)
 class Account:
     """The events of one lineage, replayed.
 
@@ -228,7 +191,7 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
         before = _stored(row, "spent_epsilon_before"), _stored(row, "spent_delta_before")
         after = _stored(row, "spent_epsilon_after"), _stored(row, "spent_delta_after")
         earlier = runs.get(row["run_id"])
-        follows = before == (epsilon, delta) and row["mechanism_digest"] == _digest(row["mechanism"])
+        follows = before == (epsilon, delta) and row["mechanism_digest"] == digest_of(row["mechanism"])
         if caps is not None:
             follows = follows and cap[0] <= caps[0] and cap[1] <= caps[1]
         follows = follows and (row["sequence"] == last + 1 or not gapless)
@@ -397,129 +360,11 @@ def balance_of(account: Account) -> Balance:
     )
 
 
-def check_request(
-    lineage: str,
-    run_id: str,
-    epsilon: str | Decimal,
-    delta: str | Decimal,
-    cap_epsilon: str | Decimal,
-    cap_delta: str | Decimal,
-    mechanism: Mapping[str, object],
-) -> Request:
-    """Check and normalize the arguments of a reservation.
-
-    Parameters
-    ----------
-    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism
-        See `privrisk_spark.ledger.ledger.Ledger.reserve`.
-
-    Returns
-    -------
-    Request
-        Amounts as fractions; the mechanism as canonical JSON (sorted keys, no spaces, ASCII) with its
-        SHA-256.
-
-    Raises
-    ------
-    InputError
-        If one is malformed.
-    """
-    try:
-        text = json.dumps(dict(mechanism), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            "mechanism must be a mapping of JSON values: text, finite numbers, true, false, null, lists and mappings."
-        ) from error
-    return Request(
-        lineage=check_name("lineage", lineage),
-        run_id=check_name("run_id", run_id),
-        epsilon=_amount("epsilon", epsilon),
-        delta=_amount("delta", delta, below_one=True),
-        cap_epsilon=_amount("cap_epsilon", cap_epsilon),
-        cap_delta=_amount("cap_delta", cap_delta, below_one=True),
-        mechanism=text,
-        digest=_digest(text),
-    )
-
-
-def _amount(name: str, value: str | Decimal, *, below_one: bool = False) -> Fraction:
-    """Return a written amount as the fraction it is."""
-    number: Decimal | None = None
-    if isinstance(value, Decimal):
-        number = value
-    elif isinstance(value, str) and len(value) <= _NAME_LONGEST and _AMOUNT_FORM.fullmatch(value):
-        number = Decimal(value)
-    if number is None or not number.is_finite() or number < 0:
-        raise InputError(
-            f"{name} must be a finite non-negative decimal, given as text or Decimal, such as '0.3' or "
-            f"'1e-9'. Got {reprlib.repr(value)}."
-        )
-    if len(number.as_tuple().digits) > _AMOUNT_DIGITS or (number and abs(number.adjusted()) > _AMOUNT_EXPONENT):
-        raise InputError(
-            f"{name} must have at most {_AMOUNT_DIGITS} digits and lie between 1e-{_AMOUNT_EXPONENT} and "
-            f"1e{_AMOUNT_EXPONENT}. Got {reprlib.repr(value)}."
-        )
-    amount = Fraction(number) if number else Fraction(0)
-    if below_one and amount >= 1:
-        raise InputError(f"{name} must be below 1; at 1 it promises nothing. Got {number}.")
-    return amount
-
-
-def decimal_of(amount: Fraction) -> Decimal:
-    """Return a fraction as the decimal it is, without rounding.
-
-    Parameters
-    ----------
-    amount : fractions.Fraction
-        Non-negative, its denominator a divisor of a power of ten.
-
-    Returns
-    -------
-    decimal.Decimal
-    """
-    rest, fives = amount.denominator, 0
-    twos = (rest & -rest).bit_length() - 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    digits = amount.numerator * 10**places // amount.denominator
-    return Decimal((0, tuple(int(digit) for digit in str(digits)), -places))
-
-
-def check_name(key: str, value: str) -> str:
-    """Return a name if it is printable text of 1 to 200 characters.
-
-    Parameters
-    ----------
-    key : str
-        What it names, for the message.
-    value : str
-        The name.
-
-    Returns
-    -------
-    str
-        The name unchanged.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
-    if not isinstance(value, str) or not value.strip() or len(value) > _NAME_LONGEST or not value.isprintable():
-        raise InputError(f"{key} must be printable text of 1 to {_NAME_LONGEST} characters.")
-    return value
-
-
 def _stored(row: Mapping[str, Any], column: str) -> Fraction:
-    text = row[column]
-    if not isinstance(text, str) or not _AMOUNT_FORM.fullmatch(text):
+    exact = stored_amount(row[column])
+    if exact is None:
         raise _inconsistent(row["sequence"])
-    return Fraction(text)
-
-
-def _digest(mechanism: str) -> str:
-    return hashlib.sha256(mechanism.encode()).hexdigest()
+    return exact
 
 
 def _inconsistent(sequence: int) -> EngineError:

@@ -25,21 +25,10 @@ from typing import Final, Literal
 import sqlalchemy as sa
 
 from privrisk_spark.errors import BudgetError, InputError
-from privrisk_spark.ledger.account import (
-    Account,
-    Balance,
-    Request,
-    Reservation,
-    Run,
-    balance_of,
-    check_name,
-    check_request,
-    decide,
-    decimal_of,
-    on_record,
-    replay,
-)
+from privrisk_spark.ledger.account import Account, Balance, Reservation, Run, balance_of, decide, on_record, replay
+from privrisk_spark.ledger.amounts import decimal_of
 from privrisk_spark.ledger.postgresql import LedgerServer
+from privrisk_spark.ledger.request import Request, check_name, check_request
 from privrisk_spark.ledger.sqlite import LedgerFile
 from privrisk_spark.ledger.storage import Storage, events
 

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from privrisk_spark import __version__
 from privrisk_spark.audit import trials as adversary
+from privrisk_spark.audit.judging import alpha_of_bound, judge
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -31,7 +32,7 @@ from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.mechanism import mechanism
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.audit_page import render_audit
-from privrisk_spark.results.audit import AuditResult, Findings, Repetition, alpha_of_bound, judge
+from privrisk_spark.results.audit import AuditResult, Findings, Repetition
 from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy

@@ -18,7 +18,7 @@ from typing import Any
 
 from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.builders import build
-from privrisk_spark.ledger.account import decimal_of
+from privrisk_spark.ledger.amounts import decimal_of
 from privrisk_spark.ledger.ledger import Balance, Ledger, Reservation
 from privrisk_spark.planning.mechanism import cost_of, mechanism
 from privrisk_spark.policy.policy import LedgerPolicy, Policy

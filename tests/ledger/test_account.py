@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ledgers import MECHANISM, InFile, OnServer, compete, reserve, stop_after_reserve, stop_before_commit, would_cost
 
 from privrisk_spark.errors import BudgetError, EngineError, InputError
-from privrisk_spark.ledger.account import decimal_of
+from privrisk_spark.ledger.amounts import decimal_of
 from privrisk_spark.ledger.ledger import Ledger
 
 Place = InFile | OnServer

@@ -1,0 +1,117 @@
+"""A request for budget: names, exact amounts, and the record of the mechanism as canonical JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.ledger.amounts import amount
+
+__all__ = ["Request", "check_name", "check_request", "digest_of"]
+
+_LONGEST: Final = 200
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request for budget.
+
+    Attributes
+    ----------
+    lineage, run_id : str
+        Whose budget, and for which run.
+    epsilon, delta, cap_epsilon, cap_delta : fractions.Fraction
+        The exact amounts.
+    mechanism, digest : str
+        Canonical JSON of the mechanism record, and its SHA-256 in hexadecimal.
+    """
+
+    lineage: str
+    run_id: str
+    epsilon: Fraction
+    delta: Fraction
+    cap_epsilon: Fraction
+    cap_delta: Fraction
+    mechanism: str
+    digest: str
+
+
+def check_request(
+    lineage: str,
+    run_id: str,
+    epsilon: str | Decimal,
+    delta: str | Decimal,
+    cap_epsilon: str | Decimal,
+    cap_delta: str | Decimal,
+    mechanism: Mapping[str, object],
+) -> Request:
+    """Check and normalize the arguments of a reservation.
+
+    Parameters
+    ----------
+    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism
+        See `privrisk_spark.ledger.ledger.Ledger.reserve`.
+
+    Returns
+    -------
+    Request
+        Amounts as fractions; the mechanism as canonical JSON (sorted keys, no spaces, ASCII) with its
+        SHA-256.
+
+    Raises
+    ------
+    InputError
+        If one is malformed.
+    """
+    try:
+        text = json.dumps(dict(mechanism), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "mechanism must be a mapping of JSON values: text, finite numbers, true, false, null, lists and mappings."
+        ) from error
+    return Request(
+        lineage=check_name("lineage", lineage),
+        run_id=check_name("run_id", run_id),
+        epsilon=amount("epsilon", epsilon),
+        delta=amount("delta", delta, below_one=True),
+        cap_epsilon=amount("cap_epsilon", cap_epsilon),
+        cap_delta=amount("cap_delta", cap_delta, below_one=True),
+        mechanism=text,
+        digest=digest_of(text),
+    )
+
+
+def check_name(key: str, value: str) -> str:
+    """Return a name if it is printable text of 1 to 200 characters.
+
+    Parameters
+    ----------
+    key : str
+        What it names, for the message.
+    value : str
+        The name.
+
+    Returns
+    -------
+    str
+        The name unchanged.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST or not value.isprintable():
+        raise InputError(f"{key} must be printable text of 1 to {_LONGEST} characters.")
+    return value
+
+
+def digest_of(mechanism: str) -> str:
+    """SHA-256 of the canonical JSON of a mechanism record, hex."""
+    return hashlib.sha256(mechanism.encode()).hexdigest()

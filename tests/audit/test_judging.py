@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from policies_of_audit import audited
+
+from privrisk_spark.audit.judging import alpha_of_bound
+from privrisk_spark.kernels.dp.audit import false_alarm
+from privrisk_spark.planning.audit import audit_profile
+from privrisk_spark.planning.mechanism import mechanism
+from privrisk_spark.results.audit import ALPHA
+from privrisk_spark.stages.tables.opening import hierarchies_from_policy
+
+
+def test_false_alarms_of_all_comparisons_add_up_to_alpha():
+    policy = audited()
+    hierarchies = {name: h for name, h in hierarchies_from_policy(policy).items() if h is not None}
+    profile = audit_profile(mechanism(policy, hierarchies), hierarchies)
+    each = alpha_of_bound(profile.experiments)
+    bounds = sum(2 * len(experiment.pairs) for experiment in profile.experiments)
+    tests = [false_alarm(moments=cell.large) for experiment in profile.experiments for cell in experiment.cells]
+    assert each * bounds + math.fsum(tests) == pytest.approx(ALPHA)
+    assert each > 3e-5
