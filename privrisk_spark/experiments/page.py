@@ -7,7 +7,7 @@ from markupsafe import Markup
 from privrisk_spark.experiments.adversary.results import AdversaryResult
 from privrisk_spark.experiments.deciding.results import DecidingResult
 from privrisk_spark.experiments.privacy.results import PrivacyResult
-from privrisk_spark.reporting.experiment_charts import draw
+from privrisk_spark.reporting.charts import draw
 from privrisk_spark.reporting.report import _templates
 from privrisk_spark.results.plots import Panel
 

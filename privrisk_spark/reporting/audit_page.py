@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from privrisk_spark.reporting.experiment_charts import draw
+from privrisk_spark.reporting.charts import draw
 from privrisk_spark.reporting.report import _templates
 from privrisk_spark.results.audit import ALPHA, AuditResult
 from privrisk_spark.results.plots import Panel, Plot, Series

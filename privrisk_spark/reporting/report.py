@@ -18,8 +18,10 @@ from markupsafe import Markup
 
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import listing
-from privrisk_spark.reporting.charts import frontier, levels_chart, map_chart, risk_chart, short_number
-from privrisk_spark.reporting.curve_charts import bound_chart, dictionary_chart
+from privrisk_spark.reporting.charts import draw
+from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
+from privrisk_spark.reporting.numbers import short_number
+from privrisk_spark.reporting.release_charts import frontier, levels_chart, map_chart, risk_chart
 from privrisk_spark.results.curves import CurveResult
 from privrisk_spark.results.release import LinkageFacts, Report, Summary, json_safe
 
@@ -119,8 +121,8 @@ def render_curves(result: CurveResult) -> str:
             result=result,
             curves=result.curves,
             meaning=_MEANINGS[result.status],
-            dictionary_svg=Markup(dictionary_chart(result.curves)),
-            bound_svg=Markup(bound_chart(result.curves)),
+            dictionary_svg=Markup(draw(dictionary_plot(result.curves), prefix="dictionary")),
+            bound_svg=Markup(draw(bound_plot(result.curves), prefix="bound")),
         )
         + "\n"
     )

@@ -30,7 +30,7 @@ from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.search.branch_and_bound import branch_and_bound
 from privrisk_spark.kernels.search.enumeration import MOST_NODES, Nodes, enumerate_nodes
 from privrisk_spark.kernels.search.record import Answer, RecordLattice
-from privrisk_spark.reporting.experiment_charts import draw
+from privrisk_spark.reporting.charts import draw
 from privrisk_spark.results.plots import Panel, Series
 
 SMALL = Subject.generated(7, 120, 3)
