@@ -68,7 +68,7 @@ LIBRARIES = {
     "dp_accounting": {"ledger"},
     "matplotlib": {"reporting"},
     "jinja2": {"reporting", "engine"},
-    "markupsafe": {"reporting", "experiments"},
+    "markupsafe": {"reporting"},
     "typer": {"cli"},
     "numba": {"kernels"},
     "cryptography": {"kernels"},
@@ -132,7 +132,7 @@ def test_what_an_audit_draws_by_reaches_no_release() -> None:
     importers = {name_of(path) for path in MODULES if "privrisk_spark.audit.trials" in set(imports(path))}
     assert importers == {"pipelines.audit"}
     assert {name_of(path) for path in MODULES if "privrisk_spark.pipelines.audit" in set(imports(path))} == {"cli.app"}
-    for name in ("pipelines.audit", "audit.trials", "planning.audit", "results.audit", "reporting.audit_page"):
+    for name in ("pipelines.audit", "audit.trials", "planning.audit", "results.audit", "reporting.pages"):
         of_release = {
             "pipelines.release", "runs.keystore", "ledger.ledger", "stages.publishing.contracts",
             "stages.publishing.documents",
@@ -222,7 +222,7 @@ def test_the_package_imports_without_spark() -> None:
         "import sys\n"
         "for name in ('pyspark', 'pandas', 'great_expectations'): sys.modules[name] = None\n"
         "import privrisk_spark.policy.reading, privrisk_spark.planning.mechanism, privrisk_spark.ledger.ledger\n"
-        "import privrisk_spark.reporting.report, privrisk_spark.planning.problem, privrisk_spark.experiments.page\n"
+        "import privrisk_spark.reporting.report, privrisk_spark.planning.problem, privrisk_spark.reporting.pages\n"
         "import privrisk_spark.kernels.search.table_search, privrisk_spark.kernels.dp.crowd\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
