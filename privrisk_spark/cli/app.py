@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,9 +25,6 @@ from privrisk_spark.reporting.guide import text as guide_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from privrisk_spark.experiments.adversary.results import AdversaryResult
-    from privrisk_spark.experiments.deciding.results import DecidingResult
-    from privrisk_spark.experiments.privacy.results import PrivacyResult
     from privrisk_spark.policy.policy import Policy
 
 app = typer.Typer(
@@ -260,12 +257,7 @@ def experiments_deciding(
 
     sizes = Sizes(rows, attributes, records, searches, seed)
 
-    def run(spark: SparkSession | None, policy: Policy | None, **given: Any) -> DecidingResult:
-        from privrisk_spark.experiments.deciding.run import deciding
-
-        return deciding(spark, policy, sizes, **given)
-
-    _experiments("deciding", run, [*(policies or []), *(config or [])], overrides, output, date, log_format)
+    _experiments("deciding", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)
 
 
 @experiments_app.command("privacy")
@@ -291,12 +283,7 @@ def experiments_privacy(
 
     sizes = PrivacySizes(rows, large, attributes, records, runs, seed)
 
-    def run(spark: SparkSession | None, policy: Policy | None, **given: Any) -> PrivacyResult:
-        from privrisk_spark.experiments.privacy.run import privacy
-
-        return privacy(spark, policy, sizes, **given)
-
-    _experiments("privacy", run, [*(policies or []), *(config or [])], overrides, output, date, log_format)
+    _experiments("privacy", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)
 
 
 @experiments_app.command("adversary")
@@ -321,18 +308,13 @@ def experiments_adversary(
 
     sizes = AdversarySizes(rows, records, seed)
 
-    def run(spark: SparkSession | None, policy: Policy | None, **given: Any) -> AdversaryResult:
-        from privrisk_spark.experiments.adversary.run import adversary
-
-        return adversary(spark, policy, sizes, **given)
-
     files = [*(policies or []), *(config or [])]
-    _experiments("adversary", run, files, overrides, output, date, log_format)
+    _experiments("adversary", sizes, files, overrides, output, date, log_format)
 
 
 def _experiments(
     name: str,
-    run: Callable[..., DecidingResult | PrivacyResult | AdversaryResult],
+    sizes: object,
     files: list[Path],
     overrides: Sequence[str] | None,
     output: str,
@@ -348,13 +330,16 @@ def _experiments(
         elif overrides:
             raise ConfigError([Fault("--set", "changes a policy, and none is named")])
         with _engine():
-            place: Path = importlib.import_module(f"privrisk_spark.experiments.{name}.run").check_output(policy, output)
+            from privrisk_spark.experiments import run as runner
+
+            experiment = importlib.import_module(f"privrisk_spark.experiments.{name}.experiment").EXPERIMENT
+            place = runner.check_output(experiment, policy, output)
             attempt.status = place
             with (
                 nullcontext() if policy is None else _session("privrisk experiments", encrypt=False, checks=False) as s
             ):
-                result = run(s, policy, place=place, run_id=attempt.run_id, date=day)
-    typer.echo(f"Experiments on {len(result.experiments)} tables, seed {result.sizes.seed}")
+                result = runner.run(experiment, s, policy, sizes, place=place, run_id=attempt.run_id, date=day)
+    typer.echo(f"Experiments on {len(result.findings.tables)} tables, seed {result.sizes['seed']}")
     for ending in ("html", "csv", "json"):
         typer.echo(f"  {place / f'{name}.{ending}'}")
     if result.private:

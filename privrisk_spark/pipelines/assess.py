@@ -32,7 +32,7 @@ from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.assessment_page import render_assessment
+from privrisk_spark.reporting.pages import render_assessment
 from privrisk_spark.reporting.verdict import paragraph
 from privrisk_spark.results.assessment import Assessment, Measured, Subject, WorstClass, judged
 from privrisk_spark.results.plots import Plot

@@ -31,7 +31,7 @@ from privrisk_spark.planning.audit import Experiment, Profile, audit_profile
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.mechanism import mechanism
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.audit_page import render_audit
+from privrisk_spark.reporting.pages import render_audit
 from privrisk_spark.results.audit import AuditResult, Findings, Repetition
 from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status

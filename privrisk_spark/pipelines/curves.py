@@ -36,7 +36,7 @@ from privrisk_spark.planning.problem import greatest_utility, is_single, problem
 from privrisk_spark.policy.decisions import LeastRiskDecision
 from privrisk_spark.policy.dictionaries import OneDictionary, SeveralDictionaries
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.report import render_curves
+from privrisk_spark.reporting.pages import render_curves
 from privrisk_spark.results.curves import CurveResult
 from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status

@@ -1,10 +1,8 @@
-"""Charts of a report, as SVG text to be put into an HTML page.
+"""What all charts share, and the drawing of a plot: panels of series become SVG text to be put into an HTML page.
 
-Text stays text (it is selectable, and takes the reader's fonts), identifiers are prefixed so that several
-charts fit in one page, and nothing depends on the clock, the environment or the user's matplotlib settings:
-the same numbers give the same bytes. Colours are from Okabe and Ito (*Color Universal Design*, 2008) and
-from viridis, whose lightness is monotone; no chart needs its colours to be told apart, because order,
-outline or position says the same.
+Text stays text (it is selectable, and takes the reader's fonts), identifiers are prefixed so that several charts fit in
+one page, and nothing depends on the clock, the environment or the user's matplotlib settings: the same numbers give the
+same bytes. Colours are from Okabe and Ito (*Color Universal Design*, 2008); what colour says, a marker says too.
 """
 
 from __future__ import annotations
@@ -13,28 +11,29 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
-from itertools import pairwise
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib.colors import to_rgb
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from privrisk_spark.results.release import AttributeLevels, Histogram
+from privrisk_spark.reporting.numbers import short_number
+from privrisk_spark.results.plots import Panel, Plot
 
-__all__ = ["frontier", "levels_chart", "map_chart", "risk_chart", "short_number"]
+__all__ = ["WIDTH", "as_svg", "chart_settings", "draw"]
 
-_BEFORE = "#8a8a8a"
-_AFTER = "#0072b2"
-_CHOSEN = "#d55e00"
-_SUPPRESSED = "#2b2b2b"
+WIDTH = 7.2
+"""Of every chart, in inches of 72 points; a page scales it."""
+
+_MARKERS = "osD^vP*X"
+# Okabe and Ito, without the yellow, which is too light on paper; markers go round with another period.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 _INK = "#222222"
-_WIDTH = 7.2
 _SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "privrisk_spark",
     "svg.fonttype": "none",
@@ -53,356 +52,9 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 
-def short_number(value: float) -> str:
-    """Return a number for a person: four significant digits, thousands separated, infinity as its sign.
-
-    Parameters
-    ----------
-    value : float
-        Any number.
-
-    Returns
-    -------
-    str
-    """
-    if math.isnan(value):
-        return "undefined"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if float(value).is_integer() and abs(value) < 1e15:
-        return f"{int(value):,}".replace("-", "−")
-    size = abs(value)
-    if 1e-4 <= size < 1e6:
-        decimals = max(0, 3 - math.floor(math.log10(size)))
-        text = f"{value:,.{decimals}f}"
-        text = text.rstrip("0").rstrip(".") if "." in text else text
-    else:
-        text = re.sub(r"e([+-])0*(?=\d)", lambda sign: f"e{sign[1]}".replace("+", ""), f"{value:.3g}")
-    return text.replace("-", "−")
-
-
-def risk_chart(before: Histogram | None, after: Histogram | None, *, prefix: str = "risk") -> str:
-    """Draw the distribution of risk before and after, one panel each on the same bins and the same scales.
-
-    Parameters
-    ----------
-    before, after : Histogram or None
-        At least one; if both, on the same edges. Bins lie on a logarithmic axis if all finite edges but a
-        leading 0 are positive, on a linear one otherwise; bins that begin at 0 or -Infinity or end at
-        Infinity are drawn as one more bin beside it, and labelled so. Counts are on a logarithmic axis,
-        because a handful of records at high risk matters as much as the crowd at low risk.
-    prefix : str, default 'risk'
-        Prefix of the identifiers.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-    """
-    panels = [
-        (name, histogram, colour, hatch)
-        for name, histogram, colour, hatch in (
-            ("before", before, _BEFORE, "////"),
-            ("after", after, _AFTER, ""),
-        )
-        if histogram is not None
-    ]
-    edges = panels[0][1].edges
-    positions, ticks = _bin_positions(edges)
-    most = max(max(histogram.counts) for _, histogram, _, _ in panels)
-    with _settings():
-        figure = Figure(figsize=(_WIDTH, 0.9 + 1.55 * len(panels)), layout="constrained")
-        all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, (name, histogram, colour, hatch) in zip(all_axes, panels, strict=True):
-            axes.bar(
-                positions[:-1],
-                histogram.counts,
-                width=[high - low for low, high in pairwise(positions)],
-                align="edge",
-                color=colour if not hatch else "#dedede",
-                edgecolor="white" if not hatch else colour,
-                hatch=hatch,
-                linewidth=0.6,
-            )
-            axes.set_yscale("log")
-            # A bin of one record must be seen, and an empty one must not.
-            axes.set_ylim(0.6, max(most, 1) * 2.5)
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-            axes.yaxis.set_minor_locator(NullLocator())
-            axes.grid(axis="y", color="#e4e4e4", linewidth=0.6)
-            axes.set_axisbelow(True)
-            axes.set_title(f"{name} (records, log scale)", loc="left", fontsize=9.5, fontweight="bold")
-        bottom = all_axes[-1]
-        bottom.xaxis.set_major_locator(FixedLocator([place for place, _ in ticks]))
-        bottom.xaxis.set_minor_locator(NullLocator())
-        labels = dict(ticks)
-        bottom.xaxis.set_major_formatter(FuncFormatter(lambda value, _: labels.get(value, "")))
-        bottom.set_xlim(positions[0], positions[-1])
-        bottom.set_xlabel("risk of a record")
-        return _svg(
-            figure,
-            prefix,
-            title="Distribution of risk over the records",
-            description=" ".join(_risk_text(name, histogram) for name, histogram, _, _ in panels),
-        )
-
-
-def levels_chart(levels: Sequence[AttributeLevels], *, prefix: str = "levels") -> str:
-    """Draw the share of rows at each generalization level, one stacked bar per attribute.
-
-    Parameters
-    ----------
-    levels : sequence of AttributeLevels
-        At least one.
-    prefix : str, default 'levels'
-        Prefix of the identifiers.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-    """
-    tallest = max(attribute.height for attribute in levels)
-    colours = _level_colours(tallest)
-    with _settings():
-        figure = Figure(figsize=(_WIDTH, 1.05 + 0.36 * len(levels)), layout="constrained")
-        axes = figure.subplots()
-        for row, attribute in enumerate(levels):
-            total = sum(attribute.rows)
-            left = 0.0
-            for level, count in enumerate(attribute.rows):
-                share = 100.0 * count / total if total else 0.0
-                if not share:
-                    continue
-                suppressed = level == attribute.height
-                colour = _SUPPRESSED if suppressed else colours[level]
-                axes.barh(row, share, left=left, height=0.68, color=colour, edgecolor="white", linewidth=0.8)
-                if share >= 7:
-                    axes.text(
-                        left + share / 2,
-                        row,
-                        f"{share:.0f} %",
-                        ha="center",
-                        va="center",
-                        fontsize=8.5,
-                        color=_ink_on(colour),
-                    )
-                left += share
-        axes.set_yticks(
-            range(len(levels)),
-            [_shortened(attribute.attribute, 26) for attribute in levels],
-            parse_math=False,
-        )
-        axes.set_ylim(len(levels) - 0.5, -0.5)
-        axes.set_xlim(0, 100)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f} %"))
-        axes.set_xlabel("share of rows")
-        axes.tick_params(axis="y", length=0)
-        figure.legend(
-            handles=[*_level_patches(tallest, colours), Patch(color=_SUPPRESSED, label="suppressed")],
-            loc="outside upper left",
-            ncols=7,
-            fontsize=8.5,
-            handlelength=1.2,
-            columnspacing=1.2,
-        )
-        return _svg(
-            figure,
-            prefix,
-            title="Generalization level per attribute",
-            description=" ".join(_level_text(attribute) for attribute in levels),
-        )
-
-
-def frontier(points: Sequence[tuple[float, float, str]]) -> list[int]:
-    """Return which points no other point beats in both risk and utility.
-
-    Parameters
-    ----------
-    points : sequence of (float, float, str)
-        Risk (less is better), utility (more is better), label.
-
-    Returns
-    -------
-    list of int
-        Positions in order of increasing risk. Of equal points the first one is kept; points that are not
-        finite are never on the frontier.
-    """
-    finite = [i for i, (x, y, _) in enumerate(points) if math.isfinite(x) and math.isfinite(y)]
-    kept: list[int] = []
-    best = -math.inf
-    for i in sorted(finite, key=lambda i: (points[i][0], -points[i][1], i)):
-        if points[i][1] > best:
-            best = points[i][1]
-            kept.append(i)
-    return kept
-
-
-def map_chart(points: Sequence[tuple[float, float, str]], *, prefix: str = "map") -> str:
-    """Draw the risk-utility confidentiality map with its frontier and the chosen recoding.
-
-    Parameters
-    ----------
-    points : sequence of (float, float, str)
-        Mean risk, mean utility, label; a label that begins with ``chosen`` is marked. Points that are not
-        finite are not drawn, and counted in the description.
-    prefix : str, default 'map'
-        Prefix of the identifiers.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element. The risk axis is logarithmic if all finite risks are positive and span more
-        than a factor of 30.
-    """
-    finite = [point for point in points if math.isfinite(point[0]) and math.isfinite(point[1])]
-    chosen = [point for point in finite if point[2].startswith("chosen")]
-    best = [points[i] for i in frontier(points)]
-    risks = [risk for risk, _, _ in finite]
-    with _settings():
-        figure = Figure(figsize=(_WIDTH, 4.2), layout="constrained")
-        axes = figure.subplots()
-        axes.scatter(
-            risks,
-            [utility for _, utility, _ in finite],
-            s=16,
-            color="#b8b8b8",
-            edgecolor="#8a8a8a",
-            linewidth=0.4,
-            label="evaluated recoding",
-        )
-        axes.plot(
-            [risk for risk, _, _ in best],
-            [utility for _, utility, _ in best],
-            drawstyle="steps-post",
-            color=_AFTER,
-            marker="o",
-            markersize=3.5,
-            linewidth=1.4,
-            label="frontier: less risk only for less utility",
-        )
-        if chosen:
-            axes.scatter(
-                [risk for risk, _, _ in chosen],
-                [utility for _, utility, _ in chosen],
-                s=150,
-                marker="*",
-                color=_CHOSEN,
-                edgecolor="black",
-                linewidth=0.7,
-                zorder=5,
-                label="released",
-            )
-        if risks and min(risks) > 0 and max(risks) > 30 * min(risks):
-            axes.set_xscale("log")
-            axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-        axes.grid(color="#e8e8e8", linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.set_xlabel("mean risk (less is better)")
-        axes.set_ylabel("mean utility (more is better)")
-        figure.legend(loc="outside upper left", ncols=3, fontsize=8.5, columnspacing=1.4)
-        hidden = len(points) - len(finite)
-        return _svg(
-            figure,
-            prefix,
-            title="Risk-utility confidentiality map",
-            description=(
-                f"{len(finite)} evaluated recodings, {len(best)} of them on the frontier."
-                + (f" {hidden} with an infinite risk or utility are not drawn." if hidden else "")
-                + "".join(
-                    f" Released: mean risk {short_number(risk)}, mean utility {short_number(utility)}."
-                    for risk, utility, _ in chosen
-                )
-            ),
-        )
-
-
-def _bin_positions(edges: Sequence[float]) -> tuple[list[float], list[tuple[float, str]]]:
-    """Return where each edge is drawn, and ticks with their labels."""
-    inner = [edge for edge in edges if math.isfinite(edge)]
-    # A leading 0 has no place on a logarithmic axis: its bin becomes one more bin on the left.
-    positive = [edge for edge in inner if edge > 0]
-    zeros = len(inner) - len(positive)
-    logarithmic = len(positive) > 1 and (zeros == 0 or (zeros == 1 and edges[0] == 0))
-    inner = positive if logarithmic else inner
-    if len(inner) < 2:
-        places = [float(i) for i in range(len(edges))]
-        return places, [(place, short_number(edge)) for place, edge in zip(places, edges, strict=True)]
-    drawn = [math.log10(edge) if logarithmic else edge for edge in inner]
-    step = (drawn[-1] - drawn[0]) / (len(drawn) - 1)
-    places = list(drawn)
-    below, above = edges[0] != inner[0], edges[-1] != inner[-1]
-    if below:
-        places.insert(0, drawn[0] - step)
-    if above:
-        places.append(drawn[-1] + step)
-    if logarithmic:
-        powers = range(math.ceil(drawn[0] - 1e-9), math.floor(drawn[-1] + 1e-9) + 1)
-        every = max(1, math.ceil(len(powers) / 8))
-        ticks = [(float(power), short_number(10.0**power)) for power in powers[::every]]
-    else:
-        every = max(1, math.ceil(len(inner) / 8))
-        ticks = [(place, short_number(edge)) for place, edge in zip(drawn[::every], inner[::every], strict=True)]
-    if len(ticks) < 2:
-        ticks = [(drawn[0], short_number(inner[0])), (drawn[-1], short_number(inner[-1]))]
-    ends = ([(places[0], short_number(edges[0]))] if below else []) + (
-        [(places[-1], short_number(edges[-1]))] if above else []
-    )
-    # A label needs a twelfth of the axis or so; those of the open bins come first.
-    room = (places[-1] - places[0]) / 12
-    kept = [tick for tick in ticks if all(abs(tick[0] - end) >= room for end, _ in ends)]
-    return places, sorted(kept + ends)
-
-
-def _risk_text(name: str, histogram: Histogram) -> str:
-    counts, edges = histogram.counts, histogram.edges
-    fullest = counts.index(max(counts))
-    riskiest = max((i for i, count in enumerate(counts) if count), default=0)
-    return (
-        f"{name.capitalize()}: {short_number(sum(counts))} records, most of them at a risk of "
-        f"{short_number(edges[fullest])} to {short_number(edges[fullest + 1])}, the riskiest at "
-        f"{short_number(edges[riskiest])} to {short_number(edges[riskiest + 1])}."
-    )
-
-
-def _level_colours(tallest: int) -> list[tuple[float, float, float]]:
-    blues = mpl.colormaps["Blues"]
-    # Lighter is closer to the original; the ends are left out, to stay apart from paper and from
-    # "suppressed".
-    places = [0.25 + 0.6 * level / max(tallest - 1, 1) for level in range(tallest)]
-    return [to_rgb(blues(place)) for place in places]
-
-
-def _level_patches(tallest: int, colours: Sequence[tuple[float, float, float]]) -> list[Patch]:
-    shown = range(tallest) if tallest <= 6 else sorted({round(i * (tallest - 1) / 5) for i in range(6)})
-    return [Patch(color=colours[level], label="as is" if level == 0 else f"level {level}") for level in shown]
-
-
-def _level_text(attribute: AttributeLevels) -> str:
-    total = sum(attribute.rows)
-    if not total:
-        return f"{attribute.attribute}: no rows."
-    as_is, suppressed = (100 * attribute.rows[level] / total for level in (0, attribute.height))
-    return (
-        f"{attribute.attribute}: {as_is:.0f} % released as is, {100 - as_is - suppressed:.0f} % generalized, "
-        f"{suppressed:.0f} % suppressed."
-    )
-
-
-def _ink_on(colour: str | tuple[float, float, float]) -> str:
-    """Return black or white, whichever has the higher contrast (WCAG 2 relative luminance)."""
-    red, green, blue = ((c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for c in to_rgb(colour))
-    return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
-
-
-def _shortened(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
 @contextmanager
-def _settings() -> Iterator[None]:
+def chart_settings() -> Iterator[None]:
+    """Draw inside of it: matplotlib's own defaults and the charts' settings, whatever the user's are."""
     with mpl.rc_context(), warnings.catch_warnings():
         # Only text metrics are taken from the font; a character it lacks is still text in the page.
         warnings.filterwarnings("ignore", message="Glyph")
@@ -416,7 +68,7 @@ def _prefixed(tag: str, prefix: str) -> str:
     return re.sub(r'(?:xlink:)?(href="|url\()#', rf"\g<1>#{prefix}-", tag)
 
 
-def _svg(figure: Figure, prefix: str, *, title: str, description: str) -> str:
+def as_svg(figure: Figure, prefix: str, *, title: str, description: str) -> str:
     """Return a figure as an ``<svg>`` element with its text alternatives."""
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
@@ -436,3 +88,117 @@ def _svg(figure: Figure, prefix: str, *, title: str, description: str) -> str:
         f'<title id="{prefix}-title">{escape(title)}</title>'
         f'<desc id="{prefix}-description">{escape(description)}</desc>{inside}'
     ).strip()
+
+
+def draw(plot: Plot, *, prefix: str) -> str:
+    """Draw a plot, its panels side by side with one legend.
+
+    Parameters
+    ----------
+    plot : Plot
+        Series of the same name look the same in every panel.
+    prefix : str
+        Prefix of the identifiers.
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element with the plot's title and what was found as its description.
+    """
+    names = list(dict.fromkeys(series.name for panel in plot.panels for series in panel.series))
+    style = {name: (_COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)]) for i, name in enumerate(names)}
+    entries = len({*names, *(panel.diagonal for panel in plot.panels if panel.diagonal)})
+    columns = 3 if max(map(len, names), default=0) < 34 else 2
+    legend_rows = -(-entries // columns) if entries > 1 else 0
+    with chart_settings():
+        height = 4.2 if any(panel.diagonal for panel in plot.panels) else 3.0
+        figure = Figure(figsize=(WIDTH, height + 0.22 * legend_rows), layout="constrained")
+        all_axes = figure.subplots(1, len(plot.panels), squeeze=False)[0]
+        handles: dict[str, Line2D] = {}
+        for axes, panel in zip(all_axes, plot.panels, strict=True):
+            many = max((len(series.x) for series in panel.series), default=0) > 30
+            for series in panel.series:
+                colour, marker = style[series.name]
+                points = [
+                    (x, y)
+                    for x, y in zip(series.x, series.y, strict=True)
+                    if _drawn(x, logarithmic=panel.log_x) and _drawn(y, logarithmic=panel.log_y)
+                ]
+                (handles[series.name],) = axes.plot(
+                    [x for x, _ in points],
+                    [y for _, y in points],
+                    color=colour,
+                    marker="" if many and not series.points else marker,
+                    markersize=5 if series.points else 3.8,
+                    markerfacecolor="none" if series.points else colour,
+                    linestyle="none" if series.points else "-",
+                    linewidth=1.3,
+                )
+                for x, y, label in zip(series.x, series.y, series.labels or ("",) * len(series.x), strict=True):
+                    if label and (x, y) in points:
+                        # Away from the other points, which lie between the first and the last.
+                        above = y >= max(series.y)
+                        place = (-6, 6) if above else (5, -9)
+                        axes.annotate(label, (x, y), place, textcoords="offset points", fontsize=8, color=colour)
+            _scale(axes, panel, ticks={1: 6, 2: 5}.get(len(plot.panels), 4))
+            if panel.diagonal:
+                handles[panel.diagonal] = _diagonal(axes)
+        if entries > 1:
+            figure.legend(
+                list(handles.values()),
+                list(handles),
+                loc="outside upper left",
+                ncols=columns,
+                fontsize=8.5,
+                columnspacing=1.4,
+            )
+        return as_svg(figure, prefix, title=": ".join(filter(None, (plot.title, plot.data))), description=plot.found)
+
+
+def _drawn(value: float, *, logarithmic: bool) -> bool:
+    return math.isfinite(value) and (value > 0 or not logarithmic)
+
+
+def _scale(axes: Axes, panel: Panel, *, ticks: int) -> None:
+    number = FuncFormatter(lambda value, _: short_number(value))
+    for name, axis, logarithmic in (("x", axes.xaxis, panel.log_x), ("y", axes.yaxis, panel.log_y)):
+        values = [
+            value
+            for series in panel.series
+            for value, other in (
+                zip(series.x, series.y, strict=True) if name == "x" else zip(series.y, series.x, strict=True)
+            )
+            if _drawn(value, logarithmic=logarithmic)
+            and _drawn(other, logarithmic=panel.log_y if name == "x" else panel.log_x)
+        ]
+        if not values:
+            axis.set_major_locator(FixedLocator([]))
+            axis.set_minor_locator(NullLocator())
+            continue
+        if logarithmic:
+            (axes.set_xscale if name == "x" else axes.set_yscale)("log")
+            low, high = min(values), max(values)
+            # A whole decade at least, or there would be no labelled tick.
+            if high < 10 * low:
+                middle = math.sqrt(low * high)
+                (axes.set_xlim if name == "x" else axes.set_ylim)(middle / 4, middle * 4)
+            axis.set_major_locator(LogLocator(base=10, numticks=ticks))
+            axis.set_minor_formatter(NullFormatter())
+        elif name == "y" and min(values) >= 0:
+            axes.set_ylim(bottom=0, top=max(values) * 1.06 or 1.0)
+        axis.set_major_formatter(number)
+    axes.grid(color="#e8e8e8", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_title(panel.title, loc="left", fontsize=9.5, fontweight="bold")
+    axes.set_xlabel(panel.x_label)
+    axes.set_ylabel(panel.y_label)
+
+
+def _diagonal(axes: Axes) -> Line2D:
+    """Give both axes the same limits, and draw the line on which y equals x."""
+    limits = [*axes.get_xlim(), *axes.get_ylim()]
+    ends = (min(limits), max(limits))
+    axes.set_xlim(ends)
+    axes.set_ylim(ends)
+    (line,) = axes.plot(ends, ends, color="#8a8a8a", linewidth=1.0, linestyle="--", zorder=1)
+    return line

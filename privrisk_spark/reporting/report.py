@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
-import jinja2
 from markupsafe import Markup
 
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import listing
-from privrisk_spark.reporting.charts import frontier, levels_chart, map_chart, risk_chart, short_number
-from privrisk_spark.reporting.curve_charts import bound_chart, dictionary_chart
-from privrisk_spark.results.curves import CurveResult
-from privrisk_spark.results.release import LinkageFacts, Report, Summary, json_safe
+from privrisk_spark.reporting.numbers import short_number
+from privrisk_spark.reporting.page_templates import fill
+from privrisk_spark.reporting.release_charts import frontier, levels_chart, map_chart, risk_chart
+from privrisk_spark.results.release import LinkageFacts, Report, Summary
 
-__all__ = ["render", "render_curves"]
+__all__ = ["MEANINGS", "render"]
 
 _EDITIONS: Final = {"public": "public edition", "vault": "vault edition"}
-_MEANINGS: Final[Mapping[Status, str]] = {
+MEANINGS: Final[Mapping[Status, str]] = {
     "proved": (
         "There is a mathematical proof of this statement, under the assumptions it names, and the program is "
         "tested against the formulas of the proof."
@@ -40,6 +37,8 @@ _MEANINGS: Final[Mapping[Status, str]] = {
         "does not mean that nothing better exists."
     ),
 }
+"""What a status means, for a person."""
+
 _NOTHING_PROVED: Final = (
     "There is no proof of anything here, and a known error in the one that was published. Do not rely on it."
 )
@@ -68,99 +67,33 @@ def render(report: Report) -> str:
         if summary is not None
     ]
     shown = {stage.status for stage in report.stages}
-    meanings = dict(_MEANINGS)
+    meanings = dict(MEANINGS)
     if report.guarantee.kind == "as-published":
         meanings["heuristic"] = _NOTHING_PROVED
-    return (
-        _templates()
-        .get_template("report.html.j2")
-        .render(
-            report=report,
-            edition=_EDITIONS[report.edition],
-            dp=report.guarantee.kind == "dp",
-            meanings=meanings,
-            stage_meanings=[(status, text) for status, text in meanings.items() if status in shown],
-            warnings=_warnings(report.guarantee.parameters),
-            risk_rows=risk_rows,
-            risk_sentence=_risk_sentence(report),
-            infinite_risk=any(math.isinf(number) for _, item in risk_rows for number in (item.mean, item.max)),
-            risk_svg=Markup(risk_chart(before, after)) if histograms else None,
-            linkage_sentences=_linkage_sentences(report.linkage) if report.linkage is not None else [],
-            linkage_rows=_linkage_rows(report.linkage) if report.linkage is not None else [],
-            bin_names=[name for name, _ in histograms],
-            bins=_bins([item.edges for _, item in histograms], [item.counts for _, item in histograms]),
-            utility_percent=_utility_percent(report),
-            levels_svg=Markup(levels_chart(report.levels)) if report.levels else None,
-            level_rows=_level_rows(report),
-            map_svg=Markup(map_chart(report.map_points)) if report.map_points else None,
-            **_map_table(report.map_points),
-            checks_sentence=_checks_sentence(report),
-            checks_observed=any(check.observed is not None for check in report.checks),
-        )
-        + "\n"
+    return fill(
+        "report.html.j2",
+        report=report,
+        edition=_EDITIONS[report.edition],
+        dp=report.guarantee.kind == "dp",
+        meanings=meanings,
+        stage_meanings=[(status, text) for status, text in meanings.items() if status in shown],
+        warnings=_warnings(report.guarantee.parameters),
+        risk_rows=risk_rows,
+        risk_sentence=_risk_sentence(report),
+        infinite_risk=any(math.isinf(number) for _, item in risk_rows for number in (item.mean, item.max)),
+        risk_svg=Markup(risk_chart(before, after)) if histograms else None,
+        linkage_sentences=_linkage_sentences(report.linkage) if report.linkage is not None else [],
+        linkage_rows=_linkage_rows(report.linkage) if report.linkage is not None else [],
+        bin_names=[name for name, _ in histograms],
+        bins=_bins([item.edges for _, item in histograms], [item.counts for _, item in histograms]),
+        utility_percent=_utility_percent(report),
+        levels_svg=Markup(levels_chart(report.levels)) if report.levels else None,
+        level_rows=_level_rows(report),
+        map_svg=Markup(map_chart(report.map_points)) if report.map_points else None,
+        **_map_table(report.map_points),
+        checks_sentence=_checks_sentence(report),
+        checks_observed=any(check.observed is not None for check in report.checks),
     )
-
-
-def render_curves(result: CurveResult) -> str:
-    """Return risk over what the attacker knows as one self-contained HTML page, for the trusted zone.
-
-    Parameters
-    ----------
-    result : CurveResult
-
-    Returns
-    -------
-    str
-        The page, to be written as UTF-8.
-    """
-    page = _templates().get_template("curves.html.j2")
-    return (
-        page.render(
-            result=result,
-            curves=result.curves,
-            meaning=_MEANINGS[result.status],
-            dictionary_svg=Markup(dictionary_chart(result.curves)),
-            bound_svg=Markup(bound_chart(result.curves)),
-        )
-        + "\n"
-    )
-
-
-@cache
-def _templates() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_source),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["shown"] = _shown
-    return environment
-
-
-def _source(name: str) -> str:
-    # Read as a resource and not from a directory: the package may be shipped to a cluster as a zip file.
-    return files("privrisk_spark.reporting").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _shown(value: object) -> str:
-    """Return a value for a person."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None:
-        return "none"
-    if isinstance(value, (int, float)):
-        return short_number(value)
-    value = json_safe(value)
-    if isinstance(value, dict):
-        inside = {key: f"({_shown(item)})" if isinstance(item, dict) else _shown(item) for key, item in value.items()}
-        return ", ".join(f"{key}: {item}" for key, item in inside.items())
-    if isinstance(value, list):
-        return ", ".join(f"[{_shown(item)}]" if isinstance(item, list) else _shown(item) for item in value)
-    return _shown(value)
 
 
 def _warnings(parameters: Mapping[str, object]) -> list[str]:

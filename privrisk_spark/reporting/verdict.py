@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from privrisk_spark.kernels.measures.catalogue import CATALOGUE
-from privrisk_spark.reporting.charts import short_number
+from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.assessment import Measured, Subject, Verdict
 
 

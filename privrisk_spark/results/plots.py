@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.generic] | Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -26,10 +32,33 @@ class Series:
     points: bool = False
     labels: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, name: str, x: Numbers, y: Numbers, *, points: bool = False, labels: Sequence[str] = ()) -> Series:
+        """Make a line from arrays.
+
+        Parameters
+        ----------
+        name : str
+        x, y : ndarray of a real type, shape (n,), or sequence of n float
+        points : bool, default False
+        labels : sequence of str, default ()
+        """
+        along, up = (tuple(float(value) for value in np.asarray(values).tolist()) for values in (x, y))
+        return cls(name, along, up, points, tuple(labels))
+
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes; a logarithmic scale leaves out what is not positive."""
+    """One pair of axes; a logarithmic scale leaves out what is not positive.
+
+    Attributes
+    ----------
+    title, x_label, y_label : str
+    series : tuple of Series
+    log_x, log_y : bool
+    diagonal : str
+        Name of the line on which y equals x, to be drawn besides on axes of the same limits; empty for none.
+    """
 
     title: str
     x_label: str
@@ -37,6 +66,7 @@ class Panel:
     series: tuple[Series, ...]
     log_x: bool = False
     log_y: bool = False
+    diagonal: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,7 +79,7 @@ class Plot:
         Same for all data.
     title : str
     figure : str
-        Figure or equation of F12.
+        Figure, equation or section of the source the claim is from; empty for none.
     claim, found : str
     panels : tuple of Panel
     data : str
@@ -66,3 +96,25 @@ class Plot:
     panels: tuple[Panel, ...]
     data: str = ""
     measured: bool = False
+
+
+def lines(names: Sequence[str], x: Numbers, y: npt.NDArray[np.generic]) -> tuple[Series, ...]:
+    """Make one line of each column.
+
+    Parameters
+    ----------
+    names : sequence of m str
+    x : ndarray of a real type, shape (n,), or sequence of n float
+    y : ndarray of a real type, shape (n, m)
+    """
+    return tuple(Series.of(name, x, y[:, j]) for j, name in enumerate(names))
+
+
+def all_but_ends_blank(labels: Sequence[str]) -> tuple[str, ...]:
+    """Keep the first and the last label, so that labels of points close to each other do not overlap.
+
+    Parameters
+    ----------
+    labels : sequence of str
+    """
+    return tuple(label if i in (0, len(labels) - 1) else "" for i, label in enumerate(labels))

@@ -20,8 +20,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privrisk_spark.reporting import charts
-from privrisk_spark.reporting.charts import frontier, short_number
+from privrisk_spark.reporting import release_charts as charts
+from privrisk_spark.reporting.numbers import short_number
+from privrisk_spark.reporting.release_charts import frontier
 from privrisk_spark.reporting.report import render
 from privrisk_spark.results.release import (
     AttributeLevels,

@@ -23,8 +23,8 @@ from privrisk_spark.experiments.adversary.case_study import (
     OfTable,
     Runtime,
 )
-from privrisk_spark.experiments.deciding.plots import _lines, _number, _of, _percent, _time
-from privrisk_spark.results.plots import Panel, Plot, Series
+from privrisk_spark.reporting.numbers import milliseconds, percent, rounded
+from privrisk_spark.results.plots import Panel, Plot, Series, lines
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -47,10 +47,10 @@ def groups_plot(table: OfTable, change: Changed) -> Plot:
     """Distribution of group sizes (X15 §7.2.2)."""
     few, many = change.codes[0], change.codes[-1]
     found = (
-        f"{_percent(table.large)} of {table.records:,} records have more than {LARGE} candidates, "
-        f"{_percent(table.with_size[0] / table.records)} none. With {_number(few)} postal codes for as many people as "
-        f"have 808, {_percent(change.large[0])} would be expected to have more, and {_percent(change.attacked[0])} to "
-        f"be attacked; with {_number(many)}, {_percent(change.large[-1])} and {_percent(change.attacked[-1])}."
+        f"{percent(table.large)} of {table.records:,} records have more than {LARGE} candidates, "
+        f"{percent(table.with_size[0] / table.records)} none. With {rounded(few)} postal codes for as many people as "
+        f"have 808, {percent(change.large[0])} would be expected to have more, and {percent(change.attacked[0])} to "
+        f"be attacked; with {rounded(many)}, {percent(change.large[-1])} and {percent(change.attacked[-1])}."
     )
     shown = np.cumsum(table.with_size) / table.records
     return Plot(
@@ -64,15 +64,15 @@ def groups_plot(table: OfTable, change: Changed) -> Plot:
                 "this registry",
                 _BY_SIZE,
                 "records with so many or fewer, %",
-                (Series("records", _of(table.sizes), _of(100 * shown)),),
+                (Series.of("records", table.sizes, 100 * shown),),
             ),
             Panel(
                 "other numbers of postal codes",
                 "codes for as many people as have 808",
                 "expected share of the records, %",
                 (
-                    Series(f"more than {LARGE} candidates", _of(change.codes), _of(100 * change.large)),
-                    Series(f"attacked, {ONCE}", _of(change.codes), _of(100 * change.attacked)),
+                    Series.of(f"more than {LARGE} candidates", change.codes, 100 * change.large),
+                    Series.of(f"attacked, {ONCE}", change.codes, 100 * change.attacked),
                 ),
                 log_x=True,
             ),
@@ -84,10 +84,10 @@ def runtime_plot(time: Runtime) -> Plot:
     """Time to assess records (X15 Figure 5)."""
     at = int(np.flatnonzero(time.rows == 500_000)[0])
     seconds = float(time.seconds[at])
-    told = " and ".join(f"{_number(value)} s ({name})" for name, value in PUBLISHED_SECONDS.items())
+    told = " and ".join(f"{rounded(value)} s ({name})" for name, value in PUBLISHED_SECONDS.items())
     found = (
-        f"Solving the process by its recurrence and assessing {time.records:,} records took {_time(seconds)} at "
-        f"500,000 rows and {_time(time.seconds[-1])} at {time.rows[-1]:,}, with {time.distinct:,} different "
+        f"Solving the process by its recurrence and assessing {time.records:,} records took {milliseconds(seconds)} at "
+        f"500,000 rows and {milliseconds(time.seconds[-1])} at {time.rows[-1]:,}, with {time.distinct:,} different "
         f"beliefs. The paper's times are {told}, of other machines; the project's benchmark runs linear programs "
         "beside the recurrence."
     )
@@ -104,8 +104,11 @@ def runtime_plot(time: Runtime) -> Plot:
                 "rows of the registry",
                 "seconds",
                 (
-                    Series("recurrence, this run", _of(time.rows), _of(time.seconds)),
-                    *(Series(name, (500_000.0,), (value,), points=True) for name, value in PUBLISHED_SECONDS.items()),
+                    Series.of("recurrence, this run", time.rows, time.seconds),
+                    *(
+                        Series.of(name, (500_000.0,), (value,), points=True)
+                        for name, value in PUBLISHED_SECONDS.items()
+                    ),
                 ),
                 log_x=True,
                 log_y=True,
@@ -119,14 +122,14 @@ def risk_plot(groups: ByGroup, table: OfTable) -> Plot:
     """Risk by group size, known (X15 Figure 6)."""
     exceeds = int((groups.risk[-1] > groups.risk[:-1] + 1e-12).any(axis=0).sum())
     told = "; ".join(
-        f"{name}: {_percent(share)}, {_number(mean)}"
+        f"{name}: {percent(share)}, {rounded(mean)}"
         for name, share, mean in zip(
             (*_NAMES, BASELINE), table.attacked.tolist(), table.mean_risk.tolist(), strict=True
         )
     )
     found = (
         f"The baseline's risk exceeds a planned attack's at {exceeds} of {len(groups.sizes)} group sizes and for "
-        f"{_number(table.exceeding)} of the records. Share of the records attacked, and mean risk, are {told}."
+        f"{rounded(table.exceeding)} of the records. Share of the records attacked, and mean risk, are {told}."
     )
     return Plot(
         key="risk",
@@ -136,12 +139,12 @@ def risk_plot(groups: ByGroup, table: OfTable) -> Plot:
         "the group size, while the planned attack's stays at the prior, 0.63, up to a threshold.",
         found=found,
         panels=(
-            Panel("known group size", _BY_SIZE, "risk", _lines((*_NAMES, BASELINE), groups.sizes, groups.risk.T)),
+            Panel("known group size", _BY_SIZE, "risk", lines((*_NAMES, BASELINE), groups.sizes, groups.risk.T)),
             Panel(
                 "records",
                 _BY_SIZE,
                 "records with so many",
-                (Series("records", _of(table.sizes), _of(table.with_size)),),
+                (Series.of("records", table.sizes, table.with_size),),
             ),
         ),
     )
@@ -152,10 +155,10 @@ def payoff_plot(groups: ByGroup) -> Plot:
     at = min(9, len(groups.sizes) - 1)
     kept = groups.payoff[:, at] / groups.payoff[:, 0]
     paying = [int((row > 0).sum()) for row in groups.payoff]
-    told = ", ".join(f"{_percent(share)} with {name}" for name, share in zip(_NAMES, kept.tolist(), strict=False))
+    told = ", ".join(f"{percent(share)} with {name}" for name, share in zip(_NAMES, kept.tolist(), strict=False))
     above = int(((groups.payoff[-1] > groups.payoff[:-1]) & (groups.payoff[-1] > 0)).any(axis=0).sum())
     found = (
-        f"With {groups.sizes[at]} candidates the baseline keeps {_percent(kept[-1])} of what one candidate pays, a "
+        f"With {groups.sizes[at]} candidates the baseline keeps {percent(kept[-1])} of what one candidate pays, a "
         f"planned attack {told}. An attack pays up to {paying[-1]} candidates for the baseline, and up to "
         f"{', '.join(map(str, paying[:-1]))}. The baseline, which is not discounted (eq. 7), "
         f"expects more than a planned attack at {above} of its group sizes."
@@ -169,7 +172,7 @@ def payoff_plot(groups: ByGroup) -> Plot:
         found=found,
         panels=(
             Panel(
-                "known group size", _BY_SIZE, "expected payoff, $", _lines((*_NAMES, BASELINE), groups.sizes, shown.T)
+                "known group size", _BY_SIZE, "expected payoff, $", lines((*_NAMES, BASELINE), groups.sizes, shown.T)
             ),
         ),
     )
@@ -197,17 +200,17 @@ def exploits_plot(groups: ByGroup) -> Plot:
         "detection grows, all are below k = 14, none from k' = 29 on, and a part in between.",
         found=found,
         panels=(
-            Panel("if none is the right one", _BY_SIZE, "exploited", _lines(_NAMES, groups.sizes, groups.exploited.T)),
+            Panel("if none is the right one", _BY_SIZE, "exploited", lines(_NAMES, groups.sizes, groups.exploited.T)),
             Panel(
                 f"plan once inside, {GROWING}",
                 _BY_SIZE,
                 "candidates left",
                 (
-                    Series("all, before the first exploit", _of(groups.sizes[inside]), _of(groups.sizes[inside])),
-                    Series(
+                    Series.of("all, before the first exploit", groups.sizes[inside], groups.sizes[inside]),
+                    Series.of(
                         "fewest at which he still exploits",
-                        _of(groups.sizes[inside]),
-                        _of(groups.least_left[inside]),
+                        groups.sizes[inside],
+                        groups.least_left[inside],
                     ),
                 ),
             ),
@@ -230,16 +233,16 @@ def unknown_plot(table: OfTable, change: Changed) -> Plot:
     meets = _at_spread(crossing(change.spreads, change.lower / np.maximum(both, 1e-300), 1118 / 1920))
     differs = _at_spread(crossing(change.spreads, both, 1920 / 32_561))
     found = (
-        f"{other:,} records ({_percent(other / table.records)}) have another risk, {table.lower:,} ({_percent(split)}) "
-        f"less and {table.higher:,} more; the others, {_percent(1 - other / table.records)}, the same. Who does not "
-        f"know the group size pays for access up to {_number(table.believed)} expected candidates. The registry here "
+        f"{other:,} records ({percent(other / table.records)}) have another risk, {table.lower:,} ({percent(split)}) "
+        f"less and {table.higher:,} more; the others, {percent(1 - other / table.records)}, the same. Who does not "
+        f"know the group size pays for access up to {rounded(table.believed)} expected candidates. The registry here "
         "is the uniform sample that he believes in. Where rates of registration are uneven, 58 % of those that differ "
         f"are at less risk if the logarithms of the rates deviate by {meets}, and 5.9 % of the records differ if by "
         f"{differs}."
     )
 
     def points(name: str, at: FloatArray) -> Series:
-        return Series(name, _of(at[0]), _of(at[1]), points=True)
+        return Series.of(name, at[0], at[1], points=True)
 
     return Plot(
         key="unknown",
@@ -260,8 +263,8 @@ def unknown_plot(table: OfTable, change: Changed) -> Plot:
                 "deviation of log rates",
                 "expected share of the records, %",
                 (
-                    Series("less risk", _of(change.spreads), _of(100 * change.lower)),
-                    Series("more risk", _of(change.spreads), _of(100 * change.higher)),
+                    Series.of("less risk", change.spreads, 100 * change.lower),
+                    Series.of("more risk", change.spreads, 100 * change.higher),
                 ),
             ),
         ),
@@ -278,13 +281,13 @@ def crossing(x: FloatArray, y: FloatArray, target: float) -> float:
 
 
 def _at_spread(spread: float) -> str:
-    return "nothing drawn" if spread != spread else _number(spread)
+    return "nothing drawn" if spread != spread else rounded(spread)
 
 
 def costs_plot(deterrents: Deterred) -> Plot:
     """Thresholds over costs (X15 Figure 10 a, b)."""
     found = " ".join(
-        f"From {_number(deterrents.values[name][0])} to {_number(deterrents.values[name][-1])} $ for {what} the "
+        f"From {rounded(deterrents.values[name][0])} to {rounded(deterrents.values[name][-1])} $ for {what} the "
         f"thresholds fall {_fall(deterrents, name)}."
         for name, what in (("cost_access", "access"), ("cost_exploit", "an exploit"))
     )
@@ -304,12 +307,12 @@ def costs_plot(deterrents: Deterred) -> Plot:
 def deterrence_plot(deterrents: Deterred) -> Plot:
     """Thresholds over the penalty and the probability of detection (X15 Figure 10 c, d)."""
     told = " and ".join(
-        f"{', '.join(map(str, at.tolist()))} at ${_number(penalty)}"
+        f"{', '.join(map(str, at.tolist()))} at ${rounded(penalty)}"
         for penalty, at in zip(TOLD, deterrents.told.T, strict=True)
     )
     found = (
         f"The least group sizes not attacked are {told} ({'; '.join(_NAMES)}), with a probability of detection of "
-        f"{_number(float(DETERRED.detection(0)))} at the first exploit, which the paper does not state. Over the "
+        f"{rounded(float(DETERRED.detection(0)))} at the first exploit, which the paper does not state. Over the "
         f"penalty the thresholds fall {_fall(deterrents, 'penalty')}, over the probability "
         f"{_fall(deterrents, 'detection')}."
     )
@@ -330,8 +333,8 @@ def deterrence_plot(deterrents: Deterred) -> Plot:
 def _deterrent(
     deterrents: Deterred, name: str, title: str, label: str, *, log: bool = False, scale: float = 1
 ) -> Panel:
-    lines = _lines(_NAMES, deterrents.values[name] / scale, deterrents.thresholds[name].T.astype(np.float64))
-    return Panel(title, label, "least size not attacked", lines, log_x=log)
+    thresholds = lines(_NAMES, deterrents.values[name] / scale, deterrents.thresholds[name].T)
+    return Panel(title, label, "least size not attacked", thresholds, log_x=log)
 
 
 def _fall(deterrents: Deterred, name: str) -> str:

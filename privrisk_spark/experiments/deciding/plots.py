@@ -16,8 +16,8 @@ from privrisk_spark.experiments.deciding.effort import SEARCHES, Effort
 from privrisk_spark.experiments.deciding.heuristics import EXACT, Genetic
 from privrisk_spark.experiments.deciding.risk_utility import MODELS, RiskUtility
 from privrisk_spark.experiments.deciding.trade_offs import METHODS, TradeOff
-from privrisk_spark.reporting.charts import short_number
-from privrisk_spark.results.plots import Panel, Plot, Series
+from privrisk_spark.reporting.numbers import least_to_most, milliseconds, percent, rounded
+from privrisk_spark.results.plots import Panel, Plot, Series, all_but_ends_blank, lines
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -46,10 +46,10 @@ def frontier_plot(effort: Effort) -> Plot:
     floor, k = effort.by_floor, effort.by_attributes
     top = int(floor.share.argmax())
     found = (
-        f"The frontier is largest at c = {_number(floor.at[top])}, {_percent(floor.share[top])} of the lattice; it is "
-        f"{_percent(floor.share[0])} at c = {_number(floor.at[0])} and {_percent(floor.share[-1])} at "
-        f"c = {_number(floor.at[-1])}. At c = 0.5 its share goes from {_percent(k.share[0])} with {_number(k.at[0])} "
-        f"attributes to {_percent(k.share[-1])} with {_number(k.at[-1])}."
+        f"The frontier is largest at c = {rounded(floor.at[top])}, {percent(floor.share[top])} of the lattice; it is "
+        f"{percent(floor.share[0])} at c = {rounded(floor.at[0])} and {percent(floor.share[-1])} at "
+        f"c = {rounded(floor.at[-1])}. At c = 0.5 its share goes from {percent(k.share[0])} with {rounded(k.at[0])} "
+        f"attributes to {percent(k.share[-1])} with {rounded(k.at[-1])}."
     )
     return Plot(
         key="frontier",
@@ -59,7 +59,7 @@ def frontier_plot(effort: Effort) -> Plot:
         "proportional to c.",
         found=found,
         panels=tuple(
-            Panel(title, label, "share of the lattice", (Series("frontier", _of(sweep.at), _of(sweep.share)),))
+            Panel(title, label, "share of the lattice", (Series.of("frontier", sweep.at, sweep.share),))
             for title, label, sweep in (
                 ("by floor, all attributes", "least utility c, share of the greatest", floor),
                 ("by attributes, c = 0.5", "attributes k", k),
@@ -78,9 +78,9 @@ def visited_plot(effort: Effort) -> Plot:
     missed = int(floor.worse.sum() + k.worse.sum())
     at = floor.part[middle]
     found = (
-        f"ARUBA with the printed neighbourhood visits {_percent(at[cube])} of the lattice at "
-        f"c = {_number(floor.at[middle])}, with swap moves {_percent(at[swap])}, BTDA {_percent(at[btda])}; branch and "
-        f"bound evaluates {_number(floor.visited[middle, boxes])} boxes for {_number(floor.lattice[middle])} nodes. "
+        f"ARUBA with the printed neighbourhood visits {percent(at[cube])} of the lattice at "
+        f"c = {rounded(floor.at[middle])}, with swap moves {percent(at[swap])}, BTDA {percent(at[btda])}; branch and "
+        f"bound evaluates {rounded(floor.visited[middle, boxes])} boxes for {rounded(floor.lattice[middle])} nodes. "
         f"The printed ARUBA visits fewer nodes than BTDA {_floors(floor.at[floor.part[:, cube] < floor.part[:, btda]])}"
         f", with swap moves {_floors(floor.at[floor.part[:, swap] < floor.part[:, btda]])}. "
         + (
@@ -101,10 +101,10 @@ def visited_plot(effort: Effort) -> Plot:
                 "by floor, all attributes",
                 "least utility c, share of the greatest",
                 "nodes or boxes over lattice nodes",
-                _lines(names, floor.at, floor.part),
+                lines(names, floor.at, floor.part),
             ),
             Panel(
-                "by attributes, c = 0.5", "attributes k", "nodes or boxes", _lines(names, k.at, k.visited), log_y=True
+                "by attributes, c = 0.5", "attributes k", "nodes or boxes", lines(names, k.at, k.visited), log_y=True
             ),
         ),
     )
@@ -116,9 +116,9 @@ def time_plot(effort: Effort) -> Plot:
     names = list(SEARCHES)
     middle = int(np.abs(floor.at - 0.5).argmin())
     cube, swap, btda = (names.index(name) for name in names[1:4])
-    each = ", ".join(f"{name} {_time(t)}" for name, t in zip(names, floor.seconds[middle].tolist(), strict=True))
+    each = ", ".join(f"{name} {milliseconds(t)}" for name, t in zip(names, floor.seconds[middle].tolist(), strict=True))
     found = (
-        f"Time per record at c = {_number(floor.at[middle])}: {each}. The printed ARUBA is faster than BTDA "
+        f"Time per record at c = {rounded(floor.at[middle])}: {each}. The printed ARUBA is faster than BTDA "
         f"{_floors(floor.at[floor.seconds[:, cube] < floor.seconds[:, btda]])}, with swap moves "
         f"{_floors(floor.at[floor.seconds[:, swap] < floor.seconds[:, btda]])}."
     )
@@ -134,7 +134,7 @@ def time_plot(effort: Effort) -> Plot:
         "bound.",
         found=found,
         panels=tuple(
-            Panel(title, label, "ms per record", _lines(names, sweep.at, 1000 * sweep.seconds), log_y=True)
+            Panel(title, label, "ms per record", lines(names, sweep.at, 1000 * sweep.seconds), log_y=True)
             for title, label, sweep in panels
         ),
         measured=True,
@@ -149,7 +149,7 @@ def risk_utility_plot(risk: RiskUtility) -> Plot:
         if not len(before):
             continue
         ratio = [_ratio(b, a) for b, a in zip(before.tolist(), after.tolist(), strict=True)]
-        parts.append(f"model {model}: {_range(ratio)} times")
+        parts.append(f"model {model}: {least_to_most(ratio)} times")
         widths.append(before - after)
     if parts:
         worse = sum(int((width < 0).sum()) for width in widths)
@@ -158,15 +158,15 @@ def risk_utility_plot(risk: RiskUtility) -> Plot:
         way = "falls" if last < first else "rises"
         found = (
             f"At no less utility the optimum {always}. The k-anonymous table has more mean risk by "
-            f"{'; '.join(parts)}. The difference in model {MODELS[0]} {way} from {_number(first)} at "
-            f"k = {risk.anonymity[0]} to {_number(last)} at k = {risk.anonymity[-1]}."
+            f"{'; '.join(parts)}. The difference in model {MODELS[0]} {way} from {rounded(first)} at "
+            f"k = {risk.anonymity[0]} to {rounded(last)} at k = {risk.anonymity[-1]}."
         )
     else:
         found = "No level vector makes the table k-anonymous for the k asked for, or there are too many to try."
     if risk.infeasible.any():
         least = int(risk.infeasible.argmax())
         found += (
-            f" At c = {_number(risk.floors[least])} {_number(risk.infeasible[least])} of {_number(risk.rows)} rows are "
+            f" At c = {rounded(risk.floors[least])} {rounded(risk.infeasible[least])} of {rounded(risk.rows)} rows are "
             "out of reach and suppressed."
         )
     return Plot(
@@ -182,13 +182,13 @@ def risk_utility_plot(risk: RiskUtility) -> Plot:
                 "mean risk",
                 "mean utility",
                 (
-                    Series("optimum, c varies", _of(risk.risk[m]), _of(risk.utility[m])),
-                    Series(
+                    Series.of("optimum, c varies", risk.risk[m], risk.utility[m]),
+                    Series.of(
                         "k-anonymity, one level vector for all",
-                        _of(risk.anonymous_risk[m]),
-                        _of(risk.anonymous_utility),
+                        risk.anonymous_risk[m],
+                        risk.anonymous_utility,
                         points=True,
-                        labels=_ends([f"k = {k}" for k in risk.anonymity.tolist()]),
+                        labels=all_but_ends_blank([f"k = {k}" for k in risk.anonymity.tolist()]),
                     ),
                 ),
                 log_x=True,
@@ -202,12 +202,12 @@ def gap_plot(genetic: Genetic) -> Plot:
     """Risk of the genetic search above the least (F12 Fig. 4.14)."""
     small, large = 0, len(genetic.budgets) - 1
     names = _budget_names(genetic)
-    at = f"with {_number(genetic.attributes[-1])} attributes"
+    at = f"with {rounded(genetic.attributes[-1])} attributes"
 
     def told(b: int) -> str:
         return (
-            f"{names[b]} are {_percent(genetic.mean_gap[-1, b])} above the least risk in the mean and "
-            f"{_percent(genetic.greatest_gap[-1, b])} at worst, optimal for {_percent(genetic.optimal[-1, b])} of the "
+            f"{names[b]} are {percent(genetic.mean_gap[-1, b])} above the least risk in the mean and "
+            f"{percent(genetic.greatest_gap[-1, b])} at worst, optimal for {percent(genetic.optimal[-1, b])} of the "
             "searches"
         )
 
@@ -215,7 +215,7 @@ def gap_plot(genetic: Genetic) -> Plot:
     found = (
         f"{at.capitalize()}, {told(small)}; {told(large)}. A record loses more than 7 % in {over} of "
         f"{genetic.greatest_gap.size} combinations of attributes and budget; the largest loss is "
-        f"{_percent(genetic.greatest_gap.max())}."
+        f"{percent(genetic.greatest_gap.max())}."
     )
     panels = (("mean over searches", genetic.mean_gap), ("worst search", genetic.greatest_gap))
     return Plot(
@@ -225,7 +225,7 @@ def gap_plot(genetic: Genetic) -> Plot:
         claim="The genetic search sacrifices 7 % of risk at worst.",
         found=found,
         panels=tuple(
-            Panel(title, "attributes k", "risk above the least, %", _lines(names, genetic.attributes, 100 * gap))
+            Panel(title, "attributes k", "risk above the least, %", lines(names, genetic.attributes, 100 * gap))
             for title, gap in panels
         ),
     )
@@ -234,18 +234,20 @@ def gap_plot(genetic: Genetic) -> Plot:
 def genetic_time_plot(genetic: Genetic) -> Plot:
     """Time of the genetic and the exact searches (F12 Fig. 4.13)."""
     names = _budget_names(genetic)
-    exact = ", ".join(f"{name} {_time(t)}" for name, t in zip(EXACT, genetic.exact_seconds[-1].tolist(), strict=True))
+    exact = ", ".join(
+        f"{name} {milliseconds(t)}" for name, t in zip(EXACT, genetic.exact_seconds[-1].tolist(), strict=True)
+    )
     found = (
-        f"With {_number(genetic.attributes[-1])} attributes, {names[0]} took {_time(genetic.seconds[-1, 0])} per "
-        f"record, {names[-1]} {_time(genetic.seconds[-1, -1])}; {exact}."
+        f"With {rounded(genetic.attributes[-1])} attributes, {names[0]} took {milliseconds(genetic.seconds[-1, 0])} "
+        f"per record, {names[-1]} {milliseconds(genetic.seconds[-1, -1])}; {exact}."
     )
     panel = Panel(
         "mean over searches",
         "attributes k",
         "ms per record",
         (
-            *_lines(names, genetic.attributes, 1000 * genetic.seconds),
-            *_lines(EXACT, genetic.attributes, 1000 * genetic.exact_seconds),
+            *lines(names, genetic.attributes, 1000 * genetic.seconds),
+            *lines(EXACT, genetic.attributes, 1000 * genetic.exact_seconds),
         ),
         log_y=True,
     )
@@ -272,10 +274,10 @@ def models_plot(trade: TradeOff) -> Plot:
         )
     ]
     found = (
-        f"Between its extremes the aggregate model has {_range(ratios)} times the mean "
+        f"Between its extremes the aggregate model has {least_to_most(ratios)} times the mean "
         f"risk of the threshold model at no more mean utility ({len(ratios)} values of λ). There it releases "
-        f"{_percent(trade.as_it_is[between].mean())} of the records as they are, and of "
-        f"{_percent(trade.one_left[between].mean())} one attribute or none."
+        f"{percent(trade.as_it_is[between].mean())} of the records as they are, and of "
+        f"{percent(trade.one_left[between].mean())} one attribute or none."
         if ratios
         else "No λ of the sweep lies between release as is and suppression of nearly everything."
     )
@@ -292,8 +294,8 @@ def models_plot(trade: TradeOff) -> Plot:
                 "mean utility",
                 "risk",
                 (
-                    Series("aggregate", _of(trade.utility), _of(trade.aggregate_risk[:, j]), points=True),
-                    Series("threshold", _of(trade.utility), _of(trade.threshold_risk[:, j]), points=True),
+                    Series.of("aggregate", trade.utility, trade.aggregate_risk[:, j], points=True),
+                    Series.of("threshold", trade.utility, trade.threshold_risk[:, j], points=True),
                 ),
                 log_y=True,
             )
@@ -304,19 +306,19 @@ def models_plot(trade: TradeOff) -> Plot:
 
 def models_time_plot(trade: TradeOff) -> Plot:
     """Times of the aggregate and the threshold model (F12 Fig. 5.1(a))."""
-    each = ", ".join(f"{name} {_time(t)}" for name, t in zip(METHODS, trade.seconds[-1].tolist(), strict=True))
+    each = ", ".join(f"{name} {milliseconds(t)}" for name, t in zip(METHODS, trade.seconds[-1].tolist(), strict=True))
     exact = (
         "Cuts never missed the best value." if not trade.worse else f"Cuts missed the best value {trade.worse} times."
     )
-    lines = _lines(METHODS, trade.attributes, 1000 * trade.seconds)
+    times = lines(METHODS, trade.attributes, 1000 * trade.seconds)
     return Plot(
         key="models-time",
         title="Time of the aggregate model",
         figure="Fig. 5.1(a)",
         claim="The aggregate model, with a supermodular objective, significantly outperforms the threshold model in "
         "running time.",
-        found=f"Time per record with {_number(trade.attributes[-1])} attributes: {each}. {exact}",
-        panels=(Panel("λ at the median crossing", "attributes k", "ms per record", lines, log_y=True),),
+        found=f"Time per record with {rounded(trade.attributes[-1])} attributes: {each}. {exact}",
+        panels=(Panel("λ at the median crossing", "attributes k", "ms per record", times, log_y=True),),
         measured=True,
     )
 
@@ -324,13 +326,13 @@ def models_time_plot(trade: TradeOff) -> Plot:
 def bang_bang_plot(trade: TradeOff) -> Plot:
     """Utility of the aggregate optimum over λ."""
     if trade.records:
-        decades = _number(trade.sweep[-1] - trade.sweep[0])
+        decades = rounded(trade.sweep[-1] - trade.sweep[0])
         most = int(trade.distinct.max())
         found = (
-            f"Over {decades} decades of λ a record has {_number(float(trade.distinct.mean()))} different optima in the "
-            f"mean and {most} at most, of {_number(float(trade.undominated.mean()))} disclosures that no other beats "
+            f"Over {decades} decades of λ a record has {rounded(float(trade.distinct.mean()))} different optima in the "
+            f"mean and {most} at most, of {rounded(float(trade.undominated.mean()))} disclosures that no other beats "
             "in risk and utility; one jump loses "
-            f"{_percent(float(trade.jump.mean()))} of the utility that is lost in all."
+            f"{percent(float(trade.jump.mean()))} of the utility that is lost in all."
         )
     else:
         found = "No record has a λ at which the release as it is stops being the best."
@@ -345,7 +347,7 @@ def bang_bang_plot(trade: TradeOff) -> Plot:
                 "mean over records",
                 "log10 of λ over the record's crossing λ*",
                 "utility retained, %",
-                (Series("aggregate optimum", _of(trade.sweep), _of(100 * trade.retained)),),
+                (Series.of("aggregate optimum", trade.sweep, 100 * trade.retained),),
             ),
         ),
     )
@@ -359,11 +361,11 @@ def levels_plot(risk: RiskUtility, attributes: Sequence[str]) -> Plot:
     way = "falls" if share[-1].mean() < share[0].mean() else "goes"
     falling = int((np.diff(share, axis=0) <= 1e-9).all(axis=0).sum())
     found = (
-        f"The mean level {way} from {_percent(float(share[0].mean()))} of the height at c = {_number(risk.floors[0])} "
-        f"to {_percent(float(share[-1].mean()))} at c = {_number(risk.floors[-1])}, never rising for {falling} of "
-        f"{len(attributes)} attributes. At c = {_number(risk.floors[middle])} {attributes[order[-1]]} is generalized "
-        f"most ({_percent(share[middle, order[-1]])} of its height) and {attributes[order[0]]} least "
-        f"({_percent(share[middle, order[0]])})."
+        f"The mean level {way} from {percent(float(share[0].mean()))} of the height at c = {rounded(risk.floors[0])} "
+        f"to {percent(float(share[-1].mean()))} at c = {rounded(risk.floors[-1])}, never rising for {falling} of "
+        f"{len(attributes)} attributes. At c = {rounded(risk.floors[middle])} {attributes[order[-1]]} is generalized "
+        f"most ({percent(share[middle, order[-1]])} of its height) and {attributes[order[0]]} least "
+        f"({percent(share[middle, order[0]])})."
     )
     return Plot(
         key="levels",
@@ -377,23 +379,10 @@ def levels_plot(risk: RiskUtility, attributes: Sequence[str]) -> Plot:
                 "risk model I",
                 "least utility c, generalization steps",
                 "mean level over height, %",
-                _lines(attributes, risk.floors, 100 * share),
+                lines(attributes, risk.floors, 100 * share),
             ),
         ),
     )
-
-
-def _lines(names: Sequence[str], x: npt.NDArray[np.generic], y: FloatArray) -> tuple[Series, ...]:
-    return tuple(Series(name, _of(x), _of(y[:, j])) for j, name in enumerate(names))
-
-
-def _of(values: npt.NDArray[np.generic]) -> tuple[float, ...]:
-    return tuple(float(value) for value in values.tolist())
-
-
-def _ends(labels: Sequence[str]) -> tuple[str, ...]:
-    """Keep the first and the last label."""
-    return tuple(label if i in (0, len(labels) - 1) else "" for i, label in enumerate(labels))
 
 
 def _budget_names(genetic: Genetic) -> list[str]:
@@ -406,24 +395,5 @@ def _ratio(above: float, below: float) -> float:
     return 1.0 if above == 0 else math.inf
 
 
-def _range(values: Sequence[float]) -> str:
-    low, high = _number(min(values)), _number(max(values))
-    return low if low == high else f"{low} to {high}"
-
-
-def _percent(share: float) -> str:
-    percent = 100 * float(share)
-    return f"{percent:.0f} %" if percent >= 9.95 or percent == 0 else f"{percent:.2g} %"
-
-
-def _number(value: float) -> str:
-    value = float(value)
-    return short_number(float(f"{value:.3g}") if math.isfinite(value) and abs(value) < 1000 else round(value, 0))
-
-
-def _time(seconds: float) -> str:
-    return "not run" if math.isnan(seconds) else f"{_number(1000 * seconds)} ms"
-
-
 def _floors(at: FloatArray) -> str:
-    return "at no c" if not len(at) else "at c = " + ", ".join(_number(value) for value in at.tolist())
+    return "at no c" if not len(at) else "at c = " + ", ".join(rounded(value) for value in at.tolist())

@@ -1,14 +1,9 @@
-"""The experiments of several tables, as figures for a program and as plots for a person."""
+"""The experiments on deciding, each on one table, and what they find together (Fouad 2012, chapters 3 to 5)."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from privrisk_spark.experiments.deciding.effort import Effort, effort
 from privrisk_spark.experiments.deciding.heuristics import Genetic, genetic_search
@@ -17,8 +12,9 @@ from privrisk_spark.experiments.deciding.risk_utility import RiskUtility, risk_u
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.deciding.trade_offs import TradeOff, trade_off
 from privrisk_spark.kernels.lattice.lattice import Lattice
+from privrisk_spark.reporting.numbers import short_number
+from privrisk_spark.results.experiment import Findings, Remark, plain
 from privrisk_spark.results.plots import Plot
-from privrisk_spark.results.release import json_safe
 
 FLOORS = tuple(i / 10 for i in range(1, 10))
 """Least utilities, as shares of the greatest."""
@@ -61,7 +57,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
+class TableResult:
     """Everything about one table."""
 
     data: str
@@ -78,51 +74,7 @@ class Experiment:
         return plots(self.data, self.attributes, self.effort, self.risk_utility, self.genetic, self.trade_off)
 
 
-@dataclass(frozen=True, eq=False)
-class DecidingResult:
-    """The experiments of every table.
-
-    Attributes
-    ----------
-    created, version : str
-    sizes : Sizes
-    experiments : tuple of Experiment
-    notes : tuple of str
-        What a reader must know besides.
-    private : bool
-        Whether figures are about a table of the user.
-    """
-
-    created: str
-    version: str
-    sizes: Sizes
-    experiments: tuple[Experiment, ...]
-    notes: tuple[str, ...] = ()
-    private: bool = False
-
-    @property
-    def plots(self) -> list[list[Plot]]:
-        """Plots of the same kind together, in the order of the page."""
-        return [list(same) for same in zip(*(one.plots for one in self.experiments), strict=True)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe, for ``deciding.json``."""
-        return {
-            "date": self.created,
-            "version": self.version,
-            "sizes": plain(self.sizes),
-            "notes": list(self.notes),
-            "measured": list(MEASURED),
-            "experiments": [plain(one) for one in self.experiments],
-            "plots": sentences(plot for one in self.experiments for plot in one.plots),
-        }
-
-    def to_csv(self) -> str:
-        """Return one line per drawn point, for ``deciding.csv``."""
-        return points_csv(plot for one in self.experiments for plot in one.plots)
-
-
-def run(subject: Subject, sizes: Sizes) -> Experiment:
+def run_on(subject: Subject, sizes: Sizes) -> TableResult:
     """Make every experiment on one table.
 
     Parameters
@@ -133,7 +85,7 @@ def run(subject: Subject, sizes: Sizes) -> Experiment:
     """
     seed, searches = sizes.seed, sizes.searches
     attributes = range(min(2, subject.k), subject.k + 1)
-    return Experiment(
+    return TableResult(
         data=subject.name,
         basis=basis(subject),
         attributes=subject.attributes,
@@ -165,45 +117,35 @@ def basis(subject: Subject) -> str:
     )
 
 
-def sentences(plots: Iterable[Plot]) -> list[dict[str, Any]]:
-    """What each plot says, for a result's JSON."""
-    return [
-        {
-            "key": plot.key,
-            "data": plot.data,
-            "title": plot.title,
-            "figure": plot.figure,
-            "claim": plot.claim,
-            "found": plot.found,
-            "measured": plot.measured,
-        }
-        for plot in plots
-    ]
+def findings(found: Sequence[TableResult], sizes: Sizes, notes: Sequence[str] = ()) -> Findings:
+    """Put together what was found on every table.
 
-
-def points_csv(plots: Iterable[Plot]) -> str:
-    """One line per drawn point."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["experiment", "data", "panel", "series", "x_is", "x", "y_is", "y", "measured"])
-    for plot in plots:
-        for panel in plot.panels:
-            for series in panel.series:
-                for x, y in zip(series.x, series.y, strict=True):
-                    name = [plot.key, plot.data, panel.title, series.name]
-                    point = [panel.x_label, json_safe(x), panel.y_label, json_safe(y)]
-                    writer.writerow([*name, *point, "yes" if plot.measured else "no"])
-    return stream.getvalue()
-
-
-def plain(value: object) -> Any:
-    """Return a result as JSON can hold it; what is not finite becomes null."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return json_safe(value)
+    Parameters
+    ----------
+    found : sequence of TableResult
+        At least one.
+    sizes : Sizes
+        Those it was found with.
+    notes : sequence of str, default ()
+        What a reader must know besides.
+    """
+    searches, models = short_number(sizes.searches), short_number(5 * sizes.searches)
+    return Findings(
+        statement="The comparisons of Fouad (2012), chapters 3 to 5, on tables one can have: utility is depth, "
+        "sensitivity is additive with modified harmonic means for inner nodes, and the attacker knows the table.",
+        tables=tuple(Remark(one.basis, one.data) for one in found),
+        remarks=(
+            Remark(
+                f"Searches of one lattice are means over {searches} records per point (of the aggregate model, "
+                f"{models}), table means over {short_number(sizes.records)} distinct records at most, both drawn by "
+                "how often they occur."
+            ),
+            Remark(
+                "Times are CPU times of one process on one machine and differ from run to run; everything else is a "
+                "function of data, sizes and seed."
+            ),
+        ),
+        plots=tuple(zip(*(one.plots for one in found), strict=True)),
+        figures={"measured": list(MEASURED), "experiments": [plain(one) for one in found]},
+        notes=tuple(notes),
+    )

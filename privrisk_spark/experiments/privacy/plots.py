@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.experiments.deciding.plots import _lines, _number, _of, _percent, _range
 from privrisk_spark.experiments.privacy.sampling import LEVELS, WAYS, Compared, Unsampled, WorstCase
-from privrisk_spark.results.plots import Panel, Plot, Series
+from privrisk_spark.reporting.numbers import least_to_most, percent, rounded
+from privrisk_spark.results.plots import Panel, Plot, Series, lines
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -28,14 +28,14 @@ def unsampled_plot(whole: Unsampled) -> Plot:
         gained = np.abs(whole.whole[i] - whole.uniform[i]).max()
         parts.append(
             f"With {name} the draw over the whole lattice has {_shares(whole.whole[i])} of the optimal objective; a "
-            f"uniform draw, which ignores the objective, has {_percent(whole.uniform[i, 0])}, so that at most "
-            f"{_percent(gained)} of the optimum is owed to it. The draw over t-frequent elements has "
+            f"uniform draw, which ignores the objective, has {percent(whole.uniform[i, 0])}, so that at most "
+            f"{percent(gained)} of the optimum is owed to it. The draw over t-frequent elements has "
             f"{_shares(whole.frequent[i])}."
         )
-    least, most = _number(whole.preference.min()), _number(whole.preference.max())
+    least, most = rounded(whole.preference.min()), rounded(whole.preference.max())
     found = " ".join(parts) + (
-        f" No generalization can be more than {least} times likelier than another at ε = {_number(whole.at[0])}, "
-        f"{most} times at ε = {_number(whole.at[-1])}."
+        f" No generalization can be more than {least} times likelier than another at ε = {rounded(whole.at[0])}, "
+        f"{most} times at ε = {rounded(whole.at[-1])}."
     )
     return Plot(
         key="unsampled",
@@ -50,10 +50,10 @@ def unsampled_plot(whole: Unsampled) -> Plot:
                 "ε",
                 "mean objective over optimum",
                 (
-                    Series("optimum", _of(whole.at), (1.0,) * len(whole.at)),
-                    Series("draw over the whole lattice", _of(whole.at), _of(whole.whole[i])),
-                    Series("draw over t-frequent elements, least t", _of(whole.at), _of(whole.frequent[i])),
-                    Series("uniform draw over the whole lattice", _of(whole.at), _of(whole.uniform[i])),
+                    Series.of("optimum", whole.at, (1.0,) * len(whole.at)),
+                    Series.of("draw over the whole lattice", whole.at, whole.whole[i]),
+                    Series.of("draw over t-frequent elements, least t", whole.at, whole.frequent[i]),
+                    Series.of("uniform draw over the whole lattice", whole.at, whole.uniform[i]),
                 ),
             )
             for i, title in enumerate(("λ = 1", f"λ = {_number_of(whole.lams[1])}"))
@@ -70,20 +70,20 @@ def sampling_plot(sampling: Compared) -> Plot:
         first, last = int(np.flatnonzero(inside)[0]), int(np.flatnonzero(inside)[-1])
         way = "rises" if least[last] > least[first] else "falls"
         found = (
-            f"Algorithm 6 with the least t of its proof {way} from precision {_number(least[first])} with "
-            f"{_percent(sampling.at[first])} of the rows sampled to {_number(least[last])} with "
-            f"{_percent(sampling.at[last])}, as t goes from {_number(sampling.t[first])} to "
-            f"{_number(sampling.t[last])}; with its random t it has {_span(random)}."
+            f"Algorithm 6 with the least t of its proof {way} from precision {rounded(least[first])} with "
+            f"{percent(sampling.at[first])} of the rows sampled to {rounded(least[last])} with "
+            f"{percent(sampling.at[last])}, as t goes from {rounded(sampling.t[first])} to "
+            f"{rounded(sampling.t[last])}; with its random t it has {_span(random)}."
         )
         outside = sampling.at[~inside]
         if len(outside):
-            found += f" No t is admitted with {', '.join(_percent(x) for x in outside.tolist())} sampled."
+            found += f" No t is admitted with {', '.join(percent(x) for x in outside.tolist())} sampled."
     else:
         found = "No t below |D| satisfies the proof of Algorithm 6 at any of these rates."
     found += (
         f" The release with a proof has precision {_span(known)} at every rate it allows; it drops "
         f"{_shares(sampling.suppressed)} of its sample for want of a crowd (k from "
-        f"{_number(sampling.crowd[sampling.crowd > 0].min())} to {_number(sampling.crowd.max())})."
+        f"{rounded(sampling.crowd[sampling.crowd > 0].min())} to {rounded(sampling.crowd.max())})."
     )
     return Plot(
         key="sampling",
@@ -128,11 +128,11 @@ def worst_case_plot(worst: WorstCase) -> Plot:
     close = worst.chains / worst.limit
     found = (
         f"Two chains of {LEVELS} elements whose counts differ by one make δ at least {_scientific(worst.chains[-1])} "
-        f"with {_number(worst.rows[-1])} rows, {_number(worst.chains[-1] / worst.single[-1])} times 1/|D| and "
-        f"{_scientific(ratio[-1])} times the hidden term (at {_number(worst.rows[0])} rows {_number(ratio[0])} times). "
-        f"It is {_percent(close[-1])} of h/(|D|(1 − θ₀)), so the hidden term is of order hᵏ/|D|. With two leaves and "
-        f"{_number(worst.few[-1])} rows δ is exactly {_number(worst.fixed[-1])} for fixed t and "
-        f"{_number(worst.random[-1])} for random t, where the hidden term is {_number(worst.claimed_few[-1])}."
+        f"with {rounded(worst.rows[-1])} rows, {rounded(worst.chains[-1] / worst.single[-1])} times 1/|D| and "
+        f"{_scientific(ratio[-1])} times the hidden term (at {rounded(worst.rows[0])} rows {rounded(ratio[0])} times). "
+        f"It is {percent(close[-1])} of h/(|D|(1 − θ₀)), so the hidden term is of order hᵏ/|D|. With two leaves and "
+        f"{rounded(worst.few[-1])} rows δ is exactly {rounded(worst.fixed[-1])} for fixed t and "
+        f"{rounded(worst.random[-1])} for random t, where the hidden term is {rounded(worst.claimed_few[-1])}."
     )
     return Plot(
         key="worst-case",
@@ -147,9 +147,9 @@ def worst_case_plot(worst: WorstCase) -> Plot:
                 "rows of the table",
                 "δ",
                 (
-                    Series("true δ, lower bound", _of(worst.rows), _of(worst.chains)),
-                    Series("claimed hidden term hᵏ/|D|²", _of(worst.rows), _of(worst.claimed)),
-                    Series("1/|D|: one row published as it is", _of(worst.rows), _of(worst.single)),
+                    Series.of("true δ, lower bound", worst.rows, worst.chains),
+                    Series.of("claimed hidden term hᵏ/|D|²", worst.rows, worst.claimed),
+                    Series.of("1/|D|: one row published as it is", worst.rows, worst.single),
                 ),
                 log_x=True,
                 log_y=True,
@@ -159,9 +159,9 @@ def worst_case_plot(worst: WorstCase) -> Plot:
                 "rows of the table",
                 "δ",
                 (
-                    Series("fixed t, exact", _of(worst.few), _of(worst.fixed)),
-                    Series("random t, exact", _of(worst.few), _of(worst.random)),
-                    Series("claimed hidden term hᵏ/|D|²", _of(worst.few), _of(worst.claimed_few)),
+                    Series.of("fixed t, exact", worst.few, worst.fixed),
+                    Series.of("random t, exact", worst.few, worst.random),
+                    Series.of("claimed hidden term hᵏ/|D|²", worst.few, worst.claimed_few),
                 ),
                 log_y=True,
             ),
@@ -176,7 +176,7 @@ def _panels(one: Compared, label: str, *, log_x: bool = False) -> tuple[Panel, .
         ("kept in all", "precision per row of the table", one.retained),
     )
     return tuple(
-        Panel(title, label, y_label, _lines(WAYS, one.at, values), log_x=log_x) for title, y_label, values in parts
+        Panel(title, label, y_label, lines(WAYS, one.at, values), log_x=log_x) for title, y_label, values in parts
     )
 
 
@@ -184,19 +184,19 @@ def _against(one: Compared, name: str, *, unit: str = "") -> str:
     """Compare the ways at the first and the last point."""
 
     def told(i: int) -> str:
-        at = f"{_number(one.at[i])}{unit}" if unit else f"{name} = {_number(one.at[i])}"
+        at = f"{rounded(one.at[i])}{unit}" if unit else f"{name} = {rounded(one.at[i])}"
         if not one.share[i, 0] > 0:
             said = f"At {at} the release with a proof publishes nothing"
         else:
             said = (
-                f"At {at} the release with a proof publishes {_percent(one.share[i, 0])} of the rows with precision "
-                f"{_number(one.precision[i, 0])}"
+                f"At {at} the release with a proof publishes {percent(one.share[i, 0])} of the rows with precision "
+                f"{rounded(one.precision[i, 0])}"
             )
         if np.isnan(one.precision[i, 1]):
             return f"{said}; Algorithm 6 has no instance."
         return (
-            f"{said}; Algorithm 6, with no guarantee, {_percent(one.share[i, 1])} with {_number(one.precision[i, 1])} "
-            f"at the least t and {_number(one.precision[i, 2])} at a random one."
+            f"{said}; Algorithm 6, with no guarantee, {percent(one.share[i, 1])} with {rounded(one.precision[i, 1])} "
+            f"at the least t and {rounded(one.precision[i, 2])} at a random one."
         )
 
     comparable = ~np.isnan(one.retained[:, 2])
@@ -212,13 +212,13 @@ def _shares(values: FloatArray) -> str:
     known = values[~np.isnan(values)]
     if not len(known):
         return "no instance"
-    low, high = _percent(known.min()), _percent(known.max())
+    low, high = percent(known.min()), percent(known.max())
     return low if low == high else f"{low} to {high}"
 
 
 def _span(values: FloatArray) -> str:
     known = values[~np.isnan(values)].tolist()
-    return _range(known) if known else "no value"
+    return least_to_most(known) if known else "no value"
 
 
 def _scientific(value: float) -> str:
@@ -228,4 +228,4 @@ def _scientific(value: float) -> str:
 
 
 def _number_of(value: float) -> str:
-    return _number(value) if value >= 0.001 else _scientific(value)
+    return rounded(value) if value >= 0.001 else _scientific(value)

@@ -1,11 +1,11 @@
-"""The experiments on privacy of several tables, as figures for a program and as plots for a person."""
+"""The experiments on privacy, each on one table, and what they find together (Fouad 2012, chapter 6)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from privrisk_spark.experiments.deciding.results import basis, plain, points_csv, sentences
+from privrisk_spark.experiments.deciding.results import basis
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.privacy.plots import plots, worst_case_plot
 from privrisk_spark.experiments.privacy.releases import Candidates, Public
@@ -20,6 +20,8 @@ from privrisk_spark.experiments.privacy.sampling import (
     unsampled,
     worst_case,
 )
+from privrisk_spark.reporting.numbers import short_number
+from privrisk_spark.results.experiment import Findings, Remark, plain
 from privrisk_spark.results.plots import Plot
 
 ROWS = (300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -55,7 +57,7 @@ class PrivacySizes:
 
 
 @dataclass(frozen=True, eq=False)
-class PrivacyExperiment:
+class TableResult:
     """Everything about one table."""
 
     data: str
@@ -73,59 +75,7 @@ class PrivacyExperiment:
         return plots(self.data, self.unsampled, self.epsilon, self.sampling, self.sizes)
 
 
-@dataclass(frozen=True, eq=False)
-class PrivacyResult:
-    """The experiments of every table, and the worst case of none in particular.
-
-    Attributes
-    ----------
-    created, version : str
-    sizes : PrivacySizes
-    delta : float
-        Of the releases and of Algorithm 6's claim.
-    worst : WorstCase
-    experiments : tuple of PrivacyExperiment
-    notes : tuple of str
-        What a reader must know besides.
-    private : bool
-        Whether figures are about a table of the user.
-    """
-
-    created: str
-    version: str
-    sizes: PrivacySizes
-    delta: float
-    worst: WorstCase
-    experiments: tuple[PrivacyExperiment, ...]
-    notes: tuple[str, ...] = ()
-    private: bool = False
-
-    @property
-    def plots(self) -> list[list[Plot]]:
-        """Plots of the same kind together, in the order of the page."""
-        of_tables = [list(same) for same in zip(*(one.plots for one in self.experiments), strict=True)]
-        return [*of_tables, [worst_case_plot(self.worst)]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe, for ``privacy.json``."""
-        return {
-            "date": self.created,
-            "version": self.version,
-            "sizes": plain(self.sizes),
-            "delta": self.delta,
-            "notes": list(self.notes),
-            "guarantee": "none: simulated from a seed; nothing here may be published as differentially private",
-            "worst_case": plain(self.worst),
-            "experiments": [plain(one) for one in self.experiments],
-            "plots": sentences(plot for same in self.plots for plot in same),
-        }
-
-    def to_csv(self) -> str:
-        """Return one line per drawn point, for ``privacy.csv``."""
-        return points_csv(plot for same in self.plots for plot in same)
-
-
-def run_privacy(subject: Subject, public: Public, sizes: PrivacySizes) -> PrivacyExperiment:
+def run_on(subject: Subject, public: Public, sizes: PrivacySizes) -> TableResult:
     """Make every experiment on one table.
 
     Parameters
@@ -137,7 +87,7 @@ def run_privacy(subject: Subject, public: Public, sizes: PrivacySizes) -> Privac
     seed, runs = sizes.seed, sizes.runs
     elements = Elements.of(subject, subject.drawn(seed, sizes.records).tolist())
     table = Candidates.of(subject, public)
-    return PrivacyExperiment(
+    return TableResult(
         data=subject.name,
         basis=basis(subject),
         parameters=parameters(public),
@@ -160,3 +110,55 @@ def parameters(public: Public) -> str:
 def run_worst_case() -> WorstCase:
     """Compute the worst case at :data:`ROWS` and :data:`FEW`."""
     return worst_case(ROWS, FEW)
+
+
+def findings(
+    found: Sequence[TableResult], worst: WorstCase, sizes: PrivacySizes, *, delta: float, notes: Sequence[str] = ()
+) -> Findings:
+    """Put together what was found on every table, and the worst case of none in particular.
+
+    Parameters
+    ----------
+    found : sequence of TableResult
+        At least one.
+    worst : WorstCase
+    sizes : PrivacySizes
+        Those it was found with.
+    delta : float
+        Of the releases and of Algorithm 6's claim.
+    notes : sequence of str, default ()
+        What a reader must know besides.
+    """
+    runs, records = short_number(sizes.runs), short_number(sizes.records)
+    return Findings(
+        statement="The experiment of Fouad (2012), section 6.6, on the impact of sampling: Algorithm 6 as published, "
+        "which guarantees nothing, beside a release with a proof at equal ε and δ = "
+        f"{short_number(delta)}.",
+        tables=tuple(Remark(f"{one.basis} {one.parameters}", one.data) for one in found),
+        remarks=(
+            Remark(
+                "Everything is simulated in memory from a seed, by the kernels of a release: nothing here is private, "
+                "and nothing was published or charged. "
+                f"Figures of the release are means of {runs} runs on the whole table."
+            ),
+            Remark(
+                f"Figures of Algorithm 6 are expectations over its draws, for {records} distinct records at most, "
+                "drawn by how often they occur. It has λ = 1 and Φ = 1, with which its theorem has an instance, and is "
+                "shown with the least t that the proof admits, fixed, with which it is not private by its own account, "
+                "and as printed with t = θ|D|, θ uniform from there on. Where no t below |D| is admitted, there is no "
+                "point."
+            ),
+            Remark(
+                "Precision is the mean of depth over height of the attributes: 1 for a row as it is, 0 for a "
+                "suppressed one."
+            ),
+        ),
+        plots=(*zip(*(one.plots for one in found), strict=True), (worst_case_plot(worst),)),
+        figures={
+            "delta": delta,
+            "guarantee": "none: simulated from a seed; nothing here may be published as differentially private",
+            "worst_case": plain(worst),
+            "experiments": [plain(one) for one in found],
+        },
+        notes=tuple(notes),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 from collections import Counter
@@ -25,18 +26,21 @@ from privrisk_spark.experiments.adversary.case_study import (
     of_table,
     runtime,
 )
+from privrisk_spark.experiments.adversary.experiment import EXPERIMENT
 from privrisk_spark.experiments.adversary.results import (
-    AdversaryResult,
     AdversarySizes,
+    TableResult,
     figures,
-    run_adversary,
+    findings,
+    run_on,
     verdicts,
 )
 from privrisk_spark.experiments.generated import registry
 from privrisk_spark.experiments.generated.registry import AGES, WHO, Law, Persons, Registry
-from privrisk_spark.experiments.page import render_adversary
 from privrisk_spark.kernels.adversary.process import TOLERANCE, solve
 from privrisk_spark.kernels.adversary.risk import assess, baseline
+from privrisk_spark.reporting.pages import render_experiment
+from privrisk_spark.results.experiment import ExperimentResult
 
 SIZES = AdversarySizes(40_000, 400, 9)
 REGISTRY = Registry(SIZES.rows, SIZES.seed)
@@ -50,7 +54,7 @@ def placed() -> Groups:
 
 
 GROUPS = placed()
-EXPERIMENT = run_adversary("generated", PERSONS, GROUPS, SIZES)
+ON_TABLE = run_on("generated", PERSONS, GROUPS, SIZES)
 
 
 # ------------------------------------------------------------------------------------------------ the registry
@@ -252,16 +256,16 @@ def test_what_is_timed_is_all_records() -> None:
 
 
 def test_verdicts_follow_the_figures() -> None:
-    found = {one.number: one for one in verdicts(BY_GROUP, [EXPERIMENT])}
+    found = {one.number: one for one in verdicts(BY_GROUP, [ON_TABLE])}
     assert [found[i].verdict for i in (1, 2, 3)] == ["confirmed", "confirmed", "confirmed in part"]
     risk = BY_GROUP.risk.copy()
     risk[3, 2] = 0.64
     exploited = BY_GROUP.exploited.copy()
     exploited[0, 9] = 4.5
     planted = replace(BY_GROUP, risk=risk, exploited=exploited, subsets=np.array([0, 1, 0, 0, 0]))
-    table = replace(EXPERIMENT.table, lower=0, higher=7)
-    none = replace(EXPERIMENT.table, lower=0, higher=0)
-    pair = [replace(EXPERIMENT, table=table), replace(EXPERIMENT, data="other", table=none)]
+    table = replace(ON_TABLE.table, lower=0, higher=7)
+    none = replace(ON_TABLE.table, lower=0, higher=0)
+    pair = [replace(ON_TABLE, table=table), replace(ON_TABLE, data="other", table=none)]
     found = {one.number: one for one in verdicts(planted, pair)}
     assert found[1].verdict == "not confirmed"
     assert "at 1 of 60" in found[1].evidence
@@ -271,7 +275,7 @@ def test_verdicts_follow_the_figures() -> None:
     assert found[4].verdict == "not confirmed"
     assert found[5].verdict == "confirmed in part"
     assert "7 of 400 (generated), 0 of 400 (other)" in found[5].evidence
-    exceeding = [replace(EXPERIMENT, table=replace(EXPERIMENT.table, exceeding=1))]
+    exceeding = [replace(ON_TABLE, table=replace(ON_TABLE.table, exceeding=1))]
     assert next(iter(verdicts(BY_GROUP, exceeding))).verdict == "not confirmed"
     flat = BY_GROUP.exploited.copy()
     flat[2] = np.where(flat[2] == BY_GROUP.sizes, flat[2], 0)
@@ -279,8 +283,8 @@ def test_verdicts_follow_the_figures() -> None:
 
 
 def test_published_figures_beside_those_found() -> None:
-    table = replace(EXPERIMENT.table, large=0.6449, lower=58, higher=42, records=1_700)
-    found = list(figures(BY_GROUP, DETERRED, [replace(EXPERIMENT, table=table)]))
+    table = replace(ON_TABLE.table, large=0.6449, lower=58, higher=42, records=1_700)
+    found = list(figures(BY_GROUP, DETERRED, [replace(ON_TABLE, table=table)]))
     of = {one.what: one for one in found}
     assert [(one.published, one.found, one.agrees) for one in found[:6]] == [
         (48, 48, True), (51, 54, False), (14, 14, True), (29, 29, True), (9, 9, True), (2, 2, True),
@@ -289,16 +293,16 @@ def test_published_figures_beside_those_found() -> None:
     assert of["of the others, share at less risk if not known"].found == 0.58
     assert of["share at the same risk, known or not"].found == pytest.approx(1600 / 1700)
     assert of["share at the same risk, known or not"].agrees
-    none = replace(EXPERIMENT.table, lower=0, higher=0)
-    last = list(figures(BY_GROUP, DETERRED, [replace(EXPERIMENT, table=none)]))[-1]
+    none = replace(ON_TABLE.table, lower=0, higher=0)
+    last = list(figures(BY_GROUP, DETERRED, [replace(ON_TABLE, table=none)]))[-1]
     assert math.isnan(last.found)
     assert not last.agrees
 
 
 def test_sentences() -> None:
-    change = replace(EXPERIMENT.changed, lower=np.linspace(0, 0.08, len(SPREADS)),
+    change = replace(ON_TABLE.changed, lower=np.linspace(0, 0.08, len(SPREADS)),
                      higher=np.full(len(SPREADS), 0.01))  # fmt: skip
-    table = replace(EXPERIMENT.table, records=1_000, lower=30, higher=10, believed=48.51)
+    table = replace(ON_TABLE.table, records=1_000, lower=30, higher=10, believed=48.51)
     found = plots.unknown_plot(table, change).found
     assert "40 records (4 %) have another risk, 30 (75 %) less and 10 more; the others, 96 %, the same" in found
     assert "48.5 expected candidates" in found
@@ -320,10 +324,11 @@ def test_sentences() -> None:
 
 
 def test_a_run_is_a_function_of_data_and_seed() -> None:
-    def result(experiment: object = EXPERIMENT) -> AdversaryResult:
-        return AdversaryResult("2026-01-01", "1", SIZES, BY_GROUP, DETERRED, (experiment, experiment))  # type: ignore[arg-type]
+    def result(one: TableResult = ON_TABLE) -> ExperimentResult:
+        found = findings([one, one], BY_GROUP, DETERRED, SIZES)
+        return EXPERIMENT.result(found, SIZES, date=dt.date(2026, 1, 1), private=False)
 
-    def timeless(one: AdversaryResult) -> str:
+    def timeless(one: ExperimentResult) -> str:
         document = json.loads(json.dumps(one.to_dict(), allow_nan=False))
         document["plots"] = [plot for plot in document["plots"] if not plot["measured"]]
         for experiment in document["experiments"]:
@@ -331,7 +336,7 @@ def test_a_run_is_a_function_of_data_and_seed() -> None:
         return json.dumps(document)
 
     one = result()
-    assert timeless(one) == timeless(result(run_adversary("generated", PERSONS, placed(), SIZES)))
+    assert timeless(one) == timeless(result(run_on("generated", PERSONS, placed(), SIZES)))
     document = one.to_dict()
     keys = [plot["key"] for plot in document["plots"]]
     assert keys == ["groups"] * 2 + ["runtime"] * 2 + ["risk"] * 2 + ["payoff", "exploits"] + ["unknown"] * 2 + [
@@ -340,9 +345,9 @@ def test_a_run_is_a_function_of_data_and_seed() -> None:
     assert [finding["number"] for finding in document["findings"]] == [1, 2, 3, 4, 5]
     lines = one.to_csv().splitlines()
     assert {line.split(",")[0] for line in lines[1:]} == set(keys)
-    page = render_adversary(one)
+    page = render_experiment(one)
     assert page.count("<svg") == page.count("The chart as a table") == 12
     assert "confirmed in part" in page
     assert "40,000 rows, a uniform sample of 63,492 people" in page
     assert "Keep inside" not in page
-    assert "Keep inside" in render_adversary(replace(one, private=True))
+    assert "Keep inside" in render_experiment(replace(one, private=True))

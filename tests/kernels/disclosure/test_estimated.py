@@ -31,7 +31,8 @@ from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity, harmonic_weights
 from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.kernels.search.table_search import Problem, decide
-from privrisk_spark.reporting.curve_charts import bound_chart, dictionary_chart
+from privrisk_spark.reporting.charts import draw
+from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
 
 Rows = np.ndarray
 
@@ -417,13 +418,15 @@ def drawing(svg: str) -> str:
 
 def test_charts_say_what_they_show() -> None:
     curves = by_hand()
-    text = drawing(dictionary_chart(curves))
+    text = drawing(draw(dictionary_plot(curves), prefix="dictionary"))
     assert "With utility at least 2: mean risk 1 with 2 dictionary rows, 0.8333 with 4." in text
-    text = drawing(bound_chart(curves))
+    text = drawing(draw(bound_plot(curves), prefix="bound"))
     assert "9 points" in text
     assert "none below the line" in text
     assert "up to 2 times" in text, "at floor 0: 1/2 against 1/4"
-    assert dictionary_chart(curves) == dictionary_chart(by_hand()), "the same numbers give the same bytes"
+    assert draw(dictionary_plot(curves), prefix="dictionary") == draw(
+        dictionary_plot(by_hand()), prefix="dictionary"
+    ), "the same numbers give the same bytes"
 
 
 def test_charts_leave_infinite_risks_out_and_say_so() -> None:
@@ -432,11 +435,11 @@ def test_charts_leave_infinite_risks_out_and_say_so() -> None:
     minimal[0, 0] = estimated[1] = true[0, 1] = math.inf
     true[2, 2] = 3.0
     broken = replace(curves, minimal=minimal, estimated=estimated, true=true)
-    assert "1 infinite value is not drawn." in drawing(dictionary_chart(broken))
-    text = drawing(bound_chart(broken))
+    assert "1 infinite value is not drawn." in drawing(draw(dictionary_plot(broken), prefix="dictionary"))
+    text = drawing(draw(bound_plot(broken), prefix="bound"))
     assert "6 points" in text
     assert "3 with an infinite risk are not drawn." in text
     assert "1 below the line" in text
     nothing = replace(curves, minimal=np.full((3, 3), math.inf), estimated=np.full(3, math.inf))
-    assert "9 infinite values are not drawn." in drawing(dictionary_chart(nothing))
-    assert "0 points" in drawing(bound_chart(nothing))
+    assert "9 infinite values are not drawn." in drawing(draw(dictionary_plot(nothing), prefix="dictionary"))
+    assert "0 points" in drawing(draw(bound_plot(nothing), prefix="bound"))

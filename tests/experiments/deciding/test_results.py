@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import json
 import time
@@ -18,19 +19,21 @@ from naive_searches import frontier as naive_frontier
 from privrisk_spark.errors import InputError
 from privrisk_spark.experiments.deciding import plots
 from privrisk_spark.experiments.deciding.effort import SEARCHES, Effort, Sweep, effort
+from privrisk_spark.experiments.deciding.experiment import EXPERIMENT
 from privrisk_spark.experiments.deciding.heuristics import EXACT, Genetic, genetic_search
-from privrisk_spark.experiments.deciding.results import MEASURED, DecidingResult, Sizes, run
+from privrisk_spark.experiments.deciding.results import MEASURED, Sizes, findings, run_on
 from privrisk_spark.experiments.deciding.risk_utility import RiskUtility, full_domain, risk_utility
 from privrisk_spark.experiments.deciding.subject import WEIGHTINGS, Subject, counted
 from privrisk_spark.experiments.deciding.trade_offs import METHODS, TradeOff, trade_off
 from privrisk_spark.experiments.generated.clustered import BalancedTree, clustered_table, keyed_uniforms
-from privrisk_spark.experiments.page import render_deciding, table
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.search.branch_and_bound import branch_and_bound
 from privrisk_spark.kernels.search.enumeration import MOST_NODES, Nodes, enumerate_nodes
 from privrisk_spark.kernels.search.record import Answer, RecordLattice
-from privrisk_spark.reporting.experiment_charts import draw
+from privrisk_spark.reporting.charts import draw
+from privrisk_spark.reporting.pages import render_experiment, table
+from privrisk_spark.results.experiment import ExperimentResult
 from privrisk_spark.results.plots import Panel, Series
 
 SMALL = Subject.generated(7, 120, 3)
@@ -514,8 +517,9 @@ def without_times(value: object) -> object:
 def test_a_run_is_a_function_of_data_and_seed_but_for_times() -> None:
     sizes = Sizes(rows=150, attributes=3, records=40, searches=2, seed=9)
 
-    def result() -> DecidingResult:
-        return DecidingResult("2026-01-01", "1", sizes, (run(Subject.generated(9, 150, 3), sizes),))
+    def result() -> ExperimentResult:
+        found = findings([run_on(Subject.generated(9, 150, 3), sizes)], sizes)
+        return EXPERIMENT.result(found, sizes, date=dt.date(2026, 1, 1), private=False)
 
     one, two = result(), result()
     document = json.loads(json.dumps(one.to_dict(), allow_nan=False))
@@ -525,9 +529,9 @@ def test_a_run_is_a_function_of_data_and_seed_but_for_times() -> None:
     lines = [line for line in one.to_csv().splitlines() if line.endswith(",no")]
     assert lines == [line for line in two.to_csv().splitlines() if line.endswith(",no")]
     assert len(lines) > 100
-    page = render_deciding(one)
+    page = render_experiment(one)
     assert page.count("<svg") == page.count('role="img"') == 10
-    for plot in one.experiments[0].plots:
+    for plot in one.plots:
         assert draw(plot, prefix="x") == draw(plot, prefix="x")
     assert "Keep inside" not in page
-    assert "Keep inside" in render_deciding(replace(one, private=True))
+    assert "Keep inside" in render_experiment(replace(one, private=True))

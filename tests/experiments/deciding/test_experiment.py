@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import EngineError
-from privrisk_spark.experiments.deciding import run as job
-from privrisk_spark.experiments.deciding.results import MEASURED, Sizes, run
+from privrisk_spark.experiments.deciding import experiment, tables
+from privrisk_spark.experiments.deciding.results import MEASURED, Sizes, run_on
 from privrisk_spark.experiments.deciding.subject import Subject, counted
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.planning.problem import sensitivity
@@ -89,7 +89,7 @@ def test_generated_data_need_no_policy(experiments: Experiments, tmp_path: Path)
     document = made.document
     assert document["sizes"] == {"rows": 150, "attributes": 3, "records": 40, "searches": 2, "seed": 9}
     (one,) = document["experiments"]
-    expected = run(Subject.generated(9, 150, 3), Sizes(150, 3, 40, 2, 9))
+    expected = run_on(Subject.generated(9, 150, 3), Sizes(150, 3, 40, 2, 9))
     np.testing.assert_allclose(one["risk_utility"]["risk"], expected.risk_utility.risk)
     np.testing.assert_allclose(one["effort"]["by_floor"]["part"], expected.effort.by_floor.part)
     np.testing.assert_allclose(one["genetic"]["mean_gap"], expected.genetic.mean_gap)
@@ -138,7 +138,7 @@ def test_a_policy_adds_its_table(experiments: Experiments, privrisk: Privrisk, s
         tuple(h.depth.astype(np.float64) for h in hierarchies.values()),
         *counted(codes),
     )
-    expected = run(subject, Sizes(150, 3, 40, 2, 9))
+    expected = run_on(subject, Sizes(150, 3, 40, 2, 9))
     np.testing.assert_allclose(one["risk_utility"]["anonymous_risk"], expected.risk_utility.anonymous_risk)
     np.testing.assert_allclose(one["risk_utility"]["chosen"], expected.risk_utility.chosen)
     np.testing.assert_allclose(one["effort"]["by_attributes"]["visited"], expected.effort.by_attributes.visited)
@@ -160,7 +160,7 @@ def test_what_is_left_out_is_said(
     document["utility"] = {"measure": "leaves"}
     document["dictionary"] = {"kind": "self", "consistency": "compatible"}
     small.write_text(yaml.safe_dump(document, sort_keys=False))
-    monkeypatch.setattr(job, "MOST_NODES", 12)
+    monkeypatch.setattr(tables, "MOST_NODES", 12)
     made = experiments(str(small))
     assert made.code == 0, made.err
     notes = " ".join(made.document["notes"])
@@ -200,7 +200,7 @@ def test_an_engine_failure_is_told_and_leaves_no_scratch(
     def fail(*_: object) -> None:
         raise EngineError("It broke.")
 
-    monkeypatch.setattr(job, "run", fail)
+    monkeypatch.setattr(experiment, "run_on", fail)
     made = experiments()
     assert made.code == 3
     assert {path.name for path in made.directory.iterdir()} == {"status.json"}

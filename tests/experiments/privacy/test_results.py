@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 from collections import Counter
@@ -13,10 +14,10 @@ import pytest
 
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
-from privrisk_spark.experiments.page import render_privacy
 from privrisk_spark.experiments.privacy import plots
+from privrisk_spark.experiments.privacy.experiment import EXPERIMENT
 from privrisk_spark.experiments.privacy.releases import Calibrated, Candidates, Public, public_schemes
-from privrisk_spark.experiments.privacy.results import PrivacyResult, PrivacySizes, run_privacy
+from privrisk_spark.experiments.privacy.results import PrivacySizes, findings, run_on
 from privrisk_spark.experiments.privacy.sampling import (
     Compared,
     Elements,
@@ -30,6 +31,8 @@ from privrisk_spark.experiments.privacy.sampling import (
 from privrisk_spark.kernels.as_published.algorithm6 import least_size
 from privrisk_spark.kernels.dp.crowd import certificate
 from privrisk_spark.kernels.random.discrete_gaussian import Admission
+from privrisk_spark.reporting.pages import render_experiment
+from privrisk_spark.results.experiment import ExperimentResult
 
 TABLE = Subject.generated(5, 4_000, 3)
 SCHEMES = public_schemes(TABLE, 40_000)
@@ -240,9 +243,10 @@ def test_a_run_is_a_function_of_data_and_seed() -> None:
     sizes = PrivacySizes(1_500, 1_500, 3, 3, 1, 9)
     worst = worst_case((300,), (6,))
 
-    def result(seed: int) -> PrivacyResult:
-        one = run_privacy(TABLE, PUBLIC, replace(sizes, seed=seed))
-        return PrivacyResult("2026-01-01", "1", sizes, 1e-9, worst, (one, one))
+    def result(seed: int) -> ExperimentResult:
+        one = run_on(TABLE, PUBLIC, replace(sizes, seed=seed))
+        found = findings([one, one], worst, sizes, delta=1e-9)
+        return EXPERIMENT.result(found, sizes, date=dt.date(2026, 1, 1), private=False)
 
     one = result(9)
     document = json.loads(json.dumps(one.to_dict(), allow_nan=False))
@@ -254,8 +258,8 @@ def test_a_run_is_a_function_of_data_and_seed() -> None:
     ]  # fmt: skip
     lines = one.to_csv().splitlines()
     assert {line.split(",")[0] for line in lines[1:]} == {plot["key"] for plot in document["plots"]}
-    page = render_privacy(one)
+    page = render_experiment(one)
     assert page.count("<svg") == page.count('role="img"') == 9
-    assert "which guarantees\nnothing" in page
+    assert "which guarantees nothing" in page
     assert "Keep inside" not in page
-    assert "Keep inside" in render_privacy(replace(one, private=True))
+    assert "Keep inside" in render_experiment(replace(one, private=True))

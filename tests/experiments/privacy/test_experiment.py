@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from privrisk_spark.cli.app import app
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.privacy.releases import Public, public_schemes
-from privrisk_spark.experiments.privacy.results import PrivacySizes, run_privacy
+from privrisk_spark.experiments.privacy.results import PrivacySizes, run_on
 
 FEW = ("--rows=1500", "--large=3000", "--attributes=3", "--records=3", "--runs=1", "--seed=9", "--date=2026-01-02")
 KINDS = ["unsampled", "sampling", "epsilon", "sizes"]
@@ -43,7 +43,7 @@ def test_generated_data_need_no_policy(tmp_path: Path) -> None:
     assert document["sizes"] == {"rows": 1500, "large": 3000, "attributes": 3, "records": 3, "runs": 1, "seed": 9}
     assert [one["data"] for one in document["experiments"]] == ["generated, 1,500 rows", "generated, 3,000 rows"]
     subject = Subject.generated(9, 3000, 3)
-    expected = run_privacy(subject, Public(public_schemes(subject, 3000)), PrivacySizes(1500, 3000, 3, 3, 1, 9))
+    expected = run_on(subject, Public(public_schemes(subject, 3000)), PrivacySizes(1500, 3000, 3, 3, 1, 9))
     assert document["experiments"][1]["epsilon"]["share"][0][0] == expected.epsilon.share[0, 0]
     assert document["experiments"][1]["schemes"] == [list(scheme) for scheme in expected.schemes]
     assert [plot["key"] for plot in document["plots"]] == [*[key for key in KINDS for _ in range(2)], "worst-case"]

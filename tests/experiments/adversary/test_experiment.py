@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 from privrisk_spark.cli.app import app
-from privrisk_spark.experiments.adversary.results import AdversarySizes, run_adversary
-from privrisk_spark.experiments.adversary.run import collect_groups, collect_persons
+from privrisk_spark.experiments.adversary.results import AdversarySizes, run_on
+from privrisk_spark.experiments.adversary.tables import collect_groups, collect_persons
 from privrisk_spark.experiments.generated import registry
 from privrisk_spark.experiments.generated.registry import RACES, SEXES, Persons, Registry
 
@@ -88,9 +88,7 @@ def test_generated_data_need_no_policy(tmp_path: Path) -> None:
     (one,) = document["experiments"]
     persons, made_registry = Persons.generated(9, 300), Registry(30_000, 9)
     cells, records = persons.placed(made_registry.law, 9)
-    expected = run_adversary(
-        "generated", persons, (*made_registry.counted(cells), records), AdversarySizes(30_000, 300, 9)
-    )
+    expected = run_on("generated", persons, (*made_registry.counted(cells), records), AdversarySizes(30_000, 300, 9))
     np.testing.assert_allclose(one["table"]["mean_risk"], expected.table.mean_risk)
     np.testing.assert_allclose(one["changed"]["lower"], expected.changed.lower)
     assert [plot["key"] for plot in document["plots"]] == KINDS

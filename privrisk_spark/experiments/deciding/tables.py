@@ -1,0 +1,73 @@
+"""The table of a policy as experiments search it: distinct records over hierarchies, of few enough attributes."""
+
+from __future__ import annotations
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.errors import SchemaError
+from privrisk_spark.experiments.deciding.subject import Subject
+from privrisk_spark.experiments.run import Source
+from privrisk_spark.kernels.counting.consistent import Axis
+from privrisk_spark.kernels.disclosure.utility import node_utility
+from privrisk_spark.planning.problem import sensitivity
+from privrisk_spark.stages.counting.dense_sorted import collect_vectors, vectors_of_table
+from privrisk_spark.stages.tables.materialize import collect_codes
+from privrisk_spark.stages.tables.opening import check_columns, collect_hierarchies, read
+
+MOST_NODES = 20_000
+"""Largest lattice of a table; of more attributes, the first are taken."""
+
+
+def collect_subject(source: Source) -> Subject:
+    """Collect a policy's table as distinct records over its hierarchies.
+
+    Parameters
+    ----------
+    source : Source
+
+    Raises
+    ------
+    InputError
+        If the table cannot be used, or has too many distinct records for the driver.
+    """
+    policy, scratch = source.policy, source.scratch
+    table = read(source.spark, policy.table, key="table")
+    check_columns(table, policy)
+    if table.isEmpty():
+        raise SchemaError("table: it has no rows.")
+    hierarchies = collect_hierarchies(policy, table, [])
+    encoded, _ = collect_codes(scratch, table, policy, hierarchies, source.place)
+    k = len(hierarchies)
+    records = scratch.write_frame(vectors_of_table(encoded, k, 0), "records")
+    vectors, counts = collect_vectors(records, schemas.codes(k), most=policy.counting.sorted_vectors)
+    return Subject(
+        policy.run.name,
+        tuple(hierarchies),
+        tuple(Axis(hierarchy.at_depth, hierarchy.ancestor) for hierarchy in hierarchies.values()),
+        sensitivity(policy.risk.sensitivity, hierarchies).weights,
+        tuple(node_utility("depth", hierarchy.depth, hierarchy.n_under) for hierarchy in hierarchies.values()),
+        vectors,
+        counts,
+    )
+
+
+def narrowed(whole: Subject) -> tuple[Subject, list[str]]:
+    """Return a table over its first attributes, and say so if some were left out.
+
+    Parameters
+    ----------
+    whole : Subject
+
+    Returns
+    -------
+    Subject
+        Whose lattice has at most :data:`MOST_NODES` nodes.
+    list of str
+        A note, or none.
+    """
+    used = whole.within(MOST_NODES)
+    if used.k == whole.k:
+        return used, []
+    return used, [
+        f"{used.name}: the first {used.k} of {whole.k} attributes, so that a record's lattice has at most "
+        f"{MOST_NODES:,} nodes."
+    ]

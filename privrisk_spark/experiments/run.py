@@ -1,0 +1,189 @@
+"""The runner of all experiments: it holds the directory, tells the progress, and writes the files.
+
+An experiment declares what it is called, what it asks of a policy, and a function that returns its findings. Without a
+policy it runs on generated data alone, and needs no Spark. With one it has the policy's table as well; what is computed
+of that is exact and for the trusted zone alone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from privrisk_spark import __version__
+from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.planning.places import check_private_place, check_request
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.pages import render_experiment
+from privrisk_spark.results.experiment import ExperimentResult, Findings, plain
+from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
+from privrisk_spark.runs.progress import Progress, write_status
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SizesT = TypeVar("SizesT")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table of the user.
+
+    Attributes
+    ----------
+    spark : SparkSession
+    policy : Policy
+    scratch : Scratch
+        For what Spark writes while the experiment runs.
+    place : Path
+        The directory of the results.
+    """
+
+    spark: SparkSession
+    policy: Policy
+    scratch: Scratch
+    place: Path
+
+
+def _nothing_more(policy: Policy) -> None:
+    """Ask nothing of a policy."""
+
+
+@dataclass(frozen=True)
+class Experiment(Generic[SizesT]):
+    """An experiment to be run.
+
+    Attributes
+    ----------
+    name : str
+        Of its files: ``<name>.json``, ``<name>.csv`` and ``<name>.html``.
+    title, heading : str
+        Of its page.
+    find : callable
+        ``find(sizes, source, progress)`` returns the findings. Sizes are a frozen dataclass of integers with a
+        ``seed``; the source is None without a policy. It opens its own stages of the progress.
+    stages, stages_of_policy : int
+        How many stages it opens without a policy, and how many more with one.
+    exact : bool
+        Whether it tells exact figures, which only a policy of the kind ``risk`` allows.
+    check : callable
+        ``check(policy)`` raises ConfigError or InputError if it cannot be run with a policy.
+    further_files : tuple of str
+        What it writes to the directory besides.
+    """
+
+    name: str
+    title: str
+    heading: str
+    find: Callable[[SizesT, Source | None, Progress], Findings]
+    stages: int
+    stages_of_policy: int
+    exact: bool = True
+    check: Callable[[Policy], None] = _nothing_more
+    further_files: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Everything a run leaves in its directory."""
+        own = tuple(f"{self.name}.{ending}" for ending in ("json", "csv", "html"))
+        return (*own, "status.json", *self.further_files, ".lock")
+
+    def result(self, findings: Findings, sizes: SizesT, *, date: dt.date, private: bool) -> ExperimentResult:
+        """Return findings with what they were found with.
+
+        Parameters
+        ----------
+        findings : Findings
+        sizes : dataclass
+        date : date
+            Business date.
+        private : bool
+            Whether figures are about a table of the user.
+        """
+        return ExperimentResult(
+            name=self.name,
+            title=self.title,
+            heading=self.heading,
+            created=date.isoformat(),
+            version=__version__,
+            sizes=plain(sizes),
+            findings=findings,
+            private=private,
+        )
+
+
+def check_output(experiment: Experiment[Any], policy: Policy | None, output: str) -> Path:
+    """Return the directory an experiment's results go to, resolved.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    policy : Policy or None
+    output : str
+        What the user gave.
+
+    Raises
+    ------
+    ConfigError, InputError
+        If the experiment cannot be run with the policy, or the directory is no place for its results.
+    """
+    if policy is None:
+        place = local_path(output)
+        check_place(place, files=experiment.files, what="experiments")
+        return place
+    experiment.check(policy)
+    checked = check_request if experiment.exact else check_private_place
+    return checked(policy, output, files=experiment.files, what="experiments")
+
+
+def run(
+    experiment: Experiment[SizesT],
+    spark: SparkSession | None,
+    policy: Policy | None,
+    sizes: SizesT,
+    *,
+    place: Path,
+    run_id: str,
+    date: dt.date,
+) -> ExperimentResult:
+    """Run an experiment and write ``<name>.json``, ``<name>.csv`` and ``<name>.html``.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    spark : SparkSession or None
+        Needed for a policy alone.
+    policy : Policy or None
+    sizes : dataclass
+        How much is run.
+    place : Path
+        As :func:`check_output` returns it.
+    run_id : str
+    date : date
+        Business date.
+
+    Raises
+    ------
+    InputError
+        Exit code 2: the policy or the data must be mended.
+    EngineError
+        Exit code 3: running again may help.
+    """
+    with held(place, run_id) as scratch:
+        source = None
+        if policy is not None and spark is not None:
+            source = Source(spark, policy, Scratch(spark, scratch), place)
+        stages = 1 + experiment.stages + (experiment.stages_of_policy if policy is not None else 0)
+        progress = Progress(place, run_id, stages)
+        findings = experiment.find(sizes, source, progress)
+        result = experiment.result(findings, sizes, date=date, private=policy is not None)
+        with progress.stage("write") as stage:
+            write_text(place / f"{experiment.name}.html", render_experiment(result))
+            write_text(place / f"{experiment.name}.csv", result.to_csv())
+            write_json(place / f"{experiment.name}.json", result.to_dict())
+            stage.sentence = "Wrote data and plots."
+        write_status(place, run_id, phase="written", code=0, message=f"experiments in {place}")
+    return result

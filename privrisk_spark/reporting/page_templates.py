@@ -1,0 +1,61 @@
+"""Templates of the pages, filled: what is put in is escaped, and a missing name is an error."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+import jinja2
+
+from privrisk_spark.reporting.numbers import short_number
+from privrisk_spark.results.release import json_safe
+
+
+def fill(template: str, **values: object) -> str:
+    """Return a page, to be written as UTF-8.
+
+    Parameters
+    ----------
+    template : str
+        Name of a file in ``templates``.
+    **values : object
+        Text is escaped, but for what is marked as safe. The filter ``shown`` tells any of them to a person.
+    """
+    return _environment().get_template(template).render(**values) + "\n"
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_source),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown"] = _shown
+    return environment
+
+
+def _source(name: str) -> str:
+    # Read as a resource and not from a directory: the package may be shipped to a cluster as a zip file.
+    return files("privrisk_spark.reporting").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _shown(value: object) -> str:
+    """Return a value for a person."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "none"
+    if isinstance(value, (int, float)):
+        return short_number(value)
+    value = json_safe(value)
+    if isinstance(value, dict):
+        inside = {key: f"({_shown(item)})" if isinstance(item, dict) else _shown(item) for key, item in value.items()}
+        return ", ".join(f"{key}: {item}" for key, item in inside.items())
+    if isinstance(value, list):
+        return ", ".join(f"[{_shown(item)}]" if isinstance(item, list) else _shown(item) for item in value)
+    return _shown(value)

@@ -1,0 +1,168 @@
+"""What a published experiment found when it was run again: figures for a program, sentences and plots for a person."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from privrisk_spark.results.plots import Plot
+from privrisk_spark.results.release import json_safe
+
+POINT = ("experiment", "data", "panel", "series", "x_is", "x", "y_is", "y", "measured")
+"""Columns of a result's rows."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One point of a list, after a lead that says what it is about; the lead may be empty."""
+
+    text: str
+    lead: str = ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table of the page that no chart shows.
+
+    Attributes
+    ----------
+    key : str
+    title : str
+    label : str
+        What the table holds, for who cannot see it.
+    columns : tuple of str
+    rows : tuple of tuple
+        Text, or numbers in the columns of numbers; None where there is nothing to tell.
+    numbers : tuple of int
+        Positions of the columns of numbers.
+    strong : tuple of int
+        Positions of the columns to look at first.
+    """
+
+    key: str
+    title: str
+    label: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    numbers: tuple[int, ...] = ()
+    strong: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an experiment returns.
+
+    Attributes
+    ----------
+    statement : str
+        What was computed, in a sentence that names the source.
+    tables : tuple of Remark
+        The tables it was computed on, each with what it is.
+    remarks : tuple of Remark
+        How it was computed.
+    plots : tuple of tuples of Plot
+        Plots of the same kind together, in the order of the page.
+    figures : mapping of str
+        JSON-safe, by the key of the JSON file.
+    notes : tuple of str
+        What a reader must know besides.
+    listings : tuple of Listing
+    """
+
+    statement: str
+    tables: tuple[Remark, ...]
+    remarks: tuple[Remark, ...]
+    plots: tuple[tuple[Plot, ...], ...]
+    figures: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    listings: tuple[Listing, ...] = ()
+
+
+@dataclass(frozen=True)
+class ExperimentResult:
+    """The findings of one run.
+
+    Attributes
+    ----------
+    name : str
+        Of the experiment and of its files.
+    title, heading : str
+        Of the page.
+    created, version : str
+    sizes : mapping of str to int
+        How much was run, with the seed.
+    findings : Findings
+    private : bool
+        Whether figures are about a table of the user.
+    """
+
+    name: str
+    title: str
+    heading: str
+    created: str
+    version: str
+    sizes: Mapping[str, int]
+    findings: Findings
+    private: bool = False
+
+    @property
+    def plots(self) -> tuple[Plot, ...]:
+        """All plots, in the order of the page."""
+        return tuple(plot for same in self.findings.plots for plot in same)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-safe, for the JSON file."""
+        return {
+            "date": self.created,
+            "version": self.version,
+            "sizes": dict(self.sizes),
+            "notes": list(self.findings.notes),
+            **self.findings.figures,
+            "plots": [_sentences(plot) for plot in self.plots],
+        }
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Every drawn point, with the columns of :data:`POINT`; JSON-safe."""
+        for plot in self.plots:
+            measured = "yes" if plot.measured else "no"
+            for panel in plot.panels:
+                for series in panel.series:
+                    for x, y in zip(series.x, series.y, strict=True):
+                        name = (plot.key, plot.data, panel.title, series.name)
+                        yield (*name, panel.x_label, json_safe(x), panel.y_label, json_safe(y), measured)
+
+    def to_csv(self) -> str:
+        """Return one line per drawn point, for the CSV file."""
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(POINT)
+        writer.writerows(self.rows())
+        return stream.getvalue()
+
+
+def _sentences(plot: Plot) -> dict[str, Any]:
+    """What a plot says."""
+    return {name: getattr(plot, name) for name in ("key", "data", "title", "figure", "claim", "found", "measured")}
+
+
+def plain(value: object) -> Any:
+    """Return a dataclass, an array, or a sequence of them as JSON can hold it; what is not finite becomes null.
+
+    Parameters
+    ----------
+    value : object
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return json_safe(value)
