@@ -86,18 +86,10 @@ STANDARD_IN_KERNELS = {
 
 OPEN = {
     "cli.app",
-    "experiments.adversary.plots",
-    "experiments.page",
-    "experiments.privacy.plots",
     "kernels.counting.cells",
     "kernels.disclosure.estimated",
     "kernels.disclosure.linked",
     "kernels.disclosure.objective",
-    "reporting.assessment_page",
-    "reporting.audit_page",
-    "reporting.curve_charts",
-    "reporting.experiment_charts",
-    "results.audit",
     "stages.assessing.classes",
     "stages.assessing.opened",
     "stages.assessing.population",
@@ -114,7 +106,6 @@ OPEN = {
     "stages.private.admission",
     "stages.private.as_published",
     "stages.private.sampling",
-    "stages.publishing.contracts",
     "stages.publishing.files",
 }
 """Modules that still have such an import: to be empty."""
