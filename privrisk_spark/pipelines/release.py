@@ -29,14 +29,18 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.planning.as_published import AsPublished, as_published
+from privrisk_spark.planning.calibration import mechanism
+from privrisk_spark.planning.cost import cost_of
 from privrisk_spark.planning.counting import PlanChoice
 from privrisk_spark.planning.dictionaries import axes
-from privrisk_spark.planning.mechanism import Mechanism, cost_of, mechanism
+from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.planning.modes import ReusedCells
 from privrisk_spark.planning.problem import lattice_size, problem, search_of, takes_infinite
-from privrisk_spark.planning.reuse import CELLS, published_cells
+from privrisk_spark.planning.reuse import CELLS, Reused, published_cells
 from privrisk_spark.policy.decisions import DisclosePerRecord
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.policy.policy import DpGuarantee, Policy
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.private import DpGuarantee, ReusingDp
 from privrisk_spark.results.release import Check, Guarantee, Report
 from privrisk_spark.runs.keystore import destroy_key, pin_snapshot, release_key
 from privrisk_spark.runs.places import Workplace, write_json, write_text
@@ -259,7 +263,7 @@ class _Job:
             stage.sentence = f"Opened the table with {self.k} quasi-identifiers, all of which form the released tuple."
         with progress.stage("reserve") as stage:
             digest = plan.digest(policy, self.hierarchies)
-            cost = cost_of(policy, plan, self.place.run_id, digest)
+            cost = cost_of(policy, plan, self.place.run_id, digest).arguments()
             if Ledger(ledger.url).reserve(**cost).state == "committed":
                 raise BudgetError(
                     f"The run id '{self.place.run_id}' is committed in the ledger but its release is not at "
@@ -344,9 +348,9 @@ class _Job:
     ) -> tuple[sampling.Admissible, dict[str, Any]]:
         """Admit cells; return them and what the manifest says of them."""
         if not self.choices:
-            reused = recoding.mechanism.reused
-            if reused is not None:
-                admitted = admission.admitted_before(reused, recoding)
+            mode, asked = recoding.mechanism.mode, self.policy.guarantee
+            if isinstance(mode, ReusedCells) and isinstance(asked, ReusingDp):
+                admitted = admission.admitted_before(Reused.read(asked.reuse, planned=mode.cells), recoding)
                 return admitted, {"admitted_cells": admitted.sizes}
             file = self.place.staging / CELLS
             admitted = admission.collect_admitted(self.scratch, encoded, recoding, keys, file=file)

@@ -21,6 +21,7 @@ from privrisk_spark.kernels.search.table_search import Problem
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.counting import PlanChoice, explained
 from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
+from privrisk_spark.planning.modes import OneScheme, ReusedCells
 from privrisk_spark.planning.problem import greatest_utility, lattice_size, search_of
 from privrisk_spark.planning.proposals import scheme_table
 from privrisk_spark.policy.decisions import (
@@ -35,8 +36,9 @@ from privrisk_spark.policy.decisions import (
     RuleDecision,
 )
 from privrisk_spark.policy.dictionaries import OneDictionary
-from privrisk_spark.policy.policy import DpGuarantee, Policy
-from privrisk_spark.policy.policy import Guarantee as AskedGuarantee
+from privrisk_spark.policy.guarantees import Guarantee as AskedGuarantee
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.private import DpGuarantee, PeeledDp
 from privrisk_spark.results.release import (
     AttributeLevels,
     Check,
@@ -187,13 +189,13 @@ def dp_guarantee(plan: Mechanism) -> Guarantee:
     # Not before it is needed: its packages take a second to import.
     from privrisk_spark.ledger import accounting
 
-    parameters = plan.parameters()
+    parameters = plan.to_dict()
     if plan.noise_reason is not None:
         parameters["noise_reason"] = plan.noise_reason
     if plan.proposed is not None:
         parameters["proposed_because"] = plan.proposed
-    parameters["accounting"] = accounting.account(parameters)
-    parameters |= accounting.further_guarantees(plan.epsilon, plan.policy.delta)
+    parameters["accounting"] = accounting.account(plan.events)
+    parameters |= accounting.further_guarantees(plan.epsilon, plan.delta)
     return Guarantee("dp", plan.statement, "proved", parameters)
 
 
@@ -284,7 +286,7 @@ def stages(guarantee: AskedGuarantee) -> int:
     if not isinstance(guarantee, DpGuarantee):
         return 7
     # Choosing takes the place of admitting in mode global, and comes before it with peel.
-    return 9 + (guarantee.peel is not None)
+    return 9 + isinstance(guarantee, PeeledDp)
 
 
 def choice_sentence(plan: Mechanism) -> str:
@@ -300,20 +302,22 @@ def choice_sentence(plan: Mechanism) -> str:
 
 def admission_sentence(plan: Mechanism) -> str:
     """What the admission of a differentially private release did, in words."""
-    if plan.reused is not None:
-        return f"Took the cells that the run '{plan.reused.run_id}' admitted and released; no row was counted for it."
+    if isinstance(plan.mode, ReusedCells):
+        return (
+            f"Took the cells that the run '{plan.mode.cells.run_id}' admitted and released; no row was counted for it."
+        )
     if plan.admission is None:
         return f"Counted the public dictionary; cells with at least t = {plan.frequent} rows are admissible."
     kind = "public" if plan.choice is None else "chosen"
     return (
-        f"Admitted the cells of {plan.w} {kind} schemes whose count plus {plan.admission.noise} reaches "
+        f"Admitted the cells of {plan.mode.w} {kind} schemes whose count plus {plan.admission.noise} reaches "
         f"t = {plan.frequent}."
     )
 
 
 def recoding_sentence(plan: Mechanism) -> str:
     """What recoding and sampling of a differentially private release did, in words."""
-    if plan.policy.mode == "global":
+    if isinstance(plan.mode, OneScheme):
         return (
             "Recoded every record by the chosen scheme, and kept each with probability "
             f"{plan.keep_numerator}/2^32, by a keyed function of the record."
@@ -344,13 +348,13 @@ def explanation(
         search, why = search_of(policy, hierarchies)
         lines.append(f"search: {search} ({why})")
     if isinstance(plan, AsPublished):
-        lines += [plan.statement, *_named(plan.parameters())]
+        lines += [plan.statement, *_named(plan.to_dict())]
     elif plan is not None:
         lines.append(plan.statement)
         lines += _named(dp_guarantee(plan).parameters)
         half, almost = plan.survival
         schemes = plan.schemes if plan.choice is None else plan.choice.candidates
-        frequent = None if policy.guarantee.kind == "dp" and policy.guarantee.mode == "global" else plan.frequent
+        frequent = None if isinstance(plan.mode, OneScheme) else plan.frequent
         lines += scheme_table(policy, hierarchies, schemes, frequent=frequent, crowd=plan.crowd, survival=plan.survival)
         lines.append(f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %")
     return "\n".join(lines)
