@@ -30,8 +30,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -46,6 +45,15 @@ from privrisk_spark.kernels.dp.crowd_profile import profile
 from privrisk_spark.kernels.dp.groups import group_delta
 from privrisk_spark.kernels.numeric.rational import round_up
 from privrisk_spark.kernels.random.keyed import KEEP_BITS
+from privrisk_spark.ledger.losses import (
+    Component,
+    GaussianCounts,
+    LaplaceCounts,
+    ReleaseEvents,
+    Sampling,
+    SchemePicks,
+    basic,
+)
 
 INTERVAL = 1e-4
 """Distance of the points at which a privacy loss is looked at."""
@@ -57,163 +65,6 @@ GROUPS = (2, 5, 10)
 """Rows of the groups a manifest speaks of."""
 
 _CUT = 1e-6  # share of delta that the tails cut off may take, over all convolutions
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """Bernoulli sampling and the crowd threshold of one release.
-
-    Attributes
-    ----------
-    keep_numerator : int
-        B of the keep probability B / 2^32.
-    crowd : int
-        k.
-    epsilon : Fraction
-        ε₂, at which it is claimed.
-    delta : Fraction
-        Its certificate there.
-    """
-
-    keep_numerator: int
-    crowd: int
-    epsilon: Fraction
-    delta: Fraction
-
-
-@dataclass(frozen=True)
-class GaussianCounts:
-    """Noisy counts of an admission: one row adds one to each of w.
-
-    Attributes
-    ----------
-    sigma_squared : int
-    w : int
-    """
-
-    sigma_squared: int
-    w: int
-
-
-@dataclass(frozen=True)
-class LaplaceCounts:
-    """Noisy counts of an admission: one row adds one to each of w.
-
-    Attributes
-    ----------
-    scale : Fraction
-    w : int
-    """
-
-    scale: Fraction
-    w: int
-
-
-@dataclass(frozen=True)
-class SchemePicks:
-    """Picks of a scheme among candidates.
-
-    Attributes
-    ----------
-    epsilon : Fraction
-        Of one.
-    times : int
-    """
-
-    epsilon: Fraction
-    times: int
-
-
-Component = Sampling | GaussianCounts | LaplaceCounts | SchemePicks
-
-
-@dataclass(frozen=True)
-class ReleaseEvents:
-    """What one release does to the privacy of a row.
-
-    Attributes
-    ----------
-    sampling : Sampling
-    counts : GaussianCounts, LaplaceCounts or None
-        None if the admissible cells are public, or were released before.
-    delta_select : Fraction
-        Probability that a cell of the row alone is admitted; 0 without counts.
-    epsilon, delta : Fraction
-        What is claimed for the release.
-    picks : SchemePicks or None
-        None if the schemes are public, or were released before.
-    """
-
-    sampling: Sampling
-    counts: GaussianCounts | LaplaceCounts | None
-    delta_select: Fraction
-    epsilon: Fraction
-    delta: Fraction
-    picks: SchemePicks | None = None
-
-    @classmethod
-    def of_parameters(cls, parameters: Mapping[str, Any]) -> ReleaseEvents:
-        """Read the published parameters of a mechanism, as a manifest and the ledger hold them.
-
-        Raises
-        ------
-        InputError
-            If one is missing or is not what a mechanism publishes.
-        """
-        try:
-            numerator, denominator = str(parameters["keep_probability"]).split("/")
-            if int(denominator) != 1 << KEEP_BITS:
-                raise ValueError
-            epsilon_keep = Fraction(parameters["epsilon_keep"])
-            sampling = Sampling(int(numerator), int(parameters["k"]), epsilon_keep, Fraction(parameters["delta_crowd"]))
-            counts: GaussianCounts | LaplaceCounts | None = None
-            if "sigma_squared" in parameters:
-                counts = GaussianCounts(int(parameters["sigma_squared"]), int(parameters["w"]))
-            elif "scale" in parameters:
-                counts = LaplaceCounts(Fraction(parameters["scale"]), int(parameters["w"]))
-            picks = None
-            if "picks" in parameters:
-                picks = SchemePicks(Fraction(parameters["epsilon_choose"]), int(parameters["picks"]))
-            return cls(
-                sampling,
-                counts,
-                Fraction(parameters["delta_select"]) if counts is not None else Fraction(0),
-                epsilon_keep
-                + Fraction(parameters["epsilon_admit"])
-                + (picks.times * picks.epsilon if picks is not None else 0),
-                Fraction(parameters["delta"]),
-                picks,
-            )
-        except (KeyError, ValueError, TypeError, ZeroDivisionError) as error:
-            missing = f" lack '{error.args[0]}'" if isinstance(error, KeyError) else " are not those of a mechanism"
-            raise InputError(f"The parameters of a release{missing}; its cost cannot be composed.") from None
-
-    def reusing(self) -> ReleaseEvents:
-        """Return what a release costs that uses an admitted set released before."""
-        return replace(
-            self,
-            counts=None,
-            delta_select=Fraction(0),
-            epsilon=self.sampling.epsilon,
-            delta=self.sampling.delta,
-            picks=None,
-        )
-
-
-def basic(events: Iterable[ReleaseEvents]) -> tuple[Fraction, Fraction]:
-    """Return the sums of the claimed epsilons and deltas.
-
-    Parameters
-    ----------
-    events : iterable of ReleaseEvents
-
-    Returns
-    -------
-    (Fraction, Fraction)
-        epsilon, delta.
-    """
-    every = list(events)
-    return sum((e.epsilon for e in every), Fraction(0)), sum((e.delta for e in every), Fraction(0))
 
 
 def composed(events: Sequence[ReleaseEvents], delta: Fraction | Decimal | float) -> float:
@@ -270,20 +121,18 @@ def delta_at(events: Sequence[ReleaseEvents], epsilon: float) -> float:
     return min(1.0, selected + float(_loss(events, tail=1e-15).get_delta_for_epsilon(epsilon)))
 
 
-def account(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def account(events: ReleaseEvents) -> dict[str, Any]:
     """Return what a manifest says of the cost of one release, in both accountings.
 
     Parameters
     ----------
-    parameters : mapping
-        As published.
+    events : ReleaseEvents
 
     Returns
     -------
     dict
         ``basic`` and ``pld`` with epsilon, delta and status each.
     """
-    events = ReleaseEvents.of_parameters(parameters)
     epsilon = composed([events], events.delta)
     return {
         "basic": {"epsilon": _text(events.epsilon), "delta": _text(events.delta), "status": "proved"},

@@ -28,8 +28,8 @@ from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.planning.audit import Experiment, Profile, audit_profile
+from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.dictionaries import axes
-from privrisk_spark.planning.mechanism import mechanism
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_audit
 from privrisk_spark.results.audit import AuditResult, Findings, Repetition

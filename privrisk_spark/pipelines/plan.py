@@ -9,10 +9,15 @@ from privrisk_spark.errors import EngineError
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release.opened import open_sources
 from privrisk_spark.planning.as_published import AsPublished, as_published
+from privrisk_spark.planning.calibration import mechanism
+from privrisk_spark.planning.cost import cost_of
 from privrisk_spark.planning.dictionaries import axes
-from privrisk_spark.planning.mechanism import Mechanism, cost_of, mechanism
+from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.planning.modes import PublicCells
 from privrisk_spark.planning.problem import problem
-from privrisk_spark.policy.policy import AsPublishedGuarantee, DpGuarantee, Policy
+from privrisk_spark.policy.as_published import AsPublishedGuarantee
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.stages.counting.dense_sorted import plan_of
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
@@ -40,7 +45,7 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str, table: DataFr
     if isinstance(policy.guarantee, DpGuarantee):
         assert policy.ledger is not None
         plan = mechanism(policy, complete)
-        Ledger(policy.ledger.url).would_cost(**cost_of(policy, plan, run_id, plan.digest(policy, complete)))
+        Ledger(policy.ledger.url).would_cost(**cost_of(policy, plan, run_id, plan.digest(policy, complete)).arguments())
     if len(complete) < len(hierarchies):
         open_names = ", ".join(name for name in hierarchies if name not in complete)
         return f"The leaves of {open_names} come from the data; lattice and plan are known once it is read."
@@ -48,7 +53,7 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str, table: DataFr
     if plan is None:
         problem(policy, complete, of_policy)
     choices = {}
-    if not isinstance(plan, Mechanism) or plan.policy.mode == "public-dictionary":
+    if not isinstance(plan, Mechanism) or isinstance(plan.mode, PublicCells):
         for dictionary in policy.dictionaries:
             frame = sources.table if dictionary.table is None else sources.dictionaries[dictionary.name]
             choices[dictionary.name] = plan_of(policy, complete, dictionary, rows=frame.count())

@@ -9,18 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.as_published.algorithm6 import drawing_epsilon, eta_of_aggregate
 from privrisk_spark.planning.mechanism import content_digest
 from privrisk_spark.planning.problem import lattice_size
-from privrisk_spark.policy.policy import AsPublishedGuarantee, Policy
+from privrisk_spark.planning.stored import number, taken, whole
+from privrisk_spark.policy.as_published import (
+    AggregateAsPublished,
+    AnyAsPublished,
+    AsPublishedGuarantee,
+    ThresholdAsPublished,
+    WalkAsPublished,
+)
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.as_published import GUIDE
 from privrisk_spark.results.release import Guarantee
 
 MOST_ELEMENTS = 2**16
 """Elements a record's lattice may have: each may have to be weighed for each distinct record."""
+
+
+_OF_ALL = {"epsilon": "epsilon claimed there", "beta": "beta (a row is not sampled)", "theta0": "theta0"}
+_OF_AGGREGATE = {"lambda": "lambda", "kappa": "kappa", "phi_l": "phi_l"}
+_OF_THRESHOLD = {"phi_u": "phi_u", "utility_at_least": "utility_at_least"}
+_OF_WALK = {"phi_u": "phi_u", "layer_width": "epsilon'' of the layers", "sigma": "sigma"}
+"""Keys of the policy, and how a manifest names them."""
 
 
 @dataclass(frozen=True)
@@ -29,28 +45,28 @@ class AsPublished:
 
     Attributes
     ----------
-    policy : AsPublishedGuarantee
+    policy : AggregateAsPublished, ThresholdAsPublished or WalkAsPublished
     eta : float
         ``eta(k)``.
     epsilon_drawing : float
         ``epsilon'`` of step 1.
     """
 
-    policy: AsPublishedGuarantee
+    policy: AnyAsPublished
     eta: float
     epsilon_drawing: float
 
     @property
     def version(self) -> str:
         """Which of the algorithm's two versions is asked for."""
-        return "aggregate" if self.policy.utility_at_least is None else "threshold"
+        return "threshold" if isinstance(self.policy, ThresholdAsPublished) else "aggregate"
 
     @property
     def statement(self) -> str:
         """What is printed with the release in place of a guarantee."""
         asked = self.policy
         doubt = "its theorem does not hold at these constants"
-        if asked.algorithm == 7:
+        if isinstance(asked, WalkAsPublished):
             doubt = (
                 "the theorem it rests on does not hold at these constants, and how far a walk of "
                 f"{asked.steps:,} steps is from the law it walks to is not known"
@@ -64,9 +80,9 @@ class AsPublished:
     @property
     def guarantee(self) -> Guarantee:
         """The absence of a guarantee, as manifest and report hold it."""
-        return Guarantee("as-published", self.statement, "heuristic", self.parameters())
+        return Guarantee("as-published", self.statement, "heuristic", self.to_dict())
 
-    def parameters(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Everything that determines the law of the release given the table, in the notation of F12."""
         asked = self.policy
         result: dict[str, object] = {
@@ -81,7 +97,7 @@ class AsPublished:
             "epsilon' of the draw": self.epsilon_drawing,
             "reading": "the draw is renormalized over the t-frequent elements; Φ is cut at its bound",
         }
-        if asked.algorithm == 7:
+        if isinstance(asked, WalkAsPublished):
             return result | {
                 "source": "F12 (Fouad, thesis, 2012), section 6.5",
                 "reading": "layers go from phi_l to phi_u, and a point whose Φ lies in none is not drawn; a row whose "
@@ -94,25 +110,49 @@ class AsPublished:
                 "epsilon'' of the layers": asked.layer_width,
                 "sigma": asked.sigma,
             }
-        if asked.utility_at_least is None:
+        if isinstance(asked, AggregateAsPublished):
             return result | {"lambda": asked.lambda_, "kappa": asked.kappa, "phi_l": asked.phi_l}
         return result | {"phi_u": asked.phi_u, "utility_at_least": asked.utility_at_least}
 
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> AsPublished:
+        """Read the constants of a release; the reference to its key is not among them.
+
+        Raises
+        ------
+        InputError
+            If one is missing or cannot be read; names the key.
+        """
+        asked: dict[str, Any] = {key: taken(document, written, number) for key, written in _OF_ALL.items()}
+        asked |= {"kind": "as-published", "accept_unproven": taken(document, "accept_unproven", bool)}
+        policy: AnyAsPublished
+        if taken(document, "algorithm", whole) == 7:
+            of_walk = {key: taken(document, written, number) for key, written in (_OF_AGGREGATE | _OF_WALK).items()}
+            steps = taken(document, "steps of the walk", whole)
+            policy = WalkAsPublished.model_validate({**asked, **of_walk, "algorithm": 7, "steps": steps})
+        elif taken(document, "version", str) == "aggregate":
+            of_aggregate = {key: taken(document, written, number) for key, written in _OF_AGGREGATE.items()}
+            policy = AggregateAsPublished.model_validate({**asked, **of_aggregate, "algorithm": 6})
+        else:
+            of_threshold = {key: taken(document, written, number) for key, written in _OF_THRESHOLD.items()}
+            policy = ThresholdAsPublished.model_validate({**asked, **of_threshold, "algorithm": 6})
+        return cls(policy, taken(document, "eta(k)", number), taken(document, "epsilon' of the draw", number))
+
     def digest(self, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str:
         """SHA-256 over everything but the table that the released tuples depend on, hex."""
-        return content_digest({"as-published": self.parameters()}, policy, hierarchies)
+        return content_digest({"as-published": self.to_dict()}, policy, hierarchies)
 
     @property
     def sentence(self) -> str:
         """What the drawing stage did."""
-        if self.policy.algorithm == 7:
+        if isinstance(self.policy, WalkAsPublished):
             return (
                 f"Sampled each row with probability 1 - beta = {1 - self.policy.beta:g} and drew one of its "
                 f"generalizations with about t rows by a walk of {self.policy.steps:,} steps in a layer drawn for it "
                 "(Algorithm 7), all by keyed functions of the row. One more row is fully suppressed."
             )
         among = "t-frequent generalizations"
-        if self.policy.utility_at_least is not None:
+        if isinstance(self.policy, ThresholdAsPublished):
             among += f" of utility at least {self.policy.utility_at_least:g}"
         return (
             f"Sampled each row with probability 1 - beta = {1 - self.policy.beta:g} and drew one of its {among} by the "
@@ -147,10 +187,5 @@ def as_published(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = N
             guide=GUIDE,
         )
         raise ConfigError([fault])
-    if asked.utility_at_least is None:
-        assert asked.phi_l is not None
-        eta = eta_of_aggregate(asked.lambda_, asked.phi_l)
-    else:
-        assert asked.phi_u is not None
-        eta = asked.phi_u
+    eta = asked.phi_u if isinstance(asked, ThresholdAsPublished) else eta_of_aggregate(asked.lambda_, asked.phi_l)
     return AsPublished(asked, eta, drawing_epsilon(asked.epsilon, asked.beta, eta))

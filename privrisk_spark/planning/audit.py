@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -28,11 +29,11 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.dp.crowd import certificate, keep_numerator, survival_rows
+from privrisk_spark.kernels.dp.crowd import certificate, keep_numerator
 from privrisk_spark.kernels.random.discrete_gaussian import Admission, calibrate_admission
 from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission, calibrate_laplace
 from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
-from privrisk_spark.policy.policy import AggregateObjective, DpGuarantee
+from privrisk_spark.planning.modes import AggregateDraw, LocalSchemes, OneScheme, PublicCells
 
 EPSILON_KEEP = Fraction(1)
 EPSILON_ADMIT = Fraction(1, 2)
@@ -161,7 +162,7 @@ class Profile:
         for experiment in self.experiments:
             if experiment.admitted is None and experiment.mechanism.admission is not None:
                 found |= {"epsilon_admit": float(EPSILON_ADMIT), "t": experiment.mechanism.frequent}
-                found |= experiment.mechanism.admission.parameters()
+                found |= experiment.mechanism.admission.to_dict()
         return found
 
 
@@ -188,17 +189,12 @@ def audit_profile(plan: Mechanism, hierarchies: Mapping[str, Hierarchy]) -> Prof
     base = replace(
         plan,
         # The finest admitted candidate wins: the map of records to tuples is then known.
-        policy=_objective(plan.policy, kappa=1.0, tau=math.inf),
-        schemes=((0, *schemes[0]),),
-        admission=None,
+        mode=PublicCells(Decimal(0), ((0, *schemes[0]),), 1, _draw_of(plan, kappa=1.0, tau=math.inf)),
         noise_reason=None,
-        frequent=1,
         keep_numerator=numerator,
         crowd=CROWD,
         delta_crowd=proof.delta_float,
-        count_cap=FILLERS,
         persons=False,
-        survival=(survival_rows(CROWD, numerator, 0.5), survival_rows(CROWD, numerator, 0.99)),
     )
     keep = numerator / KEEP_DENOMINATOR
     experiments = [_crowd(base, proof.worst_n, keep), _as_read(base, proof.worst_n, keep), _draw(base, schemes, keep)]
@@ -209,16 +205,16 @@ def audit_profile(plan: Mechanism, hierarchies: Mapping[str, Hierarchy]) -> Prof
         experiments.append(_admission(base, plan.admission, schemes, keep))
     if plan.persons:
         notes.append("The draw of one row of each person, which comes before all this, is not audited.")
-    if plan.policy.mode != "local":
-        notes.append(f"How mode '{plan.policy.mode}' finds the admissible generalizations is not audited.")
+    if plan.mode.name != "local":
+        notes.append(f"How mode '{plan.mode.name}' finds the admissible generalizations is not audited.")
     return Profile(kinds, tuple(experiments), tuple(notes))
 
 
-def _objective(dp: DpGuarantee, *, kappa: float, tau: float) -> DpGuarantee:
-    usual = dp.objective if isinstance(dp.objective, AggregateObjective) else AggregateObjective(phi_min=1.0)
-    changed = usual.model_copy(update={"lambda_": 0.0, "kappa": kappa, "tau": tau})
-    # One scheme for all, as mode 'global' draws it, is a draw for each record among one.
-    return dp.model_copy(update={"objective": changed, "mode": "local" if dp.mode == "global" else dp.mode})
+def _draw_of(plan: Mechanism, *, kappa: float, tau: float) -> AggregateDraw:
+    """The aggregate objective without counts; Φ is floored as the policy says."""
+    asked = None if isinstance(plan.mode, OneScheme) else plan.draw
+    phi_min = asked.phi_min if isinstance(asked, AggregateDraw) else 1.0
+    return AggregateDraw(lambda_=0.0, kappa=kappa, tau=tau, phi_min=phi_min, count_cap=FILLERS)
 
 
 def _kinds(hierarchies: Mapping[str, Hierarchy]) -> IntArray:
@@ -308,8 +304,9 @@ def _draw(base: Mechanism, schemes: list[Scheme], keep: float) -> Experiment:
         mechanism=replace(
             base,
             # All scores are equal: a uniform draw.
-            policy=_objective(base.policy, kappa=0.0, tau=1.0),
-            schemes=tuple((0, *scheme) for scheme in chosen),
+            mode=PublicCells(
+                Decimal(0), tuple((0, *scheme) for scheme in chosen), 1, _draw_of(base, kappa=0.0, tau=1.0)
+            ),
         ),
         epsilon=float(EPSILON_KEEP),
         delta=base.delta_crowd,
@@ -340,7 +337,12 @@ def _admission(base: Mechanism, asked: Admission | LaplaceAdmission, schemes: li
     return Experiment(
         name="admission",
         title="Admission under noise, end to end",
-        mechanism=replace(base, schemes=tuple((0, *scheme) for scheme in chosen), admission=admission, frequent=t),
+        mechanism=replace(
+            base,
+            mode=LocalSchemes(
+                Decimal(str(float(EPSILON_ADMIT))), tuple((0, *scheme) for scheme in chosen), t, base.draw, admission
+            ),
+        ),
         epsilon=float(EPSILON_ADMIT + EPSILON_KEEP),
         delta=float(admission.delta) + base.delta_crowd,
         tables=((t, FILLERS), (t - 1, FILLERS)),

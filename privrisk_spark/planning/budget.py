@@ -7,7 +7,6 @@ hierarchies suffice, and the same run id asks the ledger for the same here and i
 from __future__ import annotations
 
 import fcntl
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,10 @@ from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.ledger.amounts import decimal_of
 from privrisk_spark.ledger.ledger import Balance, Ledger, Reservation
-from privrisk_spark.planning.mechanism import cost_of, mechanism
+from privrisk_spark.ledger.losses import basic
+from privrisk_spark.planning.calibration import mechanism
+from privrisk_spark.planning.cost import RunCost, cost_of
+from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism
 from privrisk_spark.policy.policy import LedgerPolicy, Policy
 from privrisk_spark.runs.keystore import destroy_key
 
@@ -48,8 +50,8 @@ def ledger_of(policy: Policy) -> LedgerPolicy:
     return policy.ledger
 
 
-def run_cost(policy: Policy, run_id: str) -> dict[str, Any]:
-    """Return what a run of the policy asks of the ledger: the arguments of `Ledger.reserve`.
+def run_cost(policy: Policy, run_id: str) -> RunCost:
+    """Return what a run of the policy asks of the ledger.
 
     Parameters
     ----------
@@ -59,7 +61,7 @@ def run_cost(policy: Policy, run_id: str) -> dict[str, Any]:
 
     Returns
     -------
-    dict
+    RunCost
 
     Raises
     ------
@@ -165,31 +167,29 @@ def forecast(policy: Policy, run_id: str) -> Forecast:
     """
     cost = run_cost(policy, run_id)
     ledger = Ledger(ledger_of(policy).url)
-    balance = ledger.balance(cost["lineage"])
+    balance = ledger.balance(cost.lineage)
     reservation, refusal = None, None
     try:
-        reservation = ledger.would_cost(**cost)
+        reservation = ledger.would_cost(**cost.arguments())
     except BudgetError as error:
         refusal = error
-    cap_epsilon = min(cost["cap_epsilon"], balance.cap_epsilon or cost["cap_epsilon"])
-    cap_delta = min(cost["cap_delta"], balance.cap_delta or cost["cap_delta"])
+    cap_epsilon = min(cost.cap_epsilon, balance.cap_epsilon or cost.cap_epsilon)
+    cap_delta = min(cost.cap_delta, balance.cap_delta or cost.cap_delta)
     fits = min(
-        Fraction(_left(cap_epsilon, balance.spent_epsilon)) // Fraction(cost["epsilon"]),
-        Fraction(_left(cap_delta, balance.spent_delta)) // Fraction(cost["delta"]),
+        Fraction(_left(cap_epsilon, balance.spent_epsilon)) // Fraction(cost.epsilon),
+        Fraction(_left(cap_delta, balance.spent_delta)) // Fraction(cost.delta),
     )
     return Forecast(
         run_id=run_id,
-        epsilon=decimal_of(Fraction(cost["epsilon"])),
-        delta=decimal_of(Fraction(cost["delta"])),
+        epsilon=decimal_of(Fraction(cost.epsilon)),
+        delta=decimal_of(Fraction(cost.delta)),
         balance=balance,
         cap_epsilon=cap_epsilon,
         cap_delta=cap_delta,
         reservation=reservation,
         refusal=refusal,
         releases_that_fit=fits,
-        tighter=tighter(
-            balance, None if reservation is None or not reservation.fresh else cost["mechanism"]["parameters"]
-        ),
+        tighter=tighter(balance, None if reservation is None or not reservation.fresh else cost.stored.mechanism),
     )
 
 
@@ -213,7 +213,7 @@ def reserve(policy: Policy, run_id: str) -> Reservation:
     InputError, EngineError
         As `forecast`.
     """
-    return Ledger(ledger_of(policy).url).reserve(**run_cost(policy, run_id))
+    return Ledger(ledger_of(policy).url).reserve(**run_cost(policy, run_id).arguments())
 
 
 def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: bool) -> Balance:
@@ -265,14 +265,14 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
     return balance
 
 
-def tighter(balance: Balance, further: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+def tighter(balance: Balance, further: Mechanism | None = None) -> dict[str, Any] | None:
     """Compose what the counted runs did by their privacy-loss distributions; caps are held against the sums alone.
 
     Parameters
     ----------
     balance : Balance
-    further : mapping, optional
-        Parameters of a mechanism that would run besides.
+    further : Mechanism, optional
+        One that would run besides.
 
     Returns
     -------
@@ -281,15 +281,14 @@ def tighter(balance: Balance, further: Mapping[str, Any] | None = None) -> dict[
         no run, or the ledger does not hold what a run's mechanism was.
     """
     # Its packages take seconds to import.
-    from privrisk_spark.ledger.accounting import ReleaseEvents, basic, composed
+    from privrisk_spark.ledger.accounting import composed
 
-    parameters = [json.loads(run.mechanism).get("parameters", {}) for run in balance.runs if run.counted]
-    if further is not None:
-        parameters.append(further)
     try:
-        events = [ReleaseEvents.of_parameters(one) for one in parameters]
+        events = [StoredMechanism.of_run(run.mechanism).mechanism.events for run in balance.runs if run.counted]
     except InputError:
         return None
+    if further is not None:
+        events.append(further.events)
     if not events:
         return None
     _, delta = basic(events)

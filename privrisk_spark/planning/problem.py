@@ -38,8 +38,15 @@ from privrisk_spark.policy.decisions import (
     RuleDecision,
 )
 from privrisk_spark.policy.dictionaries import OneDictionary
-from privrisk_spark.policy.policy import Policy, SensitivityPolicy
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.release import against_singly
+from privrisk_spark.policy.sensitivity import (
+    ConstantSensitivity,
+    InteractionSensitivity,
+    SensitivityPolicy,
+    WeighedSensitivity,
+)
+from privrisk_spark.policy.sensitivity import Sensitivity as AskedSensitivity
 
 Method = Search | Literal["minrisk", "rules"]
 """Searches, and rules that decide without one."""
@@ -69,8 +76,9 @@ def node_weights(policy: SensitivityPolicy, hierarchies: Mapping[str, Hierarchy]
         If a given weight increases upwards.
     """
     weights = []
+    weighed = policy if isinstance(policy, WeighedSensitivity) else WeighedSensitivity()
     for name, hierarchy in hierarchies.items():
-        given = {hierarchy.find(label): weight for label, weight in policy.node_weights.get(name, {}).items()}
+        given = {hierarchy.find(label): weight for label, weight in weighed.node_weights.get(name, {}).items()}
         leaves = np.ones(hierarchy.n_leaves)
         for node, weight in given.items():
             if node < hierarchy.n_leaves:
@@ -79,19 +87,20 @@ def node_weights(policy: SensitivityPolicy, hierarchies: Mapping[str, Hierarchy]
         # A label that comes from records is not named.
         labels = hierarchy.labels if hierarchy.public else ("…",) * hierarchy.n_nodes
         relative = override_weights(name, relative, given, parent=hierarchy.parent, labels=labels)
-        weights.append(scaled(relative, np.float64(policy.weights.get(name, 1.0))))
+        weights.append(scaled(relative, np.float64(weighed.weights.get(name, 1.0))))
     return tuple(weights)
 
 
-def sensitivity(policy: SensitivityPolicy, hierarchies: Mapping[str, Hierarchy]) -> Sensitivity:
+def sensitivity(policy: AskedSensitivity, hierarchies: Mapping[str, Hierarchy]) -> Sensitivity:
     """Sensitivity with the weights of every node filled in; errors are those of :func:`node_weights`."""
     place = {name: i for i, name in enumerate(hierarchies)}
+    interactions = policy.interactions if isinstance(policy, InteractionSensitivity) else []
     return Sensitivity(
         policy.form,
         node_weights(policy, hierarchies),
-        policy.constant,
-        sets=tuple(tuple(place[name] for name in given.columns) for given in policy.interactions),
-        set_weights=tuple(given.weight for given in policy.interactions),
+        policy.constant if isinstance(policy, ConstantSensitivity) else 1.0,
+        sets=tuple(tuple(place[name] for name in given.columns) for given in interactions),
+        set_weights=tuple(given.weight for given in interactions),
     )
 
 

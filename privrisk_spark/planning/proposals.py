@@ -12,7 +12,8 @@ from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.dp.proposals import agreement, diverse, expected_rows, minimal_schemes
 from privrisk_spark.kernels.lattice.lattice import Lattice
-from privrisk_spark.policy.policy import DpGuarantee, Policy
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.private import DpGuarantee
 
 WHOLE_LATTICE = 256
 """Up to so many nodes all are candidates."""

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privrisk_spark.errors import BudgetError, ConfigError, Fault
+from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.ledger.ledger import Ledger
-from privrisk_spark.policy.policy import DpGuarantee, Policy
+from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism, unit_of
+from privrisk_spark.planning.modes import ReusedSet
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.private import ReusingDp
 
 CELLS = "admitted.parquet"
 """Name of the file of admitted cells in a release: ``scheme``, ``n<i>`` (node of quasi-identifier i), ``noisy``."""
@@ -41,12 +44,8 @@ class Reused:
         Level vectors by the number of the scheme.
     columns : tuple of (str, str)
         Quasi-identifiers in order, with the fingerprint of their hierarchies.
-    unit : str
-        What is protected.
-    frequent : int
-        ``t`` of the earlier release.
-    published : mapping
-        Parameters of its mechanism.
+    published : Mechanism
+        Of the earlier release.
     """
 
     run_id: str
@@ -55,18 +54,34 @@ class Reused:
     sha256: str
     schemes: tuple[tuple[int, ...], ...]
     columns: tuple[tuple[str, str], ...]
-    unit: str
-    frequent: int
-    published: Mapping[str, Any]
+    published: Mechanism
+
+    @property
+    def cells(self) -> ReusedSet:
+        """What a mechanism that takes the cells says of them."""
+        return ReusedSet(self.run_id, self.sha256)
+
+    @property
+    def frequent(self) -> int:
+        """``t`` of the earlier release."""
+        return self.published.frequent
 
     @classmethod
-    def read(cls, manifest: str) -> Reused:
+    def read(cls, manifest: str, *, planned: ReusedSet | None = None) -> Reused:
         """Read what a manifest says of its admitted cells, and hold the file against it.
+
+        Parameters
+        ----------
+        manifest : str
+            Its path.
+        planned : ReusedSet, optional
+            The cells that a mechanism was calibrated for.
 
         Raises
         ------
         ConfigError
-            If there is no such manifest, it has no admitted cells of its own, or the file is not the one it names.
+            If there is no such manifest, it has no admitted cells of its own, the file is not the one it names, or it
+            is another than was planned with.
         """
         path = Path(manifest)
         try:
@@ -84,15 +99,13 @@ class Reused:
                 sha256=str(said["sha256"]),
                 schemes=tuple(tuple(int(level) for level in scheme) for scheme in said["schemes"]),
                 columns=tuple((str(name), str(of)) for name, of in said["columns"]),
-                unit=str(parameters["unit"]),
-                frequent=int(parameters["t"]),
-                published=parameters,
+                published=Mechanism.from_dict(parameters),
             )
         except ConfigError:
             raise
         except OSError as error:
             raise _refused(f"the manifest cannot be read ({error.strerror}); name that of a release") from None
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (InputError, ValueError, TypeError, KeyError, AttributeError):
             raise _refused("is not the manifest of a differentially private release") from None
         try:
             found = _sha256(result.path)
@@ -103,11 +116,9 @@ class Reused:
             ) from None
         if found != result.sha256:
             raise _refused(f"'{CELLS}' is not the file the manifest names: its SHA-256 is another")
+        if planned is not None and result.cells != planned:
+            raise _refused(f"'{CELLS}' is not the file the run was planned with")
         return result
-
-    def parameters(self) -> dict[str, str]:
-        """What may be published of it, and tells one set from another."""
-        return {"run_id": self.run_id, "sha256": self.sha256}
 
     def differences(self, policy: Policy, hierarchies: Mapping[str, Hierarchy] | None, *, unit: str) -> Iterator[Fault]:
         """Yield what the policy has otherwise than the release that admitted the cells.
@@ -123,8 +134,9 @@ class Reused:
         of = f"as for the release '{self.run_id}', whose admitted cells guarantee.reuse takes"
         if policy.ledger is not None and policy.ledger.lineage != self.lineage:
             yield Fault("ledger.lineage", f"must be '{self.lineage}', {of}. Got '{policy.ledger.lineage}'")
-        if unit != self.unit:
-            yield Fault("table.entity_id", f"must protect what was protected then: '{self.unit}'. Got '{unit}'")
+        protected = unit_of(self.published.persons)
+        if unit != protected:
+            yield Fault("table.entity_id", f"must protect what was protected then: '{protected}'. Got '{unit}'")
         names = [name for name, _ in self.columns]
         if list(policy.quasi_identifiers) != names:
             yield Fault("columns", f"must have the quasi-identifiers {', '.join(names)} in that order, {of}")
@@ -133,27 +145,33 @@ class Reused:
                 if fingerprint(hierarchies[name]) != known:
                     yield Fault(f"columns.{name}.hierarchy", f"must be the same hierarchy {of}; it is another")
         dp = policy.guarantee
-        assert isinstance(dp, DpGuarantee)
+        assert isinstance(dp, ReusingDp)
         if dp.schemes is not None and tuple(map(tuple, dp.schemes)) != self.schemes:
             yield Fault("guarantee.schemes", f"must be the same schemes in the same order {of}; or leave them out")
 
-    def refuse_unpaid(self, ledger: Ledger) -> None:
-        """Refuse cells that no committed run of the lineage paid for.
 
-        Raises
-        ------
-        BudgetError
-            If the ledger does not know the run as committed, or with another mechanism.
-        """
-        for run in ledger.balance(self.lineage).runs:
-            if run.run_id == self.run_id and run.state == "committed":
-                charged = json.loads(run.mechanism).get("parameters", {})
-                if all(self.published.get(name) == value for name, value in charged.items()):
-                    return
-        raise BudgetError(
-            f"{_KEY}: the ledger has no committed run '{self.run_id}' of the lineage '{self.lineage}' with the "
-            "manifest's mechanism; admitted cells may be used again only where they were paid for."
-        )
+def refuse_unpaid(policy: Policy, planned: ReusedSet, ledger: Ledger) -> None:
+    """Refuse cells that no committed run of the lineage paid for.
+
+    Raises
+    ------
+    BudgetError
+        If the ledger does not know the run as committed, or with another mechanism.
+    """
+    assert isinstance(policy.guarantee, ReusingDp)
+    reused = Reused.read(policy.guarantee.reuse, planned=planned)
+    for run in ledger.balance(reused.lineage).runs:
+        if run.run_id == reused.run_id and run.state == "committed":
+            try:
+                paid = StoredMechanism.of_run(run.mechanism).mechanism
+            except InputError:
+                continue
+            if paid == reused.published:
+                return
+    raise BudgetError(
+        f"{_KEY}: the ledger has no committed run '{reused.run_id}' of the lineage '{reused.lineage}' with the "
+        "manifest's mechanism; admitted cells may be used again only where they were paid for."
+    )
 
 
 def published_cells(

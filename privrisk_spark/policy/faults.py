@@ -10,16 +10,17 @@ import datetime as dt
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 from pydantic.fields import FieldInfo
 
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.variants import Variant
 
 _SECRET_KEYS = frozenset({"key", "url"})
 _LONGEST_SHOWN = 60
@@ -91,7 +92,7 @@ class _Place:
     above: tuple[type[BaseModel], ...]
     """Models the last key may be a field of; several where the choice is open."""
     others: dict[str, tuple[type[BaseModel], ...]]
-    """Models that another ``kind`` or ``role`` there would have chosen, by ``kind 'dp'``."""
+    """Models that another ``kind``, ``role``, ``form`` … there would have chosen, by ``kind 'dp'``."""
     holder: Any
     """Type of what holds the last key."""
     field: FieldInfo | None
@@ -101,23 +102,35 @@ class _Place:
     def path(self) -> str:
         return ".".join(str(key) for key in self.keys)
 
+    @property
+    def variants(self) -> tuple[type[Variant], ...]:
+        """Of the models around the last key those that are variants; of the value's own, where a tag is wrong."""
+        models = self.above if not _models(self.annotation) else (*self.above, *_models(self.annotation))
+        return tuple(model for model in models if issubclass(model, Variant))
+
 
 def _fault(item: Mapping[str, Any], document: Mapping[str, Any]) -> Fault:
-    kind, context, given = item["type"], item.get("ctx", {}), item.get("input")
     place = _place(item["loc"], document)
+    fault = _fault_at(place, item)
+    guides = [model.guide for model in place.variants if model.guide is not None]
+    return replace(fault, guide=guides[0]) if guides else fault
+
+
+def _fault_at(place: _Place, item: Mapping[str, Any]) -> Fault:
+    kind, context, given = item["type"], item.get("ctx", {}), item.get("input")
     path = place.path
     last = place.keys[-1] if place.keys else ""
-    if kind in ("union_tag_not_found", "union_tag_invalid"):
+    if kind in ("union_tag_not_found", "union_tag_invalid") and isinstance(given, Mapping):
         return _tag_fault(place, given)
     if kind == "missing":
         return _missing_fault(place, given)
     if kind == "none_required" or (kind == "extra_forbidden" and _not_yet(place.keys)):
         return Fault(path, "is not available in this version; leave it out")
     if kind == "extra_forbidden":
-        return Fault(path, _unknown_key(str(last), place))
+        return Fault(path, _refused_key(str(last), place, given) or _unknown_key(str(last), place))
     if kind == "literal_error":
         return Fault(path, _choice(path, str(last), given, _choices(place.annotation)) + _goes_with(place, given))
-    if kind in ("model_type", "model_attributes_type", "dict_type"):
+    if kind in ("model_type", "model_attributes_type", "dict_type", "union_tag_not_found", "union_tag_invalid"):
         # The value is not repeated: a secret may be among the keys that belong here.
         fields = [name for model in _models(place.annotation) for name in _written_names(model, place.keys)]
         about = place.field.description if place.field is not None and place.field.description else ""
@@ -135,6 +148,7 @@ def _fault(item: Mapping[str, Any], document: Mapping[str, Any]) -> Fault:
         rule = _PATTERNS.get(str(last), "") if kind == "string_pattern_mismatch" or last == "key" else ""
         bounds = {name: f"{bound:.12g}" if isinstance(bound, float) else bound for name, bound in context.items()}
         rule = rule or (_RULES.get(kind, "").format(**bounds) or _plain(str(item["msg"]))) + _quotes_hint(kind, given)
+        rule += _asked(str(last), place) if kind == "greater_than" else ""
         shown = True
     secret = _SECRET_KEYS.intersection(map(str, place.keys))
     return Fault(path, f"{rule}. Got {_shown(given)}" if shown and not secret else rule)
@@ -146,16 +160,22 @@ def _missing_fault(place: _Place, given: Any) -> Fault:
         got = f". Got {len(given)}" if isinstance(given, Sequence) else ""
         return Fault(path, f"must hold {len(get_args(_variants(place.holder)[0]))} items{got}")
     about = f": {_decapitalized(place.field.description)}" if place.field and place.field.description else ""
-    return Fault(place.path, f"is required{about}")
+    return Fault(place.path, f"is required{_asked(str(place.keys[-1]), place)}{about}")
 
 
-def _tag_fault(place: _Place, given: Any) -> Fault:
+def _asked(key: str, place: _Place) -> str:
+    """Where or by what a key of a variant is asked for."""
+    return "".join(f" {model.asks[key]}" for model in place.variants[:1] if key in model.asks)
+
+
+def _tag_fault(place: _Place, given: Mapping[str, Any]) -> Fault:
     """Fault of a mapping whose ``kind`` or ``role`` is absent or none of those there are."""
-    key, variants = _tags(place.annotation)
+    key, _ = _tags(place.annotation)
     path = f"{place.path}.{key}"
-    if isinstance(given, Mapping) and key in given:
-        return Fault(path, _choice(path, key, given[key], list(variants)))
-    return Fault(path, f"is required; choose {_or(list(variants))}")
+    choices = list(dict.fromkeys(tag for model in _models(place.annotation) for tag in _choices_of(model, key)))
+    if key in given:
+        return Fault(path, _choice(path, key, given[key], choices))
+    return Fault(path, f"is required; choose {_or(choices)}")
 
 
 def _choice(path: str, key: str, given: Any, choices: Sequence[str]) -> str:
@@ -170,17 +190,32 @@ def _choice(path: str, key: str, given: Any, choices: Sequence[str]) -> str:
 def _goes_with(place: _Place, given: Any) -> str:
     """Where the value is a choice of the same key under another tag."""
     key = str(place.keys[-1])
-    there = [
-        tag
-        for tag, models in place.others.items()
-        for model in models
-        if key in model.model_fields and given in _choices(model.model_fields[key].annotation)
-    ]
+    there = [tag for tag, models in place.others.items() for model in models if given in _choices_of(model, key)]
+    there = list(dict.fromkeys(there))
     return f" (it goes with {' or '.join(there)})" if there else ""
+
+
+def _refused_key(key: str, place: _Place, given: Any) -> str | None:
+    """Why a key of another variant is not for this one; None if it is of none."""
+    if len(place.variants) != 1:
+        return None
+    (model,) = place.variants
+    if key in model.refusals:
+        rule = model.refusals[key]
+        return f"{rule}. Got {_shown(given)}" if rule.startswith("must be") else rule
+    if not model.told_by or key not in model.silent:
+        return None
+    users = [tag for tag, models in place.others.items() for other in models if key in _names(other)]
+    mine = _choices_of(model, model.told_by)[0]
+    told_by = f"{'.'.join(map(str, place.keys[:-1]))}.{model.told_by}"
+    # "form 'linear'" and "form 'constant'" share their first word.
+    used_by = " or ".join([users[0], *(tag.removeprefix(f"{model.told_by} ") for tag in users[1:])])
+    return f"is only used by the {used_by}, and {told_by} is '{mine}'; leave it out"
 
 
 def _unknown_key(key: str, place: _Place) -> str:
     allowed = list(dict.fromkeys(name for model in place.above for name in _written_names(model, place.keys[:-1])))
+    allowed += [name for model in place.variants for name in model.switches if name not in allowed]
     choosers = [tag for tag, models in place.others.items() if any(key in _names(model) for model in models)]
     elsewhere = [path for path in _all_paths() if path.rpartition(".")[2] == key]
     if choosers:
@@ -277,7 +312,8 @@ def _place(loc: Sequence[int | str], document: Any) -> _Place:
     for element in loc:
         tag_key, variants = _tags(here)
         if element in variants:
-            others = {f"{tag_key} '{tag}'": (model,) for tag, model in variants.items() if tag != element}
+            more = {_label(tag_key, tag): _models(of_tag) for tag, of_tag in variants.items() if tag != element}
+            others = {**(others if chosen else {}), **more}
             here, chosen = variants[str(element)], True
             continue
         if element == "[key]":
@@ -312,13 +348,42 @@ def _models(annotation: Any) -> tuple[type[BaseModel], ...]:
     return tuple(bare for bare in _variants(annotation) if isinstance(bare, type) and issubclass(bare, BaseModel))
 
 
-def _tags(annotation: Any) -> tuple[str, dict[str, type[BaseModel]]]:
-    """Return the key whose value chooses among models, and the model of each value; nothing if there is none."""
-    models = _models(annotation)
-    for key in ("kind", "role", "problem"):
-        if len(models) > 1 and all(key in model.model_fields for model in models):
-            return key, {tag: model for model in models for tag in get_args(model.model_fields[key].annotation)}
+def _tags(annotation: Any) -> tuple[str, dict[str, Any]]:
+    """Return the key whose value chooses among models, and the type of each tag; nothing if there is none."""
+    alternatives = _alternatives(annotation)
+    if len(alternatives) > 1:
+        tagged = {tag: alternative for alternative in alternatives for tag in _tag_of(alternative)}
+        if len(tagged) == len(alternatives):
+            (key,) = {model.told_by for model in _models(annotation) if issubclass(model, Variant)}
+            return key, tagged
+        for key in ("kind", "role", "problem"):
+            if all(key in model.model_fields for model in _models(annotation)):
+                return key, {
+                    tag: alternative
+                    for alternative in alternatives
+                    for model in _models(alternative)
+                    for tag in _choices_of(model, key)
+                }
     return "", {}
+
+
+def _label(key: str, tag: str) -> str:
+    """Return how a person would name what a tag stands for; those of variants are such names."""
+    return tag if " " in tag or key not in ("kind", "role", "problem") else f"{key} '{tag}'"
+
+
+def _tag_of(annotation: Any) -> list[str]:
+    return [extra.tag for extra in getattr(annotation, "__metadata__", ()) if isinstance(extra, Tag)]
+
+
+def _alternatives(annotation: Any) -> list[Any]:
+    """Return the types a union is made of, with what they are annotated with; null is none of them."""
+    while get_origin(annotation) is Annotated and not _tag_of(annotation):
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) not in (Union, types.UnionType):
+        return [annotation]
+    found = [one for one in get_args(annotation) if one is not type(None)]
+    return _alternatives(found[0]) if len(found) == 1 else found
 
 
 def _item(annotation: Any, element: int | str) -> Any:
@@ -355,6 +420,10 @@ def _not_yet(keys: Sequence[int | str]) -> bool:
     if len(keys) == 3 and keys[0] == "columns":
         keys = ("columns", "*", keys[2])
     return ".".join(map(str, keys)) in _KEYS_NOT_YET
+
+
+def _choices_of(model: type[BaseModel], key: str) -> list[str]:
+    return _choices(model.model_fields[key].annotation) if key in model.model_fields else []
 
 
 def _choices(annotation: Any) -> list[str]:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Mapping
-from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from privrisk_spark.hierarchies.builders import HierarchySpec
 from privrisk_spark.policy.assessment import AssessPolicy
@@ -27,19 +25,18 @@ from privrisk_spark.policy.dictionaries import (
     TableEstimate,
     TableMember,
 )
+from privrisk_spark.policy.guarantees import Guarantee, RiskGuarantee
+from privrisk_spark.policy.sensitivity import LinearSensitivity, Sensitivity
 from privrisk_spark.policy.types import (
     NUMBER,
     SORTED,
     Count,
     Day,
     Delta,
-    Finite,
     Natural,
     NonNegative,
-    NonNegativeExact,
     NullPolicy,
     Part,
-    Positive,
     PositiveExact,
     Text,
     Weight,
@@ -114,56 +111,11 @@ class WeightColumn(Part):
 Column = Annotated[QuasiIdentifier | Sensitive | Insensitive | Identifier | WeightColumn, Field(discriminator="role")]
 
 
-class Personal(Part):
-    """Personal weights, read from columns of the table with role ``weight``."""
-
-    columns: Annotated[dict[str, str], SORTED] = Field(
-        default_factory=dict, description="Quasi-identifier: column of w_{j,r}."
-    )
-    factor: Text | None = Field(
-        None, description="Column of w'_r, multiplies every weight of the record, those of interactions too."
-    )
-    sum_to: Positive | None = Field(
-        None, description="Scale each record's weights, its own times the attribute's, to this sum."
-    )
-    at_most: Positive | None = Field(
-        None, description="Scale down records whose weights, own times attribute, sum to more."
-    )
-
-
-class Interaction(Part):
-    """Attributes whose joint disclosure weighs more than each alone (LSFB06 Φ4, F12 eq 2.3)."""
-
-    columns: list[Text] = Field(min_length=2, description="Quasi-identifiers, each once; what counts is all disclosed.")
-    weight: Weight = Field(description="What their joint disclosure adds, not negative; .inf allowed.")
-
-
-class SensitivityPolicy(Part):
-    """Sensitivity Φ of a disclosed record."""
-
-    form: Literal["constant", "linear", "record", "multiplicative", "interaction"] = "linear"
-    constant: NonNegative = Field(1.0, description="Φ of the constant form.")
-    weights: Annotated[dict[str, Weight], SORTED] = Field(
-        default_factory=dict, description="Leaf weight per quasi-identifier (default 1; .inf allowed)."
-    )
-    node_weights: Annotated[dict[str, Annotated[dict[str, Weight], SORTED]], SORTED] = Field(
-        default_factory=dict, description="Weights of single nodes by label, in place of the harmonic mean."
-    )
-    record: Text | None = Field(None, description="Column of w_r for the record form (default 1).")
-    interactions: list[Interaction] = Field(
-        default_factory=list,
-        max_length=256,
-        description="Of the form 'interaction': sets of attributes and their weights, such as "
-        "[{columns: [age, city], weight: 0.3}].",
-    )
-    personal: Personal | None = None
-
-
 class RiskPolicy(Part):
     """Identification risk of a record."""
 
     model: Literal["I", "II", "III"] = "I"
-    sensitivity: SensitivityPolicy = SensitivityPolicy()
+    sensitivity: Sensitivity = LinearSensitivity()
 
 
 class UtilityPolicy(Part):
@@ -173,163 +125,6 @@ class UtilityPolicy(Part):
     weights: Annotated[dict[str, NonNegative], SORTED] = Field(
         default_factory=dict, description="Weight per quasi-identifier (default 1)."
     )
-
-
-class RiskGuarantee(Part):
-    """Each record's risk is minimal subject to the floor."""
-
-    kind: Literal["risk"] = "risk"
-
-
-class Epsilon(Part):
-    """Privacy loss of the stages."""
-
-    choose: NonNegativeExact = Field(
-        Decimal(0), description="One pick of a scheme among candidates; a release with several picks costs it as often."
-    )
-    admit: NonNegativeExact = Field(
-        Decimal(0), description="Noisy admission of t-frequent cells; 0 with a public dictionary and in mode global."
-    )
-    keep: PositiveExact = Field(description="Sampling and crowd threshold.")
-
-
-class AggregateObjective(Part):
-    """Objective (5.4) of the exponential draw: lambda / risk + utility^kappa, of every admitted generalization."""
-
-    kind: Literal["aggregate"] = "aggregate"
-    lambda_: NonNegative = Field(1.0, alias="lambda")
-    kappa: NonNegative = 1.0
-    tau: Annotated[float, Field(gt=0), NUMBER] = Field(1.0, description="Inverse temperature; .inf takes the best.")
-    phi_min: Positive = Field(description="Public floor of Φ.")
-    count_cap: Count | None = Field(None, description="Public cap of counts; default public_rows.")
-
-
-class ThresholdObjective(Part):
-    """Minus the risk, of the admitted generalizations whose utility is at least a floor; where none is, suppression."""
-
-    kind: Literal["threshold"]
-    utility_at_least: Finite = Field(description="The floor c of every drawn generalization's utility.")
-    tau: Annotated[float, Field(gt=0), NUMBER] = Field(1.0, description="Inverse temperature; .inf takes the best.")
-    count_cap: Count | None = Field(None, description="Public cap of counts; default public_rows.")
-
-
-def _usual_objective(value: object) -> object:
-    return {"kind": "aggregate", **value} if isinstance(value, Mapping) and "kind" not in value else value
-
-
-Objective = Annotated[
-    AggregateObjective | ThresholdObjective, Field(discriminator="kind"), BeforeValidator(_usual_objective)
-]
-"""What the exponential draw prefers; ``aggregate`` where none is named."""
-
-
-class DpGuarantee(Part):
-    """Differential privacy for add/remove of one row, one row per person (drawn, with table.entity_id)."""
-
-    kind: Literal["dp"]
-    mode: Literal["local", "global", "public-dictionary"] = Field(
-        "local",
-        description="A record's generalization is drawn among admitted ones ('local', or 'public-dictionary' where "
-        "admission costs nothing), or all records take one drawn scheme ('global').",
-    )
-    epsilon: Epsilon = Field(description="Privacy loss, such as {admit: 0.3, keep: 0.7}.")
-    delta: Delta = Field(description="Probability that the bound epsilon may fail.")
-    public_rows: Count = Field(description="Public estimate of the number of rows.")
-    schemes: list[list[Natural]] | None = Field(
-        None,
-        min_length=1,
-        max_length=4096,
-        description="Public level vectors, in the order of the quasi-identifiers; default proposed from hierarchies "
-        "and public_rows.",
-    )
-    candidates: list[list[Natural]] | None = Field(
-        None,
-        min_length=1,
-        max_length=4096,
-        description="Public level vectors to draw the scheme from, in mode global, or with peel; default proposed.",
-    )
-    peel: Count | None = Field(None, description="Draw that many of the candidates as schemes of mode local.")
-    public_shares: Annotated[dict[str, Annotated[dict[str, NonNegative], SORTED]], SORTED] = Field(
-        default_factory=dict,
-        description="Public shares of values or nodes, by quasi-identifier and label, for proposals; else uniform.",
-    )
-    reuse: Text | None = Field(
-        None,
-        description="Manifest of an earlier release of the lineage, in its own directory: its admitted cells are taken "
-        "and cost nothing more.",
-    )
-    noise: Literal["auto", "gaussian", "laplace"] = Field(
-        "auto",
-        description="Noise of the admission in mode local; 'auto' takes the one with the lower threshold T.",
-    )
-    objective: Objective | None = Field(
-        None,
-        description="Objective of the draw, such as {phi_min: 0.1} or {kind: threshold, utility_at_least: 8}; mode "
-        "global has none.",
-    )
-    keep_fraction: Annotated[float, Field(gt=0, le=1), NUMBER] = Field(
-        0.5, description="Keep probability as a share of 1 - exp(-keep)."
-    )
-    crowd: Annotated[int, Field(ge=10), NUMBER] | None = Field(
-        None, description="k; default the smallest that meets delta."
-    )
-    frequent: Count | None = Field(
-        None,
-        description="t; default the smallest that meets delta. In mode global the rows of a cell that a scheme's score "
-        "does not count; default those a cell needs to be released with probability 50 %.",
-    )
-    key: str | None = Field(
-        None,
-        pattern=r"^(env|file):.+$",
-        description="Release key by reference, 'env:NAME' or 'file:PATH' (64 hex digits); null: made and destroyed.",
-    )
-
-
-class AsPublishedGuarantee(Part):
-    """Algorithm 6 or 7 of F12 (sections 6.4, 6.5) as published, for comparison only: nothing is guaranteed."""
-
-    kind: Literal["as-published"]
-    algorithm: Annotated[Literal[6, 7], NUMBER] = Field(
-        description="Number of the algorithm in F12: 6 draws from its law, 7 walks towards it."
-    )
-    accept_unproven: bool = Field(
-        False, description="Must be true: says that whoever publishes knows that nothing is guaranteed."
-    )
-    epsilon: Positive = Field(description="What F12 claims; the draw depends on it.")
-    beta: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
-        description="Probability that a row is not sampled; above exp(-epsilon)."
-    )
-    theta0: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
-        description="t is theta times the number of rows, theta uniform between this and 1."
-    )
-    lambda_: NonNegative = Field(1.0, alias="lambda", description="Of the aggregate objective (5.4).")
-    kappa: NonNegative = Field(1.0, description="Of the aggregate objective (5.4).")
-    phi_l: Positive | None = Field(
-        None, description="Lower bound of Φ, for the aggregate objective; a smaller Φ counts as it."
-    )
-    phi_u: Positive | None = Field(
-        None, description="Upper bound of Φ, for the threshold version, where a larger Φ counts as it, and Algorithm 7."
-    )
-    utility_at_least: NonNegative | None = Field(
-        None, description="c of the threshold version, which draws by risk; null: the aggregate objective."
-    )
-    steps: Count | None = Field(
-        None, description="Length of each row's walk, which Algorithm 7 needs and its print does not give."
-    )
-    layer_width: Annotated[float, Field(gt=0, lt=1), NUMBER] | None = Field(
-        None, description="epsilon'' of Algorithm 7: a layer's largest Φ is 1 + epsilon'' times its least."
-    )
-    sigma: Annotated[float, Field(gt=0, lt=1), NUMBER] | None = Field(
-        None, description="Of Algorithm 7: an element is put out if it has at least sigma t rows."
-    )
-    key: str | None = Field(
-        None,
-        pattern=r"^(env|file):.+$",
-        description="Release key by reference, 'env:NAME' or 'file:PATH' (64 hex digits); null: made and destroyed.",
-    )
-
-
-Guarantee = Annotated[RiskGuarantee | DpGuarantee | AsPublishedGuarantee, Field(discriminator="kind")]
 
 
 class Counting(Part):
@@ -471,10 +266,7 @@ class Policy(Part):
     @property
     def weight_columns(self) -> list[str]:
         """Columns of personal weights that the risk reads, without repetition."""
-        sensitivity = self.risk.sensitivity
-        personal = sensitivity.personal or Personal()
-        names = [*personal.columns.values(), personal.factor, sensitivity.record]
-        return list(dict.fromkeys(name for name in names if name is not None))
+        return list(dict.fromkeys(self.risk.sensitivity.weight_columns))
 
     def canonical(self) -> str:
         """Return the policy as JSON, defaults filled in, equal for policies that mean the same.

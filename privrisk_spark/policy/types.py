@@ -62,6 +62,14 @@ NonNegativeExact = Annotated[Decimal, Field(ge=0), NUMBER, EXACT]
 PositiveExact = Annotated[Decimal, Field(gt=0), NUMBER, EXACT]
 Delta = Annotated[Decimal, Field(gt=0, lt=1), NUMBER, EXACT]
 
+KeyReference = Annotated[
+    str | None,
+    Field(
+        pattern=r"^(env|file):.+$",
+        description="Release key by reference, 'env:NAME' or 'file:PATH' (64 hex digits); null: made and destroyed.",
+    ),
+]
+
 
 class Part(BaseModel):
     """One mapping of a policy: frozen, and without keys nobody knows."""

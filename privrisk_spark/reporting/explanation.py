@@ -8,6 +8,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.counting import PlanChoice, explained
 from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.planning.modes import OneScheme
 from privrisk_spark.planning.problem import greatest_utility, lattice_size, search_of
 from privrisk_spark.planning.proposals import scheme_table
 from privrisk_spark.policy.decisions import (
@@ -38,13 +39,13 @@ def explanation(
         search, why = search_of(policy, hierarchies)
         lines.append(f"search: {search} ({why})")
     if isinstance(plan, AsPublished):
-        lines += [plan.statement, *_named(plan.parameters())]
+        lines += [plan.statement, *_named(plan.to_dict())]
     elif plan is not None:
         lines.append(plan.statement)
         lines += _named(dp_guarantee(plan).parameters)
         half, almost = plan.survival
         schemes = plan.schemes if plan.choice is None else plan.choice.candidates
-        frequent = None if policy.guarantee.kind == "dp" and policy.guarantee.mode == "global" else plan.frequent
+        frequent = None if isinstance(plan.mode, OneScheme) else plan.frequent
         lines += scheme_table(policy, hierarchies, schemes, frequent=frequent, crowd=plan.crowd, survival=plan.survival)
         lines.append(f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %")
     return "\n".join(lines)

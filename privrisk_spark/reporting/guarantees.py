@@ -127,11 +127,11 @@ def dp_guarantee(plan: Mechanism) -> Guarantee:
     # Not before it is needed: its packages take a second to import.
     from privrisk_spark.ledger import accounting
 
-    parameters = plan.parameters()
+    parameters = plan.to_dict()
     if plan.noise_reason is not None:
         parameters["noise_reason"] = plan.noise_reason
     if plan.proposed is not None:
         parameters["proposed_because"] = plan.proposed
-    parameters["accounting"] = accounting.account(parameters)
-    parameters |= accounting.further_guarantees(plan.epsilon, plan.policy.delta)
+    parameters["accounting"] = accounting.account(plan.events)
+    parameters |= accounting.further_guarantees(plan.epsilon, plan.delta)
     return Guarantee("dp", plan.statement, "proved", parameters)

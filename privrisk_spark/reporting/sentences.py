@@ -8,6 +8,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.search.table_search import Problem
 from privrisk_spark.planning.counting import PlanChoice
 from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.planning.modes import OneScheme, ReusedCells
 from privrisk_spark.planning.problem import search_of
 from privrisk_spark.policy.decisions import (
     AggregateDecision,
@@ -118,20 +119,22 @@ def choice_sentence(plan: Mechanism) -> str:
 
 def admission_sentence(plan: Mechanism) -> str:
     """What the admission of a differentially private release did, in words."""
-    if plan.reused is not None:
-        return f"Took the cells that the run '{plan.reused.run_id}' admitted and released; no row was counted for it."
+    if isinstance(plan.mode, ReusedCells):
+        return (
+            f"Took the cells that the run '{plan.mode.cells.run_id}' admitted and released; no row was counted for it."
+        )
     if plan.admission is None:
         return f"Counted the public dictionary; cells with at least t = {plan.frequent} rows are admissible."
     kind = "public" if plan.choice is None else "chosen"
     return (
-        f"Admitted the cells of {plan.w} {kind} schemes whose count plus {plan.admission.noise} reaches "
+        f"Admitted the cells of {plan.mode.w} {kind} schemes whose count plus {plan.admission.noise} reaches "
         f"t = {plan.frequent}."
     )
 
 
 def recoding_sentence(plan: Mechanism) -> str:
     """What recoding and sampling of a differentially private release did, in words."""
-    if plan.policy.mode == "global":
+    if isinstance(plan.mode, OneScheme):
         return (
             "Recoded every record by the chosen scheme, and kept each with probability "
             f"{plan.keep_numerator}/2^32, by a keyed function of the record."

@@ -8,7 +8,7 @@ from policies_of_audit import audited
 from privrisk_spark.audit.judging import alpha_of_bound
 from privrisk_spark.kernels.dp.audit import false_alarm
 from privrisk_spark.planning.audit import audit_profile
-from privrisk_spark.planning.mechanism import mechanism
+from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.results.audit import ALPHA
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 

@@ -21,7 +21,7 @@ from policies import DP, DROP, RISK, changed
 from typer.testing import CliRunner, Result
 
 from privrisk_spark.cli.app import app
-from privrisk_spark.ledger.accounting import ReleaseEvents, composed
+from privrisk_spark.ledger.accounting import composed
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.planning import budget
 from privrisk_spark.policy import reading
@@ -80,7 +80,7 @@ def test_a_plan_writes_nothing_and_counts_the_releases_that_fit(policy: Path, pl
 def test_a_tighter_figure_of_all_counted_runs_stands_beside_the_sums(policy: Path, place: Place):
     """By the same accounting as a manifest's, at the sum of the deltas; a run not charged is not in it."""
     loaded = reading.load([policy], overrides=[], date=dt.date(2026, 11, 1))
-    one = ReleaseEvents.of_parameters(budget.run_cost(loaded, "r")["mechanism"]["parameters"])
+    one = budget.run_cost(loaded, "r").stored.mechanism.events
 
     def epsilon(runs: int) -> float:
         return math.ceil(composed([one] * runs, runs * one.delta) * 1e5) / 1e5
@@ -294,7 +294,8 @@ def test_a_bug_ends_with_3_and_names_a_line_but_no_text(policy: Path, monkeypatc
 def test_the_cost_is_that_of_the_pipeline(tmp_path: Path):
     """What a release reserves, with hierarchies as Spark's stage builds them: digests must agree to the last bit."""
     table = pytest.importorskip("privrisk_spark.stages.tables.opening")
-    from privrisk_spark.planning.mechanism import cost_of, mechanism
+    from privrisk_spark.planning.calibration import mechanism
+    from privrisk_spark.planning.cost import cost_of
 
     policy = parse(COSTED)
     hierarchies = table.hierarchies_from_policy(policy)

@@ -20,19 +20,10 @@ from privrisk_spark.kernels.dp.crowd_profile import profile, waiting_time
 from privrisk_spark.kernels.dp.groups import group_delta
 from privrisk_spark.kernels.random.discrete_gaussian import calibrate_admission, delta_of_fold
 from privrisk_spark.ledger import accounting
-from privrisk_spark.ledger.accounting import (
-    GaussianCounts,
-    LaplaceCounts,
-    ReleaseEvents,
-    Sampling,
-    SchemePicks,
-    account,
-    basic,
-    composed,
-    delta_at,
-    further_guarantees,
-)
-from privrisk_spark.planning.mechanism import mechanism
+from privrisk_spark.ledger.accounting import account, composed, delta_at, further_guarantees
+from privrisk_spark.ledger.losses import GaussianCounts, LaplaceCounts, ReleaseEvents, Sampling, SchemePicks, basic
+from privrisk_spark.planning.calibration import mechanism
+from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.reporting.guarantees import dp_guarantee
 
@@ -196,7 +187,7 @@ def test_a_pick_of_a_scheme_costs_its_epsilon():
         ("guarantee.frequent", None),
         ("columns.zip.hierarchy", {"tree": {"*": ["1", "2"]}}),
     )
-    events = ReleaseEvents.of_parameters(mechanism(parse(chosen)).parameters())
+    events = mechanism(parse(chosen)).events
     assert events.picks == SchemePicks(Fraction(1, 10), 1)
     assert events.epsilon == Fraction(8, 10)
     assert events.counts is None
@@ -217,7 +208,7 @@ def test_a_pick_of_a_scheme_costs_its_epsilon():
         ("columns.zip.hierarchy", {"tree": {"*": ["1", "2"]}}),
     )
     plan = mechanism(parse(peeled))
-    events = ReleaseEvents.of_parameters(plan.parameters())
+    events = plan.events
     assert events.epsilon == Fraction(11, 10) == Fraction(plan.epsilon)
     assert events.counts is not None
     assert events.counts.w == 2
@@ -280,38 +271,39 @@ PUBLIC_ZIP = ("columns.zip.hierarchy", {"tree": {"*": ["1", "2"]}})
 def test_events_come_from_published_parameters(noise):
     free = (("guarantee.crowd", None), ("guarantee.frequent", None), PUBLIC_ZIP, ("guarantee.noise", noise))
     plan = mechanism(parse(changed(DP, *free)))
-    stored = json.loads(json.dumps(plan.parameters()))
-    events = ReleaseEvents.of_parameters(stored)
-    assert events == ReleaseEvents.of_parameters(dp_guarantee(plan).parameters)
+    stored = json.loads(json.dumps(plan.to_dict()))
+    events = plan.events
+    assert events == Mechanism.from_dict(stored).events == Mechanism.from_dict(dp_guarantee(plan).parameters).events
     assert (events.epsilon, events.delta) == (1, Fraction("1e-9"))
     assert events.sampling == Sampling(plan.keep_numerator, plan.crowd, Fraction("0.7"), Fraction(plan.delta_crowd))
     if noise == "gaussian":
         assert events.counts == GaussianCounts(plan.admission.sigma_squared, 2)
         # Stored before there was another noise.
-        assert ReleaseEvents.of_parameters({k: v for k, v in stored.items() if k != "noise"}) == events
+        assert Mechanism.from_dict({k: v for k, v in stored.items() if k != "noise"}).events == events
     else:
         assert events.counts == LaplaceCounts(Fraction(20, 3), 2)
     for name in ("k", "keep_probability", "epsilon_keep", "delta_crowd", "delta_select", "w", "delta"):
         with pytest.raises(InputError, match=f"lack '{name}'"):
-            ReleaseEvents.of_parameters({key: value for key, value in stored.items() if key != name})
+            Mechanism.from_dict({key: value for key, value in stored.items() if key != name})
     for name, value in (("k", "x"), ("keep_probability", "1/2"), ("delta", "a lot"), ("w", None)):
-        with pytest.raises(InputError, match="not those of a mechanism"):
-            ReleaseEvents.of_parameters(stored | {name: value})
+        with pytest.raises(InputError, match=f"not those of a mechanism: '{name}'"):
+            Mechanism.from_dict(stored | {name: value})
 
 
 def test_a_manifest_reports_both_accountings_and_further_guarantees():
     free = (("guarantee.crowd", None), ("guarantee.frequent", None), PUBLIC_ZIP)
-    parameters = dp_guarantee(mechanism(parse(changed(DP, *free)))).parameters
+    plan = mechanism(parse(changed(DP, *free)))
+    parameters = dp_guarantee(plan).parameters
     found = parameters["accounting"]
     assert found["basic"] == {"epsilon": "1", "delta": "1E-9", "status": "proved"}
     assert found["pld"]["delta"] == "1E-9"
     assert found["pld"]["status"] == "tested"
-    events = ReleaseEvents.of_parameters(parameters)
+    events = plan.events
     assert 0 <= found["pld"]["epsilon"] - composed([events], Decimal("1e-9")) <= 1.1e-5
     assert found["pld"]["epsilon"] < 0.9
     assert parameters["groups"]["10"]["epsilon"] == "10"
     assert parameters["substitution"]["epsilon"] == "2"
-    assert account(json.loads(json.dumps(parameters))) == found
+    assert account(Mechanism.from_dict(json.loads(json.dumps(parameters))).events) == found
 
 
 # --- groups

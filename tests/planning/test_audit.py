@@ -9,7 +9,7 @@ from policies_of_audit import audited
 from privrisk_spark.errors import ConfigError, InputError
 from privrisk_spark.kernels.dp.crowd import keep_numerator
 from privrisk_spark.planning.audit import FILLER, RUN, TARGET, audit_profile
-from privrisk_spark.planning.mechanism import mechanism
+from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.runs.keystore import release_key
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
@@ -66,7 +66,7 @@ def test_the_claim_end_to_end_is_the_sum():
         profile, _ = profile_of(noise=noise)
         last = profile.experiments[-1]
         assert last.name == "admission"
-        assert last.mechanism.admission.parameters()["noise"] == noise
+        assert last.mechanism.admission.to_dict()["noise"] == noise
         assert last.epsilon == 1.5
         assert last.delta == pytest.approx(float(last.mechanism.admission.delta) + last.mechanism.delta_crowd)
         assert last.delta < 0.022

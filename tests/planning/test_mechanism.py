@@ -8,7 +8,8 @@ from policies import DP, changed, faults
 from privrisk_spark.errors import ConfigError
 from privrisk_spark.kernels.random.discrete_gaussian import Admission
 from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission
-from privrisk_spark.planning.mechanism import Mechanism, mechanism
+from privrisk_spark.planning.calibration import mechanism
+from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.reporting.guarantees import dp_guarantee
 
@@ -53,7 +54,7 @@ def test_the_parts_of_delta_sum_to_no_more_than_delta(noise):
     for delta in ("1e-9", "3e-8", "1e-12"):
         plan = planned(("guarantee.noise", noise), ("guarantee.delta", delta))
         assert plan.admission.delta + Fraction(plan.delta_crowd) <= Fraction(delta) * (1 + Fraction(1, 2**50))
-        assert plan.parameters()["noise"] == noise
+        assert plan.to_dict()["noise"] == noise
 
 
 def test_the_unit_is_the_person_where_persons_are_named():
@@ -61,7 +62,7 @@ def test_the_unit_is_the_person_where_persons_are_named():
     rows, persons = plans
     assert "one row per person," in rows.statement
     assert "one person with all their rows" in persons.statement
-    assert [plan.parameters()["unit"] for plan in plans] == ["one row per person", "person, one row drawn of each"]
+    assert [plan.to_dict()["unit"] for plan in plans] == ["one row per person", "person, one row drawn of each"]
     digests = {
         plan.digest(parse(changed(DP, *FREE, *more)), {})
         for plan, more in (
@@ -74,7 +75,7 @@ def test_the_unit_is_the_person_where_persons_are_named():
 
 
 def test_parameters_name_what_the_noise_has():
-    gaussian, laplace = (planned(("guarantee.noise", noise)).parameters() for noise in ("gaussian", "laplace"))
+    gaussian, laplace = (planned(("guarantee.noise", noise)).to_dict() for noise in ("gaussian", "laplace"))
     assert "scale" not in gaussian
     assert laplace["scale"] == "20/3"
     assert not {"sigma_squared", "delta_gauss"} & set(laplace)

@@ -13,7 +13,8 @@ from privrisk_spark.errors import ConfigError, InputError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.dp.proposals import agreement, diverse, expected_rows, minimal_schemes
-from privrisk_spark.planning.mechanism import Mechanism, mechanism
+from privrisk_spark.planning.calibration import mechanism
+from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.reporting.explanation import explanation
@@ -140,7 +141,7 @@ def test_schemes_are_proposed_where_the_policy_names_none():
     # What is proposed is what the same schemes given by hand are: the same mechanism, and the same digest.
     named, by_hand, _ = planned(("guarantee.schemes", [list(scheme) for scheme in plan.schemes]))
     assert named.proposed is None
-    assert named.parameters() == plan.parameters()
+    assert named.to_dict() == plan.to_dict()
     assert named.digest(by_hand, hierarchies) == plan.digest(policy, hierarchies)
     # Before there are hierarchies the rest is checked.
     assert mechanism(policy).schemes == ()

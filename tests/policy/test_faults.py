@@ -182,7 +182,7 @@ def test_a_wrong_value_is_one_fault_with_rule_and_value(path: str, value: Any, r
         ("guarantee.kind", "ddp", "must be 'risk', 'dp' or 'as-published'. Got 'ddp' (did you mean 'dp'?)"),
         ("guarantee.mode", "as_published", "must be 'local', 'global' or 'public-dictionary'. Got 'as_published'"),
         ("guarantee.epsilon", 1, "must be a mapping with keys among choose, admit, keep. Got a single value"),
-        ("guarantee.epsilon.admit", -1, "must be at least 0. Got -1"),
+        ("guarantee.epsilon.admit", -1, "must be greater than 0 in mode 'local'. Got -1"),
         ("guarantee.epsilon.keep", 0, "must be greater than 0. Got 0"),
         ("guarantee.epsilon.keep", True, "must be a number, not true or false"),
         ("guarantee.delta", 1, "must be less than 1. Got 1"),
@@ -507,7 +507,7 @@ GLOBAL = [
         ([("guarantee.public_shares", {"agee": {"a": 1}})], "guarantee.public_shares.agee", "did you mean 'age'"),
         ([*GLOBAL, ("guarantee.reuse", "m.json")], "guarantee.reuse", "is not used in mode 'global'"),
         (
-            [*PUBLIC, ("guarantee.frequent", DROP), ("dictionary", DROP), ("guarantee.reuse", "m.json")],
+            [*PUBLIC, ("dictionary", DROP), ("guarantee.reuse", "m.json")],
             "guarantee.reuse",
             "is only used in mode 'local', and the mode is 'public-dictionary'",
         ),

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import BudgetError, ConfigError, EngineError, Fault, InputError
 from privrisk_spark.kernels.dp.crowd import certificate, keep_numerator, least_crowd, survival_rows
-from privrisk_spark.ledger.accounting import ReleaseEvents, Sampling, composed
+from privrisk_spark.ledger.accounting import composed
+from privrisk_spark.ledger.losses import ReleaseEvents, Sampling
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.reporting import guide
 

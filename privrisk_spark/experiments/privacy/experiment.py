@@ -16,7 +16,8 @@ from privrisk_spark.experiments.deciding.tables import collect_subject, narrowed
 from privrisk_spark.experiments.privacy.releases import Public, public_schemes
 from privrisk_spark.experiments.privacy.results import PrivacySizes, TableResult, findings, run_on, run_worst_case
 from privrisk_spark.experiments.run import Experiment, Source
-from privrisk_spark.policy.policy import AggregateObjective, DpGuarantee, Policy
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.private import AggregateObjective, DpGuarantee, GlobalDp, PeeledDp
 from privrisk_spark.results.experiment import Findings
 from privrisk_spark.runs.progress import Progress
 
@@ -83,11 +84,11 @@ def _public(policy: Policy, subject: Subject) -> Public:
     if not isinstance(dp, DpGuarantee):
         # The number of rows is taken for public.
         return Public(public_schemes(subject, subject.rows))
-    objective = dp.objective
+    objective = None if isinstance(dp, GlobalDp) else dp.objective
     if not isinstance(objective, AggregateObjective):
         rule = "must be of the kind 'aggregate', that of F12 Algorithm 6, which the experiments compare with"
         raise ConfigError([Fault("guarantee.objective", rule)])
-    given = dp.schemes or public_schemes(subject, dp.public_rows)
+    given = (None if isinstance(dp, GlobalDp | PeeledDp) else dp.schemes) or public_schemes(subject, dp.public_rows)
     public = Public(
         schemes=tuple(dict.fromkeys(tuple(scheme) for scheme in given)),
         delta=Fraction(dp.delta),

@@ -101,7 +101,7 @@ class Admission:
         """Delta of the admission."""
         return Fraction(self.delta_gauss) + Fraction(self.delta_select)
 
-    def parameters(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """What may be published of it."""
         return {
             "noise": "gaussian",

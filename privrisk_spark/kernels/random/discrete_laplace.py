@@ -76,8 +76,8 @@ class LaplaceAdmission:
         """Delta of the admission."""
         return Fraction(self.delta_select)
 
-    def parameters(self) -> dict[str, object]:
-        """What may be published of it."""
+    def to_dict(self) -> dict[str, object]:
+        """What may be published of it; the scale as text, which is exact."""
         return {
             "noise": "laplace",
             "scale": str(self.scale),

@@ -26,8 +26,12 @@ from privrisk_spark.pipelines.release.written import (
     validate_release,
     write_histogram,
 )
-from privrisk_spark.planning.mechanism import Mechanism, cost_of, mechanism
-from privrisk_spark.planning.reuse import CELLS, published_cells
+from privrisk_spark.planning.calibration import mechanism
+from privrisk_spark.planning.cost import cost_of
+from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.planning.modes import OneScheme, PublicCells, ReusedCells
+from privrisk_spark.planning.reuse import CELLS, Reused, published_cells
+from privrisk_spark.policy.private import DpGuarantee, ReusingDp
 from privrisk_spark.reporting.guarantees import dp_guarantee
 from privrisk_spark.reporting.release_reports import RunRecord, drawn_reports, tuple_levels
 from privrisk_spark.reporting.sentences import admission_sentence, choice_sentence, recoding_sentence
@@ -48,7 +52,7 @@ def release_privately(run: Run) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     if plan.choice is not None:
         recoding, chosen = choose(run, plan, encoded, recoding, keys)
-    if plan.policy.mode == "global":
+    if isinstance(plan.mode, OneScheme):
         drawing = Drawing(sampling.full_domain(recoding, keys), {}, "global")
     else:
         drawing = admit(run, opened, plan, encoded, recoding, keys)
@@ -78,7 +82,7 @@ def read(run: Run) -> tuple[Opened, Mechanism]:
         mechanism(policy)
         opened = open_run(run)
         plan = mechanism(policy, opened.hierarchies)
-        if plan.policy.mode == "public-dictionary":
+        if isinstance(plan.mode, PublicCells):
             opened = choose_plans(run, opened)
         announce_plan(run, opened, plan)
         stage.sentence = f"Opened the table with {opened.k} quasi-identifiers, all of which form the released tuple."
@@ -114,18 +118,17 @@ def reserve(run: Run, opened: Opened, plan: Mechanism) -> Reserved:
     """
     policy, place = run.policy, run.place
     assert policy.ledger is not None
+    assert isinstance(policy.guarantee, DpGuarantee)
     with run.progress.stage("reserve") as stage:
         digest = plan.digest(policy, opened.hierarchies)
-        cost = cost_of(policy, plan, place.run_id, digest)
+        cost = cost_of(policy, plan, place.run_id, digest).arguments()
         if Ledger(policy.ledger.url).reserve(**cost).state == "committed":
             raise BudgetError(
                 f"The run id '{place.run_id}' is committed in the ledger but its release is not at "
                 "output.path; its key is destroyed, so it cannot be made again. Use a new run id."
             )
-        key = release_key(place.vault, place.run_id, reference=plan.policy.key)
-        stage.sentence = (
-            f"Reserved epsilon {plan.epsilon} and delta {plan.policy.delta} in the ledger before making a key."
-        )
+        key = release_key(place.vault, place.run_id, reference=policy.guarantee.key)
+        stage.sentence = f"Reserved epsilon {plan.epsilon} and delta {plan.delta} in the ledger before making a key."
     return Reserved(cost, digest, key)
 
 
@@ -234,9 +237,9 @@ def _by_noisy_counts(
     run: Run, opened: Opened, encoded: Encoded, recoding: sampling.Recoding, keys: sampling.ReleaseKeys
 ) -> Admitted:
     """Admit cells by noisy counts of the table, or take those that an earlier release admitted."""
-    reused = recoding.mechanism.reused
-    if reused is not None:
-        cells = admission.admitted_before(reused, recoding)
+    mode, asked = recoding.mechanism.mode, run.policy.guarantee
+    if isinstance(mode, ReusedCells) and isinstance(asked, ReusingDp):
+        cells = admission.admitted_before(Reused.read(asked.reuse, planned=mode.cells), recoding)
         return Admitted(cells, {"admitted_cells": cells.sizes}, "admission")
     file = run.place.staging / CELLS
     cells = admission.collect_admitted(run.scratch, encoded.rows, recoding, keys, file=file)
@@ -246,8 +249,10 @@ def _by_noisy_counts(
 
 def recode(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, drawing: Drawing) -> Decided:
     """Stage: draw each row's disclosure, and whether it is kept."""
+    asked = run.policy.guarantee
+    assert isinstance(asked, DpGuarantee)
     with run.progress.stage("recode") as stage:
-        drawn = conclude_rows(run, opened, encoded.rows, drawing.recode, method=plan.policy.mode)
+        drawn = conclude_rows(run, opened, encoded.rows, drawing.recode, method=asked.mode)
         stage.sentence = recoding_sentence(plan)
         stage.status = "proved"
     return drawn

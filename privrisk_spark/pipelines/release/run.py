@@ -16,7 +16,9 @@ from privrisk_spark.pipelines.release.by_risk import release_by_risk
 from privrisk_spark.pipelines.release.opened import Announce, Run
 from privrisk_spark.pipelines.release.private import release_privately
 from privrisk_spark.pipelines.release.published import settle
-from privrisk_spark.policy.policy import DpGuarantee, Guarantee, Policy
+from privrisk_spark.policy.guarantees import Guarantee
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.private import DpGuarantee, PeeledDp
 from privrisk_spark.runs.places import Workplace
 from privrisk_spark.runs.progress import Progress, write_status
 
@@ -98,4 +100,4 @@ def stages_of(guarantee: Guarantee) -> int:
     if not isinstance(guarantee, DpGuarantee):
         return 7
     # Choosing takes the place of admitting in mode global, and comes before it with peel.
-    return 9 + (guarantee.peel is not None)
+    return 9 + isinstance(guarantee, PeeledDp)

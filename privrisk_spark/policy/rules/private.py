@@ -8,18 +8,21 @@ from pathlib import Path
 
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy.dictionaries import SelfDictionary, Table, TableDictionary
-from privrisk_spark.policy.policy import DpGuarantee, Policy, RowCount
+from privrisk_spark.policy.policy import Policy, RowCount
+from privrisk_spark.policy.private import AnyDp, GlobalDp, PeeledDp, PublicDp, ReusingDp
 
 
-def impossible_dp(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
+def impossible_dp(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
     """Yield the faults of a differentially private release that only show when several keys are seen together."""
     if policy.decision is not None:
         yield Fault("decision", "is not used when guarantee.kind is 'dp': guarantee.objective decides; leave it out")
     if policy.ledger is None:
         yield Fault("ledger", "is required when guarantee.kind is 'dp'; write ledger: {url: …, lineage: …, cap: …}")
     quasi = policy.quasi_identifiers
-    yield from _impossible_vectors("guarantee.schemes", dp.schemes, len(quasi))
-    yield from _impossible_vectors("guarantee.candidates", dp.candidates, len(quasi))
+    if isinstance(dp, PeeledDp | GlobalDp):
+        yield from _impossible_vectors("guarantee.candidates", dp.candidates, len(quasi))
+    else:
+        yield from _impossible_vectors("guarantee.schemes", dp.schemes, len(quasi))
     limit = min(Decimal("1e-6"), Decimal(1) / (100 * dp.public_rows))
     if dp.delta > limit:
         yield Fault(
@@ -80,18 +83,9 @@ def _impossible_vectors(key: str, vectors: Sequence[Sequence[int]] | None, lengt
             yield Fault(at, f"repeats {key}.{first}; give each level vector once")
 
 
-def _impossible_mode(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
-    mode = f"mode '{dp.mode}'"
-    if dp.mode == "global":
-        yield from _impossible_global(policy, dp)
-        return
-    if dp.objective is None:
-        yield Fault("guarantee.objective", f"is required in {mode}; write objective: {{phi_min: …}}")
-    if dp.reuse is not None:
-        yield from _impossible_reuse(policy, dp)
-        return
-    yield from _impossible_choice(dp, mode)
-    if dp.mode == "public-dictionary":
+def _impossible_mode(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
+    """Yield what the mode has no use for outside of the guarantee."""
+    if isinstance(dp, PublicDp):
         if not isinstance(policy.dictionary, TableDictionary):
             yield Fault(
                 "dictionary.kind", f"must be 'table' in mode 'public-dictionary'. Got '{policy.dictionary.kind}'"
@@ -100,86 +94,22 @@ def _impossible_mode(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
             yield Fault("dictionary.public", "must be true in mode 'public-dictionary': state that the table is public")
         elif _source(policy.dictionary) == _source(policy.table):
             yield Fault("dictionary.path", "must be another table than the one released, which is not public")
-        if dp.epsilon.admit != 0:
-            yield Fault(
-                "guarantee.epsilon.admit",
-                f"must be 0 in mode 'public-dictionary', as admission costs nothing there. Got {dp.epsilon.admit}",
-            )
-        if dp.noise != "auto":
-            yield Fault("guarantee.noise", "is not used in mode 'public-dictionary', which adds none; leave it out")
-        if dp.frequent is None:
-            yield Fault("guarantee.frequent", "is required in mode 'public-dictionary': there is no noise to derive it")
-    else:
-        if policy.dictionary != SelfDictionary():
-            yield Fault("dictionary", "must be left out in mode 'local': counts come from the noisy admission")
-        if dp.epsilon.admit == 0:
-            yield Fault("guarantee.epsilon.admit", "must be greater than 0 in mode 'local'. Got 0")
-        if policy.counting.plan != "auto":
-            yield Fault("counting.plan", "is not used in mode 'local', which counts cells of schemes; leave it out")
-
-
-def _impossible_global(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
-    """One scheme for all records: chosen, and then only sampling and threshold."""
-    if dp.epsilon.choose == 0:
-        yield Fault("guarantee.epsilon.choose", "must be greater than 0 in mode 'global'. Got 0")
-    if dp.epsilon.admit != 0:
-        yield Fault(
-            "guarantee.epsilon.admit", f"must be 0 in mode 'global', which admits no cells. Got {dp.epsilon.admit}"
-        )
-    unused = {
-        "guarantee.schemes": (dp.schemes is not None, "which draws its scheme from guarantee.candidates"),
-        "guarantee.peel": (dp.peel is not None, "which draws one scheme"),
-        "guarantee.reuse": (dp.reuse is not None, "which admits no cells"),
-        "guarantee.objective": (dp.objective is not None, "where all records take the drawn scheme"),
-        "guarantee.noise": (dp.noise != "auto", "which adds none"),
-        "dictionary": (policy.dictionary != SelfDictionary(), "which looks nothing up"),
-        "counting.plan": (policy.counting.plan != "auto", "which counts cells of candidates"),
-    }
-    for key, (given, why) in unused.items():
-        if given:
-            yield Fault(key, f"is not used in mode 'global', {why}; leave it out")
-
-
-def _impossible_reuse(policy: Policy, dp: DpGuarantee) -> Iterable[Fault]:
-    """Cells that are admitted already: nothing is chosen, counted or noised."""
-    if dp.mode != "local":
-        yield Fault("guarantee.reuse", f"is only used in mode 'local', and the mode is '{dp.mode}'; leave it out")
-    for name, epsilon in (("admit", dp.epsilon.admit), ("choose", dp.epsilon.choose)):
-        if epsilon != 0:
-            yield Fault(f"guarantee.epsilon.{name}", f"must be 0 with reuse, which costs nothing. Got {epsilon}")
-    unused = {
-        "guarantee.candidates": dp.candidates is not None,
-        "guarantee.peel": dp.peel is not None,
-        "guarantee.noise": dp.noise != "auto",
-        "guarantee.frequent": dp.frequent is not None,
-        "dictionary": policy.dictionary != SelfDictionary(),
-        "counting.plan": policy.counting.plan != "auto",
-    }
-    for key, given in unused.items():
-        if given:
-            yield Fault(key, "is not used with reuse, which takes cells that are admitted already; leave it out")
-
-
-def _impossible_choice(dp: DpGuarantee, mode: str) -> Iterable[Fault]:
-    """Schemes as given, or peeled from candidates."""
-    if dp.mode == "public-dictionary" or dp.peel is None:
-        if dp.epsilon.choose != 0:
-            yield Fault(
-                "guarantee.epsilon.choose",
-                f"must be 0 where no scheme is chosen from candidates. Got {dp.epsilon.choose}",
-            )
-        if dp.candidates is not None:
-            wants = "; add peel: the number to draw" if dp.mode == "local" else ""
-            yield Fault("guarantee.candidates", f"is not used in {mode} without peel{wants}, or leave it out")
-        if dp.peel is not None:
-            yield Fault("guarantee.peel", f"is not used in {mode}; leave it out")
         return
-    if dp.schemes is not None:
-        yield Fault("guarantee.schemes", "are drawn from guarantee.candidates with peel; leave them out")
-    if dp.candidates is not None and dp.peel > len(dp.candidates):
-        yield Fault("guarantee.peel", f"must be at most the {len(dp.candidates)} candidates. Got {dp.peel}")
-    if dp.epsilon.choose == 0:
-        yield Fault("guarantee.epsilon.choose", "must be greater than 0 with peel. Got 0")
+    no_dictionary, no_plan = {
+        "global": (
+            "is not used in mode 'global', which looks nothing up; leave it out",
+            "is not used in mode 'global', which counts cells of candidates; leave it out",
+        ),
+        "reuse": ("is not used with reuse, which takes cells that are admitted already; leave it out",) * 2,
+        "local": (
+            "must be left out in mode 'local': counts come from the noisy admission",
+            "is not used in mode 'local', which counts cells of schemes; leave it out",
+        ),
+    }["global" if isinstance(dp, GlobalDp) else "reuse" if isinstance(dp, ReusingDp) else "local"]
+    if policy.dictionary != SelfDictionary():
+        yield Fault("dictionary", no_dictionary)
+    if policy.counting.plan != "auto":
+        yield Fault("counting.plan", no_plan)
 
 
 def _inferred_schemas(policy: Policy) -> Iterable[Fault]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from privrisk_spark.errors import Fault, listing, nearest
+from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.decisions import (
     SINGLE,
     AggregateDecision,
@@ -24,19 +25,19 @@ from privrisk_spark.policy.dictionaries import (
     SeveralDictionaries,
     Table,
 )
-from privrisk_spark.policy.policy import (
-    AsPublishedGuarantee,
-    DpGuarantee,
-    Identifier,
-    Personal,
-    Policy,
-    RiskGuarantee,
-    SensitivityPolicy,
-    WeightColumn,
-)
+from privrisk_spark.policy.guarantees import RiskGuarantee
+from privrisk_spark.policy.policy import Identifier, Policy, WeightColumn
+from privrisk_spark.policy.private import DpGuarantee, PublicDp
 from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
 from privrisk_spark.policy.rules.private import impossible_dp
+from privrisk_spark.policy.sensitivity import (
+    InteractionSensitivity,
+    LinearSensitivity,
+    RecordSensitivity,
+    SensitivityPolicy,
+    WeighedSensitivity,
+)
 
 
 def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
@@ -171,12 +172,10 @@ def _impossible_columns(policy: Policy) -> Iterable[Fault]:
                 f"columns.{record_id}.role", f"must be 'identifier', as it is table.record_id. Got '{column.role}'"
             )
     sensitivity = policy.risk.sensitivity
-    if policy.risk.model == "II" and sensitivity != SensitivityPolicy():
+    if policy.risk.model == "II" and sensitivity != LinearSensitivity():
         yield Fault("risk.sensitivity", "is not used by model 'II', which is the identification probability alone")
     mentions: list[tuple[str, Iterable[str]]] = [
-        ("risk.sensitivity.weights", sensitivity.weights),
-        ("risk.sensitivity.node_weights", sensitivity.node_weights),
-        ("risk.sensitivity.personal.columns", sensitivity.personal.columns if sensitivity.personal else {}),
+        *_weighed_names(sensitivity),
         ("utility.weights", policy.utility.weights),
         ("dictionary.similar", policy.dictionary.similar),
         *[(f"{key}.columns", table.columns) for key, table in _dictionary_tables(policy)],
@@ -205,17 +204,20 @@ def _impossible_columns(policy: Policy) -> Iterable[Fault]:
                 yield Fault(f"{path}.{name}", f"is not a quasi-identifier{nearest(name, quasi)}{there}")
 
 
-_WEIGHED = ("linear", "multiplicative", "interaction")
-"""Forms of the sensitivity with a weight of every node."""
+def _weighed_names(sensitivity: SensitivityPolicy) -> list[tuple[str, Iterable[str]]]:
+    """Keys of the sensitivity under which quasi-identifiers are named, with the names."""
+    if not isinstance(sensitivity, WeighedSensitivity):
+        return []
+    return [
+        ("risk.sensitivity.weights", sensitivity.weights),
+        ("risk.sensitivity.node_weights", sensitivity.node_weights),
+        ("risk.sensitivity.personal.columns", sensitivity.personal.columns if sensitivity.personal else {}),
+    ]
 
 
-def _impossible_interactions(policy: Policy) -> Iterable[Fault]:
-    sensitivity, at = policy.risk.sensitivity, "risk.sensitivity.interactions"
+def _impossible_interactions(policy: Policy, sensitivity: InteractionSensitivity) -> Iterable[Fault]:
+    at = "risk.sensitivity.interactions"
     quasi = list(policy.quasi_identifiers)
-    if sensitivity.form == "interaction" and not sensitivity.interactions:
-        yield Fault(
-            at, "is required by the form 'interaction': sets of columns, such as [{columns: [age, city], weight: 0.3}]"
-        )
     first: dict[frozenset[str], int] = {}
     for i, given in enumerate(sensitivity.interactions):
         for j, name in enumerate(given.columns):
@@ -230,7 +232,7 @@ def _impossible_interactions(policy: Policy) -> Iterable[Fault]:
         if before != i:
             yield Fault(f"{at}.{i}", f"repeats {at}.{before}; give each set of columns once")
     personal = sensitivity.personal
-    if sensitivity.form == "interaction" and personal is not None:
+    if personal is not None:
         for key in ("sum_to", "at_most"):
             if getattr(personal, key) is not None:
                 yield Fault(
@@ -240,12 +242,16 @@ def _impossible_interactions(policy: Policy) -> Iterable[Fault]:
 
 
 def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
-    yield from _impossible_interactions(policy)
     sensitivity, at = policy.risk.sensitivity, "risk.sensitivity"
-    personal = sensitivity.personal or Personal()
-    readers = [(f"{at}.personal.columns.{name}", column) for name, column in personal.columns.items()]
-    readers += [(f"{at}.personal.factor", personal.factor)] if personal.factor is not None else []
-    readers += [(f"{at}.record", sensitivity.record)] if sensitivity.record is not None else []
+    if isinstance(sensitivity, InteractionSensitivity):
+        yield from _impossible_interactions(policy, sensitivity)
+    personal = sensitivity.personal if isinstance(sensitivity, WeighedSensitivity) else None
+    readers: list[tuple[str, str]] = []
+    if personal is not None:
+        readers += [(f"{at}.personal.columns.{name}", column) for name, column in personal.columns.items()]
+        readers += [(f"{at}.personal.factor", personal.factor)] if personal.factor is not None else []
+    if isinstance(sensitivity, RecordSensitivity) and sensitivity.record is not None:
+        readers.append((f"{at}.record", sensitivity.record))
     for path, name in readers:
         if not isinstance(policy.columns.get(name), WeightColumn):
             hint = "" if name in policy.columns else nearest(name, list(policy.columns))
@@ -256,34 +262,13 @@ def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
                 f"columns.{name}.role",
                 "is 'weight', but neither risk.sensitivity nor table.weight uses the column; choose another role",
             )
-    form = sensitivity.form
-    used_by = {
-        "constant": ("constant",),
-        "weights": _WEIGHED,
-        "node_weights": _WEIGHED,
-        "record": ("record",),
-        "personal": _WEIGHED,
-        "interactions": ("interaction",),
-    }
-    for key, forms in used_by.items():
-        unused = form not in forms and getattr(sensitivity, key) != SensitivityPolicy.model_fields[key].get_default(
-            call_default_factory=True
-        )
-        if unused:
-            yield Fault(
-                f"{at}.{key}", f"is only used by the form {_or(forms)}, and {at}.form is '{form}'; leave it out"
-            )
-    if sensitivity.personal is not None:
+    if isinstance(sensitivity, WeighedSensitivity) and personal is not None:
         if (personal.sum_to or personal.at_most) and any(w == float("inf") for w in sensitivity.weights.values()):
             yield Fault("risk.sensitivity.weights", "must be finite where personal weights are normalized")
         if personal.sum_to is not None and personal.at_most is not None:
             yield Fault(f"{at}.personal", "takes sum_to or at_most, not both")
         if not personal.columns and personal.factor is None:
             yield Fault(f"{at}.personal", "needs columns or factor: the columns of the table that hold the weights")
-
-
-def _or(names: Iterable[str]) -> str:
-    return " or ".join(f"'{name}'" for name in names)
 
 
 def _dictionary_tables(policy: Policy) -> list[tuple[str, DictionaryTable]]:
@@ -344,7 +329,7 @@ def _impossible_counting(policy: Policy) -> Iterable[Fault]:
     plan, dp = policy.counting.plan, policy.guarantee
     similar = policy.dictionary.consistency == "similar"
     counts_frequent = isinstance(dp, AsPublishedGuarantee)
-    if plan == "iceberg" and not (counts_frequent or (isinstance(dp, DpGuarantee) and dp.mode == "public-dictionary")):
+    if plan == "iceberg" and not (counts_frequent or isinstance(dp, PublicDp)):
         yield Fault(
             "counting.plan",
             "'iceberg' counts only cells with at least t rows, which nothing but the guarantee dp in mode "
@@ -407,13 +392,13 @@ def _impossible_linkage(policy: Policy) -> Iterable[Fault]:
             "must be 'auto', 'dense' or 'sorted' with linkage, which looks records up in held counts. Got 'shuffle'",
         )
     sensitivity, own = policy.risk.sensitivity, policy.dictionaries[0].table is None
-    personal = sensitivity.personal
+    personal = sensitivity.personal if isinstance(sensitivity, WeighedSensitivity) else None
     if personal is not None and (personal.sum_to or personal.at_most) is not None:
         yield Fault(
             "risk.sensitivity.personal",
             "must not be normalized (sum_to, at_most) with linkage: an added attribute would lower the other weights",
         )
-    weighed = policy.risk.model != "II" and sensitivity.form in _WEIGHED
+    weighed = policy.risk.model != "II" and isinstance(sensitivity, WeighedSensitivity)
     for name, added in linkage.columns.items():
         if name in policy.columns:
             yield Fault(f"linkage.columns.{name}", "is a column of the table; linkage adds what the table lacks")
@@ -424,7 +409,8 @@ def _impossible_linkage(policy: Policy) -> Iterable[Fault]:
         if added.weight != 1 and not weighed:
             yield Fault(
                 f"linkage.columns.{name}.weight",
-                f"is only used by the models 'I' and 'III' with the form {_or(_WEIGHED)}; leave it out",
+                "is only used by the models 'I' and 'III' with the form 'linear' or 'multiplicative' or 'interaction'; "
+                "leave it out",
             )
 
 

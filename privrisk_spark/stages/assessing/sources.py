@@ -22,7 +22,8 @@ from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.assessment import Interval, MaskedTable, Population, SensitiveModel
 from privrisk_spark.policy.dictionaries import SelfDictionary, Table, TableDictionary
-from privrisk_spark.policy.policy import Policy, RiskGuarantee, RiskPolicy
+from privrisk_spark.policy.guarantees import RiskGuarantee
+from privrisk_spark.policy.policy import Policy, RiskPolicy
 from privrisk_spark.policy.policy import Sensitive as SensitiveColumn
 from privrisk_spark.stages.assessing.classes import Layout, released_rows
 from privrisk_spark.stages.assessing.tallies import Distance, Sensitive

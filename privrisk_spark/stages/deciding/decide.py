@@ -26,7 +26,8 @@ from privrisk_spark.kernels.disclosure.risk import Attacker, DictionaryRule
 from privrisk_spark.kernels.disclosure.sensitivity import normalized, scaled
 from privrisk_spark.kernels.numeric.moments import Moments, risk_histogram, rows_by_level
 from privrisk_spark.kernels.search.table_search import Decisions, Problem, decide, decide_kinds
-from privrisk_spark.policy.policy import Personal, Policy
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.sensitivity import InteractionSensitivity, Personal, RecordSensitivity, WeighedSensitivity
 from privrisk_spark.stages.counting.dense_sorted import StoredCounts
 
 
@@ -60,15 +61,18 @@ class WeightColumns:
     def of_policy(cls, policy: Policy, attributes: Sequence[str]) -> WeightColumns:
         """Resolve the policy's column names to positions."""
         names, sensitivity = policy.weight_columns, policy.risk.sensitivity
-        given = sensitivity.personal or Personal()
-        # The factor scales all weights of a record, those of interactions too.
-        of_record = given.factor if sensitivity.form == "interaction" else sensitivity.record
+        weighed = sensitivity if isinstance(sensitivity, WeighedSensitivity) else WeighedSensitivity()
+        given = weighed.personal or Personal()
+        of_record = sensitivity.record if isinstance(sensitivity, RecordSensitivity) else None
+        if isinstance(sensitivity, InteractionSensitivity):
+            # The factor scales all weights of a record, those of interactions too.
+            of_record = given.factor
         return cls(
             n=len(names),
             of_attribute=tuple(
                 names.index(given.columns[name]) if name in given.columns else None for name in attributes
             ),
-            attribute=tuple(sensitivity.weights.get(name, 1.0) for name in attributes),
+            attribute=tuple(weighed.weights.get(name, 1.0) for name in attributes),
             factor=names.index(given.factor) if given.factor else None,
             record=names.index(of_record) if of_record else None,
             sum_to=given.sum_to,

@@ -31,6 +31,7 @@ from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.problem import node_weights
 from privrisk_spark.policy.dictionaries import DictionaryColumn, OneDictionary
 from privrisk_spark.policy.policy import Policy, QuasiIdentifier
+from privrisk_spark.policy.sensitivity import WeighedSensitivity
 from privrisk_spark.results.release import LinkageFacts, Summary
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, collect_counts, plan_of
 from privrisk_spark.stages.deciding.decide import WeightColumns, floats, integers
@@ -51,8 +52,10 @@ def enlarged_policy(policy: Policy) -> tuple[Policy, OneDictionary]:
     """
     assert policy.linkage is not None
     columns = policy.linkage.columns
-    weights = policy.risk.sensitivity.weights | {name: added.weight for name, added in columns.items()}
-    weighed = policy.risk.sensitivity.model_copy(update={"weights": weights})
+    weighed = policy.risk.sensitivity
+    if isinstance(weighed, WeighedSensitivity):
+        weights = weighed.weights | {name: added.weight for name, added in columns.items()}
+        weighed = weighed.model_copy(update={"weights": weights})
     update = {
         "columns": policy.columns
         | {name: QuasiIdentifier(role="quasi-identifier", hierarchy=a.hierarchy) for name, a in columns.items()},

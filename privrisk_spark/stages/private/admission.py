@@ -7,7 +7,6 @@ for the keyed randomness, and the guarantee must not rest on that alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -104,7 +103,7 @@ def chosen(mechanism: Mechanism, excess: npt.NDArray[np.int64], keys: ReleaseKey
     picks = np.arange(choice.picks, dtype=np.int32)[:, None]
     streams = keyed.Streams(keys.scheme, keyed.cell_messages(0, picks))
     drawn = peel(scores(excess, choice.precision), Fraction(choice.epsilon), streams)
-    return replace(mechanism, schemes=tuple(choice.candidates[position] for position in drawn))
+    return mechanism.drawn(tuple(choice.candidates[position] for position in drawn))
 
 
 def collect_admitted(

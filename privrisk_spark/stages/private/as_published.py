@@ -32,6 +32,7 @@ from privrisk_spark.kernels.lattice.lattice import Lattice, reaches
 from privrisk_spark.kernels.random import keyed
 from privrisk_spark.kernels.search.table_search import Decisions
 from privrisk_spark.planning.as_published import AsPublished
+from privrisk_spark.policy.as_published import ThresholdAsPublished, WalkAsPublished
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.stages.counting import shuffle_iceberg
@@ -127,7 +128,7 @@ class Draws(Disclosing):
     @property
     def least_counted(self) -> int:
         """Smallest count that is read: the extension of T mixes elements that are not t-frequent too."""
-        return 1 if self.constants.policy.algorithm == 7 else self.least
+        return 1 if isinstance(self.constants.policy, WalkAsPublished) else self.least
 
     def depths(self, codes: IntArray) -> IntArray:
         """Depth of each value of records, shape (n, k)."""
@@ -160,13 +161,11 @@ class Draws(Disclosing):
     def scores(self, counts: LongArray, phi: FloatArray, utility: FloatArray) -> FloatArray:
         """``f^a`` of eq 5.4, or ``-r^a``; Φ cut at its bound."""
         asked = self.constants.policy
-        if asked.utility_at_least is None:
-            assert asked.phi_l is not None
-            return objective(
-                counts, phi, utility, lam=asked.lambda_, kappa=asked.kappa, phi_min=asked.phi_l, count_cap=self.rows
-            )
-        assert asked.phi_u is not None
-        return negative_risk(counts, np.fmin(phi, asked.phi_u), count_cap=self.rows)
+        if isinstance(asked, ThresholdAsPublished):
+            return negative_risk(counts, np.fmin(phi, asked.phi_u), count_cap=self.rows)
+        return objective(
+            counts, phi, utility, lam=asked.lambda_, kappa=asked.kappa, phi_min=asked.phi_l, count_cap=self.rows
+        )
 
     def drawing(self, elements: Elements) -> Decide:
         """Return the function that samples the rows of a chunk and draws an element for each (steps 4 to 8)."""
@@ -181,8 +180,8 @@ class Draws(Disclosing):
             levels, kept = self.depths(codes).astype(np.int8), np.zeros(len(codes), dtype=np.bool_)
             consistent = np.full(len(codes), self.rows, dtype=np.int64)
             rows = np.flatnonzero(sampled < 1.0 - asked.beta)
-            if asked.algorithm == 7:
-                drawn = self._walk(elements, codes[rows], messages[rows])
+            if isinstance(asked, WalkAsPublished):
+                drawn = self._walk(asked, elements, codes[rows], messages[rows])
             else:
                 drawn = self._draw(elements, codes[rows], messages[rows], sampled[rows])
             for some, of_some, counts in drawn:
@@ -203,7 +202,7 @@ class Draws(Disclosing):
         first, member = grouped(list(codes.T))
         distinct = codes[first]
         asked = self.constants.policy
-        floor = asked.utility_at_least
+        floor = asked.utility_at_least if isinstance(asked, ThresholdAsPublished) else None
         blocks = frequent_elements(
             distinct,
             self.depths(distinct),
@@ -242,7 +241,7 @@ class Draws(Disclosing):
                 yield rows[out], block.levels[drawn], block.consistent[drawn]
 
     def _walk(
-        self, elements: Elements, codes: IntArray, messages: npt.NDArray[np.uint32]
+        self, asked: WalkAsPublished, elements: Elements, codes: IntArray, messages: npt.NDArray[np.uint32]
     ) -> Iterator[tuple[LongArray, LevelArray, LongArray]]:
         """Rows that get an element by Algorithm 7, its level vector and its count."""
         depths, counts = self.depths(codes), self._whole(elements)
@@ -260,8 +259,8 @@ class Draws(Disclosing):
                 begin += len(rows)
                 lowest = member[rows[0]]
                 distinct = codes[alike[first[lowest : member[rows[-1]] + 1]]]
-                lattices = self._lattices(counts, distinct, heights)
-                nodes = self._walked(lattices, member[rows] - lowest, messages[alike[rows]])
+                lattices = self._lattices(asked, counts, distinct, heights)
+                nodes = self._walked(asked, lattices, member[rows] - lowest, messages[alike[rows]])
                 out = nodes != NOTHING
                 consistent = lattices.consistent[member[rows[out]] - lowest, nodes[out]]
                 yield alike[rows[out]], lattice.levels(nodes[out]).astype(np.int8), consistent
@@ -277,12 +276,13 @@ class Draws(Disclosing):
         return looked_up
 
     def _lattices(
-        self, counts: Callable[[IntArray, tuple[int, ...]], LongArray], codes: IntArray, heights: tuple[int, ...]
+        self,
+        asked: WalkAsPublished,
+        counts: Callable[[IntArray, tuple[int, ...]], LongArray],
+        codes: IntArray,
+        heights: tuple[int, ...],
     ) -> LayeredLattices:
         """Count and weigh every element of distinct records of the same depths."""
-        asked = self.constants.policy
-        assert asked.phi_l is not None
-        assert asked.phi_u is not None
         consistent = counts(codes, heights)
         roots = [np.full(len(codes), len(utility) - 1, dtype=np.int32) for utility in self.utility]
         # Φ is a sum over the attributes, so differences from the fully suppressed record add up.
@@ -296,12 +296,15 @@ class Draws(Disclosing):
         numerator = asked.lambda_ * consistent + phi * utility**asked.kappa
         return LayeredLattices(heights, consistent, phi, numerator, asked.phi_l, asked.phi_u)
 
-    def _walked(self, lattices: LayeredLattices, members: LongArray, messages: npt.NDArray[np.uint32]) -> LongArray:
+    def _walked(
+        self,
+        asked: WalkAsPublished,
+        lattices: LayeredLattices,
+        members: LongArray,
+        messages: npt.NDArray[np.uint32],
+    ) -> LongArray:
         """Node of each row after a walk whose every step is a keyed function of the row and the step's number."""
-        asked, key = self.constants.policy, self.keys.element
-        assert asked.steps is not None
-        assert asked.layer_width is not None
-        assert asked.sigma is not None
+        key = self.keys.element
         columns = sum(lattices.heights) + 2
         layers, rounding = _keyed(key, messages, 0, 2).T
         return sample_point(

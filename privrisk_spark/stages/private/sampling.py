@@ -33,8 +33,9 @@ from privrisk_spark.kernels.dp.scheme_cells import SchemeCells
 from privrisk_spark.kernels.random import keyed
 from privrisk_spark.kernels.search.table_search import Decisions
 from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.planning.modes import Draw, ThresholdDraw
 from privrisk_spark.planning.problem import node_utilities, sensitivity
-from privrisk_spark.policy.policy import AggregateObjective, Policy, ThresholdObjective
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.counting.dense_sorted import StoredCounts, collect_vectors
 from privrisk_spark.stages.deciding.decide import Decide, Decided, integers
 
@@ -384,10 +385,9 @@ class Cells:
         utility = np.zeros(len(every))
         for of_node, node in zip(recoding.utility, disclosed, strict=True):
             utility += of_node[node]
-        asked = mechanism.policy.objective
-        assert asked is not None
+        asked = mechanism.draw
         columns = count[:, None], phi[:, None], utility[:, None]
-        if isinstance(asked, ThresholdObjective):
+        if isinstance(asked, ThresholdDraw):
             scores = negative_risk(*columns[:2], count_cap=mechanism.count_cap)
         else:
             scores = objective(
@@ -405,12 +405,12 @@ class Cells:
             np.add(place, self.first[j], out=result[:, j])
         return result
 
-    def law(self, at: LongArray, objective_asked: AggregateObjective | ThresholdObjective) -> FloatArray:
+    def law(self, at: LongArray, asked: Draw) -> FloatArray:
         """Law of the draw of records by their cells."""
         admitted = self.admitted[at]
-        if isinstance(objective_asked, ThresholdObjective):
-            admitted = reaching(self.utility[at], admitted, objective_asked.utility_at_least)
-        return probabilities(self.scores[at], admitted, objective_asked.tau)
+        if isinstance(asked, ThresholdDraw):
+            admitted = reaching(self.utility[at], admitted, asked.utility_at_least)
+        return probabilities(self.scores[at], admitted, asked.tau)
 
 
 def _finder_of_counts(
@@ -450,8 +450,7 @@ def drawing(recoding: Recoding, admissible: Admissible, keys: ReleaseKeys) -> De
     names = schemas.codes(len(recoding.ancestor))
     mechanism = recoding.mechanism
     recode_key, keep_key = keys.recode, keys.keep
-    asked = mechanism.policy.objective
-    assert asked is not None
+    asked = mechanism.draw
     # Made by the first chunk of a task: it is larger than what it is made from.
     finders: list[Finder] = []
 

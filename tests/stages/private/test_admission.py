@@ -17,8 +17,8 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.kernels.dp import scheme_cells as kernel
 from privrisk_spark.kernels.random import keyed
+from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.dictionaries import axes
-from privrisk_spark.planning.mechanism import mechanism
 from privrisk_spark.stages.deciding.decide import decided
 from privrisk_spark.stages.private.admission import chosen, collect_choice, rows_beyond
 from privrisk_spark.stages.private.sampling import Recoding, ReleaseKeys, full_domain
@@ -181,14 +181,14 @@ def test_peeled_schemes_are_different_and_in_their_order():
     plan = peeled.mechanism
     assert plan.choice is not None
     assert plan.epsilon == Fraction("1.15")
-    assert plan.w == 3
+    assert plan.mode.w == 3
     assert plan.choice.beyond == plan.frequent
     excess = np.array(literal_excess(ROWS))
     orders = {chosen(plan, excess, keys_of(str(i))).schemes for i in range(30)}
     assert all(len(set(schemes)) == 3 for schemes in orders)
     assert len(orders) > 10
     drawn = chosen(plan, excess, keys_of("s"))
-    assert drawn.parameters() == plan.parameters(), "what was drawn is no parameter: it was not fixed beforehand"
+    assert drawn.to_dict() == plan.to_dict(), "what was drawn is no parameter: it was not fixed beforehand"
 
 
 def test_an_empty_table_draws_too(spark, tmp_path):
@@ -200,7 +200,7 @@ def test_an_empty_table_draws_too(spark, tmp_path):
 def test_full_domain_recoding_is_one_scheme_and_the_coin(spark):
     rows = rows_of(4000, 8)
     keys = keys_of("s")
-    one = replace(RECODING, mechanism=replace(RECODING.mechanism, schemes=((1, 1),)))
+    one = replace(RECODING, mechanism=RECODING.mechanism.drawn(((1, 1),)))
     frames = [
         decided(Batches.of_frame(frame_of(spark, rows, n)), full_domain(one, keys), k=2).frame() for n in (1, 4, 11)
     ]

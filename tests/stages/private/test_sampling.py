@@ -24,10 +24,11 @@ from privrisk_spark.kernels.dp import scheme_cells as kernel
 from privrisk_spark.kernels.random import keyed
 from privrisk_spark.kernels.random.discrete_gaussian import Admission
 from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission
+from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.dictionaries import axes
-from privrisk_spark.planning.mechanism import Mechanism, mechanism
+from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.planning.modes import AggregateDraw, LocalSchemes, PublicCells, ThresholdDraw
 from privrisk_spark.planning.problem import node_utilities, sensitivity
-from privrisk_spark.policy.policy import ThresholdObjective
 from privrisk_spark.stages.counting.dense_sorted import count_and_store
 from privrisk_spark.stages.deciding.decide import Conclusion, Decided, conclude, decided
 from privrisk_spark.stages.private.sampling import (
@@ -52,7 +53,9 @@ KEYS = ReleaseKeys.derive(bytes(range(32)), run_id="r", snapshot="s", mechanism=
 OTHER_KEYS = ReleaseKeys.derive(bytes(range(32)), run_id="r", snapshot="another", mechanism="m")
 
 
-def recoding_of(*, noise: str = "gaussian", **change: Any) -> tuple[Recoding, Any]:
+def recoding_of(
+    *, noise: str = "gaussian", frequent: int | None = None, crowd: int | None = None, public: bool = False
+) -> tuple[Recoding, Any]:
     objective = {"phi_min": 0.5, "lambda": 0.02, "kappa": 1.5, "tau": 1.25, "count_cap": 60}
     policy = policy_of(
         {name: quasi({"tree": tree}) for name, tree in TREES.items()},
@@ -69,7 +72,14 @@ def recoding_of(*, noise: str = "gaussian", **change: Any) -> tuple[Recoding, An
         ledger={"url": "sqlite://", "lineage": "l", "cap": {"epsilon": 9, "delta": "1e-5"}},
     )
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
-    plan: Mechanism = replace(mechanism(policy, hierarchies), **change)
+    plan: Mechanism = mechanism(policy, hierarchies)
+    mode = plan.mode
+    assert isinstance(mode, LocalSchemes)
+    if frequent is not None:
+        mode = replace(mode, frequent=frequent)
+    plan = replace(plan, mode=PublicCells(mode.epsilon, mode.schemes, mode.frequent, mode.draw) if public else mode)
+    if crowd is not None:
+        plan = replace(plan, crowd=crowd)
     recoding = Recoding(
         ancestor=tuple(h.ancestor for h in hierarchies.values()),
         code_depth=tuple(axis.code_depth for axis in axes(policy, hierarchies)),
@@ -309,7 +319,8 @@ def leaves_under(name: str, node: Node) -> int:
 
 def literal_law(codes: tuple[int, int], *, tau: float) -> dict[tuple[tuple[Node, ...], int], float]:
     """(5.4) read literally: probability of every (cell, noisy count) above a record."""
-    objective = RECODING.mechanism.policy.objective
+    objective = RECODING.mechanism.draw
+    assert isinstance(objective, AggregateDraw)
     cap = RECODING.mechanism.count_cap
 
     def score(cell: tuple[Node, ...], z: int) -> float:
@@ -407,7 +418,7 @@ def chi_square(recoded: Any, which: int, tau: float) -> float:
 
 
 def test_the_draw_follows_the_exponential_law_and_no_other(recoded):
-    tau = RECODING.mechanism.policy.objective.tau
+    tau = RECODING.mechanism.draw.tau
     assert chi_square(recoded, 0, tau) > 1e-4
     assert chi_square(recoded, 3, tau) > 1e-4
     assert chi_square(recoded, 0, 0.7 * tau) < 1e-9
@@ -435,9 +446,10 @@ def threshold_law(codes: tuple[int, int], floor: float, tau: float) -> dict[tupl
 
 def test_the_threshold_objective_draws_by_risk_among_those_of_enough_utility(spark):
     floor, tau = 1.0, 30.0
-    asked = ThresholdObjective(kind="threshold", utility_at_least=floor, tau=tau)
     plan = RECODING.mechanism
-    recoding = replace(RECODING, mechanism=replace(plan, policy=plan.policy.model_copy(update={"objective": asked})))
+    assert isinstance(plan.mode, LocalSchemes)
+    asked = ThresholdDraw(utility_at_least=floor, tau=tau, count_cap=plan.count_cap)
+    recoding = replace(RECODING, mechanism=replace(plan, mode=replace(plan.mode, draw=asked)))
     generator = np.random.default_rng(12)
     codes = np.array(TYPES, dtype=np.int32)[generator.integers(len(TYPES), size=N)]
     drawn = recode(encoded(spark, codes, np.arange(N), 4), recoding, admitted_set(spark), KEYS).toArrow()
@@ -547,7 +559,7 @@ def test_without_admitted_cells_everything_is_suppressed(spark):
 
 def test_public_counts_admit_by_consistent_rows(spark, tmp_path):
     """A public dictionary: t-frequent cells by the count itself, no noise; the same law with those counts."""
-    public, hierarchies = recoding_of(frequent=3, admission=None)
+    public, hierarchies = recoding_of(frequent=3, public=True)
     policy = policy_of({name: quasi({"tree": tree}) for name, tree in TREES.items()})
     a, d, u, v = (number_of(h, n) for h, n in [(PLACES, ("north", "a")), (PLACES, ("south", "deep", "d")),
                                                (SEXES, ("u",)), (SEXES, ("v",))])  # fmt: skip

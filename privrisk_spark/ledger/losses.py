@@ -1,0 +1,127 @@
+"""What one release does to the privacy of a row, part by part: what accounting composes, and the sum that binds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Bernoulli sampling and the crowd threshold of one release.
+
+    Attributes
+    ----------
+    keep_numerator : int
+        B of the keep probability B / 2^32.
+    crowd : int
+        k.
+    epsilon : Fraction
+        ε₂, at which it is claimed.
+    delta : Fraction
+        Its certificate there.
+    """
+
+    keep_numerator: int
+    crowd: int
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True)
+class GaussianCounts:
+    """Noisy counts of an admission: one row adds one to each of w.
+
+    Attributes
+    ----------
+    sigma_squared : int
+    w : int
+    """
+
+    sigma_squared: int
+    w: int
+
+
+@dataclass(frozen=True)
+class LaplaceCounts:
+    """Noisy counts of an admission: one row adds one to each of w.
+
+    Attributes
+    ----------
+    scale : Fraction
+    w : int
+    """
+
+    scale: Fraction
+    w: int
+
+
+@dataclass(frozen=True)
+class SchemePicks:
+    """Picks of a scheme among candidates.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Of one.
+    times : int
+    """
+
+    epsilon: Fraction
+    times: int
+
+
+Component = Sampling | GaussianCounts | LaplaceCounts | SchemePicks
+
+
+@dataclass(frozen=True)
+class ReleaseEvents:
+    """What one release does to the privacy of a row.
+
+    Attributes
+    ----------
+    sampling : Sampling
+    counts : GaussianCounts, LaplaceCounts or None
+        None if the admissible cells are public, or were released before.
+    delta_select : Fraction
+        Probability that a cell of the row alone is admitted; 0 without counts.
+    epsilon, delta : Fraction
+        What is claimed for the release.
+    picks : SchemePicks or None
+        None if the schemes are public, or were released before.
+    """
+
+    sampling: Sampling
+    counts: GaussianCounts | LaplaceCounts | None
+    delta_select: Fraction
+    epsilon: Fraction
+    delta: Fraction
+    picks: SchemePicks | None = None
+
+    def reusing(self) -> ReleaseEvents:
+        """Return what a release costs that uses an admitted set released before."""
+        return replace(
+            self,
+            counts=None,
+            delta_select=Fraction(0),
+            epsilon=self.sampling.epsilon,
+            delta=self.sampling.delta,
+            picks=None,
+        )
+
+
+def basic(events: Iterable[ReleaseEvents]) -> tuple[Fraction, Fraction]:
+    """Return the sums of the claimed epsilons and deltas.
+
+    Parameters
+    ----------
+    events : iterable of ReleaseEvents
+
+    Returns
+    -------
+    (Fraction, Fraction)
+        epsilon, delta.
+    """
+    every = list(events)
+    return sum((e.epsilon for e in every), Fraction(0)), sum((e.delta for e in every), Fraction(0))

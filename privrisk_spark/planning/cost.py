@@ -1,0 +1,72 @@
+"""What a run asks of the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from privrisk_spark import __version__
+from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism
+from privrisk_spark.planning.modes import ReusedCells
+from privrisk_spark.planning.reuse import refuse_unpaid
+from privrisk_spark.policy.policy import Policy
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """What a run costs, and of what it is charged to.
+
+    Attributes
+    ----------
+    lineage, run_id : str
+    epsilon, delta : Decimal
+        Of the run.
+    cap_epsilon, cap_delta : Decimal
+        Of the lineage, by the policy.
+    stored : StoredMechanism
+        What the ledger keeps of the mechanism.
+    """
+
+    lineage: str
+    run_id: str
+    epsilon: Decimal
+    delta: Decimal
+    cap_epsilon: Decimal
+    cap_delta: Decimal
+    stored: StoredMechanism
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `Ledger.reserve` and `Ledger.would_cost`."""
+        return {
+            "lineage": self.lineage,
+            "run_id": self.run_id,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "cap_epsilon": self.cap_epsilon,
+            "cap_delta": self.cap_delta,
+            "mechanism": self.stored.to_dict(),
+        }
+
+
+def cost_of(policy: Policy, plan: Mechanism, run_id: str, digest: str) -> RunCost:
+    """What the ledger is asked to reserve.
+
+    Raises
+    ------
+    BudgetError
+        If it takes admitted cells again that the ledger knows no payment of.
+    """
+    assert policy.ledger is not None
+    if isinstance(plan.mode, ReusedCells):
+        refuse_unpaid(policy, plan.mode.cells, Ledger(policy.ledger.url))
+    return RunCost(
+        lineage=policy.ledger.lineage,
+        run_id=run_id,
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+        cap_epsilon=policy.ledger.cap.epsilon,
+        cap_delta=policy.ledger.cap.delta,
+        stored=StoredMechanism(plan, digest, __version__),
+    )

@@ -1,0 +1,58 @@
+"""Parameters as a manifest and the ledger hold them: read by key, and refused by the key that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from privrisk_spark.errors import InputError
+
+T = TypeVar("T")
+
+
+def taken(document: Mapping[str, Any], key: str, of: Callable[[Any], T]) -> T:
+    """Return a parameter of a stored mechanism.
+
+    Raises
+    ------
+    InputError
+        If it is missing or is not what a mechanism has; names the key.
+    """
+    if key not in document:
+        raise InputError(f"The parameters of a release lack '{key}'.")
+    try:
+        return of(document[key])
+    except (KeyError, ValueError, TypeError, ArithmeticError, AttributeError):
+        raise InputError(f"The parameters of a release are not those of a mechanism: '{key}' cannot be read.") from None
+
+
+def exact(value: Any) -> Decimal:
+    """Read an exact amount."""
+    if not isinstance(value, str):
+        raise TypeError
+    return Decimal(value)
+
+
+def whole(value: Any) -> int:
+    """Read a whole number."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError
+    return value
+
+
+def number(value: Any) -> float:
+    """Read a number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError
+    return float(value)
+
+
+def vectors(value: Any) -> tuple[tuple[int, ...], ...]:
+    """Read level vectors."""
+    return tuple(tuple(whole(level) for level in vector) for vector in value)
+
+
+def level_lists(schemes: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return level vectors for JSON."""
+    return [list(scheme) for scheme in schemes]

@@ -1,0 +1,21 @@
+"""What a release guarantees: least risk, differential privacy, or nothing (as published)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from privrisk_spark.policy.as_published import AnyAsPublished
+from privrisk_spark.policy.private import AnyDp
+from privrisk_spark.policy.types import Part
+
+
+class RiskGuarantee(Part):
+    """Each record's risk is minimal subject to the floor."""
+
+    kind: Literal["risk"] = "risk"
+
+
+Guarantee = Annotated[RiskGuarantee | AnyDp | AnyAsPublished, Field(discriminator="kind")]
+"""What a release guarantees, by its kind."""
