@@ -133,7 +133,7 @@ def assess(
         files = [*(policies or []), *(config or [])]
         policy, day = _policy(attempt, files, overrides, date, releasing=False)
         with _engine():
-            from privrisk_spark.pipelines import assess as job
+            from privrisk_spark.pipelines.assess import run as job
 
             place = job.check_output(policy, output)
             attempt.status = None if dry_run else place
