@@ -130,7 +130,7 @@ def assess(
         files = [*(policies or []), *(config or [])]
         policy, day = _policy(attempt, files, overrides, date, releasing=False)
         with _engine():
-            from privrisk_spark.pipelines import assess as job
+            from privrisk_spark.pipelines.assess import run as job
 
             place = job.check_output(policy, output)
             attempt.status = None if dry_run else place
@@ -174,9 +174,10 @@ def curves(
         policy, day = _policy(attempt, [*(policies or []), *(config or [])], overrides, date)
         with _engine():
             from privrisk_spark.pipelines import curves as job
+            from privrisk_spark.planning.curves import CurveRequest, parse_floors
             from privrisk_spark.planning.places import check_request
 
-            asked = job.Asked(shares, None if floors is None else job.parse_floors(floors), records)
+            asked = CurveRequest(shares, None if floors is None else parse_floors(floors), records)
             place = check_request(policy, output, files=job.FILES, what="curves")
             attempt.status = None if dry_run else place
             announce = typer.echo if explain else None

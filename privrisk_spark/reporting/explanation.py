@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.as_published import AsPublished
+from privrisk_spark.planning.assessment import carried
 from privrisk_spark.planning.counting import PlanChoice, explained
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import OneScheme
@@ -60,3 +61,31 @@ def _named(parameters: Mapping[str, object], *, within: str = "") -> list[str]:
         else:
             lines.append(f"{within}{name}: {value}")
     return lines
+
+
+def assessment_explanation(
+    policy: Policy, hierarchies: Mapping[str, Hierarchy], sets: Mapping[str, Sequence[str]], *, release: str | None
+) -> str:
+    """What an assessment will measure, as text.
+
+    Parameters
+    ----------
+    policy : Policy
+    hierarchies : mapping of quasi-identifier to Hierarchy
+    sets : mapping of name to quasi-identifiers
+        Each measured by itself.
+    release : str or None
+        Title of the release the table is held against.
+    """
+    assess = policy.assess
+    lines = [f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels" for name, h in hierarchies.items()]
+    lines += [f"set '{name}': {', '.join(columns)}" for name, columns in sets.items()]
+    lines.append("sensitive: " + (", ".join(carried(policy)) or "none"))
+    lines.append("release: " + ("none, the table alone" if release is None else release))
+    fraction = assess.sampling_fraction
+    people = "none" if fraction is None else f"estimated, sampling fraction {fraction:g}"
+    lines.append("population: " + (people if assess.population is None else "a table"))
+    lines.append("adversary: " + ("none" if assess.adversary is None else "as the policy assumes"))
+    wanted = ", ".join(f"{name} {bound:g}" for name, bound in assess.thresholds.items())
+    lines.append("thresholds: " + (wanted or "none"))
+    return "\n".join(lines)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from privrisk_spark.kernels.measures.catalogue import CATALOGUE
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.assessment import Measured, Subject, Verdict
 
@@ -119,3 +120,40 @@ def _shown(value: float | int | None) -> str:
     if value is None:
         return "unknown"
     return f"{value:,}" if isinstance(value, int) else short_number(value) if abs(value) >= 1e-3 else f"{value:.2g}"
+
+
+def assessment_notes(policy: Policy, *, release: bool, released_persons: bool, wildcard: bool) -> Iterator[str]:
+    """What a reader of an assessment must know besides.
+
+    Parameters
+    ----------
+    policy : Policy
+    release : bool
+        Whether the table is held against a release.
+    released_persons : bool
+        Whether the classes of the last subject count persons.
+    wildcard : bool
+        Whether classes of the table were counted with missing values that may be any.
+    """
+    table = policy.table
+    if table.entity_id is not None:
+        yield "Class sizes, k and risks count distinct persons; sensitive values count persons who hold them."
+        if release and not released_persons:
+            yield (
+                "The release does not name its records (assess.release.record_id), so its classes count rows: one "
+                "person with several rows hides behind himself."
+            )
+    if table.weight is not None:
+        yield "Sampling weights are told beside the class sizes; thresholds are about class sizes."
+    nulls = sorted({column.nulls for column in policy.quasi_identifiers.values()})
+    yield "Missing values: " + ", ".join(_NULLS[kind] for kind in nulls) + "."
+    if release and wildcard:
+        yield "In the release a suppressed value is a value of its own: classes are counted by equality there."
+
+
+_NULLS = {
+    "suppress": "suppressed, a value that tells nothing and is equal to other suppressed ones",
+    "own-value": "a value like any other",
+    "wildcard": "may be any value, so that such a record is compatible with many classes",
+    "forbid": "none, they are an error",
+}

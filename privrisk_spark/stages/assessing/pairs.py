@@ -22,11 +22,11 @@ from privrisk_spark.kernels.measures.interval_disclosure import IntervalTally, b
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.exact_sums import ExactMean
 from privrisk_spark.kernels.numeric.fold import folded
+from privrisk_spark.planning.assessment import RELEASE
 from privrisk_spark.policy.assessment import Interval
 from privrisk_spark.results.assessment import Measured
 from privrisk_spark.stages.assessing.matched import Matched, originals
 from privrisk_spark.stages.assessing.ranks import StoredRanks, collect_deviation_of, collect_ranks_of
-from privrisk_spark.stages.assessing.sources import RELEASE
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]

@@ -20,19 +20,15 @@ from privrisk_spark.engine.sources import Wanted, as_texts, dictionary_of, scan
 from privrisk_spark.errors import HierarchyError, InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.policy.assessment import Interval, MaskedTable, Population, SensitiveModel
-from privrisk_spark.policy.dictionaries import SelfDictionary, Table, TableDictionary
-from privrisk_spark.policy.guarantees import RiskGuarantee
-from privrisk_spark.policy.policy import Policy, RiskPolicy
-from privrisk_spark.policy.policy import Sensitive as SensitiveColumn
+from privrisk_spark.planning.assessment import RELEASE, carried
+from privrisk_spark.policy.assessment import Interval, MaskedTable, SensitiveModel
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.assessing.classes import Layout, released_rows
 from privrisk_spark.stages.assessing.tallies import Distance, Sensitive
 from privrisk_spark.stages.publishing.files import read_back
 from privrisk_spark.stages.tables.encode import ValueCodes, as_text_column
 from privrisk_spark.stages.tables.opening import MAX_LEAVES, read
-
-POPULATION = "assess.population"
-RELEASE = "assess.release"
 
 _COMPARABLE = (
     T.StringType,
@@ -45,44 +41,6 @@ _COMPARABLE = (
     T.TimestampNTZType,
 )
 _ORDERED = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
-
-
-def carried(policy: Policy) -> list[str]:
-    """Columns whose values the classes hold: the sensitive ones, then the label if it is none of them."""
-    names = [name for name, column in policy.columns.items() if isinstance(column, SensitiveColumn)]
-    label = policy.assess.label
-    return names + ([label] if label is not None and label not in names else [])
-
-
-def narrowed(policy: Policy) -> Policy:
-    """Return the policy by which the table is read: what is measured is carried, and nothing is decided."""
-    kept = [*carried(policy), *policy.assess.intervals]
-    columns: dict[str, Any] = {}
-    for name, given in policy.columns.items():
-        action = getattr(given, "action", None)
-        if name in kept:
-            columns[name] = given.model_copy(update={"action": "keep"})
-        elif action == "keep":
-            columns[name] = given.model_copy(update={"action": "drop"})
-        else:
-            columns[name] = given
-    population = policy.assess.population
-    dictionary = SelfDictionary(consistency="compatible") if population is None else _as_dictionary(population)
-    changed = {"columns": columns, "dictionary": dictionary, "risk": RiskPolicy(), "guarantee": RiskGuarantee()}
-    return policy.model_copy(update={**changed, "decision": None, "linkage": None, "output": None})
-
-
-def own(policy: Policy) -> Policy:
-    """Return the narrowed policy with the table itself as dictionary, where a missing value may be any.
-
-    Only there: a value that is suppressed by another rule is not consistent with every value.
-    """
-    return policy.model_copy(update={"dictionary": SelfDictionary(consistency="subsumes")})
-
-
-def _as_dictionary(population: Population) -> TableDictionary:
-    fields = {name: getattr(population, name) for name in Population.model_fields}
-    return TableDictionary(kind="table", consistency="compatible", **fields)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +70,21 @@ class Vocabulary:
         return Sensitive(self.name, distance, self.ancestor, model.c)
 
 
-def collect_vocabularies(policy: Policy, table: DataFrame, release: Release | None) -> list[Vocabulary]:
+def collect_vocabularies(
+    policy: Policy, table: DataFrame, release: Release | None, *, given: bool = False
+) -> list[Vocabulary]:
     """Collect the distinct values of the columns the classes hold, in the table and, if there is one, the release.
 
     Numbers are in their order, also those a text column holds if the model is ordered; other values in that of their
     texts.
+
+    Parameters
+    ----------
+    policy : Policy
+    table : DataFrame
+    release : Release or None
+    given : bool
+        Whether the caller gave the table instead of the policy's.
 
     Raises
     ------
@@ -125,7 +93,8 @@ def collect_vocabularies(policy: Policy, table: DataFrame, release: Release | No
         values.
     """
     names = carried(policy)
-    frames: list[tuple[Table, DataFrame, dict[str, str]]] = [(policy.table, table, {name: name for name in names})]
+    of_table = None if given else policy.table
+    frames: list[tuple[Table | None, DataFrame, dict[str, str]]] = [(of_table, table, {name: name for name in names})]
     if release is not None:
         there = {name: release.column(name) for name in names if held_in(release, name)}
         frames.append((release.source, release.frame, there))
@@ -149,7 +118,7 @@ def collect_vocabularies(policy: Policy, table: DataFrame, release: Release | No
     return [_vocabulary(name, pc.unique(pa.concat_arrays(found[name])), policy, ordered[name]) for name in names]
 
 
-def collect_texts(table: Table, frame: DataFrame, wanted: Sequence[Wanted]) -> dict[str, pa.Array]:
+def collect_texts(table: Table | None, frame: DataFrame, wanted: Sequence[Wanted]) -> dict[str, pa.Array]:
     """Collect the distinct texts of columns, by alias; a task hands over those it has seen, and no row is shuffled."""
     if not wanted:
         return {}

@@ -213,7 +213,7 @@ def test_failing_tasks_lost_executors_and_speculation_on_a_cluster(
     marks.mkdir()
     tree = tmp_path / "tree"
     shutil.copytree(ROOT / "privrisk_spark", tree / "privrisk_spark", ignore=shutil.ignore_patterns("__pycache__"))
-    batches = tree / "privrisk_spark" / "batches.py"
+    batches = tree / "privrisk_spark" / "engine" / "batches.py"
     text = batches.read_text()
     usual = FAILING.replace("            _interrupted()\n", "")
     assert text.count(usual) == 1

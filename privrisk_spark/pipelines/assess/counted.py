@@ -1,0 +1,212 @@
+"""Each subject, the table as it is and a release of it, counted once: its classes lie in buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches
+from privrisk_spark.errors import InputError
+from privrisk_spark.pipelines.assess.opened import Opened, Run
+from privrisk_spark.planning.assessment import POPULATION, against_itself
+from privrisk_spark.stages.assessing.classes import Layout, buckets_of, count_rows, table_rows
+from privrisk_spark.stages.assessing.matched import Matched, as_doubles, collect_matched
+from privrisk_spark.stages.assessing.sources import (
+    Release,
+    Vocabulary,
+    held_in,
+    masked_columns,
+    open_released_rows,
+    totals,
+)
+from privrisk_spark.stages.counting.dense_sorted import StoredCounts
+from privrisk_spark.stages.diagnostics.estimated import collect_held
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """The table as codes, materialized in scratch.
+
+    Attributes
+    ----------
+    rows : Batches
+        ENCODED, resolved.
+    n_rows : int
+    """
+
+    rows: Batches
+    n_rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class CountedSubject:
+    """The rows of a subject, and what its classes hold.
+
+    Attributes
+    ----------
+    name : {"table", "release"}
+    title : str
+    rows : Batches
+        In the layout.
+    layout : Layout
+    buckets : int
+    directory : str
+    parts : tuple of str
+        Names of the parts there, each a slice of every bucket.
+    tables : tuple of ndarray of int64
+        How often each value of each held column occurs.
+    vocabularies : tuple of Vocabulary
+        Of the held columns.
+    """
+
+    name: str
+    title: str
+    rows: Batches
+    layout: Layout
+    buckets: int
+    directory: str
+    parts: tuple[str, ...]
+    tables: tuple[Any, ...]
+    vocabularies: tuple[Vocabulary, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Records of the table and their released forms.
+
+    Attributes
+    ----------
+    matched : Matched
+    records : Batches
+        The table with the compared columns as numbers.
+    """
+
+    matched: Matched
+    records: Batches
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """All that is counted before it is measured.
+
+    Attributes
+    ----------
+    subjects : tuple of CountedSubject
+        The table, then the release if there is one.
+    pairs : Pairs or None
+        Where the release names its records.
+    population : StoredCounts or None
+    own : StoredCounts or None
+        Of the table itself, where a missing value may be any.
+    """
+
+    subjects: tuple[CountedSubject, ...]
+    pairs: Pairs | None
+    population: StoredCounts | None
+    own: StoredCounts | None
+
+
+def count_subjects(run: Run, opened: Opened, encoded: Encoded, vocabularies: Sequence[Vocabulary]) -> Counted:
+    """Count the table, the release and the population.
+
+    Parameters
+    ----------
+    run : Run
+    opened : Opened
+    encoded : Encoded
+    vocabularies : sequence of Vocabulary
+        Of all columns the classes of the table hold.
+
+    Raises
+    ------
+    InputError
+        If a missing value may be any where persons are counted.
+    """
+    subjects, pairs = [_count_table(run, opened, encoded, vocabularies)], None
+    if opened.release is not None:
+        subject, pairs = _count_release(run, opened, opened.release, encoded, vocabularies)
+        subjects.append(subject)
+    return Counted(
+        tuple(subjects), pairs, _count_population(run, opened, encoded), _count_against_itself(run, opened, encoded)
+    )
+
+
+def _layout(opened: Opened, vocabularies: Sequence[Vocabulary], *, persons: bool, weighted: bool) -> Layout:
+    return Layout(
+        tuple(hierarchy.n_nodes for hierarchy in opened.hierarchies.values()),
+        tuple(vocabulary.count for vocabulary in vocabularies),
+        persons,
+        weighted,
+    )
+
+
+def _count_table(run: Run, opened: Opened, encoded: Encoded, vocabularies: Sequence[Vocabulary]) -> CountedSubject:
+    table, kept = run.policy.table, opened.policy.kept_columns
+    layout = _layout(opened, vocabularies, persons=table.entity_id is not None, weighted=table.weight is not None)
+    codes = {f"r{kept.index(vocabulary.name)}": vocabulary.codes for vocabulary in vocabularies}
+    rows = table_rows(encoded.rows, opened.hierarchies, codes, layout, more=[schemas.RECORD_ID])
+    return _count(run, "table", "the table as it is", rows, layout, encoded.n_rows, vocabularies)
+
+
+def _count_release(
+    run: Run, opened: Opened, release: Release, encoded: Encoded, vocabularies: Sequence[Vocabulary]
+) -> tuple[CountedSubject, Pairs | None]:
+    """Count the release; matched with the table by record id where both have one."""
+    table, n_rows = run.policy.table, encoded.n_rows
+    held = [vocabulary for vocabulary in vocabularies if held_in(release, vocabulary.name)]
+    layout = _layout(opened, held, persons=False, weighted=False)
+    if release.given.record_id is None or table.record_id is None:
+        rows = open_released_rows(release, opened.hierarchies, held, layout)
+        return _count(run, "release", release.title, rows, layout, n_rows, held), None
+    masked = masked_columns(release, run.policy.assess.intervals, opened.table)
+    released = open_released_rows(
+        release, opened.hierarchies, held, layout, identity=True, numbers=list(masked.values())
+    )
+    layout = replace(layout, persons=table.entity_id is not None, weighted=table.weight is not None)
+    kept = opened.policy.kept_columns
+    numbers = {f"y{j}": f"r{kept.index(name)}" for j, name in enumerate(masked)}
+    more = [schemas.RECORD_ID, *numbers.values()]
+    more += [schemas.ENTITY] if layout.persons else []
+    more += [schemas.SAMPLE_WEIGHT] if layout.weighted else []
+    records = as_doubles(encoded.rows, list(numbers.values()))
+    alone = _layout(opened, [], persons=False, weighted=False)
+    originals = table_rows(records, opened.hierarchies, {}, alone, more)
+    matched = collect_matched(run.scratch, originals, released, layout, numbers, n_rows)
+    subject = _count(run, "release", release.title, matched.rows, layout, n_rows, held)
+    return subject, Pairs(matched, records)
+
+
+def _count(
+    run: Run, name: str, title: str, rows: Batches, layout: Layout, n_rows: int, vocabularies: Sequence[Vocabulary]
+) -> CountedSubject:
+    directory, buckets = run.scratch.directory(f"counted-{name}"), buckets_of(n_rows)
+    parts = run.scratch.collect_parts(count_rows(rows, layout, buckets, directory))
+    names = tuple(part["name"] for part in parts)
+    tables = totals(parts, layout)
+    return CountedSubject(name, title, rows, layout, buckets, directory, names, tables, tuple(vocabularies))
+
+
+def _count_population(run: Run, opened: Opened, encoded: Encoded) -> StoredCounts | None:
+    if opened.population is None:
+        return None
+    (dictionary,) = opened.policy.dictionaries
+    named = replace(dictionary, name="population", key=POPULATION)
+    return collect_held(run.scratch, encoded.rows, opened.population, opened.policy, opened.hierarchies, named)
+
+
+def _count_against_itself(run: Run, opened: Opened, encoded: Encoded) -> StoredCounts | None:
+    """Count the table by itself where a missing value may be any."""
+    if all(column.nulls != "wildcard" for column in run.policy.quasi_identifiers.values()):
+        return None
+    if run.policy.table.entity_id is not None:
+        raise InputError(
+            "columns: nulls: wildcard and table.entity_id together are not available: a missing value that may "
+            "be any makes classes overlap, and persons of overlapping classes are not counted; use 'suppress' "
+            "or 'own-value'."
+        )
+    policy = against_itself(opened.policy)
+    (dictionary,) = policy.dictionaries
+    named = replace(dictionary, name="own")
+    return collect_held(run.scratch, encoded.rows, None, policy, opened.hierarchies, named)

@@ -1,0 +1,292 @@
+"""Every set of quasi-identifiers of every subject measured, class by class, and what follows from the tallies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import materialized
+from privrisk_spark.kernels.adversary.process import Solution
+from privrisk_spark.kernels.numeric.fold import folded
+from privrisk_spark.pipelines.assess.counted import Counted, CountedSubject
+from privrisk_spark.pipelines.assess.opened import Opened, Run
+from privrisk_spark.planning.assessment import ALL
+from privrisk_spark.results.assessment import Measured, Subject, WorstClass
+from privrisk_spark.results.plots import Plot
+from privrisk_spark.stages.assessing import attack, measures
+from privrisk_spark.stages.assessing.buckets import counting_values, kept_schema, tallying
+from privrisk_spark.stages.assessing.classes import (
+    count_rows,
+    counted_rows,
+    each_bucket,
+    kept_tables,
+    renamed,
+)
+from privrisk_spark.stages.assessing.pairs import collect_concealment, collect_entropy_loss, collect_intervals
+from privrisk_spark.stages.assessing.plots import plots_of
+from privrisk_spark.stages.assessing.population import PeopleOf
+from privrisk_spark.stages.assessing.records import ROWS, of_records
+from privrisk_spark.stages.assessing.sources import totals
+from privrisk_spark.stages.assessing.special_uniques import Sought, collect_special
+from privrisk_spark.stages.assessing.tallies import Asked, Released, Tallies
+from privrisk_spark.stages.counting.dense_sorted import StoredCounts
+
+RECORDS = {"table": "records", "release": "released-records"}
+"""Directory of the records of each subject."""
+
+MOST_CELLS = 2_000_000
+"""Cells of a release a task holds to spread them over the table."""
+
+_FROM_OTHERS = frozenset({"k_map", "journalist_max"})
+"""Bounds that are no bound of a class's own number."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredSet:
+    """A set of quasi-identifiers of a subject, measured.
+
+    Attributes
+    ----------
+    tallies : Tallies
+        Of all classes.
+    asked : Asked
+        What was measured of a class.
+    classes : str
+        Directory of what is kept of the classes.
+    parts : tuple of dict
+        Names and facts of the parts there.
+    schema : StructType
+        Of the parts.
+    """
+
+    tallies: Tallies
+    asked: Asked
+    classes: str
+    parts: tuple[dict[str, Any], ...]
+    schema: T.StructType
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return sum(part["classes"] for part in self.parts)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parts."""
+        return tuple(part["name"] for part in self.parts)
+
+
+MeasuredSets = Mapping[str, Mapping[str, MeasuredSet]]
+"""By subject and set."""
+
+
+def measure_sets(run: Run, opened: Opened, counted: Counted) -> MeasuredSets:
+    """Measure each set of each subject; the release first, whose cells the table is spread over."""
+    measured: dict[str, dict[str, MeasuredSet]] = {subject.name: {} for subject in counted.subjects}
+    for number, (name, columns) in enumerate(opened.sets.items()):
+        released: Released | None = None
+        for subject in reversed(counted.subjects):
+            of_set = _measure_set(run, opened, counted, subject, number, columns, released)
+            measured[subject.name][name] = of_set
+            if subject.name == "release":
+                released = _cells(of_set)
+    return measured
+
+
+def _cells(measured: MeasuredSet) -> Released | None:
+    """Cells of a release, if a task can hold them."""
+    if measured.n_classes > MOST_CELLS:
+        return None
+    table = kept_tables(measured.classes, measured.parts)
+    names = schemas.nodes(len(measured.asked.hierarchies))
+    nodes = np.column_stack([table.column(name).to_numpy() for name in names])
+    return Released(nodes, table.column(ROWS).to_numpy())
+
+
+def _measure_set(
+    run: Run,
+    opened: Opened,
+    counted: Counted,
+    subject: CountedSubject,
+    number: int,
+    columns: list[str],
+    released: Released | None,
+) -> MeasuredSet:
+    """Count the set's classes, if they are not those of all quasi-identifiers, and measure them in their buckets."""
+    scratch, positions = run.scratch, opened.positions(columns)
+    layout, directory, parts, buckets = subject.layout, subject.directory, subject.parts, subject.buckets
+    if positions != list(range(len(opened.hierarchies))):
+        directory = scratch.directory(f"counted-{subject.name}-{number}")
+        layout = subject.layout.of_set(positions)
+        of_all = counted_rows(run.spark, subject.directory, subject.parts, subject.layout)
+        rows = renamed(of_all, positions, layout.others)
+        parts = tuple(part["name"] for part in scratch.collect_parts(count_rows(rows, layout, buckets, directory)))
+    asked = _asked_of(run, opened, subject, columns, released)
+    if layout.persons:
+        counting = counting_values(layout.bounds[len(layout.radices) :])
+        of_buckets = each_bucket(scratch, directory, parts, buckets, layout, counting, "")
+        asked = replace(asked, tables=totals(scratch.collect_parts(of_buckets), layout))
+    target = scratch.directory(f"classes-{subject.name}-{number}")
+    measuring = tallying(
+        asked,
+        population=_people(opened, counted.population, positions),
+        own=_people(opened, counted.own, positions) if subject.name == "table" else None,
+        equal=[i for i, name in enumerate(columns) if run.policy.quasi_identifiers[name].nulls != "wildcard"],
+    )
+    written = scratch.collect_parts(each_bucket(scratch, directory, parts, buckets, layout, measuring, target))
+    first, *others = (Tallies.from_dict(part["tallies"]) for part in written)  # at least one bucket
+    tallies = folded(first, others)
+    schema = kept_schema(len(columns), population=counted.population is not None, weighted=layout.weighted)
+    return MeasuredSet(tallies, asked, target, tuple(written), schema)
+
+
+def _asked_of(
+    run: Run, opened: Opened, subject: CountedSubject, columns: Sequence[str], released: Released | None
+) -> Asked:
+    """Return what is measured of a class of the set."""
+    assess = run.policy.assess
+    names = [vocabulary.name for vocabulary in subject.vocabularies]
+    sensitive = [
+        vocabulary
+        for vocabulary in subject.vocabularies
+        if vocabulary.name in assess.sensitive or run.policy.columns[vocabulary.name].role == "sensitive"
+    ]
+    return Asked(
+        hierarchies=tuple(opened.hierarchies[column] for column in columns),
+        k=assess.k,
+        worst=assess.worst,
+        thresholds=tuple(assess.risk_above),
+        bounds={name: bound for name, bound in assess.thresholds.items() if name not in _FROM_OTHERS},
+        sensitive=tuple(vocabulary.sensitive(assess.sensitive.get(vocabulary.name)) for vocabulary in sensitive),
+        label=names.index(assess.label) if assess.label is not None and assess.label in names else None,
+        tables=subject.tables,
+        cells=subject.name == "release",
+        released=released,
+    )
+
+
+def _people(opened: Opened, counts: StoredCounts | None, positions: Sequence[int]) -> PeopleOf | None:
+    if counts is None:
+        return None
+    return PeopleOf(counts, tuple(opened.hierarchies.values()), tuple(positions))
+
+
+def compare_pairs(run: Run, opened: Opened, counted: Counted, n_rows: int) -> Iterator[Measured]:
+    """Measures that need to know which record became which; none where the release does not name its records."""
+    if counted.pairs is None:
+        return
+    matched, assess = counted.pairs.matched, run.policy.assess
+    of = {"subject": "release", "set": ALL}
+    yield from collect_entropy_loss(matched, opened.hierarchies, of)
+    if assess.concealment:
+        yield from collect_concealment(matched, n_rows, list(opened.hierarchies.values()), of)
+    kept = opened.policy.kept_columns
+    intervals = {name: (interval, f"r{kept.index(name)}") for name, interval in assess.intervals.items()}
+    yield from collect_intervals(run.scratch, matched, counted.pairs.records, intervals, of)
+
+
+SpecialUniques = Mapping[tuple[str, str], Sequence[Measured]]
+"""Measures of minimal sample uniques by subject and set."""
+
+
+def find_special_uniques(run: Run, measured: MeasuredSets) -> SpecialUniques:
+    """Find the minimal sample uniques of each set of each subject, if the policy asks for them."""
+    asked, most = run.policy.assess.special_uniques, run.policy.counting.sorted_vectors
+    if asked is None:
+        return {}
+    skipped: dict[tuple[str, str], list[Measured]] = {}
+    sought: dict[tuple[str, str], Sought] = {}
+    for subject, sets in measured.items():
+        for name, of_set in sets.items():
+            if of_set.n_classes > most:
+                reason = f"more than {most:,} distinct records (counting.sorted_vectors); assess smaller sets"
+                skipped[subject, name] = [Measured("special_uniques", None, {"reason": reason})]
+                continue
+            k = len(of_set.asked.hierarchies)
+            fraction = run.policy.assess.sampling_fraction or asked.dis_fraction
+            sought[subject, name] = Sought(of_set.classes, of_set.names, k, min(asked.size, k), fraction)
+    return skipped | dict(zip(sought, collect_special(run.scratch, list(sought.values())), strict=True))
+
+
+Planned = tuple[attack.Groups, Solution, attack.AttackTable]
+"""The attack on every group size: the groups, its solution, and what a record of each size is told."""
+
+
+def planned_attack(run: Run, counted: Counted, measured: MeasuredSet) -> Planned | None:
+    """Return the attack of the adversary the policy assumes, if it does."""
+    policy = run.policy.assess.adversary
+    if policy is None:
+        return None
+    histogram = measured.tallies.population
+    if histogram is not None and counted.population is not None:
+        groups = attack.Groups.of_population(histogram, counted.population.dictionary_rows)
+    else:
+        own, fraction = measured.tallies.compatible, run.policy.assess.sampling_fraction
+        groups = attack.Groups.of_table(measured.tallies.sizes if own is None else own, fraction)
+    return groups, *attack.planned(policy, groups)
+
+
+def subject_of(
+    run: Run,
+    opened: Opened,
+    counted: Counted,
+    measured: MeasuredSets,
+    special: SpecialUniques,
+    subject: CountedSubject,
+    more: Sequence[Measured],
+) -> Subject:
+    """Return every measure of a subject, set by set.
+
+    Parameters
+    ----------
+    run, opened, counted, measured, special
+        As the stages before returned them.
+    subject : CountedSubject
+    more : sequence of Measured
+        Measures beside those of sets.
+    """
+    assess = run.policy.assess
+    found: list[Measured] = []
+    worst: list[WorstClass] = []
+    plots: list[Plot] = []
+    for name, columns in opened.sets.items():
+        of = {"subject": subject.name, "set": name}
+        of_set = measured[subject.name][name]
+        tallies, asked = of_set.tallies, of_set.asked
+        original = measured["table"][name].tallies if subject.name == "release" else None
+        found += measures.identity(tallies, asked, of)
+        found += measures.population(tallies, asked, of, assess.sampling_fraction)
+        for unique in special.get((subject.name, name), ()):
+            found.append(replace(unique, parameters={**of, **unique.parameters}))
+        found += measures.attribute(tallies, asked, of)
+        found += measures.utility(tallies, asked, of, columns, original=original)
+        worst += measures.worst_classes(tallies, asked, of, asked.hierarchies)
+        planned = planned_attack(run, counted, of_set)
+        if planned is not None and assess.adversary is not None:
+            found += attack.attacked(assess.adversary, *planned, of)
+        plots += plots_of(tallies, asked, planned, assess.adversary, name)
+    return Subject(subject.name, subject.title, (*found, *more), tuple(worst), tuple(plots))
+
+
+def write_records(run: Run, opened: Opened, counted: Counted, measured: MeasuredSets) -> None:
+    """Write each record's risks, for the set of all quasi-identifiers or the first one."""
+    name, columns = next(iter(opened.sets.items()))
+    for subject in counted.subjects:
+        if schemas.RECORD_ID not in subject.rows.schema.fieldNames():
+            continue
+        of_set = measured[subject.name][name]
+        planned = planned_attack(run, counted, of_set)
+        rows = of_records(
+            renamed(subject.rows, opened.positions(columns), [schemas.RECORD_ID]),
+            materialized(run.spark, of_set.classes, of_set.names, of_set.schema).frame(),
+            k=len(columns),
+            record_id=run.policy.table.record_id or schemas.RECORD_ID,
+            attack=None if planned is None else planned[2],
+            fraction=run.policy.assess.sampling_fraction,
+        )
+        rows.frame().write.parquet(str(run.scratch.path / RECORDS[subject.name]))

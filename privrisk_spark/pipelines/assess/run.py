@@ -1,0 +1,249 @@
+"""How risky a table is, alone or against a release and a population: the order of stages.
+
+read → encode → count → measure → compare → attack → judge
+
+Each subject, the table as it is and a release of it, is counted once; its classes lie in buckets, and every measure is
+a tally of the classes of a bucket. Nothing is transformed or published: all of it is exact and for the trusted zone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from privrisk_spark import __version__
+from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.errors import RefusedError, SchemaError
+from privrisk_spark.pipelines.assess.counted import Counted, Encoded, count_subjects
+from privrisk_spark.pipelines.assess.measured import (
+    RECORDS,
+    MeasuredSets,
+    compare_pairs,
+    find_special_uniques,
+    measure_sets,
+    subject_of,
+    write_records,
+)
+from privrisk_spark.pipelines.assess.opened import Opened, Run, explained, open_assessment
+from privrisk_spark.planning.assessment import POPULATION, RELEASE
+from privrisk_spark.planning.places import check_private_place
+from privrisk_spark.policy.assessment import MaskedTable
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.pages import render_assessment
+from privrisk_spark.reporting.verdict import assessment_notes, paragraph
+from privrisk_spark.results.assessment import Assessment, Subject, Verdict, judged
+from privrisk_spark.runs.places import held, write_json, write_text
+from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
+from privrisk_spark.stages.tables.materialize import collect_codes
+
+FILES = (
+    "measures.json",
+    "assessment.json",
+    "report.html",
+    "status.json",
+    *RECORDS.values(),
+    "unknown_values",
+    ".lock",
+)
+
+STAGES = 7
+
+Announce = Callable[[str], object]
+
+
+def check_output(policy: Policy, output: str) -> Path:
+    """Return the directory the assessment goes to, resolved.
+
+    Raises
+    ------
+    ConfigError
+        If it is no place for what stays private.
+    """
+    read_too: list[tuple[str, Table]] = []
+    if isinstance(policy.assess.release, MaskedTable):
+        read_too.append((RELEASE, policy.assess.release))
+    if policy.assess.population is not None:
+        read_too.append((POPULATION, policy.assess.population))
+    return check_private_place(policy, output, files=FILES, what="assessments", more=read_too)
+
+
+def plan_only(spark: SparkSession, policy: Policy, *, table: DataFrame | None = None) -> str:
+    """Open everything an assessment needs, write nothing, and return what would be measured (``--dry-run``).
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+    table : DataFrame, optional
+        Of the same session; instead of the policy's table.
+    """
+    return explained(policy, open_assessment(spark, policy, table))
+
+
+def assess(
+    spark: SparkSession,
+    policy: Policy,
+    *,
+    place: Path,
+    run_id: str,
+    date: dt.date,
+    announce: Announce | None = None,
+    table: DataFrame | None = None,
+) -> Assessment:
+    """Assess a table, and write ``measures.json``, ``assessment.json``, ``report.html`` and ``records/``.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        Its table, columns and ``assess``; how it would release is not looked at.
+    place : Path
+        As :func:`check_output` returns it; every worker must see it.
+    run_id : str
+    date : date
+    announce : callable, optional
+        Called with what will be measured (``--explain``).
+    table : DataFrame, optional
+        Of the same session; read instead of the policy's table. What the policy says of its columns holds.
+
+    Raises
+    ------
+    InputError
+        Exit code 2: the policy or the data must be mended.
+    EngineError
+        Exit code 3: running again may help.
+    """
+    with held(place, run_id) as scratch:
+        run = Run(spark, policy, place, Scratch(spark, scratch), Progress(place, run_id, STAGES))
+        opened, vocabularies = read(run, table, announce)
+        encoded = encode(run, opened)
+        counted = count(run, opened, encoded, vocabularies)
+        measured = measure(run, opened, counted)
+        subjects = compare_and_attack(run, opened, encoded, counted, measured)
+        verdicts = judge(run, subjects)
+        result = Assessment(
+            title=policy.run.name,
+            run_id=run_id,
+            created=date.isoformat(),
+            version=__version__,
+            subjects=tuple(subjects),
+            verdicts=verdicts,
+            paragraph=paragraph(subjects, verdicts),
+            notes=tuple(
+                assessment_notes(
+                    policy,
+                    release=opened.release is not None,
+                    released_persons=counted.subjects[-1].layout.persons,
+                    wildcard=counted.own is not None,
+                )
+            ),
+            stages=tuple(run.progress.records),
+        )
+        write(run, result)
+        code = 0 if result.passed else RefusedError.exit_code
+        failed = sum(not verdict.passed for verdict in result.verdicts)
+        message = f"assessment in {place}" + (f"; {failed} thresholds are missed" if failed else "")
+        write_status(place, run_id, phase="assessed", code=code, message=message)
+    return result
+
+
+def read(run: Run, table: DataFrame | None, announce: Announce | None) -> tuple[Opened, list[Vocabulary]]:
+    """Stage: open the sources, and collect the values of the columns the classes hold."""
+    with run.progress.stage("read") as stage:
+        opened = open_assessment(run.spark, run.policy, table)
+        if announce is not None:
+            announce(explained(run.policy, opened))
+        if opened.release is not None:
+            collect_strangers(opened.release, opened.hierarchies)
+        vocabularies = collect_vocabularies(run.policy, opened.table, opened.release, given=opened.given)
+        stage.sentence = f"Opened the table with {len(opened.hierarchies)} quasi-identifiers."
+    return opened, vocabularies
+
+
+def encode(run: Run, opened: Opened) -> Encoded:
+    """Stage: the table as codes."""
+    with run.progress.stage("encode") as stage:
+        rows, n_rows = collect_codes(
+            run.scratch, opened.table, opened.policy, opened.hierarchies, run.place, given=opened.given
+        )
+        if not n_rows:
+            raise SchemaError("table: it has no rows.")
+        stage.sentence = "Encoded every value as an integer code."
+    return Encoded(rows, n_rows)
+
+
+def count(run: Run, opened: Opened, encoded: Encoded, vocabularies: Sequence[Vocabulary]) -> Counted:
+    """Stage: count each subject and the population once."""
+    with run.progress.stage("count") as stage:
+        counted = count_subjects(run, opened, encoded, vocabularies)
+        stage.sentence = "Counted the rows of each combination of quasi-identifiers and sensitive values, once."
+    return counted
+
+
+def measure(run: Run, opened: Opened, counted: Counted) -> MeasuredSets:
+    """Stage: measure every class of every set."""
+    with run.progress.stage("measure") as stage:
+        measured = measure_sets(run, opened, counted)
+        stage.sentence = "Measured every class of each set of quasi-identifiers."
+        stage.status = "tested"
+    return measured
+
+
+def compare_and_attack(
+    run: Run, opened: Opened, encoded: Encoded, counted: Counted, measured: MeasuredSets
+) -> list[Subject]:
+    """Stages: compare records with their released forms, plan the attack, and put the measures together.
+
+    Minimal sample uniques are found beside the first: one long task a set, which leaves the other cores to what
+    follows.
+    """
+    with ThreadPoolExecutor(1) as beside:
+        finding = beside.submit(find_special_uniques, run, measured)
+        with run.progress.stage("compare") as stage:
+            pairs = list(compare_pairs(run, opened, counted, encoded.n_rows))
+            stage.sentence = (
+                "Compared records with their released forms." if pairs else "No records to compare with released forms."
+            )
+            stage.status = "tested"
+        with run.progress.stage("attack") as stage:
+            special = finding.result()
+            subjects = [
+                subject_of(run, opened, counted, measured, special, subject, pairs if subject.name == "release" else [])
+                for subject in counted.subjects
+            ]
+            if run.policy.assess.records:
+                write_records(run, opened, counted, measured)
+            stage.sentence = "Planned the attack of the adversary assumed on every group size."
+            stage.status = "tested"
+    return subjects
+
+
+def judge(run: Run, subjects: Sequence[Subject]) -> tuple[Verdict, ...]:
+    """Stage: hold the last subject against the thresholds."""
+    with run.progress.stage("judge") as stage:
+        verdicts = judged(run.policy.assess.thresholds, subjects[-1])
+        missed = sum(not verdict.passed for verdict in verdicts)
+        stage.sentence = (
+            f"Held the {subjects[-1].name} against {len(verdicts)} thresholds, and it misses {missed}."
+            if verdicts
+            else "No thresholds were given."
+        )
+    return verdicts
+
+
+def write(run: Run, result: Assessment) -> None:
+    """Put the records and the documents of an assessment in their place."""
+    for name in RECORDS.values():
+        shutil.rmtree(run.place / name, ignore_errors=True)
+        if (run.scratch.path / name).exists():
+            (run.scratch.path / name).rename(run.place / name)
+    write_json(run.place / "measures.json", result.measures())
+    write_json(run.place / "assessment.json", result.to_dict())
+    write_text(run.place / "report.html", render_assessment(result))

@@ -1,0 +1,62 @@
+"""What an assessment reads of a policy: its columns, its dictionary, and the sets of quasi-identifiers it measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privrisk_spark.policy.assessment import Population
+from privrisk_spark.policy.dictionaries import SelfDictionary, TableDictionary
+from privrisk_spark.policy.guarantees import RiskGuarantee
+from privrisk_spark.policy.policy import Policy, RiskPolicy
+from privrisk_spark.policy.policy import Sensitive as SensitiveColumn
+
+POPULATION = "assess.population"
+RELEASE = "assess.release"
+"""Keys of the policy, for messages."""
+
+ALL = "all"
+"""Name of the set of all quasi-identifiers."""
+
+
+def sets_of(policy: Policy) -> dict[str, list[str]]:
+    """Return the sets of quasi-identifiers that are measured, each by itself."""
+    return policy.assess.sets or {ALL: list(policy.quasi_identifiers)}
+
+
+def carried(policy: Policy) -> list[str]:
+    """Columns whose values the classes hold: the sensitive ones, then the label if it is none of them."""
+    names = [name for name, column in policy.columns.items() if isinstance(column, SensitiveColumn)]
+    label = policy.assess.label
+    return names + ([label] if label is not None and label not in names else [])
+
+
+def narrowed(policy: Policy) -> Policy:
+    """Return the policy by which the table is read: what is measured is carried, and nothing is decided."""
+    kept = [*carried(policy), *policy.assess.intervals]
+    columns: dict[str, Any] = {}
+    for name, given in policy.columns.items():
+        action = getattr(given, "action", None)
+        if name in kept:
+            columns[name] = given.model_copy(update={"action": "keep"})
+        elif action == "keep":
+            columns[name] = given.model_copy(update={"action": "drop"})
+        else:
+            columns[name] = given
+    population = policy.assess.population
+    dictionary = SelfDictionary(consistency="compatible") if population is None else population_dictionary(population)
+    changed = {"columns": columns, "dictionary": dictionary, "risk": RiskPolicy(), "guarantee": RiskGuarantee()}
+    return policy.model_copy(update={**changed, "decision": None, "linkage": None, "output": None})
+
+
+def against_itself(policy: Policy) -> Policy:
+    """Return the narrowed policy with the table itself as dictionary, where a missing value may be any.
+
+    Only there: a value that is suppressed by another rule is not consistent with every value.
+    """
+    return policy.model_copy(update={"dictionary": SelfDictionary(consistency="subsumes")})
+
+
+def population_dictionary(population: Population) -> TableDictionary:
+    """Return the population as the dictionary the table is held against."""
+    fields = {name: getattr(population, name) for name in Population.model_fields}
+    return TableDictionary(kind="table", consistency="compatible", **fields)
