@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -187,17 +187,6 @@ class ReleaseEvents:
         except (KeyError, ValueError, TypeError, ZeroDivisionError) as error:
             missing = f" lack '{error.args[0]}'" if isinstance(error, KeyError) else " are not those of a mechanism"
             raise InputError(f"The parameters of a release{missing}; its cost cannot be composed.") from None
-
-    def reusing(self) -> ReleaseEvents:
-        """Return what a release costs that uses an admitted set released before."""
-        return replace(
-            self,
-            counts=None,
-            delta_select=Fraction(0),
-            epsilon=self.sampling.epsilon,
-            delta=self.sampling.delta,
-            picks=None,
-        )
 
 
 def basic(events: Iterable[ReleaseEvents]) -> tuple[Fraction, Fraction]:

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import numpy.typing as npt
 import pytest
+from chains_of_algorithm6 import long_chains, small_twin_chains
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
@@ -348,7 +349,7 @@ def test_twin_chains(rows: int, levels: int, delta: float, hidden: float) -> Non
 
 def test_the_law_of_finest_levels_is_that_of_the_enumerated_output() -> None:
     # Three rows at the first level, two more at the second: counts 3, 5 and 2, 4.
-    above = against.small_twin_chains(3, 5)
+    above = small_twin_chains(3, 5)
     law = against.output_law(above, epsilon=1, beta=0.5, theta0=0.1)
     pairs = np.zeros((3, 3))
     for output in itertools.product(range(10), repeat=5):
@@ -371,7 +372,7 @@ def test_the_law_of_finest_levels_is_that_of_the_enumerated_output() -> None:
 def test_long_chains(
     beta: float, generalizations: int, rows: int, delta: float, bad: float, epsilon: float, claimed: float
 ) -> None:
-    found = against.long_chains(rows, generalizations, epsilon=1, beta=beta)
+    found = long_chains(rows, generalizations, epsilon=1, beta=beta)
     assert found.delta == pytest.approx(delta, abs=5e-5)
     assert found.bad_outputs == pytest.approx(bad, rel=0.02)
     assert found.epsilon == pytest.approx(epsilon, abs=5e-3)
@@ -388,11 +389,11 @@ def test_long_chains_by_enumeration() -> None:
     law = against.output_law(above, epsilon=1, beta=0.5, t=1, rows=6)
     without = against.output_law(above[1:], epsilon=1, beta=0.5, t=1, rows=6)
     expected = against.divergence(law, without, 1).delta
-    assert against.long_chains(6, 4, epsilon=1, beta=0.5).delta == pytest.approx(expected, rel=1e-9)
+    assert long_chains(6, 4, epsilon=1, beta=0.5).delta == pytest.approx(expected, rel=1e-9)
 
 
 def test_both_readings_of_eq_6_2_fail_on_nine_rows() -> None:
-    above = against.small_twin_chains(1, 3, 4)
+    above = small_twin_chains(1, 3, 4)
     assert len(above) == 9
     kept, lost = (
         against.removed(above, epsilon=1, beta=0.38, theta0=0.05, reading=reading).delta
