@@ -8,6 +8,8 @@ import random
 from collections import defaultdict
 from fractions import Fraction
 
+from privrisk_spark.kernels.numeric.rational import PRECISION, exp_scaled
+
 
 def binomial(n: int, beta: Fraction) -> list[Fraction]:
     return [math.comb(n, j) * beta**j * (1 - beta) ** (n - j) for j in range(n + 1)]
@@ -48,3 +50,8 @@ def random_kernel(rng: random.Random, n_cells: int) -> Kernel:
     total = sum(weights)
     cells: list[int | None] = [*range(n_cells), None]
     return {cell: Fraction(w, total) for cell, w in zip(cells, weights, strict=True) if w}
+
+
+def exp_lower_bound(epsilon: Fraction | str) -> Fraction:
+    """A rational lower bound of e^epsilon, short of it by less than 2^-254: what the certificate takes for it."""
+    return Fraction(exp_scaled(Fraction(epsilon)), 1 << PRECISION)

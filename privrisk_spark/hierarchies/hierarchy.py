@@ -360,16 +360,6 @@ class Hierarchy:
             f"{listing([str(number) for number in levels])} as well."
         )
 
-    def describe(self) -> dict[str, str | int | bool | list[int]]:
-        """Return short facts without labels: attribute, leaves, height, null leaf or not, nodes per level."""
-        return {
-            "attribute": self.attribute,
-            "leaves": self.n_leaves,
-            "height": self.height,
-            "null_leaf": self.code_of_null < self.n_leaves,
-            "nodes_per_level": [int(self.nodes_at_level(level).size) for level in range(self.height + 1)],
-        }
-
 
 def refuse_clashes(paths: Iterable[LeafPath], *, root: str, where: Callable[[int], str], public: bool) -> None:
     """Refuse a leaf given twice or above another one, an empty path, and the root label below the root."""

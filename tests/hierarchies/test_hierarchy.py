@@ -159,13 +159,9 @@ def test_find_and_levels() -> None:
         h.find("South", level=2)
     with pytest.raises(HierarchyError, match=r"level must be between 0 and 3\. Got 4"):
         h.nodes_at_level(4)
-    assert h.describe() == {
-        "attribute": "city",
-        "leaves": 4,
-        "height": 3,
-        "null_leaf": False,
-        "nodes_per_level": [4, 4, 2, 1],
-    }
+    assert (h.attribute, h.n_leaves, h.height) == ("city", 4, 3)
+    assert h.code_of_null >= h.n_leaves, "no value is missing"
+    assert [h.nodes_at_level(level).size for level in range(4)] == [4, 4, 2, 1]
 
 
 def test_level_tells_equal_labels_apart() -> None:

@@ -1,6 +1,7 @@
-"""The case study of a planned attack (X15 §7): what an adversary does by group size, to a table, and what deters him.
+"""The case study of a planned attack: what an adversary does by group size, to a table, and what deters him.
 
-The process is that of :mod:`privrisk_spark.kernels.adversary.process`, with the parameters of X15 §7.1 and §7.2.
+Source: Xia et al. (2015; X15), section 7. The process is that of :mod:`privrisk_spark.kernels.adversary.process`, with
+the parameters of X15 §7.1 and §7.2.
 """
 
 from __future__ import annotations

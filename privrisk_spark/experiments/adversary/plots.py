@@ -1,4 +1,4 @@
-"""Plots of the case study of a planned attack: what X15 claims, what this run found, and the lines that show it."""
+"""Plots of the case study: what Xia et al. (2015; X15) claim, what this run found, and the lines that show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The case study of a planned attack on each table, its findings and its figures (Xia et al. 2015, section 7)."""
+"""The case study of a planned attack on each table, its findings and its figures (Xia et al. 2015; X15)."""
 
 from __future__ import annotations
 

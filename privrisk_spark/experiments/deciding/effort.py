@@ -1,4 +1,4 @@
-"""What the searches of one record's lattice cost (F12 Fig. 4.11): frontier, nodes visited, time."""
+"""What the searches of one record's lattice cost (Fouad 2012, F12, Fig. 4.11): frontier, nodes visited, time."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _notes(policy: Policy, name: str) -> Iterator[str]:
     if policy.risk.sensitivity.form != "linear":
         yield (
             f"{name}: the policy's sensitivity is of the form '{policy.risk.sensitivity.form}'; here its weights "
-            "are added, as in F12 §4.6 and as minimum cuts need it."
+            "are added, as in Fouad (2012), section 4.6, and as minimum cuts need it."
         )
     if policy.utility.measure != "depth":
         yield f"{name}: the policy's utility is '{policy.utility.measure}'; here it is depth."

@@ -1,4 +1,4 @@
-"""The genetic search against the exact ones (F12 Figs 4.13, 4.14): how far off, and how fast."""
+"""The genetic search against the exact ones (Fouad 2012, Figs 4.13, 4.14): how far off, and how fast."""
 
 from __future__ import annotations
 

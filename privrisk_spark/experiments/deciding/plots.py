@@ -1,4 +1,4 @@
-"""Plots of the experiments: what F12 claims, what this run found, and the lines that show it.
+"""Plots of the experiments: what Fouad (2012; F12) claims, what this run found, and the lines that show it.
 
 Sentences are made from the figures of the run; nothing in them is fixed but the words.
 """

@@ -1,4 +1,4 @@
-"""The experiments on deciding, each on one table, and what they find together (Fouad 2012, chapters 3 to 5)."""
+"""The experiments on deciding, each on one table, and what they find together (Fouad 2012; F12)."""
 
 from __future__ import annotations
 

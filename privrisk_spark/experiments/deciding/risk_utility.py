@@ -1,4 +1,4 @@
-"""Optimal disclosures against full-domain k-anonymity (F12 Figs 3.2, 4.12), and the levels chosen (Fig. 3.8)."""
+"""Optimal disclosures against full-domain k-anonymity (Fouad 2012, Figs 3.2, 4.12), and their levels (Fig. 3.8)."""
 
 from __future__ import annotations
 

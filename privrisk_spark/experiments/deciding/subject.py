@@ -1,8 +1,8 @@
 """What an experiment is made on: a table of codes over hierarchies, known to the attacker as it is.
 
-As in F12 §4.6, utility is depth, ``u(a) = Σ depth(a_i)``, sensitivity is additive with modified harmonic means for
-inner nodes, and the dictionary is the table; consistency is generalization instead of likeness of labels, under which
-risk need not be monotone and none of the searches applies.
+As in section 4.6 of Fouad (2012; F12), utility is depth, ``u(a) = Σ depth(a_i)``, sensitivity is additive with modified
+harmonic means for inner nodes, and the dictionary is the table; consistency is generalization instead of likeness of
+labels, under which risk need not be monotone and none of the searches applies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The aggregate model against the threshold model (F12 Fig. 5.1), and how its optimum moves with λ."""
+"""The aggregate model against the threshold model (Fouad 2012, Fig. 5.1), and how its optimum moves with λ."""
 
 from __future__ import annotations
 

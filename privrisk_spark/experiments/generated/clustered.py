@@ -1,9 +1,9 @@
 """Generated tables over balanced hierarchies, and the keyed uniform numbers experiments draw from.
 
-F12 §4.6 measures on a table nobody else has, with random weights and hierarchies of heights 1 to 5. What stands in for
-it here is a table of clusters: every row belongs to a cluster and shares with its prototype, in each attribute, the
-ancestor of some level, the higher the rarer. So rows resemble each other to every degree, as in tables of goods or of
-people, which rows of independent uniform values do not.
+Fouad (2012; F12) measures, in section 4.6, on a table nobody else has, with random weights and hierarchies of heights 1
+to 5. What stands in for it here is a table of clusters: every row belongs to a cluster and shares with its prototype,
+in each attribute, the ancestor of some level, the higher the rarer. So rows resemble each other to every degree, as in
+tables of goods or of people, which rows of independent uniform values do not.
 
 Everything is a function of the seed and of a label, never of the order in which it is asked for.
 """

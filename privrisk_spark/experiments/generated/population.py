@@ -1,9 +1,7 @@
 """A seeded, census-like SYNTHETIC population: a public register, a table to release, and their hierarchies.
 
-Nothing here comes from a real person, place or census. Names of places are invented, and the laws below are
-chosen for their shape only (a few large cities and many small ones, an age pyramid, group shares that
-differ by region, a skewed income, a diagnosis that depends on age), so that disclosure risk behaves as on
-real registers.
+Nothing here comes from a real person, place or census. Names of places are invented, and the laws of ``country``
+are chosen for their shape only, as is that of the skewed income, so that disclosure risk behaves as on real registers.
 
 Every random number comes from a Philox stream whose key is the seed and whose counter names the purpose and
 the chunk of people, so a chunk can be drawn alone, in any order, and memory does not grow with the
@@ -15,7 +13,6 @@ can be applied to a second batch.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,92 +23,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.experiments.generated.country import (
+    AGES,
+    DIAGNOSES,
+    FIRST_BIRTH_YEAR,
+    PARTIES,
+    RACES,
+    REFERENCE_YEAR,
+    SLOTS,
+    Country,
+    invented_country,
+    person_names,
+)
 
-REFERENCE_YEAR = 2006
-FIRST_BIRTH_YEAR = 1906
 MANIFEST = "SYNTHETIC.md"
 COMPLETE = "Status: complete"
 
-_AGES = REFERENCE_YEAR - FIRST_BIRTH_YEAR + 1
 _CHUNK = 1 << 18  # people drawn at a time; part of the definition of the data, not a tuning knob
-_SLOTS = 1 << 16
 _MOST_PEOPLE = 999_999_999  # limit of numpy's multivariate hypergeometric draw
 _INCOME_STEP = 1_000
 _INCOME_TOP = 300_000
-_COUNTRY_KEY = 19_061_231  # the country is the same for every seed
 
 _POPULATION, _TABLE, _SHARE, _NUMBERS = range(4)  # purposes of the random streams
 
-_REGIONS = ("Norland", "Sudmark", "Ostvale", "Westmere")
-# blank-separated words
-_STATES = (
-    "Aldria Brenmark Calder Dunholt Estaria Farrow Glenmoor Halvia Istmark Jorvale "
-    "Kestria Lorren Mardale Norvia Ostrey Pellmar Quenland Rovia Selmark Tarrow"
-)
-_STEMS = (
-    "Ash Birch Clay Dorn Elm Fen Gold Hart Iron Jade Kirk Lin Mill "
-    "North Oak Pine Quill Raven Stone Thorn Under Vale Wolf Yarrow Zeal"
-)
-_CITY_ENDINGS = (
-    "bury bridge brook burgh cliff combe dale field ford gate ham haven hurst leigh mere mouth port stead ton wick"
-)
-_COUNTY_ENDINGS = "land marsh moor ridge shire wold"
-_FIRST_NAMES = (
-    "Ada Bela Caro Dario Edda Filo Gero Hana Ivo Jona Kaja Leno Mira "
-    "Nilo Orla Pavo Quin Resa Silo Tove Ulla Vero Wim Xena Yara Zeno"
-)
-_NAME_ENDINGS = "er feld gard holm ing lund mann quist rup sen skov strand thal voss wald"
-
-# detailed group -> broad group, and the share of each detailed group by region (rows need not sum to one)
-_RACE = (
-    ("White European", "White", (56, 48, 40, 50)),
-    ("White Middle Eastern", "White", (3, 2, 4, 3)),
-    ("White Other", "White", (12, 8, 9, 10)),
-    ("Black African", "Black", (4, 14, 7, 3)),
-    ("Black Caribbean", "Black", (3, 8, 5, 1)),
-    ("Black Other", "Black", (2, 6, 2, 1)),
-    ("East Asian", "Asian", (5, 2, 12, 9)),
-    ("South Asian", "Asian", (4, 2, 9, 5)),
-    ("Southeast Asian", "Asian", (3, 1, 5, 7)),
-    ("Indigenous Mainland", "Indigenous", (2, 2, 0.5, 4)),
-    ("Indigenous Islander", "Indigenous", (0.2, 0.3, 0.2, 1)),
-    ("Mixed", "Mixed or other", (4, 4, 4, 4)),
-    ("Other", "Mixed or other", (1.8, 2.7, 2.3, 2)),
-)
-_PARTY = (
-    ("Civic", (30, 22, 34, 26)),
-    ("Union", (24, 36, 20, 22)),
-    ("Liberty", (14, 20, 12, 18)),
-    ("Green Field", (8, 4, 12, 14)),
-    ("none", (24, 18, 22, 20)),
-)
-# diagnosis -> (prevalence weight, slope of its logarithm over a life)
-_DIAGNOSIS = (
-    ("upper respiratory infection", 30, -1.2),
-    ("hypertension", 22, 2.6),
-    ("back pain", 16, 0.8),
-    ("type 2 diabetes", 11, 2.2),
-    ("depression", 10, 0.2),
-    ("asthma", 9, -1.0),
-    ("osteoarthritis", 8, 3.0),
-    ("influenza", 7, -0.4),
-    ("anxiety disorder", 6, -0.3),
-    ("migraine", 5, -0.2),
-    ("otitis media", 5, -3.0),
-    ("eczema", 4, -1.5),
-    ("gastritis", 4, 0.5),
-    ("coronary heart disease", 4, 3.2),
-    ("hypothyroidism", 3, 1.0),
-    ("anaemia", 3, 0.3),
-    ("chronic obstructive pulmonary disease", 2.5, 3.0),
-    ("cancer", 2.5, 2.8),
-    ("epilepsy", 1.2, -0.3),
-    ("hepatitis B", 0.7, 0.4),
-    ("HIV infection", 0.5, 0.0),
-    ("multiple sclerosis", 0.3, 0.3),
-    ("tuberculosis", 0.2, 0.5),
-    ("Huntington disease", 0.05, 0.6),
-)
 # lower bounds of the income bins of level 1, 2 and 3; wider at the top, as statistical offices publish them
 _INCOME_BOUNDS = (
     tuple(range(0, _INCOME_TOP + 1, 10_000)),
@@ -120,32 +54,6 @@ _INCOME_BOUNDS = (
 )
 
 _Ints = npt.NDArray[np.integer[Any]]
-
-
-@dataclass(frozen=True)
-class _Country:
-    """The invented places and the laws people are drawn from; the same for every seed.
-
-    A law is an integer array of shape (groups, 65536): a uniform 16-bit number picks a slot of the row, and a
-    value holds as many slots as its probability asks for.
-
-    Attributes
-    ----------
-    city : list of tuple of str
-        One row per city: city, county, state, region, ``*``.
-    region_of_city : ndarray of int64, shape (cities,)
-    cities, ages, races, sexes, parties, diagnoses : ndarray of uint16, shape (groups, 65536)
-        ``races`` and ``parties`` by region, ``sexes`` and ``diagnoses`` by age; the others have one group.
-    """
-
-    city: list[tuple[str, ...]]
-    region_of_city: npt.NDArray[np.int64]
-    cities: npt.NDArray[np.uint16]
-    ages: npt.NDArray[np.uint16]
-    races: npt.NDArray[np.uint16]
-    sexes: npt.NDArray[np.uint16]
-    parties: npt.NDArray[np.uint16]
-    diagnoses: npt.NDArray[np.uint16]
 
 
 def generate(
@@ -209,7 +117,7 @@ def generate(
     if not 0 <= seed < 1 << 64:
         raise InputError("seed must be between 0 and 2**64 - 1.")
     root = _claim(Path(directory))
-    country = _country()
+    country = invented_country()
     _write_hierarchies(root, country)
 
     sizes = np.full(-(-people // _CHUNK), _CHUNK, dtype=np.int64)
@@ -238,70 +146,16 @@ def _stream(seed: int, purpose: int, chunk: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=seed, counter=counter))
 
 
-def _law(weights: npt.ArrayLike) -> npt.NDArray[np.uint16]:
-    """Return the 65536 slots of each row of weights, shape (groups, values), by largest remainders."""
-    shares = np.atleast_2d(np.asarray(weights, dtype=np.float64))
-    shares = shares / shares.sum(axis=1, keepdims=True) * _SLOTS
-    law = np.empty((len(shares), _SLOTS), dtype=np.uint16)
-    for group, share in enumerate(shares):
-        slots = np.floor(share).astype(np.int64)
-        odd = np.argsort(slots - share, kind="stable")[: _SLOTS - slots.sum()]
-        slots[odd] += 1
-        law[group] = np.repeat(np.arange(len(share), dtype=np.uint16), slots)
-    return law
-
-
 def _draw(
     rng: np.random.Generator, law: npt.NDArray[np.uint16], size: int, group: _Ints | None = None
 ) -> npt.NDArray[np.uint16]:
     """Draw one value per person from the law of the person's group (the only one, if none is given)."""
-    slot = rng.integers(0, _SLOTS, size=size, dtype=np.uint16)
-    place = slot if group is None else group.astype(np.int64) * _SLOTS + slot
+    slot = rng.integers(0, SLOTS, size=size, dtype=np.uint16)
+    place = slot if group is None else group.astype(np.int64) * SLOTS + slot
     return law.ravel().take(place)
 
 
-def _country() -> _Country:
-    """Build the invented country: 400 cities in 120 counties in 20 states in 4 regions, and its laws."""
-    rng = np.random.Generator(np.random.Philox(key=_COUNTRY_KEY))
-    cities, counties = 400, 120
-    states, stems = _STATES.split(), _STEMS.split()
-    state_of_county = _at_least_two(rng, counties, len(states))
-    county_of_city = _at_least_two(rng, cities, counties)
-    names = [stem + ending for stem in stems for ending in _CITY_ENDINGS.split()]
-    names = [names[i] for i in rng.permutation(len(names))[:cities]]
-    county_names = [f"{stem}{ending} County" for stem in stems for ending in _COUNTY_ENDINGS.split()]
-    county_names = [county_names[i] for i in rng.permutation(len(county_names))[:counties]]
-    region_of_state = np.arange(len(states)) * len(_REGIONS) // len(states)
-    region_of_city = region_of_state[state_of_county[county_of_city]]
-    city: list[tuple[str, ...]] = []
-    for name, county in zip(names, county_of_city.tolist(), strict=True):
-        state = state_of_county[county]
-        city.append((name, county_names[county], states[state], _REGIONS[region_of_state[state]], "*"))
-    rank = rng.permutation(cities) + 1  # size rank of each city, 1 is the largest
-    age = np.arange(_AGES)
-    life = age / (_AGES - 1)
-    tilt = np.array([slope for _, _, slope in _DIAGNOSIS])
-    prevalence = np.array([weight for _, weight, _ in _DIAGNOSIS])
-    female = 0.488 + 0.0025 * np.maximum(age - 45, 0)
-    return _Country(
-        city=city,
-        region_of_city=region_of_city.astype(np.int64),
-        cities=_law(rank**-0.95),
-        ages=_law((1 + 0.12 * np.sin(2 * np.pi * (age - 8) / 28)) / (1 + np.exp((age - 74) / 7.5))),
-        races=_law(np.array([shares for _, _, shares in _RACE]).T),
-        sexes=_law(np.stack([female, 1 - female], axis=1)),
-        parties=_law(np.array([shares for _, shares in _PARTY]).T),
-        diagnoses=_law(prevalence * np.exp(tilt * (life[:, None] - 0.4))),
-    )
-
-
-def _at_least_two(rng: np.random.Generator, children: int, parents: int) -> npt.NDArray[np.int64]:
-    """Return a parent for each child, sorted; each has two or more, so that every step up loses detail."""
-    free = rng.integers(0, parents, size=children - 2 * parents)
-    return np.sort(np.concatenate([np.repeat(np.arange(parents), 2), free]))
-
-
-def _draw_people(rng: np.random.Generator, country: _Country, size: int) -> dict[str, _Ints]:
+def _draw_people(rng: np.random.Generator, country: Country, size: int) -> dict[str, _Ints]:
     """Draw the codes of a chunk of people, each array of shape (size,)."""
     city = _draw(rng, country.cities, size)
     age = _draw(rng, country.ages, size)
@@ -312,14 +166,14 @@ def _draw_people(rng: np.random.Generator, country: _Country, size: int) -> dict
     return {"city": city, "race": race, "age": age, "party": party, "sex": sex}
 
 
-def _register_rows(person: dict[str, _Ints], country: _Country) -> pa.Table:
+def _register_rows(person: dict[str, _Ints], country: Country) -> pa.Table:
     """Return the chunk's rows of the public register."""
     return pa.table(
         {
             "city": _text(person["city"], [row[0] for row in country.city]),
-            "race": _text(person["race"], [leaf for leaf, _, _ in _RACE]),
+            "race": _text(person["race"], [leaf for leaf, _, _ in RACES]),
             "age": pa.array(person["age"].astype(np.int32)),
-            "party": _text(person["party"], [name for name, _ in _PARTY]),
+            "party": _text(person["party"], [name for name, _ in PARTIES]),
             "sex": _text(person["sex"], ["female", "male"]),
         }
     )
@@ -328,7 +182,7 @@ def _register_rows(person: dict[str, _Ints], country: _Country) -> pa.Table:
 def _table_rows(
     rng: np.random.Generator,
     person: dict[str, _Ints],
-    country: _Country,
+    country: Country,
     number: _Ints,
     *,
     sensitive: bool,
@@ -341,18 +195,17 @@ def _table_rows(
     day = years[year] + rng.integers(0, np.diff(years)[year], size=size)
     income = _draw_income(rng, age)
     diagnosis = _draw(rng, country.diagnoses, size, age)
-    surnames = [stem + ending for stem in _STEMS.split() for ending in _NAME_ENDINGS.split()]
-    names = [f"{first} {last}" for first in _FIRST_NAMES.split() for last in surnames]
+    names = person_names()
     name = rng.integers(0, len(names), size=size, dtype=np.uint16)
     no_income, no_race = rng.random(size) < 0.05, rng.random(size) < 0.005
     columns = {
         "person_id": _person_ids(number),
         "name": _text(name, names),
         "city": _text(person["city"], [row[0] for row in country.city]),
-        "race": _text(person["race"], [leaf for leaf, _, _ in _RACE], no_race if nulls else None),
+        "race": _text(person["race"], [leaf for leaf, _, _ in RACES], no_race if nulls else None),
         "birthdate": pa.array(day.astype("datetime64[D]")),
         "income": pa.array(income, mask=no_income if nulls else None),
-        "diagnosis": _text(diagnosis, [label for label, _, _ in _DIAGNOSIS]),
+        "diagnosis": _text(diagnosis, [label for label, _, _ in DIAGNOSES]),
     }
     if not sensitive:
         del columns["diagnosis"]
@@ -361,7 +214,7 @@ def _table_rows(
 
 def _draw_income(rng: np.random.Generator, age: _Ints) -> npt.NDArray[np.int32]:
     """Draw incomes in dollars: log-normal around a median that peaks at 47, none under 16, top-coded."""
-    median = 9_000 + 36_000 * np.exp(-(((np.arange(_AGES) - 47) / 22) ** 2))
+    median = 9_000 + 36_000 * np.exp(-(((np.arange(AGES) - 47) / 22) ** 2))
     income = median[age] * np.exp(0.75 * rng.standard_normal(len(age)))
     rounded = np.minimum(np.rint(income / _INCOME_STEP), _INCOME_TOP // _INCOME_STEP - 1) * _INCOME_STEP
     return np.where(age < 16, 0, rounded).astype(np.int32)
@@ -462,7 +315,7 @@ def _claim(root: Path) -> Path:
     return root
 
 
-def _write_hierarchies(root: Path, country: _Country) -> None:
+def _write_hierarchies(root: Path, country: Country) -> None:
     """Write the three hierarchy files."""
     income = []
     for leaf in range(0, _INCOME_TOP, _INCOME_STEP):
@@ -471,7 +324,7 @@ def _write_hierarchies(root: Path, country: _Country) -> None:
             upper = int(np.searchsorted(bounds, leaf, side="right"))
             bins.append(f"[{bounds[upper - 1]},{bounds[upper]})")
         income.append((str(leaf), *bins, "*"))
-    race = [(leaf, group, "*") for leaf, group, _ in _RACE]
+    race = [(leaf, group, "*") for leaf, group, _ in RACES]
     for name, rows in (("city", country.city), ("race", race), ("income", income)):
         text = "".join(";".join(row) + "\n" for row in rows)
         (root / f"{name}.csv").write_text(text, encoding="utf-8", newline="\n")

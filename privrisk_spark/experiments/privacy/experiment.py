@@ -86,7 +86,7 @@ def _public(policy: Policy, subject: Subject) -> Public:
         return Public(public_schemes(subject, subject.rows))
     objective = None if isinstance(dp, GlobalDp) else dp.objective
     if not isinstance(objective, AggregateObjective):
-        rule = "must be of the kind 'aggregate', that of F12 Algorithm 6, which the experiments compare with"
+        rule = "must be of the kind 'aggregate', that of Fouad's (2012) Algorithm 6, which is compared with"
         raise ConfigError([Fault("guarantee.objective", rule)])
     given = (None if isinstance(dp, GlobalDp | PeeledDp) else dp.schemes) or public_schemes(subject, dp.public_rows)
     public = Public(

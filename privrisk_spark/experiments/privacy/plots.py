@@ -1,4 +1,4 @@
-"""Plots of the experiments on privacy: what F12 claims, what this run found, and the lines that show it."""
+"""Plots of the experiments on privacy: what Fouad (2012; F12) claims, what this run found, and lines."""
 
 from __future__ import annotations
 

@@ -268,27 +268,6 @@ def survival_rows(k: int, keep_numerator: int, probability: float) -> int:
     return high
 
 
-def exp_lower_bound(epsilon: Fraction | str | float) -> Fraction:
-    """Return a rational lower bound of e^epsilon: a Taylor partial sum, rounded down to a multiple of 2^-256.
-
-    Parameters
-    ----------
-    epsilon : Fraction, str or float
-        As for :func:`certificate`.
-
-    Returns
-    -------
-    Fraction
-        At most e^epsilon, and short of it by less than 2^-254.
-
-    Raises
-    ------
-    InputError
-        If epsilon is out of range.
-    """
-    return Fraction(exp_scaled(_epsilon(epsilon)), 1 << PRECISION)
-
-
 def _check_keep(keep_numerator: int, epsilon: Fraction, growth: int) -> None:
     if not 1 <= keep_numerator < KEEP_UNIT:
         raise InputError(f"The keep numerator must be in [1, 2^{KEEP_BITS}). Got {keep_numerator}.")

@@ -104,26 +104,6 @@ def both_known(original: FloatArray, masked: FloatArray) -> BoolArray:
 # ----------------------------------------------------------------------------------------------------- ranks
 
 
-def mid_ranks(rows: LongArray, offset: int = 0) -> LongArray:
-    """Middle position of each distinct value, doubled so that it is whole.
-
-    Parameters
-    ----------
-    rows : ndarray of int64, shape (d,)
-        Rows of consecutive distinct values, in ascending order of the values; at least 1 each.
-    offset : int
-        Rows with smaller values, in blocks before this one.
-
-    Returns
-    -------
-    ndarray of int64, shape (d,)
-        ``2 · first + rows - 1``: the first and the last position of the value, added.
-    """
-    first = offset + np.cumsum(rows) - rows
-    result: LongArray = 2 * first + rows - 1
-    return result
-
-
 @dataclass(frozen=True, eq=False)
 class RankBlock:
     """Consecutive distinct values in ascending order, with where they stand among all.

@@ -12,6 +12,7 @@ import pytest
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.experiments.generated import population as synthetic
+from privrisk_spark.experiments.generated.country import invented_country, slot_law
 
 PEOPLE, ROWS = 20_000, 12_000
 
@@ -176,7 +177,7 @@ def test_rows_do_not_depend_on_the_number_of_parts(tmp_path, monkeypatch):
 def test_a_chunk_can_be_drawn_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(synthetic, "_CHUNK", 100)
     synthetic.generate(tmp_path, people=450, rows=10, seed=9, files=2)
-    country = synthetic._country()
+    country = invented_country()
     person = synthetic._draw_people(synthetic._stream(9, synthetic._POPULATION, 3), country, 100)
     alone = synthetic._register_rows(person, country)
     assert alone.to_pylist() == read(tmp_path, "population").slice(300, 100).to_pylist()
@@ -193,17 +194,17 @@ def test_chunks_and_purposes_have_streams_of_their_own():
 
 
 def test_law_gives_each_value_its_share():
-    law = synthetic._law([[1, 2, 5], [0, 1, 1e-9]])
+    law = slot_law([[1, 2, 5], [0, 1, 1e-9]])
     counts = np.array([np.bincount(group, minlength=3) for group in law])
     # largest remainders: no value is a slot away from its share; 65536 / 8 = 8192 slots per eighth
     assert counts.tolist() == [[8192, 16384, 40960], [0, 65536, 0]]
     shares = np.array([3, 1, 4, 1, 5, 9, 2.5])
-    counts = np.bincount(synthetic._law(shares)[0])
+    counts = np.bincount(slot_law(shares)[0])
     assert (np.abs(counts - shares / shares.sum() * 65536) < 1).all()
 
 
 def test_law_of_a_group_is_drawn_for_that_group():
-    law = synthetic._law(np.eye(3))
+    law = slot_law(np.eye(3))
     group = np.array([2, 0, 1, 1, 0, 2])
     assert synthetic._draw(synthetic._stream(0, 0, 0), law, 6, group).tolist() == group.tolist()
 

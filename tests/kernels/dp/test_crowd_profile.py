@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from naive_crowd import hockey_stick, random_kernel, release_law, thresholded
+from naive_crowd import exp_lower_bound, hockey_stick, random_kernel, release_law, thresholded
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.dp.crowd import KEEP_UNIT, certificate, exp_lower_bound, keep_numerator
+from privrisk_spark.kernels.dp.crowd import KEEP_UNIT, certificate, keep_numerator
 from privrisk_spark.kernels.dp.crowd_profile import profile, waiting_time
 from privrisk_spark.kernels.numeric.rational import exp_bounds
 

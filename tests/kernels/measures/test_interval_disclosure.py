@@ -18,7 +18,6 @@ from privrisk_spark.kernels.measures.interval_disclosure import (
     RankBlock,
     Ranks,
     both_known,
-    mid_ranks,
     rid,
     sdid,
 )
@@ -113,8 +112,6 @@ def test_ties_stand_in_the_middle():
     # From p = 250/3 on, w >= 2.5 and the ranks are 0 to 5.
     assert rid(original, masked, 84).tolist() == [True] * 6
     assert rid(original, masked, 83).tolist() == rid(original, masked, 50).tolist()
-    assert mid_ranks(np.array([1, 4, 1])).tolist() == [0, 5, 10]
-    assert mid_ranks(np.array([1, 4, 1]), 7).tolist() == [14, 19, 24]
 
 
 def test_a_percentage_is_the_decimal_it_prints_as():
