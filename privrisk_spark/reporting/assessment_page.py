@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from privrisk_spark.kernels.measures.catalogue import CATALOGUE, FAMILIES
+from privrisk_spark.kernels.measures.catalogue import CATALOGUE
+from privrisk_spark.kernels.measures.measure import FAMILIES
 from privrisk_spark.reporting.experiment_charts import draw
 from privrisk_spark.reporting.report import _templates
 from privrisk_spark.results.assessment import Assessment
