@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from privrisk_spark.kernels.measures.catalogue import CATALOGUE, FAMILIES
+from privrisk_spark.kernels.measures.catalogue import CATALOGUE
+from privrisk_spark.kernels.measures.measure import FAMILIES
 from privrisk_spark.reporting.charts import draw
 from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
 from privrisk_spark.reporting.page_templates import fill

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privrisk_spark.claims import Status
-from privrisk_spark.kernels.measures.catalogue import CATALOGUE, Family, Measure
+from privrisk_spark.kernels.measures.catalogue import CATALOGUE
+from privrisk_spark.kernels.measures.measure import Family, Measure
 from privrisk_spark.results.plots import Plot
 from privrisk_spark.results.release import StageRecord, json_safe
 

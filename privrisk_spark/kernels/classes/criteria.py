@@ -17,8 +17,9 @@ releases, so that the number of suppressed records never rises along generalizat
 limit is then true of all above it. This holds if ``A ∪ B`` passes wherever ``A`` does, whether ``B`` passes or not; it
 implies the former. Without it, a large class ``B`` that fails can pull a good one down with it.
 
-Two other readings of suppression tell criteria apart no further. To leave out whole classes makes no criterion worse,
-as fewer numbers are held against the bound. To take single records out of a class can make every criterion worse.
+Two other readings of suppression are of no use to a search. To leave out whole classes makes no criterion worse, as
+fewer numbers are held against the bound. To take single records out of a class can make every number worse but that of
+the people of a population.
 
 For the criteria of records the number is one of each original or released record, and suppressing a record releases it
 with every quasi-identifier at its root, which is consistent with all records.
@@ -28,12 +29,13 @@ Proofs. ``n_X`` is the number of records of ``X``, ``q_X`` the shares of the sen
 
 * Sizes (k-anonymity, k-map): ``n_{A∪B} >= max(n_A, n_B)``, of rows, of persons and of the population alike.
 * Distinct values (p-sensitivity, distinct l-diversity, homogeneity): the values of ``A ∪ B`` are those of both.
-* Entropy: it is concave, so ``H(q_{A∪B}) >= min(H(q_A), H(q_B))`` (Machanavajjhala et al. 2006, section 4.2).
+* Entropy: it is concave, so ``H(q_{A∪B}) >= min(H(q_A), H(q_B))`` (Machanavajjhala, Kifer, Gehrke and
+  Venkitasubramaniam, ACM TKDD 1(1), 2007, who prove this and the next one).
 * Recursive (c, l): ``r_1(A∪B) <= r_1(A) + r_1(B)``; and ``r_l + … + r_m`` is what is left without the best ``l - 1``
   values, a minimum over choices of these, so that ``tail(A∪B) >= tail(A) + tail(B)``. The ratio is at most the mediant
-  of the two ratios, and that at most the greater (ibid.). So with the greatest ``l`` for a given ``c``.
+  of the two ratios, and that at most the greater. So with the greatest ``l`` for a given ``c``.
 * Greatest share, equal, ordered and hierarchical earth mover's distance to ``p``: convex in ``q`` (t-closeness: Li, Li
-  and Venkatasubramanian 2007, section 3, the generalization property).
+  and Venkatasubramanian 2007, their generalization property).
 * Relative gain and ``|ln(q/p)|``: for every value the shares allowed are an interval, which holds means of its members.
 * Consistent rows, matches: generalizing a released record adds edges to the consistency graph and takes none away, and
   a perfect matching stays one; so the number of every record can only rise, whatever becomes of others. For k-confusion

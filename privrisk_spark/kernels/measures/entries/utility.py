@@ -1,0 +1,73 @@
+"""Measures of the utility of a release."""
+
+from __future__ import annotations
+
+from privrisk_spark.kernels.measures.measure import Measure
+
+_IYENGAR = "Iyengar 2002"
+
+UTILITY: dict[str, Measure] = {
+    "c_avg": Measure(
+        "utility",
+        "Average class size",
+        "times k",
+        "Mean class size over k; 1 is ideal, more is less useful.",
+        "LeFevre, DeWitt and Ramakrishnan 2006",
+    ),
+    "discernibility": Measure(
+        "utility",
+        "Discernibility",
+        "records squared",
+        "Each record costs the size of its class, or the whole table where the class is smaller than k.",
+        "Bayardo and Agrawal 2005",
+    ),
+    "precision": Measure(
+        "utility", "Precision", "share", "1 less the mean of level over height of all cells.", "Sweeney 2002"
+    ),
+    "generalized_information_loss": Measure(
+        "utility", "Generalized information loss", "share", "Mean share of the domain a cell covers.", _IYENGAR
+    ),
+    "penalty_mean": Measure(
+        "utility",
+        "Mean penalty of a record",
+        "share",
+        "1 - 1/number of original tuples that generalize to the released one, mean over records.",
+        "after the ambiguity of Nergiz and Clifton 2006",
+    ),
+    "non_uniform_entropy": Measure(
+        "utility",
+        "Non-uniform entropy loss",
+        "bits per cell",
+        "Bits of information about the original value a released cell lacks, mean.",
+        "Gionis and Tassa 2007",
+    ),
+    "gcp": Measure(
+        "utility",
+        "Global certainty penalty",
+        "share",
+        "Mean normalized certainty penalty of a cell: 0 for an original value, 1 for a suppressed one.",
+        "Xu et al. 2006; Ghinita et al. 2007",
+    ),
+    "kl_divergence": Measure(
+        "utility",
+        "Kullback-Leibler divergence",
+        "nats",
+        "From the original distribution to the released one, spread evenly inside each cell.",
+        "Kifer and Gehrke 2006",
+    ),
+    "classification_metric": Measure(
+        "utility",
+        "Classification metric",
+        "share",
+        "Share of records whose label is not the most frequent of their class.",
+        _IYENGAR,
+    ),
+    "classification_penalty": Measure(
+        "utility",
+        "Classification penalty by class size",
+        "records",
+        "The form of the classification metric that charges the size of the class.",
+        "after Iyengar 2002",
+    ),
+}
+"""In the order of the report."""
