@@ -25,14 +25,17 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.errors import ConfigError, Fault, InfeasibleError, InputError, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.disclosure.estimated import DictionaryCurves, dictionary_curves, nested_counts
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.disclosure.estimated import nested_counts
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.kernels.lattice.lattice import reaches
-from privrisk_spark.kernels.search.table_search import Problem
+from privrisk_spark.kernels.search.dictionary_curves import DictionaryCurves, dictionary_curves
+from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.planning.counting import explained
 from privrisk_spark.planning.dictionaries import axes, true_dictionary
+from privrisk_spark.planning.disclosure import disclosure_of, greatest_utility
 from privrisk_spark.planning.places import all_dictionaries
-from privrisk_spark.planning.problem import greatest_utility, is_single, problem, search_of
+from privrisk_spark.planning.search import decides_records, method_of, search_of
 from privrisk_spark.policy.decisions import LeastRiskDecision
 from privrisk_spark.policy.dictionaries import OneDictionary, SeveralDictionaries
 from privrisk_spark.policy.policy import Policy
@@ -148,7 +151,7 @@ class _Sources:
         if table.isEmpty():
             raise SchemaError("table: it has no rows.")
         hierarchies = collect_hierarchies(policy, table, known)
-        if not isinstance(policy.decision, LeastRiskDecision) or is_single(search_of(policy, hierarchies)[0]):
+        if not isinstance(policy.decision, LeastRiskDecision) or decides_records(method_of(policy, hierarchies)[0]):
             raise InputError(
                 "decision: curves are drawn of least risk over utility floors, by enumeration; use the problem "
                 "'min-risk', the method 'auto' or 'exact', and lattices that can be enumerated."
@@ -224,7 +227,9 @@ class _Curves:
         with progress.stage("read") as stage:
             sources = _Sources.opened(self.spark, policy, self.asked)
             k = len(sources.hierarchies)
-            task = problem(policy, sources.hierarchies, axes(policy, sources.hierarchies, sources.grown))
+            search = search_of(policy, sources.hierarchies)
+            of_axes = axes(policy, sources.hierarchies, sources.grown)
+            disclosure = disclosure_of(policy, sources.hierarchies, of_axes)
             announce(sources.explanation())
             stage.sentence = f"Opened the table with {k} quasi-identifiers."
         with progress.stage("encode") as stage:
@@ -240,7 +245,7 @@ class _Curves:
             records, distinct = self._records(encoded, k)
             stage.sentence = f"Chose {records.num_rows:,} of {distinct:,} distinct records."
         with progress.stage("evaluate") as stage:
-            found = self._evaluate(task, sources, grown, estimate, (vectors, of_bucket), records)
+            found = self._evaluate(disclosure, search, sources, grown, estimate, (vectors, of_bucket), records)
             stage.sentence = f"Decided them for {len(sources.floors)} utility floors against each sample."
         result = CurveResult(
             title=policy.run.name,
@@ -303,7 +308,8 @@ class _Curves:
 
     def _evaluate(
         self,
-        task: Problem,
+        disclosure: Disclosure,
+        search: Search | None,
         sources: _Sources,
         grown: StoredCounts,
         estimate: StoredCounts | None,
@@ -313,12 +319,15 @@ class _Curves:
         weights = WeightColumns.of_policy(self.policy, list(sources.hierarchies))
         given = floats(records, schemas.weights(weights.n))
         vectors, of_bucket = shares
+        assert search is not None, "a decision of least risk is searched for"
         return dictionary_curves(
-            task,
+            disclosure,
             sources.floors,
             nested_counts(grown.axes, vectors, of_bucket, plan=grown.plan),
             integers(records, schemas.codes(len(sources.hierarchies))),
             records.column(schemas.N_ROWS).to_numpy().astype(np.int64),
+            method=search.method,
+            neighbourhood=search.neighbourhood,
             estimate=None if estimate is None else estimate.load(),
             personal=weights.personal(given),
             record_weight=weights.of_record(given),

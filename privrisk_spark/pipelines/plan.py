@@ -9,8 +9,9 @@ from privrisk_spark.errors import EngineError
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.planning.dictionaries import axes
+from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.mechanism import Mechanism, cost_of, mechanism
-from privrisk_spark.planning.problem import problem
+from privrisk_spark.planning.search import search_of
 from privrisk_spark.policy.policy import AsPublishedGuarantee, DpGuarantee, Policy
 from privrisk_spark.stages.counting.dense_sorted import plan_of
 from privrisk_spark.stages.diagnostics.diagnostics import Further
@@ -45,7 +46,8 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str) -> str:
         return f"The leaves of {open_names} come from the data; lattice and plan are known once it is read."
     of_policy = axes(policy, complete)
     if plan is None:
-        problem(policy, complete, of_policy)
+        search_of(policy, complete)
+        disclosure_of(policy, complete, of_policy)
     choices = {}
     if not isinstance(plan, Mechanism) or plan.policy.mode == "public-dictionary":
         for one in policy.dictionaries:

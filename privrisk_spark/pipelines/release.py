@@ -31,10 +31,10 @@ from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.planning.counting import PlanChoice
 from privrisk_spark.planning.dictionaries import axes
+from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.mechanism import Mechanism, cost_of, mechanism
-from privrisk_spark.planning.problem import lattice_size, problem, search_of, takes_infinite
 from privrisk_spark.planning.reuse import CELLS, published_cells
-from privrisk_spark.policy.decisions import DisclosePerRecord
+from privrisk_spark.planning.search import lattice_size, method_of, search_of, takes_infinite
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import DpGuarantee, Policy
 from privrisk_spark.results.release import Check, Guarantee, Report
@@ -157,7 +157,8 @@ class _Job:
         assert decision is not None
         with progress.stage("read") as stage:
             self._open()
-            task = problem(policy, self.hierarchies, self.axes)
+            search = search_of(policy, self.hierarchies)
+            disclosure = disclosure_of(policy, self.hierarchies, self.axes)
             self._choose_plans()
             self._explain(None)
             stage.sentence = (
@@ -166,8 +167,8 @@ class _Job:
             )
         with progress.stage("encode") as stage:
             encoded, facts, checks = self._encode(blocks=False)
-            if not takes_infinite(task.search, policy):
-                contracts.refuse_infinite(facts, task.search)
+            if search is not None and not takes_infinite(search.method, policy):
+                contracts.refuse_infinite(facts, search.method)
             linked = collect_links(self.scratch, encoded, self.further.links)
             stage.sentence = "Encoded every value as an integer code and checked the input contract."
             stage.parameters = {"rows": facts.rows, "nulls": facts.nulls, "suppressed_unknown_values": facts.unknown}
@@ -181,18 +182,18 @@ class _Job:
             }
             stage.status = "tested"
         with progress.stage("decide") as stage:
-            method, _ = search_of(policy, self.hierarchies)
-            rows, decide_chunk, rule = collect_decisions(self.scratch, encoded, task, counted, policy, self.hierarchies)
+            method, _ = method_of(policy, self.hierarchies)
+            made = (self.scratch, encoded, disclosure, search, policy, self.hierarchies)
+            rows, decide_chunk, rule = collect_decisions(*made, counted)
             tuples, measured = self._conclude(rows, decide_chunk, method)
             if measured.infeasible and decision.infeasible == "error":
-                asked = {"k": self.k, "infeasible": measured.infeasible, "total": measured.rows}
-                cells_asked = decision.cells if isinstance(decision, DisclosePerRecord) else None
-                raise collect_infeasible(encoded, task, cells=cells_asked, **asked)
-            stage.sentence = documents.decision_sentence(policy, task, self.hierarchies)
+                asked = decision if search is None else search.objective
+                found = {"k": self.k, "infeasible": measured.infeasible, "total": measured.rows}
+                raise collect_infeasible(encoded, disclosure, asked, **found)
+            stage.sentence = documents.decision_sentence(policy, self.hierarchies)
             stage.parameters = {"infeasible_records_suppressed": measured.infeasible}
             guarantee = documents.risk_guarantee(policy, measured, self.hierarchies, rule)
             stage.status = guarantee.status
-            made = (self.scratch, encoded, task, policy, self.hierarchies)
             linkage, sections = collect_findings(
                 *made, counted=counted, linked=linked, further=self.further, dictionaries=self.dictionaries
             )

@@ -14,7 +14,7 @@ from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.as_published.algorithm6 import drawing_epsilon, eta_of_aggregate
 from privrisk_spark.planning.mechanism import content_digest
-from privrisk_spark.planning.problem import lattice_size
+from privrisk_spark.planning.search import lattice_size
 from privrisk_spark.policy.policy import AsPublishedGuarantee, Policy
 from privrisk_spark.policy.rules.as_published import GUIDE
 from privrisk_spark.results.release import Guarantee

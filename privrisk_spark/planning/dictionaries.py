@@ -229,3 +229,8 @@ def true_dictionary(policy: Policy) -> OneDictionary | None:
     if not isinstance(given, EstimatedDictionary) or given.against is None:
         return None
     return OneDictionary("true", given.against, "dictionary.against")
+
+
+def entity_of(policy: Policy, one: OneDictionary) -> str | None:
+    """Return the column that names the person in a dictionary with several rows a person."""
+    return policy.table.entity_id if one.table is None else one.table.entity_id

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from privrisk_spark.kernels.disclosure.estimated import DictionaryCurves
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
+from privrisk_spark.kernels.search.dictionary_curves import DictionaryCurves
 from privrisk_spark.reporting.charts import _settings, _svg, short_number
 
 __all__ = ["bound_chart", "dictionary_chart"]

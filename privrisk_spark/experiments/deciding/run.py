@@ -20,8 +20,8 @@ from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.page import render_deciding
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.utility import node_utility
+from privrisk_spark.planning.disclosure import sensitivity
 from privrisk_spark.planning.places import check_request
-from privrisk_spark.planning.problem import sensitivity
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.counting.consistent import CellIndex
+from privrisk_spark.kernels.counting.cell_index import CellIndex
 from privrisk_spark.kernels.numeric.packing import Packing
 
 IntArray = npt.NDArray[np.int32]

@@ -9,7 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.search.table_search import Problem
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
+from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.policy.dictionaries import DictionaryTable
 from privrisk_spark.policy.policy import Policy
@@ -61,7 +63,8 @@ class Further:
 def collect_findings(
     scratch: Scratch,
     encoded: Batches,
-    problem: Problem,
+    disclosure: Disclosure,
+    search: Search | None,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     *,
@@ -78,8 +81,8 @@ def collect_findings(
         Holds ``decisions``.
     encoded : Batches
         The table, resolved.
-    problem, policy, hierarchies
-        That were decided.
+    disclosure, search, policy, hierarchies
+        By which it was decided; no search where a rule decided.
     counted : sequence of StoredCounts or SpreadVectors
         The dictionaries as the decisions were made against them.
     linked : Linked or None
@@ -88,20 +91,23 @@ def collect_findings(
         The external dictionaries as Spark opened them.
     """
     estimated = policy.dictionary.kind == "estimated"
-    crossings = collect_crossings(scratch, encoded, problem, policy, list(hierarchies), counted)
-    sections = [] if crossings is None else [crossings.section()]
+    objective = None if search is None else search.objective
+    sections = []
+    if isinstance(objective, GreatestAggregate):
+        crossings = collect_crossings(scratch, encoded, disclosure, objective, policy, list(hierarchies), counted)
+        sections = [] if crossings is None else [crossings.section()]
     if linked is None and not estimated:
         return None, sections
     rows = decided_records(scratch, encoded, policy, hierarchies)
     linkage = None
     if linked is not None:
-        linkage = collect_linkage(scratch, rows, problem, policy, hierarchies, linked=linked, counted=counted[0])
+        linkage = collect_linkage(scratch, rows, disclosure, policy, hierarchies, linked=linked, counted=counted[0])
     if not estimated:
         return linkage, sections
     if further.true is None:
         return linkage, [*sections, assumed_bound()]
     estimate = dictionaries.get(policy.dictionaries[0].name)
     bound = collect_bound(
-        scratch, rows, encoded, problem, counted[0], policy, hierarchies, estimate=estimate, true=further.true
+        scratch, rows, encoded, disclosure, counted[0], policy, hierarchies, estimate=estimate, true=further.true
     )
     return linkage, [*sections, bound.section()]

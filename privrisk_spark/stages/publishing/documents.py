@@ -17,12 +17,12 @@ import numpy.typing as npt
 from privrisk_spark import __version__
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
-from privrisk_spark.kernels.search.table_search import Problem
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.counting import PlanChoice, explained
+from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
-from privrisk_spark.planning.problem import greatest_utility, lattice_size, search_of
 from privrisk_spark.planning.proposals import scheme_table
+from privrisk_spark.planning.search import lattice_size, method_of
 from privrisk_spark.policy.decisions import (
     AggregateDecision,
     CellsDecision,
@@ -95,7 +95,7 @@ def risk_guarantee(
     """
     decision = policy.decision
     assert decision is not None
-    method, why = search_of(policy, hierarchies)
+    method, why = method_of(policy, hierarchies)
     against = {
         "self": "the table itself",
         "table": "the given dictionary",
@@ -256,11 +256,11 @@ def plan_reasons(choices: Mapping[str, PlanChoice]) -> str:
     return "; ".join((f"{name}: " if len(choices) > 1 else "") + choice.reason for name, choice in choices.items())
 
 
-def decision_sentence(policy: Policy, problem: Problem, hierarchies: Mapping[str, Hierarchy]) -> str:
+def decision_sentence(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str:
     """What the deciding stage did, in words."""
     over = {"bayes": ", expected over the dictionaries", "minimax": " against the worst of the dictionaries"}
-    asked, _ = _asked(policy, risk=f"model-{problem.model} risk{over.get(policy.dictionary.kind, '')}")
-    method, why = search_of(policy, hierarchies)
+    asked, _ = _asked(policy, risk=f"model-{policy.risk.model} risk{over.get(policy.dictionary.kind, '')}")
+    method, why = method_of(policy, hierarchies)
     sentence = f"Chose each record's disclosure by '{method}' ({why}): {asked}."
     if isinstance(policy.decision, RuleDecision):
         return sentence
@@ -341,8 +341,8 @@ def explanation(
             lines.append(f"floor: utility at least {policy.decision.utility_at_least:g} of at most {best:g}")
         else:
             lines.append(f"asked: {_asked(policy, risk='risk')[0]}; utility at most {best:g}")
-        search, why = search_of(policy, hierarchies)
-        lines.append(f"search: {search} ({why})")
+        method, why = method_of(policy, hierarchies)
+        lines.append(f"search: {method} ({why})")
     if isinstance(plan, AsPublished):
         lines += [plan.statement, *_named(plan.parameters())]
     elif plan is not None:

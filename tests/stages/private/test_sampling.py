@@ -25,8 +25,8 @@ from privrisk_spark.kernels.random import keyed
 from privrisk_spark.kernels.random.discrete_gaussian import Admission
 from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission
 from privrisk_spark.planning.dictionaries import axes
+from privrisk_spark.planning.disclosure import node_utilities, sensitivity
 from privrisk_spark.planning.mechanism import Mechanism, mechanism
-from privrisk_spark.planning.problem import node_utilities, sensitivity
 from privrisk_spark.policy.policy import ThresholdObjective
 from privrisk_spark.stages.counting.dense_sorted import count_and_store
 from privrisk_spark.stages.deciding.decide import Conclusion, Decided, conclude, decided
