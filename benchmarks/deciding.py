@@ -141,8 +141,8 @@ def bounds(records: int) -> Iterator[Result]:
     for attributes, bar in BOUNDS.items():
         world = World.generated(attributes, 20_000)
         for share in SHARES:
-            goal = LeastRisk(round(share * sum(world.heights)))
-            yield _searched(world, records, f"bounds c={share:g}", bar, partial(branch_and_bound, goal=goal))
+            objective = LeastRisk(round(share * sum(world.heights)))
+            yield _searched(world, records, f"bounds c={share:g}", bar, partial(branch_and_bound, objective=objective))
 
 
 def aggregates(records: int) -> Iterator[Result]:

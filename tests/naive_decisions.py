@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import naive
 import numpy as np
@@ -12,27 +13,36 @@ import pytest
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
-from privrisk_spark.kernels.disclosure.objective import LeastRisk
+from privrisk_spark.kernels.disclosure.decisions import Decisions
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.disclosure.objective import AnyObjective, LeastRisk
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity, harmonic_weights
 from privrisk_spark.kernels.disclosure.utility import node_utility
-from privrisk_spark.kernels.search.table_search import Decisions, Problem
+from privrisk_spark.kernels.search.method import Search
 
 Relation = Callable[[int, int | None], bool]
 
 
-def build(
-    hierarchies: list[Hierarchy],
-    *,
-    weights: list[float],
-    form: str,
-    model: str,
-    measure: str,
-    floor: float,
-    search: str = "exact",
-    neighbourhood: str = "swap",
-) -> Problem:
+class Task(NamedTuple):
+    """What is disclosed, and what is sought."""
+
+    disclosure: Disclosure
+    search: Search
+
+    @classmethod
+    def of(cls, objective: AnyObjective, *, method: str = "exact", neighbourhood: str = "swap", **fields: Any) -> Task:
+        return cls(Disclosure(**fields), Search(objective, method, neighbourhood))  # type: ignore[arg-type]
+
+    def seeking(self, **changes: Any) -> Task:
+        return Task(self.disclosure, replace(self.search, **changes))
+
+    def disclosing(self, **changes: Any) -> Task:
+        return Task(replace(self.disclosure, **changes), self.search)
+
+
+def disclose(hierarchies: list[Hierarchy], *, weights: list[float], form: str, model: str, measure: str) -> Disclosure:
     axes = [Axis(h.at_depth, h.ancestor) for h in hierarchies]
-    return Problem(
+    return Disclosure(
         ancestor=tuple(h.ancestor for h in hierarchies),
         code_depth=tuple(axis.code_depth for axis in axes),
         utility=tuple(node_utility(measure, h.depth, h.n_under) for h in hierarchies),  # type: ignore[arg-type]
@@ -44,10 +54,19 @@ def build(
             ),
         ),
         model=model,  # type: ignore[arg-type]
-        goal=LeastRisk(floor),
-        search=search,  # type: ignore[arg-type]
-        neighbourhood=neighbourhood,  # type: ignore[arg-type]
     )
+
+
+def build(
+    hierarchies: list[Hierarchy],
+    *,
+    floor: float,
+    search: str = "exact",
+    neighbourhood: str = "swap",
+    **settings: Any,
+) -> Task:
+    of_search = Search(LeastRisk(floor), search, neighbourhood)  # type: ignore[arg-type]
+    return Task(disclose(hierarchies, **settings), of_search)
 
 
 @dataclass(frozen=True)
@@ -59,7 +78,7 @@ class Known:
 
 
 def literal(
-    problem: Problem,
+    disclosure: Disclosure,
     hierarchies: list[Hierarchy],
     record: np.ndarray,
     dictionaries: Sequence[Known],
@@ -68,7 +87,7 @@ def literal(
     prior: Sequence[float] = (1.0,),
 ) -> SimpleNamespace:
     """Depths of a record, and risk, utility and ρ of its level vectors, from the definitions."""
-    depths = [int(problem.code_depth[i][c]) for i, c in enumerate(record)]
+    depths = [int(disclosure.code_depth[i][c]) for i, c in enumerate(record)]
     likely = [d for d in range(len(dictionaries)) if rule == "minimax" or prior[d] > 0]
 
     def nodes(levels: tuple[int, ...]) -> list[int]:
@@ -85,16 +104,16 @@ def literal(
         here = nodes(levels)
         weights = [
             0.0 if w[n] == 0 or s == 0 else float(w[n]) * s
-            for w, n, s in zip(problem.sensitivity.weights, here, scale, strict=True)
+            for w, n, s in zip(disclosure.sensitivity.weights, here, scale, strict=True)
         ]
         suppressed = [n == h.root for n, h in zip(here, hierarchies, strict=True)]
-        together = list(zip(problem.sensitivity.sets, problem.sensitivity.set_weights, strict=True))
-        return naive.phi(problem.sensitivity.form, weights, suppressed, interactions=together)
+        together = list(zip(disclosure.sensitivity.sets, disclosure.sensitivity.set_weights, strict=True))
+        return naive.phi(disclosure.sensitivity.form, weights, suppressed, interactions=together)
 
     def risk(levels: tuple[int, ...]) -> float:
         phi = sensitivity(levels)
         risks = [
-            naive.risk(problem.model, phi, rho(levels, d), len(known.rows) + absent[d])
+            naive.risk(disclosure.model, phi, rho(levels, d), len(known.rows) + absent[d])
             for d, known in enumerate(dictionaries)
         ]
         return naive.risk_of_attacker(rule, prior, risks)
@@ -107,13 +126,13 @@ def literal(
         phi = sensitivity(levels) or min(positive)
         rows = [len(known.rows) + lacking for known, lacking in zip(dictionaries, absent, strict=True)]
         counted = [rho(levels, d) for d in range(len(dictionaries))]
-        if problem.model == "III":
+        if disclosure.model == "III":
             counted = [n - 1 if found == n else found for found, n in zip(counted, rows, strict=True)]
-        risks = [naive.risk(problem.model, phi, found, n) for found, n in zip(counted, rows, strict=True)]
+        risks = [naive.risk(disclosure.model, phi, found, n) for found, n in zip(counted, rows, strict=True)]
         return naive.risk_of_attacker(rule, prior, risks)
 
     def utility(levels: tuple[int, ...]) -> float:
-        return sum(float(u[n]) for u, n in zip(problem.utility, nodes(levels), strict=True))
+        return sum(float(u[n]) for u, n in zip(disclosure.utility, nodes(levels), strict=True))
 
     def smallest(levels: tuple[int, ...]) -> int:
         return min(rho(levels, d) for d in likely)
@@ -138,7 +157,7 @@ def greatest_aggregate(of: SimpleNamespace, trade_off: float, kappa: float, zero
 
 
 def naive_decision(
-    problem: Problem,
+    task: Task,
     hierarchies: list[Hierarchy],
     record: np.ndarray,
     dictionaries: Sequence[Known],
@@ -147,8 +166,9 @@ def naive_decision(
     prior: Sequence[float] = (1.0,),
 ) -> tuple[tuple[int, ...] | None, float, float, float, int]:
     """Levels or None, risk, risk before, utility, and the smallest ρ, from the definitions."""
-    of = literal(problem, hierarchies, record, dictionaries, scale, rule, prior)
-    best = naive.least_risky(of.depths, of.risk, of.utility, problem.floor)
+    of = literal(task.disclosure, hierarchies, record, dictionaries, scale, rule, prior)
+    assert task.search.floor is not None
+    best = naive.least_risky(of.depths, of.risk, of.utility, task.search.floor)
     answer = best if best is not None else tuple(of.depths)
     before = of.risk((0,) * len(of.depths))
     return best, of.risk(answer), before, of.utility(answer), of.consistent(answer)

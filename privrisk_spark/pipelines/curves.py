@@ -24,13 +24,16 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.disclosure.estimated import DictionaryCurves, dictionary_curves, nested_counts
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.disclosure.estimated import nested_counts
 from privrisk_spark.kernels.disclosure.utility import UNITS
-from privrisk_spark.kernels.search.table_search import Problem
+from privrisk_spark.kernels.search.dictionary_curves import DictionaryCurves, dictionary_curves
+from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.planning.curves import CurveRequest, floors_of, growing_dictionary, refuse_other_problems
 from privrisk_spark.planning.dictionaries import axes, true_dictionary
+from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.places import all_dictionaries
-from privrisk_spark.planning.problem import problem
+from privrisk_spark.planning.search import search_of
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.curves import curve_notes, curves_explanation, dictionary_in_words
@@ -97,11 +100,11 @@ def curves(
     """
     with held(place, run_id) as scratch:
         run = Run(spark, policy, request, place, Scratch(spark, scratch), Progress(place, run_id, STAGES))
-        opened, asked = read(run, table, announce)
+        opened, disclosure, search = read(run, table, announce)
         encoded = encode(run, opened)
         counted = count(run, opened, encoded)
         sampled = sample(run, opened, encoded)
-        drawn = evaluate(run, opened, asked, counted, sampled)
+        drawn = evaluate(run, opened, disclosure, search, counted, sampled)
         bounded = counted.estimate is not None
         result = CurveResult(
             title=policy.run.name,
@@ -204,15 +207,18 @@ def explained(policy: Policy, opened: Opened, request: CurveRequest) -> str:
     )
 
 
-def read(run: Run, table: DataFrame | None, announce: Announce | None) -> tuple[Opened, Problem]:
-    """Stage: open the sources, and state the problem that is decided for every record."""
+def read(run: Run, table: DataFrame | None, announce: Announce | None) -> tuple[Opened, Disclosure, Search]:
+    """Stage: open the sources; what records disclose, and the search that decides them."""
     with run.progress.stage("read") as stage:
         opened = open_curves(run.spark, run.policy, run.request, table)
-        asked = problem(run.policy, opened.hierarchies, axes(run.policy, opened.hierarchies, opened.grown))
+        search = search_of(run.policy, opened.hierarchies)
+        assert search is not None, "a decision of least risk is searched for"
+        of_axes = axes(run.policy, opened.hierarchies, opened.grown)
+        disclosure = disclosure_of(run.policy, opened.hierarchies, of_axes)
         if announce is not None:
             announce(explained(run.policy, opened, run.request))
         stage.sentence = f"Opened the table with {len(opened.hierarchies)} quasi-identifiers."
-    return opened, asked
+    return opened, disclosure, search
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,18 +335,22 @@ def sample(run: Run, opened: Opened, encoded: Encoded) -> Sampled:
     return Sampled(collected, distinct)
 
 
-def evaluate(run: Run, opened: Opened, asked: Problem, counted: Counted, sampled: Sampled) -> DictionaryCurves:
+def evaluate(
+    run: Run, opened: Opened, disclosure: Disclosure, search: Search, counted: Counted, sampled: Sampled
+) -> DictionaryCurves:
     """Stage: decide the records for every utility floor against every sample."""
     with run.progress.stage("evaluate") as stage:
         records, grown, estimate = sampled.records, counted.grown, counted.estimate
         weights = WeightColumns.of_policy(run.policy, list(opened.hierarchies))
         given = floats(records, schemas.weights(weights.n))
         drawn = dictionary_curves(
-            asked,
+            disclosure,
             opened.floors,
             nested_counts(grown.axes, counted.vectors, counted.of_bucket, plan=grown.plan),
             integers(records, schemas.codes(len(opened.hierarchies))),
             records.column(schemas.N_ROWS).to_numpy().astype(np.int64),
+            method=search.method,
+            neighbourhood=search.neighbourhood,
             estimate=None if estimate is None else estimate.load(),
             personal=weights.personal(given),
             record_weight=weights.of_record(given),

@@ -12,9 +12,10 @@ from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import cost_of
 from privrisk_spark.planning.dictionaries import axes
+from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import PublicCells
-from privrisk_spark.planning.problem import problem
+from privrisk_spark.planning.search import search_of
 from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
@@ -51,7 +52,8 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str, table: DataFr
         return f"The leaves of {open_names} come from the data; lattice and plan are known once it is read."
     of_policy = axes(policy, complete)
     if plan is None:
-        problem(policy, complete, of_policy)
+        search_of(policy, complete)
+        disclosure_of(policy, complete, of_policy)
     choices = {}
     if not isinstance(plan, Mechanism) or isinstance(plan.mode, PublicCells):
         for dictionary in policy.dictionaries:

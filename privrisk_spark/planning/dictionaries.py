@@ -236,3 +236,8 @@ def counted_unit(policy: Policy, one: OneDictionary) -> str:
     if (policy.table if one.table is None else one.table).entity_id is not None:
         return "persons"
     return "rows" if one.table is None or one.table.weight is None else "people"
+
+
+def entity_of(policy: Policy, one: OneDictionary) -> str | None:
+    """Return the column that names the person in a dictionary with several rows a person."""
+    return policy.table.entity_id if one.table is None else one.table.entity_id

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.disclosure.estimated import DictionaryCurves
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
+from privrisk_spark.kernels.search.dictionary_curves import DictionaryCurves
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.plots import Panel, Plot, Series
 

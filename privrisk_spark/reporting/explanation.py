@@ -8,10 +8,11 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.assessment import carried
 from privrisk_spark.planning.counting import PlanChoice, explained
+from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import OneScheme
-from privrisk_spark.planning.problem import greatest_utility, lattice_size, search_of
 from privrisk_spark.planning.proposals import scheme_table
+from privrisk_spark.planning.search import lattice_size, method_of
 from privrisk_spark.policy.decisions import (
     LeastRiskDecision,
 )
@@ -37,8 +38,8 @@ def explanation(
             lines.append(f"floor: utility at least {policy.decision.utility_at_least:g} of at most {best:g}")
         else:
             lines.append(f"asked: {objective_in_words(policy, risk='risk')[0]}; utility at most {best:g}")
-        search, why = search_of(policy, hierarchies)
-        lines.append(f"search: {search} ({why})")
+        method, why = method_of(policy, hierarchies)
+        lines.append(f"search: {method} ({why})")
     if isinstance(plan, AsPublished):
         lines += [plan.statement, *_named(plan.to_dict())]
     elif plan is not None:

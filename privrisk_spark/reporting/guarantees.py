@@ -8,7 +8,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.mechanism import Mechanism
-from privrisk_spark.planning.problem import search_of
+from privrisk_spark.planning.search import method_of
 from privrisk_spark.policy.decisions import (
     CellsDecision,
     DisclosePerRecord,
@@ -42,7 +42,7 @@ def risk_guarantee(
     """
     decision = policy.decision
     assert decision is not None
-    method, why = search_of(policy, hierarchies)
+    method, why = method_of(policy, hierarchies)
     against = {
         "self": "the table itself",
         "table": "the given dictionary",

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from privrisk_spark import __version__
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.dictionaries import counted_unit
+from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
-from privrisk_spark.planning.problem import greatest_utility
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts, level_names
 from privrisk_spark.results.release import (

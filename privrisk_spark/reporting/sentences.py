@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.search.table_search import Problem
 from privrisk_spark.planning.counting import PlanChoice
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import OneScheme, ReusedCells
-from privrisk_spark.planning.problem import search_of
+from privrisk_spark.planning.search import method_of
 from privrisk_spark.policy.decisions import (
     AggregateDecision,
     CellsDecision,
@@ -83,11 +82,11 @@ def plan_reasons(choices: Mapping[str, PlanChoice]) -> str:
     return "; ".join((f"{name}: " if len(choices) > 1 else "") + choice.reason for name, choice in choices.items())
 
 
-def decision_sentence(policy: Policy, problem: Problem, hierarchies: Mapping[str, Hierarchy]) -> str:
+def decision_sentence(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str:
     """What the deciding stage did, in words."""
     over = {"bayes": ", expected over the dictionaries", "minimax": " against the worst of the dictionaries"}
-    asked, _ = objective_in_words(policy, risk=f"model-{problem.model} risk{over.get(policy.dictionary.kind, '')}")
-    method, why = search_of(policy, hierarchies)
+    asked, _ = objective_in_words(policy, risk=f"model-{policy.risk.model} risk{over.get(policy.dictionary.kind, '')}")
+    method, why = method_of(policy, hierarchies)
     sentence = f"Chose each record's disclosure by '{method}' ({why}): {asked}."
     if isinstance(policy.decision, RuleDecision):
         return sentence

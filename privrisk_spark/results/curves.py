@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from privrisk_spark.claims import Status
-from privrisk_spark.kernels.disclosure.estimated import DictionaryCurves
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
+from privrisk_spark.kernels.search.dictionary_curves import DictionaryCurves
 from privrisk_spark.results.release import json_safe
 
 RISK_UNITS: dict[RiskModel, str] = {"I": "expected loss", "II": "probability", "III": "sensitivity times nats"}

@@ -24,10 +24,11 @@ from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import EngineError
-from privrisk_spark.kernels.disclosure.estimated import dictionary_curves, nested_counts
+from privrisk_spark.kernels.disclosure.estimated import nested_counts
+from privrisk_spark.kernels.search.dictionary_curves import dictionary_curves
 from privrisk_spark.pipelines import curves as job
 from privrisk_spark.planning.dictionaries import axes, map_dictionary
-from privrisk_spark.planning.problem import problem
+from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.policy.reading import load
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 
@@ -153,7 +154,7 @@ def test_the_figures_are_those_of_the_kernel(
     vectors = np.array([(t0, 0, t2) for t0, t2 in counted.index], dtype=np.int32)
     of_axes = axes(of_policy, hierarchies)
     expected = dictionary_curves(
-        problem(of_policy, hierarchies, of_axes),
+        disclosure_of(of_policy, hierarchies, of_axes),
         [2, 3.5, 5],
         nested_counts(of_axes, vectors, counted.to_numpy().astype(np.int64), plan="sorted"),
         distinct,

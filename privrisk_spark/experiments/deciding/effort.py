@@ -25,9 +25,9 @@ MOST_CUBE = 8
 """Most attributes for which all ``3**k - 1`` moves are tried."""
 
 
-def aruba_cube(record: RecordLattice, goal: LeastRisk) -> Answer | None:
+def aruba_cube(record: RecordLattice, objective: LeastRisk) -> Answer | None:
     """ARUBA with the neighbourhood F12 prints."""
-    return aruba(record, goal, neighbourhood="cube")
+    return aruba(record, objective, neighbourhood="cube")
 
 
 SEARCHES: dict[str, Search] = {
@@ -125,14 +125,14 @@ def _sweep(at: Sequence[float], points: Sequence[tuple[Subject, float]], seed: i
     visited, part, seconds = np.zeros((n, s)), np.zeros((n, s)), np.zeros((n, s))
     worse, searched = np.zeros((n, s), dtype=np.int64), np.zeros(n, dtype=np.int64)
     for p, (subject, floor) in enumerate(points):
-        goal = LeastRisk(floor * subject.greatest_utility)
+        objective = LeastRisk(floor * subject.greatest_utility)
         for turn, row in enumerate(subject.drawn(seed, records).tolist()):
             record = subject.record(row, turn=turn)
-            least = enumerate_nodes(record, goal)
+            least = enumerate_nodes(record, objective)
             if least is None:
                 continue
             searched[p] += 1
-            on = int(Nodes.of_record(record).frontier(goal.floor).sum())
+            on = int(Nodes.of_record(record).frontier(objective.floor).sum())
             lattice[p] += record.size
             frontier[p] += on
             share[p] += on / record.size
@@ -141,7 +141,7 @@ def _sweep(at: Sequence[float], points: Sequence[tuple[Subject, float]], seed: i
                     visited[p, j] = part[p, j] = seconds[p, j] = np.nan
                     continue
                 started = process_time()
-                found = search(record, goal)
+                found = search(record, objective)
                 seconds[p, j] += process_time() - started
                 assert found is not None
                 visited[p, j] += found.visited

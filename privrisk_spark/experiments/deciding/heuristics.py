@@ -92,8 +92,8 @@ def genetic_search(
         for turn, row in enumerate(part.drawn(seed, records).tolist()):
             record = part.record(row, turn=turn)
             for f, floor in enumerate(floors):
-                goal = LeastRisk(floor * part.greatest_utility)
-                least = enumerate_nodes(record, goal)
+                objective = LeastRisk(floor * part.greatest_utility)
+                least = enumerate_nodes(record, objective)
                 if least is None or least.risk == 0:
                     continue
                 for j, name in enumerate(EXACT):
@@ -101,13 +101,13 @@ def genetic_search(
                         exact[p, j] = np.nan
                         continue
                     started = process_time()
-                    SEARCHES[name](record, goal)
+                    SEARCHES[name](record, objective)
                     exact[p, j] += process_time() - started
                 for j, (population, generations) in enumerate(budgets):
                     shape = (1 + generations, population, uniforms_per_individual(record))
                     uniforms = keyed_uniforms(seed, f"genetic {k} {row} {f} {population} {generations}", shape)
                     started = process_time()
-                    found = genetic(record, goal, uniforms)
+                    found = genetic(record, objective, uniforms)
                     seconds[p, j] += process_time() - started
                     assert found is not None
                     gaps[p][j].append(max(0.0, found.risk / least.risk - 1))

@@ -11,11 +11,14 @@ import numpy.typing as npt
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.kernels.classes.every_node import ClassSizes
 from privrisk_spark.kernels.counting.consistent import consistent_at
+from privrisk_spark.kernels.disclosure.decisions import Decisions
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.disclosure.risk import RiskModel, identification_risk
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, Lattice
-from privrisk_spark.kernels.search.table_search import Decisions, Problem, decide
+from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.kernels.search.table_search import decide
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]
@@ -97,18 +100,18 @@ def risk_utility(
     least = np.array(floors, dtype=np.float64) * subject.greatest_utility
 
     def decided(model: RiskModel, floor: float) -> list[Decisions]:
-        problems = [
-            Problem(
+        disclosures = [
+            Disclosure(
                 ancestor=tuple(axis.ancestor for axis in subject.axes),
                 code_depth=tuple(axis.code_depth for axis in subject.axes),
                 utility=subject.utilities,
                 sensitivity=Sensitivity("linear", weights),
                 model=model,
-                goal=LeastRisk(floor),
             )
             for _, weights in groups
         ]
-        return [decide(problem, subject.held, codes) for problem, (codes, _) in zip(problems, groups, strict=True)]
+        search, pairs = Search(LeastRisk(floor)), zip(disclosures, groups, strict=True)
+        return [decide(disclosure, search, subject.held, codes) for disclosure, (codes, _) in pairs]
 
     def mean(values: Iterable[npt.NDArray[np.generic]]) -> float:
         return float(np.average(np.concatenate(list(values)).astype(np.float64), weights=times))

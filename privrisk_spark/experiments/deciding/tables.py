@@ -8,7 +8,7 @@ from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.run import Source
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.utility import node_utility
-from privrisk_spark.planning.problem import sensitivity
+from privrisk_spark.planning.disclosure import sensitivity
 from privrisk_spark.stages.counting.dense_sorted import collect_vectors, vectors_of_table
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import check_columns, collect_hierarchies, read

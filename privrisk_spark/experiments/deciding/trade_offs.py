@@ -191,13 +191,13 @@ def _times(subject: Subject, seed: int, records: int) -> tuple[FloatArray, int]:
         seconds[:2] += half - started, process_time() - half
         worse += by_cuts.objective < enumerated.objective * (1 - 1e-9)
         found.append(enumerated)
-    goal = LeastRisk(float(np.mean([one.utility for one in found])) if found else 0.0)
+    objective = LeastRisk(float(np.mean([one.utility for one in found])) if found else 0.0)
     for record in lattices:
         for j, name in enumerate(METHODS[2:], 2):
             if name == "ARUBA, cube" and subject.k > MOST_CUBE:
                 seconds[j] = np.nan
                 continue
             started = process_time()
-            SEARCHES[name](record, goal)
+            SEARCHES[name](record, objective)
             seconds[j] += process_time() - started
     return seconds / max(len(lattices), 1), int(worse)

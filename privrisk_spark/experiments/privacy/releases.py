@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms, simulation_key
-from privrisk_spark.kernels.counting.consistent import CellIndex
+from privrisk_spark.kernels.counting.cell_index import CellIndex
 from privrisk_spark.kernels.dp.crowd import KEEP_UNIT, keep_numerator, least_crowd
 from privrisk_spark.kernels.dp.exponential import draw, objective, probabilities
 from privrisk_spark.kernels.numeric.rational import round_down

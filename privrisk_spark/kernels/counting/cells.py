@@ -25,11 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InternalError
-from privrisk_spark.kernels.counting.consistent import Axis, CellIndex, incidence
-from privrisk_spark.kernels.lattice.lattice import Lattice, reaches
+from privrisk_spark.kernels.counting.consistent import Axis, incidence
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.packing import WORD_VALUES, Packing, gathered
-from privrisk_spark.kernels.search.table_search import Problem
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -38,8 +36,6 @@ MaskArray = npt.NDArray[np.uint64]
 
 ROWS_AT_ONCE = 2**20
 """Rows one step of an expansion makes at once, unless a single row makes more. Does not change a result."""
-
-_CELLS_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,182 +408,3 @@ class CellSpace:
         for slot, i in enumerate(self.order):
             words[self.packing.word[slot]] += self.offsets[i][levels[i]][codes[i]]
         return words
-
-
-def chunk_rows(problem: Problem) -> int:
-    """Records to decide together, a power of two: at most 2**16, and 2**22 cells unless one record has more."""
-    nodes = 1
-    for ancestor in problem.ancestor:
-        nodes *= ancestor.shape[1]
-    rows = 2**16
-    while rows > 1 and rows * nodes > _CELLS_AT_ONCE:
-        rows //= 2
-    return rows
-
-
-def needed_cells(problem: Problem, space: CellSpace, codes: IntArray) -> list[LongArray]:
-    """Every cell that deciding these records can look up.
-
-    Those are the record itself, its full suppression, and every feasible node: candidates are feasible, and ties are
-    settled among feasible nodes, which are closed downwards.
-
-    Parameters
-    ----------
-    problem : Problem
-    space : CellSpace
-    codes : ndarray of int32, shape (n, k)
-        Leaf codes.
-
-    Returns
-    -------
-    list of ndarrays of int64, shape (n_cells,)
-        Words of distinct cells, in lexicographic order.
-    """
-    n, k = codes.shape
-    none = [np.empty(0, dtype=np.int64) for _ in range(space.n_words)]
-    if not n:
-        return none
-    of_profile, profile = distinct_rows([problem.profiles[i][codes[:, i]] for i in range(k)])
-    depths = [problem.code_depth[i][codes[of_profile, i]] for i in range(k)]
-    of_shape, shape = distinct_rows(depths)
-    held: list[list[LongArray]] = [none]
-    cells = 0
-    for s, one in enumerate(of_shape):
-        lattice = Lattice(tuple(int(depth[one]) for depth in depths))
-        same = np.flatnonzero(shape == s)
-        step = max(1, _CELLS_AT_ONCE // lattice.n_nodes)
-        for begin in range(0, len(same), step):
-            profiles = same[begin : begin + step]
-            asked = _asked_nodes(problem, lattice, codes[of_profile[profiles]])
-            local = np.full(len(of_profile), -1)
-            local[profiles] = np.arange(len(profiles))
-            rows = np.flatnonzero(local[profile] >= 0)
-            columns = [np.ascontiguousarray(codes[rows, i]) for i in range(k)]
-            member = local[profile[rows]]
-            for node in np.flatnonzero(asked.any(axis=0)).tolist():
-                levels = lattice.levels(np.array([node]))[0].tolist()
-                chosen = columns
-                if not asked[:, node].all():
-                    here = asked[member, node]
-                    chosen = [column[here] for column in columns]
-                held.append(_distinct(space.words_at(chosen, levels)))
-                cells += len(held[-1][0])
-                if cells > 2 * _CELLS_AT_ONCE:
-                    held = [_distinct([np.concatenate(parts) for parts in zip(*held, strict=True)])]
-                    cells = 0
-    return _distinct([np.concatenate(parts) for parts in zip(*held, strict=True)])
-
-
-def _asked_nodes(problem: Problem, lattice: Lattice, codes: IntArray) -> BoolArray:
-    """Feasible nodes, the bottom and the top, bool (n, n_nodes), of one record per profile."""
-    total = np.zeros((len(codes), 1))
-    # The same sums in the same order as Lattice.utility: feasibility must not differ in the last bit.
-    for i, (ancestor, utility) in enumerate(zip(problem.ancestor, problem.utility, strict=True)):
-        chain = utility[ancestor[codes[:, i], : lattice.shape[i]]]
-        total = (total[:, :, None] + chain[:, None, :]).reshape(len(codes), -1)
-    asked = reaches(total, problem.floor)
-    asked[:, 0] = asked[:, -1] = True
-    return asked
-
-
-def _distinct(words: list[LongArray]) -> list[LongArray]:
-    if len(words) == 1:
-        # Sorting is far faster than np.unique, which hashes first.
-        word = np.sort(words[0])
-        return [word[np.concatenate([[True], word[1:] != word[:-1]])[: len(word)]]]
-    before, last = gathered(words[:-1], words[-1], distinct=True)
-    return [*before, last]
-
-
-@dataclass(frozen=True, eq=False)
-class GivenCounts:
-    """``ρ`` of the cells some records need, counted elsewhere.
-
-    Implements :class:`privrisk_spark.kernels.counting.consistent.Counts`.
-
-    Attributes
-    ----------
-    space : CellSpace
-    values : tuple of ndarrays of int64
-        Distinct values of each word, ascending.
-    index : CellIndex or None
-        Of the ranks of the words; None for one word.
-    counts : ndarray of int64, shape (n_cells,)
-        By position in the index.
-    dictionary_rows : int
-        ``N``.
-    """
-
-    space: CellSpace
-    values: tuple[LongArray, ...]
-    index: CellIndex | None
-    counts: LongArray
-    dictionary_rows: int
-
-    @classmethod
-    def of(cls, space: CellSpace, words: Sequence[LongArray], counts: LongArray, dictionary_rows: int) -> GivenCounts:
-        """Index counted cells.
-
-        Parameters
-        ----------
-        space : CellSpace
-        words : sequence of ndarrays of int64, shape (n_cells,)
-            Distinct cells, in any order.
-        counts : ndarray of int64, shape (n_cells,)
-            ``ρ`` of each, 0 where no dictionary row is consistent.
-        dictionary_rows : int
-
-        Raises
-        ------
-        InternalError
-            If a cell is given twice.
-        """
-        ranked = [np.unique(word, return_inverse=True) for word in words]
-        values = tuple(distinct for distinct, _ in ranked)
-        index = None
-        position = ranked[0][1]
-        if len(words) > 1:
-            radices = [max(len(distinct), 1) for distinct in values]
-            index, position = CellIndex.build([rank.astype(np.int64) for _, rank in ranked], radices, len(counts))
-        ordered = np.zeros(len(counts), dtype=np.int64)
-        ordered[position] = counts
-        if len(counts) and int(position.max()) + 1 < len(counts):
-            raise InternalError("counting: a cell was given twice.")
-        return cls(space, values, index, ordered, dictionary_rows)
-
-    @property
-    def monotone(self) -> bool:
-        """Whether ``ρ`` never falls when a value is generalized."""
-        return self.space.monotone
-
-    @property
-    def alike(self) -> tuple[IntArray, ...]:
-        """Codes that share all their cells."""
-        return self.space.alike
-
-    def consistent(self, codes: Sequence[IntArray], levels: Sequence[int], depths: Sequence[int]) -> LongArray:  # noqa: ARG002
-        """``ρ`` by binary search; see :meth:`privrisk_spark.kernels.counting.consistent.Counts.consistent`.
-
-        Raises
-        ------
-        InternalError
-            If a cell is asked for that was not given.
-        """
-        words = self.space.words_at(codes, levels)
-        n = len(words[0])
-        found = np.ones(n, dtype=np.bool_)
-        ranks = []
-        for value, word in zip(self.values, words, strict=True):
-            if n and not len(value):
-                raise InternalError("counting: a cell was asked for that had not been counted.")
-            rank = np.minimum(np.searchsorted(value, word), max(len(value) - 1, 0))
-            found &= value[rank] == word
-            ranks.append(rank)
-        position = ranks[0]
-        if self.index is not None:
-            position, there = self.index.find(ranks, n)
-            found &= there
-        if not found.all():
-            raise InternalError("counting: a cell was asked for that had not been counted.")
-        result: LongArray = self.counts[position]
-        return result

@@ -24,19 +24,17 @@ Status: *proved* for the models I and II under ``compatible``; under any consist
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.kernels.counting.consistent import Axis, Counts, DenseCounts, SortedCounts
-from privrisk_spark.kernels.disclosure.objective import LeastRisk
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.risk import identification_risk
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
-from privrisk_spark.kernels.search.table_search import Problem, decide
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -136,7 +134,7 @@ class Evaluation:
     Attributes
     ----------
     risk : ndarray of float64, shape (n,)
-        In the unit of the problem's model.
+        In the unit of the risk model.
     consistent : ndarray of int64, shape (n,)
         ``ρ``; a record the dictionary lacks counts itself.
     absent : ndarray of bool, shape (n,)
@@ -149,7 +147,7 @@ class Evaluation:
 
 
 def risk_of(
-    problem: Problem,
+    disclosure: Disclosure,
     counts: Counts,
     codes: IntArray,
     levels: npt.NDArray[np.integer],
@@ -161,8 +159,7 @@ def risk_of(
 
     Parameters
     ----------
-    problem : Problem
-        Its floor and search are not used.
+    disclosure : Disclosure
     counts : Counts
         Of ``θ``. As in :func:`privrisk_spark.kernels.search.table_search.decide`, a record with no consistent row at
         level 0 is added: its ``ρ`` is one more at every level.
@@ -179,17 +176,17 @@ def risk_of(
         Of a record alone: it does not depend on the others.
     """
     k = codes.shape[1]
-    depths = np.column_stack([depth[codes[:, i]] for i, depth in enumerate(problem.code_depth)])
+    depths = np.column_stack([depth[codes[:, i]] for i, depth in enumerate(disclosure.code_depth)])
     cut = np.minimum(levels, depths).astype(np.int32)
     absent = _consistent(counts, codes, np.zeros_like(cut), depths) == 0
     consistent = _consistent(counts, codes, cut, depths) + absent
-    nodes = [problem.ancestor[i][codes[:, i], cut[:, i]] for i in range(k)]
-    phi = problem.sensitivity.phi(nodes, personal=personal, record_weight=record_weight)
+    nodes = [disclosure.ancestor[i][codes[:, i], cut[:, i]] for i in range(k)]
+    phi = disclosure.sensitivity.phi(nodes, personal=personal, record_weight=record_weight)
     risk = np.empty(len(codes))
     for added in (False, True):
         rows = absent == added
         risk[rows] = identification_risk(
-            problem.model, phi[rows], consistent[rows], dictionary_rows=counts.dictionary_rows + added
+            disclosure.model, phi[rows], consistent[rows], dictionary_rows=counts.dictionary_rows + added
         )
     return Evaluation(risk, consistent, absent)
 
@@ -256,107 +253,3 @@ def nested_counts(
             yield DenseCounts.roll_up(axes, vectors[there], sizes[there, s])
         else:
             yield SortedCounts.group(axes, vectors[there], sizes[there, s])
-
-
-@dataclass(frozen=True, eq=False)
-class DictionaryCurves:
-    """Mean risk over dictionary sizes ``s`` and utility floors ``c`` (F12 Figs 3.1 and 3.3).
-
-    Attributes
-    ----------
-    floors : ndarray of float64, shape (F,)
-    dictionary_rows : ndarray of int64, shape (S,)
-    minimal : ndarray of float64, shape (S, F)
-        Mean risk of the best decisions against dictionary ``s`` (Fig 3.1).
-    estimated : ndarray of float64, shape (F,)
-        ``R(δ_c, θ̂)`` of the decisions ``δ_c`` that are best against the estimate.
-    true : ndarray of float64, shape (S, F)
-        ``R(δ_c, θ_s)`` of the same decisions; with ``estimated`` the points of Fig 3.3.
-    infeasible : ndarray of int64, shape (F,)
-        Records that cannot reach the floor; they are suppressed, which lowers the mean.
-    absent : ndarray of int64, shape (S,)
-        Records that dictionary ``s`` has no consistent row for.
-    """
-
-    floors: FloatArray
-    dictionary_rows: LongArray
-    minimal: FloatArray
-    estimated: FloatArray
-    true: FloatArray
-    infeasible: LongArray
-    absent: LongArray
-
-
-def dictionary_curves(
-    problem: Problem,
-    floors: Sequence[float],
-    shares: Iterable[Counts],
-    codes: IntArray,
-    multiplicity: LongArray,
-    *,
-    estimate: Counts | None = None,
-    personal: FloatArray | None = None,
-    record_weight: FloatArray | None = None,
-) -> DictionaryCurves:
-    """Risk as the attacker's dictionary grows and the owner asks for more utility.
-
-    Parameters
-    ----------
-    problem : Problem
-        Decided anew for every floor.
-    floors : sequence of F float
-        ``c``, in units of the utility.
-    shares : iterable of S Counts
-        Of nested dictionaries, the smallest first; read once, at least one.
-    codes : ndarray of int32, shape (n, k)
-        Distinct records.
-    multiplicity : ndarray of int64, shape (n,)
-        Rows of the table per distinct record, at least 1.
-    estimate : Counts, optional
-        Of ``θ̂``; the smallest dictionary by default.
-    personal : ndarray of float64, shape (n, k), optional
-    record_weight : ndarray of float64, shape (n,), optional
-
-    Returns
-    -------
-    DictionaryCurves
-
-    Notes
-    -----
-    Under the models I and II, ``minimal`` and ``true`` do not increase with the dictionary. ``ρ`` of a cell only grows
-    with rows; a record the smaller sample lacks counts itself there, and once the larger has a row consistent with the
-    original record, that row is one more at every level, under ``subsumes`` and ``compatible`` alike. Hence also
-    ``true <= estimated`` when the estimate is the smallest sample. The minimum of functions that do not increase does
-    not increase either.
-    """
-    problems = [replace(problem, goal=LeastRisk(float(floor))) for floor in floors]
-    given = {"personal": personal, "record_weight": record_weight}
-    total = int(multiplicity.sum())
-
-    def mean(risk: FloatArray) -> float:
-        return math.fsum((risk * multiplicity).tolist()) / total if total else 0.0
-
-    rows: list[int] = []
-    minimal: list[list[float]] = []
-    true: list[list[float]] = []
-    absent: list[int] = []
-    fixed = None if estimate is None else [decide(p, estimate, codes, **given) for p in problems]
-    for counts in shares:
-        best = [decide(p, counts, codes, **given) for p in problems]
-        fixed = best if fixed is None else fixed
-        evaluated = [risk_of(problem, counts, codes, d.levels, **given) for d in fixed]
-        rows.append(counts.dictionary_rows)
-        minimal.append([mean(decisions.risk) for decisions in best])
-        true.append([mean(e.risk) for e in evaluated])
-        absent.append(int(multiplicity[evaluated[0].absent].sum()) if evaluated else 0)
-    decided = fixed or []
-    shape = (len(rows), len(problems))
-    return DictionaryCurves(
-        floors=np.array([p.floor for p in problems], dtype=np.float64),
-        dictionary_rows=np.array(rows, dtype=np.int64),
-        minimal=np.array(minimal, dtype=np.float64).reshape(shape),
-        estimated=np.array([mean(d.risk) for d in decided], dtype=np.float64),
-        true=np.array(true, dtype=np.float64).reshape(shape),
-        infeasible=np.array([int(multiplicity[~d.feasible].sum()) for d in decided], dtype=np.int64),
-        absent=np.array(absent, dtype=np.int64),
-    )

@@ -25,9 +25,9 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.counting.consistent import Axis, Counts
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.estimated import Evaluation, risk_of
 from privrisk_spark.kernels.disclosure.sensitivity import scaled
-from privrisk_spark.kernels.search.table_search import Problem
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -75,12 +75,12 @@ class UnawareCounts:
         return self.counts.consistent(codes[:k], levels[:k], depths[:k])
 
 
-def enlarged(problem: Problem, axes: Sequence[Axis], weights: Sequence[FloatArray]) -> Problem:
-    """Return the problem over the released and the added attributes, for evaluation only.
+def enlarged(disclosure: Disclosure, axes: Sequence[Axis], weights: Sequence[FloatArray]) -> Disclosure:
+    """Return the disclosure over the released and the added attributes, for evaluation only.
 
     Parameters
     ----------
-    problem : Problem
+    disclosure : Disclosure
         Over the ``k`` quasi-identifiers.
     axes : sequence of m Axis
         The added attributes.
@@ -89,21 +89,21 @@ def enlarged(problem: Problem, axes: Sequence[Axis], weights: Sequence[FloatArra
 
     Returns
     -------
-    Problem
+    Disclosure
         Over ``k + m`` attributes; the added ones have no utility, since they are not released.
     """
-    sensitivity = replace(problem.sensitivity, weights=(*problem.sensitivity.weights, *weights))
+    sensitivity = replace(disclosure.sensitivity, weights=(*disclosure.sensitivity.weights, *weights))
     return replace(
-        problem,
-        ancestor=(*problem.ancestor, *[axis.ancestor for axis in axes]),
-        code_depth=(*problem.code_depth, *[axis.code_depth for axis in axes]),
-        utility=(*problem.utility, *[np.zeros(len(axis.at_depth)) for axis in axes]),
+        disclosure,
+        ancestor=(*disclosure.ancestor, *[axis.ancestor for axis in axes]),
+        code_depth=(*disclosure.code_depth, *[axis.code_depth for axis in axes]),
+        utility=(*disclosure.utility, *[np.zeros(len(axis.at_depth)) for axis in axes]),
         sensitivity=sensitivity,
     )
 
 
 def linked_risk(
-    problem: Problem,
+    disclosure: Disclosure,
     counts: Counts,
     codes: IntArray,
     levels: npt.NDArray[np.integer],
@@ -116,7 +116,7 @@ def linked_risk(
 
     Parameters
     ----------
-    problem : Problem
+    disclosure : Disclosure
         Over ``k + m`` attributes, see :func:`enlarged`.
     counts : Counts
         Of the dictionary on ``k + m`` axes.
@@ -141,7 +141,7 @@ def linked_risk(
     """
     k = codes.shape[1]
     for j in range(linked.shape[1]):
-        n_codes = len(problem.code_depth[k + j])
+        n_codes = len(disclosure.code_depth[k + j])
         if ((linked[:, j] < 0) | (linked[:, j] >= n_codes)).any():
             raise InputError(
                 f"linkage: added attribute {j + 1} holds a code outside 0 to {n_codes - 1}; resolve missing and "
@@ -149,11 +149,11 @@ def linked_risk(
             )
     whole = np.concatenate([codes, linked], axis=1)
     at_leaf = np.concatenate([levels, np.zeros(linked.shape, dtype=levels.dtype)], axis=1)
-    return risk_of(problem, counts, whole, at_leaf, personal=personal, record_weight=record_weight)
+    return risk_of(disclosure, counts, whole, at_leaf, personal=personal, record_weight=record_weight)
 
 
 def unlinked_risk(
-    problem: Problem,
+    disclosure: Disclosure,
     counts: Counts,
     codes: IntArray,
     levels: npt.NDArray[np.integer],
@@ -165,16 +165,16 @@ def unlinked_risk(
 
     Parameters
     ----------
-    problem, counts, codes, levels, personal, record_weight
+    disclosure, counts, codes, levels, personal, record_weight
         As in :func:`linked_risk`, one row per record.
 
     Returns
     -------
     Evaluation
     """
-    nothing = [len(depth) - 1 for depth in problem.code_depth[codes.shape[1] :]]
+    nothing = [len(depth) - 1 for depth in disclosure.code_depth[codes.shape[1] :]]
     linked = np.tile(np.array(nothing, dtype=np.int32), (len(codes), 1))
-    return linked_risk(problem, counts, codes, levels, linked, personal=personal, record_weight=record_weight)
+    return linked_risk(disclosure, counts, codes, levels, linked, personal=personal, record_weight=record_weight)
 
 
 def expected_risk(alone: FloatArray, linked: FloatArray, probability: FloatArray, record: LongArray) -> FloatArray:

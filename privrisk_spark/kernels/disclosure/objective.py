@@ -1,7 +1,7 @@
 """What a search over one record's lattice is to find (F12 eqs 4.1 to 4.3, 5.1), and its tie rule.
 
 ==========================  ========================================  ================================================
-goal                        problem                                   ties
+objective                   problem                                   ties
 ==========================  ========================================  ================================================
 :class:`LeastRisk`          min r(x) subject to u(x) >= c    (4.2)    higher utility, then smallest level vector
 :class:`GreatestUtility`    max u(x) subject to r(x) <= c    (4.1)    lower risk, then smallest level vector
@@ -26,7 +26,6 @@ import numpy.typing as npt
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.disclosure.risk import RiskModel, identification_risk
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, reaches
-from privrisk_spark.kernels.search.record import better
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]
@@ -35,13 +34,28 @@ Valued = tuple[float, float, Sequence[int]]
 """Risk, utility and levels of a level vector."""
 
 
+def better(risk: float, utility: float, levels: Sequence[int], than: tuple[float, float, Sequence[int]]) -> bool:
+    """The tie rule of every search that minimizes risk.
+
+    Lower risk, then higher utility, then the lexicographically smaller level vector; numbers within
+    :data:`privrisk_spark.kernels.lattice.lattice.TOLERANCE` of each other count as equal.
+    """
+    other_risk, other_utility, other_levels = than
+    if risk < other_risk * (1 - TOLERANCE) or risk > other_risk * (1 + TOLERANCE):
+        return risk < other_risk
+    slack = TOLERANCE * max(1.0, abs(other_utility))
+    if abs(utility - other_utility) > slack:
+        return utility > other_utility
+    return tuple(levels) < tuple(other_levels)
+
+
 @dataclass(frozen=True)
 class LeastRisk:
     """Minimize the risk among level vectors of utility at least ``floor``."""
 
     floor: float
 
-    def objective(self, risk: FloatArray, utility: FloatArray) -> FloatArray:
+    def value(self, risk: FloatArray, utility: FloatArray) -> FloatArray:
         """What is minimized, shape (n,)."""
         del utility
         return risk
@@ -82,7 +96,7 @@ class GreatestUtility:
 
     ceiling: float
 
-    def objective(self, risk: FloatArray, utility: FloatArray) -> FloatArray:
+    def value(self, risk: FloatArray, utility: FloatArray) -> FloatArray:
         """What is maximized, shape (n,)."""
         del risk
         return utility
@@ -125,7 +139,7 @@ class LeastPenalized:
         if not 0 <= self.trade < np.inf:
             raise InputError(f"λ of risk - λ · utility must be finite and not negative. Got {self.trade}.")
 
-    def objective(self, risk: FloatArray, utility: FloatArray) -> FloatArray:
+    def value(self, risk: FloatArray, utility: FloatArray) -> FloatArray:
         """What is minimized, shape (n,)."""
         return risk - self.trade * utility
 
@@ -145,7 +159,7 @@ class LeastPenalized:
         self, risk: FloatArray, utility: FloatArray, than_risk: FloatArray, than_utility: FloatArray
     ) -> BoolArray:
         """Where one of two level vectors is better in numbers, shape (n,)."""
-        mine, other = self.objective(risk, utility), self.objective(than_risk, than_utility)
+        mine, other = self.value(risk, utility), self.value(than_risk, than_utility)
         above, level = _greater(-mine, -other)
         below, alike = _less(risk, than_risk)
         return above | (level & (below | (alike & _greater(utility, than_utility)[0])))
@@ -189,7 +203,7 @@ class GreatestAggregate:
             if not 0 <= number < np.inf:
                 raise InputError(f"{name} of λ / risk + utility^κ must be finite and not negative. Got {number}.")
 
-    def objective(self, risk: FloatArray, utility: FloatArray) -> FloatArray:
+    def value(self, risk: FloatArray, utility: FloatArray) -> FloatArray:
         """What is maximized, shape (n,); infinite where the risk is 0 and λ is not."""
         with np.errstate(divide="ignore", over="ignore"):
             worth: FloatArray = utility**self.kappa
@@ -245,15 +259,15 @@ def least_positive_risk(
     return identification_risk(model, phi, consistent, dictionary_rows=dictionary_rows)
 
 
-Goal = LeastRisk | GreatestUtility | LeastPenalized
+Objective = LeastRisk | GreatestUtility | LeastPenalized
 """What branch and bound finds."""
 
-AnyGoal = Goal | GreatestAggregate
+AnyObjective = Objective | GreatestAggregate
 """What enumeration finds."""
 
 
 def preferred(
-    goal: Goal,
+    objective: Objective,
     best: Valued | None,
     levels: LongArray,
     risk: FloatArray,
@@ -263,7 +277,7 @@ def preferred(
 
     Parameters
     ----------
-    goal : LeastRisk or GreatestUtility or LeastPenalized
+    objective : LeastRisk or GreatestUtility or LeastPenalized
     best : (risk, utility, levels) or None
     levels : ndarray of int64, shape (n, k)
     risk, utility : ndarray of float64, shape (n,)
@@ -272,16 +286,16 @@ def preferred(
     -------
     (risk, utility, levels) or None
     """
-    admitted = np.flatnonzero(goal.admits(risk, utility))
+    admitted = np.flatnonzero(objective.admits(risk, utility))
     if not len(admitted):
         return best
-    # Only those whose objective comes near the best can win.
-    objective = goal.objective(risk, utility)[admitted]
-    loss = -objective if isinstance(goal, GreatestUtility) else objective
+    # Only those whose value comes near the best can win.
+    values = objective.value(risk, utility)[admitted]
+    loss = -values if isinstance(objective, GreatestUtility) else values
     least = float(loss.min())
     near = admitted[loss <= least + 1e-9 * abs(least) + 1e-11]
     for j in near[np.lexsort(levels[near].T[::-1])].tolist():
         one = (float(risk[j]), float(utility[j]), tuple(levels[j].tolist()))
-        if best is None or goal.prefers(one, best):
+        if best is None or objective.prefers(one, best):
             best = one
     return best

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from privrisk_spark.kernels.arrays import IntArray, LongArray
-from privrisk_spark.kernels.counting.consistent import CellIndex
+from privrisk_spark.kernels.counting.cell_index import CellIndex
 from privrisk_spark.kernels.numeric.packing import Packing
 
 VECTORS_HELD = 2**22

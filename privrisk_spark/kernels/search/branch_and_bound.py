@@ -36,7 +36,7 @@ has the highest utility. Only in model III may an infinite Φ cost nothing, wher
 weights are refused.
 
 Ties. A box is dropped only if no level vector of it is better than the best so far under the whole tie rule of the
-goal: its bound exceeds the best objective by more than the tolerance; or is within the tolerance, and ``u(lo)`` (for
+objective: its bound exceeds the best value by more than the tolerance; or is within the tolerance, and ``u(lo)`` (for
 the greatest utility: ``r(hi)``) shows that the second criterion is worse, or equal and ``lo`` comes not before the best
 in lexicographic order, as every level vector of the box is at least ``lo``. So when no box is left, the answer is the
 one enumeration gives, ties included. (Equality within a tolerance is not transitive: of three numbers apart by little
@@ -57,7 +57,7 @@ from __future__ import annotations
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.disclosure.objective import Goal, GreatestUtility, LeastRisk
+from privrisk_spark.kernels.disclosure.objective import GreatestUtility, LeastRisk, Objective
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, reaches
 from privrisk_spark.kernels.search.boxes.arrays import record_of
 from privrisk_spark.kernels.search.boxes.search import Found, search
@@ -70,14 +70,14 @@ _FEW_ROWS = 128
 """Most consistent rows of a box at which they are looked at one by one. Changes boxes visited, not a proved result."""
 
 
-def branch_and_bound(lattice: RecordLattice, goal: Goal, *, most_boxes: int = MOST_BOXES) -> Answer | None:
+def branch_and_bound(lattice: RecordLattice, objective: Objective, *, most_boxes: int = MOST_BOXES) -> Answer | None:
     """Best level vector of one record.
 
     Parameters
     ----------
     lattice : RecordLattice
         Of any size, against any number of dictionaries. Weights may be infinite but in model III.
-    goal : LeastRisk or GreatestUtility or LeastPenalized
+    objective : LeastRisk or GreatestUtility or LeastPenalized
     most_boxes : int
         At least 1. A count, not a time, so that results can be reproduced.
 
@@ -95,47 +95,51 @@ def branch_and_bound(lattice: RecordLattice, goal: Goal, *, most_boxes: int = MO
     """
     if most_boxes < 1:
         raise InputError(f"most_boxes must be at least 1. Got {most_boxes}.")
-    record = record_of(lattice, goal)
+    record = record_of(lattice, objective)
     if record is None:
         found = None
     else:
         found = search(record, most_boxes, _FEW_ROWS)
         if found.any:
-            return _answer(lattice, goal, found)
+            return _answer(lattice, objective, found)
     # Nothing of finite risk satisfies the floor.
     bottom = np.zeros(lattice.k, dtype=np.int64)
     infinite = any(np.isinf(w[0]) for w in lattice.weights) and lattice.model == "I"
-    if infinite and isinstance(goal, LeastRisk) and reaches(np.array([lattice.utility(bottom)]), goal.floor)[0]:
+    if (
+        infinite
+        and isinstance(objective, LeastRisk)
+        and reaches(np.array([lattice.utility(bottom)]), objective.floor)[0]
+    ):
         visited = 1 if found is None else max(1, found.visited)
         return answer(lattice, bottom, objective=np.inf, bound=np.inf, visited=visited, proved=True)
     return None
 
 
-def root_bound(lattice: RecordLattice, goal: Goal) -> float:
+def root_bound(lattice: RecordLattice, objective: Objective) -> float:
     """What no level vector that satisfies the constraint can better: the bound of the whole lattice as one box.
 
     Parameters
     ----------
     lattice : RecordLattice
-    goal : LeastRisk or GreatestUtility or LeastPenalized
+    objective : LeastRisk or GreatestUtility or LeastPenalized
 
     Returns
     -------
     float
         In units of the objective. Infinite, on the side of no hope, if nothing satisfies the constraint.
     """
-    found = branch_and_bound(lattice, goal, most_boxes=1)
+    found = branch_and_bound(lattice, objective, most_boxes=1)
     if found is None:
-        return -np.inf if isinstance(goal, GreatestUtility) else np.inf
+        return -np.inf if isinstance(objective, GreatestUtility) else np.inf
     return found.bound
 
 
-def _answer(lattice: RecordLattice, goal: Goal, found: Found) -> Answer:
+def _answer(lattice: RecordLattice, objective: Objective, found: Found) -> Answer:
     # As the contract evaluates, whose sums these are too.
     risk, utility = np.array([lattice.risk(found.levels)]), np.array([lattice.utility(found.levels)])
-    objective = float(goal.objective(risk, utility)[0])
-    sign = -1.0 if isinstance(goal, GreatestUtility) else 1.0
-    slack = TOLERANCE * (abs(objective) if isinstance(goal, LeastRisk) else max(1.0, abs(objective)))
-    proved = found.bound == np.inf or found.bound > sign * objective + slack
-    bound = objective if proved else sign * min(found.bound, sign * objective)
-    return answer(lattice, found.levels, objective=objective, bound=bound, visited=found.visited, proved=proved)
+    value = float(objective.value(risk, utility)[0])
+    sign = -1.0 if isinstance(objective, GreatestUtility) else 1.0
+    slack = TOLERANCE * (abs(value) if isinstance(objective, LeastRisk) else max(1.0, abs(value)))
+    proved = found.bound == np.inf or found.bound > sign * value + slack
+    bound = value if proved else sign * min(found.bound, sign * value)
+    return answer(lattice, found.levels, objective=value, bound=bound, visited=found.visited, proved=proved)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.errors import InternalError
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
 from privrisk_spark.kernels.disclosure.risk import Attacker
-from privrisk_spark.kernels.search.lattice_blocks import blocks
-from privrisk_spark.kernels.search.table_search import Problem, Records, kinds_of
+from privrisk_spark.kernels.search.lattice_blocks import lattice_blocks
+from privrisk_spark.kernels.search.records import Records, kinds_of, pick
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -21,7 +21,8 @@ LongArray = npt.NDArray[np.int64]
 
 
 def crossings(
-    problem: Problem,
+    disclosure: Disclosure,
+    objective: GreatestAggregate,
     attacker: Attacker,
     codes: IntArray,
     *,
@@ -32,10 +33,11 @@ def crossings(
 
     Parameters
     ----------
-    problem : Problem
-        Whose goal is the greatest aggregate; its λ does not matter.
+    disclosure : Disclosure
+    objective : GreatestAggregate
+        Its λ does not matter.
     attacker, codes, personal, record_weight
-        As of :func:`decide`.
+        As of :func:`privrisk_spark.kernels.search.table_search.decide`.
 
     Returns
     -------
@@ -45,37 +47,34 @@ def crossings(
         has a lower risk than the record as it is. Any other ``x`` can only be better still from a smaller ``λ``, which
         is rare: see :mod:`privrisk_spark.kernels.search.aggregate`.
     """
-    personal, record_weight = problem.sensitivity.own(personal, record_weight)
-    first, kind = kinds_of(problem, attacker, codes, personal, record_weight)
+    personal, record_weight = disclosure.sensitivity.own(personal, record_weight)
+    first, kind = kinds_of(disclosure, attacker, codes, personal, record_weight)
     of_kind = np.zeros(len(first))
-    for block in blocks(problem, codes[first]):
+    for block in lattice_blocks(disclosure, codes[first]):
         rows = first[block.rows]
-        weights = (None if given is None else given[rows] for given in (personal, record_weight))
-        of_kind[block.rows] = _of_block(Records(problem, attacker, block, codes[rows], *weights))
+        records = Records(disclosure, attacker, block, codes[rows], pick(personal, rows), pick(record_weight, rows))
+        of_kind[block.rows] = _of_block(records, objective)
     return of_kind[kind]
 
 
-def _of_block(records: Records) -> FloatArray:
+def _of_block(records: Records, objective: GreatestAggregate) -> FloatArray:
     lattice = records.block.lattice
     every, top = np.arange(len(records.codes)), lattice.n_nodes - 1
     least = np.full(len(every), np.inf)
-    suppressed = _lower(least, records, every, top)
+    suppressed = _lower(least, records, objective, every, top)
     for height, stride in zip(lattice.heights, lattice.strides.tolist(), strict=True):
         rows = suppressed
         for level in range(height - 1, -1, -1):
-            rows = _lower(least, records, rows, top - (height - level) * stride)
+            rows = _lower(least, records, objective, rows, top - (height - level) * stride)
     return least
 
 
-def _lower(least: FloatArray, records: Records, rows: LongArray, node: int) -> LongArray:
+def _lower(least: FloatArray, records: Records, objective: GreatestAggregate, rows: LongArray, node: int) -> LongArray:
     """Lower the crossings of some records to those with one node; return the records whose risk is 0 there."""
-    goal = records.problem.goal
-    if not isinstance(goal, GreatestAggregate):
-        raise InternalError("crossings are of the greatest aggregate")
     risk = records.risk(rows, node)[0]
-    weighed = records.weighed_risk(goal, rows, node, risk)
+    weighed = records.weighed_risk(objective, rows, node, risk)
     profiles = records.block.profile[rows]
-    kept, lost = (records.block.utility(records.levels(n), profiles) ** goal.kappa for n in (0, node))
+    kept, lost = (records.block.utility(records.levels(n), profiles) ** objective.kappa for n in (0, node))
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = 1 / weighed - 1 / records.risk(rows, 0)[0]
         crossing = (kept - lost) / gain

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.disclosure.objective import (
-    AnyGoal,
+    AnyObjective,
     GreatestAggregate,
     GreatestUtility,
     least_positive_risk,
@@ -122,13 +122,13 @@ class Nodes:
         return np.array(kept, dtype=np.int64)
 
 
-def enumerate_nodes(record: RecordLattice, goal: AnyGoal) -> Answer | None:
+def enumerate_nodes(record: RecordLattice, objective: AnyObjective) -> Answer | None:
     """Best level vector by looking at every node.
 
     Parameters
     ----------
     record : RecordLattice
-    goal : LeastRisk or GreatestUtility or LeastPenalized or GreatestAggregate
+    objective : LeastRisk or GreatestUtility or LeastPenalized or GreatestAggregate
 
     Returns
     -------
@@ -136,31 +136,31 @@ def enumerate_nodes(record: RecordLattice, goal: AnyGoal) -> Answer | None:
         Proved; ``visited`` counts the nodes of the lattice. None if nothing satisfies the constraint.
     """
     nodes = Nodes.of_record(record)
-    if isinstance(goal, GreatestAggregate):
-        return _greatest_aggregate(record, goal, nodes)
-    admitted = np.flatnonzero(goal.admits(nodes.risk, nodes.utility))
+    if isinstance(objective, GreatestAggregate):
+        return _greatest_aggregate(record, objective, nodes)
+    admitted = np.flatnonzero(objective.admits(nodes.risk, nodes.utility))
     if not len(admitted):
         return None
-    objective = goal.objective(nodes.risk, nodes.utility)[admitted]
-    loss = -objective if isinstance(goal, GreatestUtility) else objective
+    values = objective.value(nodes.risk, nodes.utility)[admitted]
+    loss = -values if isinstance(objective, GreatestUtility) else values
     least = float(loss.min())
-    # Wider than any tolerance of a goal; those are its own business.
+    # Wider than any tolerance of an objective; those are its own business.
     near = admitted[loss <= least + 1e-9 * abs(least) + 1e-11]
-    best = preferred(goal, None, nodes.lattice.levels(near), nodes.risk[near], nodes.utility[near])
+    best = preferred(objective, None, nodes.lattice.levels(near), nodes.risk[near], nodes.utility[near])
     assert best is not None
     chosen = np.array(best[2], dtype=np.int64)
     risk, utility = np.array([record.risk(chosen)]), np.array([record.utility(chosen)])
-    value = float(goal.objective(risk, utility)[0])
+    value = float(objective.value(risk, utility)[0])
     return answer(record, chosen, objective=value, bound=value, visited=nodes.lattice.n_nodes, proved=True)
 
 
-def _greatest_aggregate(record: RecordLattice, goal: GreatestAggregate, nodes: Nodes) -> Answer:
+def _greatest_aggregate(record: RecordLattice, objective: GreatestAggregate, nodes: Nodes) -> Answer:
     """Node of the greatest value; where the record's risk is 0 as it is, that is its utility's part alone."""
-    if nodes.risk[0] == 0 or goal.trade_off == 0:
-        node, value = 0, float(nodes.utility[0]) ** goal.kappa
+    if nodes.risk[0] == 0 or objective.trade_off == 0:
+        node, value = 0, float(nodes.utility[0]) ** objective.kappa
     else:
         risk = nodes.risk
-        if goal.zero_phi == "floor":
+        if objective.zero_phi == "floor":
             phi = nodes.sensitivity
             least = np.full(len(phi), phi[phi > 0].min(initial=np.inf))
             positive = [
@@ -168,10 +168,10 @@ def _greatest_aggregate(record: RecordLattice, goal: GreatestAggregate, nodes: N
                 for consistent, n in zip(nodes.rho, record.dictionary_rows, strict=True)
             ]
             risk = np.where(risk > 0, risk, over_dictionaries(record.rule, record.prior, positive))
-        values = np.where(goal.admits(risk, nodes.utility), goal.objective(risk, nodes.utility), -np.inf)
-        tied = np.flatnonzero(goal.reaches(values, np.array([values.max()])))
+        values = np.where(objective.admits(risk, nodes.utility), objective.value(risk, nodes.utility), -np.inf)
+        tied = np.flatnonzero(objective.reaches(values, np.array([values.max()])))
         utility = nodes.utility[tied]
-        node = int(tied[~goal.more_useful(np.array([utility.max()]), utility)][0])
+        node = int(tied[~objective.more_useful(np.array([utility.max()]), utility)][0])
         value = float(values[node])
     chosen = nodes.lattice.levels(np.array([node]))[0]
     return answer(record, chosen, objective=value, bound=value, visited=nodes.lattice.n_nodes, proved=True)

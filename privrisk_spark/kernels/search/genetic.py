@@ -42,14 +42,14 @@ def uniforms_per_individual(lattice: RecordLattice) -> int:
     return _CHOICES + int(lattice.heights.sum())
 
 
-def genetic(lattice: RecordLattice, goal: LeastRisk, uniforms: FloatArray) -> Answer | None:
+def genetic(lattice: RecordLattice, objective: LeastRisk, uniforms: FloatArray) -> Answer | None:
     """Least risk found by a fixed number of generations.
 
     Parameters
     ----------
     lattice : RecordLattice
         Weights must be finite.
-    goal : LeastRisk
+    objective : LeastRisk
     uniforms : ndarray of float64, shape (1 + generations, population, :func:`uniforms_per_individual`)
         In (0, 1); all the randomness there is, so equal numbers give equal answers. The population is at least 4.
 
@@ -69,11 +69,11 @@ def genetic(lattice: RecordLattice, goal: LeastRisk, uniforms: FloatArray) -> An
         raise InputError(
             f"uniforms: must have shape (1 + generations, population >= 4, {width}). Got shape {uniforms.shape}."
         )
-    evaluation = Evaluation(lattice, floor=goal.floor)
-    floor = goal.floor - TOLERANCE * max(1.0, abs(goal.floor))
+    evaluation = Evaluation(lattice, floor=objective.floor)
+    floor = objective.floor - TOLERANCE * max(1.0, abs(objective.floor))
     if evaluation.utility(np.zeros((1, lattice.k), dtype=np.int64))[0] < floor:
         return None
-    bound = root_bound(lattice, goal)
+    bound = root_bound(lattice, objective)
     letters = np.repeat(np.arange(lattice.k), lattice.heights)
     population = uniforms.shape[1]
     known: dict[bytes, float] = {}
@@ -91,13 +91,13 @@ def genetic(lattice: RecordLattice, goal: LeastRisk, uniforms: FloatArray) -> An
             paths = _completed(offspring, random, lattice.heights)
         levels, steps = _first_feasible(paths, evaluation, floor)
         risk = _risks(levels, evaluation, known)
-        best = preferred(goal, best, levels, risk, evaluation.utility(levels))
+        best = preferred(objective, best, levels, risk, evaluation.utility(levels))
         order = np.argsort(risk, kind="stable")
         paths, steps = paths[order], steps[order]
     assert best is not None
     chosen = np.array(best[2], dtype=np.int64)
-    objective = lattice.risk(chosen)
-    return answer(lattice, chosen, objective=objective, bound=min(bound, objective), visited=len(known), proved=False)
+    least = lattice.risk(chosen)
+    return answer(lattice, chosen, objective=least, bound=min(bound, least), visited=len(known), proved=False)
 
 
 def _offspring(paths: LongArray, steps: LongArray, draws: FloatArray, k: int) -> LongArray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.disclosure.objective import Goal, GreatestAggregate
+from privrisk_spark.kernels.disclosure.objective import GreatestAggregate, Objective
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 
 FloatArray = npt.NDArray[np.float64]
@@ -67,20 +67,20 @@ class Incumbents:
 
     def offer_for(
         self,
-        goal: Goal,
+        objective: Objective,
         rows: LongArray | slice,
         node: int,
         risk: FloatArray,
         utility: FloatArray,
         consistent: LongArray,
     ) -> None:
-        """Take ``node`` for the rows where it serves a goal better; nodes must be offered in ascending order."""
-        admitted = np.flatnonzero(goal.admits(risk, utility))
+        """Take ``node`` for the rows where it serves the objective better; nodes must be offered in ascending order."""
+        admitted = np.flatnonzero(objective.admits(risk, utility))
         at = admitted if isinstance(rows, slice) else rows[admitted]
         risk, utility, consistent = risk[admitted], utility[admitted], consistent[admitted]
         better = self.node[at] < 0
         later = np.flatnonzero(~better)
-        better[later] = goal.ahead(risk[later], utility[later], self.risk[at[later]], self.utility[at[later]])
+        better[later] = objective.ahead(risk[later], utility[later], self.risk[at[later]], self.utility[at[later]])
         taken = at[better]
         self.node[taken] = node
         self.risk[taken], self.utility[taken] = risk[better], utility[better]
@@ -122,7 +122,7 @@ class AggregateIncumbents(Incumbents):
 
     def offer_value(
         self,
-        goal: GreatestAggregate,
+        objective: GreatestAggregate,
         rows: LongArray | slice,
         node: int,
         value: FloatArray,
@@ -134,7 +134,7 @@ class AggregateIncumbents(Incumbents):
 
         Parameters
         ----------
-        goal : GreatestAggregate
+        objective : GreatestAggregate
         rows : ndarray of int64, shape (n,), or slice
         node : int
         value : ndarray of float64, shape (n,)
@@ -142,14 +142,14 @@ class AggregateIncumbents(Incumbents):
         risk, utility : ndarray of float64, shape (n,)
         consistent : ndarray of int64, shape (n,)
         """
-        near = np.flatnonzero(goal.reaches(value, self.highest[rows]))
+        near = np.flatnonzero(objective.reaches(value, self.highest[rows]))
         if not len(near):
             return
         at = near if isinstance(rows, slice) else rows[near]
         value, utility = value[near], utility[near]
         highest = np.maximum(self.highest[at], value)
         self.highest[at] = highest
-        better = ~goal.reaches(self.value[at], highest) | goal.more_useful(utility, self.utility[at])
+        better = ~objective.reaches(self.value[at], highest) | objective.more_useful(utility, self.utility[at])
         taken, of = at[better], near[better]
         self.node[taken] = node
         self.value[taken], self.utility[taken] = value[better], utility[better]

@@ -14,7 +14,7 @@ from privrisk_spark.kernels.lattice.lattice import Lattice
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 if TYPE_CHECKING:
-    from privrisk_spark.kernels.search.table_search import Problem
+    from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -22,7 +22,7 @@ LongArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class LatticeBlock:
     """Records of one lattice, in the order of their profiles.
 
     Attributes
@@ -46,9 +46,9 @@ class Block:
         """First record of each profile, and the number of records."""
         return np.searchsorted(self.profile, np.arange(self.chains[0].shape[1] + 1))
 
-    def only(self, rows: LongArray) -> Block:
+    def only(self, rows: LongArray) -> LatticeBlock:
         """Some of the records, ascending."""
-        return Block(self.rows[rows], self.lattice, self.profile[rows], self.chains)
+        return LatticeBlock(self.rows[rows], self.lattice, self.profile[rows], self.chains)
 
     def utility(self, levels: Sequence[int], profiles: LongArray | slice) -> FloatArray:
         """Utility at a level vector; summed as :meth:`Lattice.utility` sums."""
@@ -67,20 +67,20 @@ class Block:
         return np.arange(total) + np.repeat(skipped, size), size
 
 
-def blocks(problem: Problem, codes: IntArray) -> Iterator[Block]:
+def lattice_blocks(disclosure: Disclosure, codes: IntArray) -> Iterator[LatticeBlock]:
     """Divide records into blocks of one lattice each.
 
     Parameters
     ----------
-    problem : Problem
+    disclosure : Disclosure
     codes : ndarray of int32, shape (n, k)
     """
     k = codes.shape[1]
-    of_profile, profile = distinct_rows([problem.profiles[i].take(codes[:, i]) for i in range(k)])
+    of_profile, profile = distinct_rows([disclosure.profiles[i].take(codes[:, i]) for i in range(k)])
     one = codes[of_profile]
-    of_shape, shape = distinct_rows([problem.code_depth[i].take(one[:, i]) for i in range(k)])
+    of_shape, shape = distinct_rows([disclosure.code_depth[i].take(one[:, i]) for i in range(k)])
     for s, example in enumerate(of_shape.tolist()):
-        lattice = Lattice(tuple(int(problem.code_depth[i][one[example, i]]) for i in range(k)))
+        lattice = Lattice(tuple(int(disclosure.code_depth[i][one[example, i]]) for i in range(k)))
         profiles = np.flatnonzero(shape == s)
         number = np.full(len(of_profile), len(profiles))
         number[profiles] = np.arange(len(profiles))
@@ -89,7 +89,7 @@ def blocks(problem: Problem, codes: IntArray) -> Iterator[Block]:
         chains = tuple(
             np.ascontiguousarray(utility[ancestor[one[profiles, i], : height + 1]].T)
             for i, (utility, ancestor, height) in enumerate(
-                zip(problem.utility, problem.ancestor, lattice.heights, strict=True)
+                zip(disclosure.utility, disclosure.ancestor, lattice.heights, strict=True)
             )
         )
-        yield Block(order, lattice, local[order], chains)
+        yield LatticeBlock(order, lattice, local[order], chains)

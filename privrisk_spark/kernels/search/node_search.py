@@ -43,14 +43,14 @@ MOST_NODES = 1_000_000
 """Nodes evaluated before a search gives up."""
 
 
-def btda(lattice: RecordLattice, goal: LeastRisk, *, most_nodes: int = MOST_NODES) -> Answer | None:
+def btda(lattice: RecordLattice, objective: LeastRisk, *, most_nodes: int = MOST_NODES) -> Answer | None:
     """Least risk by nodes in ascending order of risk, from the top down (F12 Algorithm 2).
 
     Parameters
     ----------
     lattice : RecordLattice
         Weights must be finite.
-    goal : LeastRisk
+    objective : LeastRisk
     most_nodes : int
         At least 1.
 
@@ -65,7 +65,7 @@ def btda(lattice: RecordLattice, goal: LeastRisk, *, most_nodes: int = MOST_NODE
         raise InputError(f"most_nodes must be at least 1. Got {most_nodes}.")
     evaluation = Evaluation(lattice)
     k = lattice.k
-    if not goal.admits(np.zeros(1), evaluation.utility(np.zeros((1, k), dtype=np.int64)))[0]:
+    if not objective.admits(np.zeros(1), evaluation.utility(np.zeros((1, k), dtype=np.int64)))[0]:
         return None
     top = lattice.heights
     heap: list[tuple[float, tuple[int, ...]]] = [(float(evaluation.risk(top[None, :])[0]), tuple(top.tolist()))]
@@ -74,7 +74,7 @@ def btda(lattice: RecordLattice, goal: LeastRisk, *, most_nodes: int = MOST_NODE
     while heap and (best is None or heap[0][0] <= best[0] * (1 + TOLERANCE)) and len(seen) < most_nodes:
         risk, levels = heapq.heappop(heap)
         at = np.array(levels, dtype=np.int64)
-        best = preferred(goal, best, at[None, :], np.array([risk]), evaluation.utility(at[None, :]))
+        best = preferred(objective, best, at[None, :], np.array([risk]), evaluation.utility(at[None, :]))
         below = [(*levels[:i], levels[i] - 1, *levels[i + 1 :]) for i in range(k) if levels[i]]
         fresh = [node for node in below if node not in seen]
         if fresh:
@@ -84,15 +84,15 @@ def btda(lattice: RecordLattice, goal: LeastRisk, *, most_nodes: int = MOST_NODE
     settled = best is not None and (not heap or heap[0][0] > best[0] * (1 + TOLERANCE))
     if not settled:
         # A local descent, and the corners of the lattice as one box.
-        found = branch_and_bound(lattice, goal, most_boxes=1)
+        found = branch_and_bound(lattice, objective, most_boxes=1)
         if found is not None:
             there = np.array([found.levels], dtype=np.int64)
-            best = preferred(goal, best, there, np.array([found.risk]), evaluation.utility(there))
+            best = preferred(objective, best, there, np.array([found.risk]), evaluation.utility(there))
     assert best is not None
     chosen = np.array(best[2], dtype=np.int64)
-    objective = lattice.risk(chosen)
-    bound = objective if settled else min(objective, heap[0][0])
-    return answer(lattice, chosen, objective=objective, bound=bound, visited=len(seen), proved=settled)
+    least = lattice.risk(chosen)
+    bound = least if settled else min(least, heap[0][0])
+    return answer(lattice, chosen, objective=least, bound=bound, visited=len(seen), proved=settled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ class Frontier:
 
 def walk(
     lattice: RecordLattice,
-    goal: LeastRisk,
+    objective: LeastRisk,
     *,
     neighbourhood: Neighbourhood = "swap",
     most_nodes: int = MOST_NODES,
@@ -130,7 +130,7 @@ def walk(
     ----------
     lattice : RecordLattice
         With fewer than 2**63 nodes.
-    goal : LeastRisk
+    objective : LeastRisk
     neighbourhood : {"swap", "cube"}
         As of :func:`privrisk_spark.kernels.lattice.lattice.walk_frontier`, where it is proved that both reach every
         node. ``cube`` has ``3**k - 1`` moves and is refused beyond 12 attributes.
@@ -152,7 +152,7 @@ def walk(
         total = np.zeros(len(levels))
         for of_levels, level in zip(evaluation, levels.T, strict=True):
             total += of_levels.take(level)
-        return reaches(total, goal.floor)
+        return reaches(total, objective.floor)
 
     if not feasible(np.zeros((1, lattice.k), dtype=np.int64))[0]:
         return Frontier(np.zeros((0, lattice.k), dtype=np.int64), 1, 0, True)
@@ -186,7 +186,7 @@ def walk(
 
 def aruba(
     lattice: RecordLattice,
-    goal: LeastRisk,
+    objective: LeastRisk,
     *,
     neighbourhood: Neighbourhood = "swap",
     most_nodes: int = MOST_NODES,
@@ -197,7 +197,7 @@ def aruba(
     ----------
     lattice : RecordLattice
         With fewer than 2**63 nodes; weights must be finite.
-    goal : LeastRisk
+    objective : LeastRisk
     neighbourhood : {"swap", "cube"}
     most_nodes : int
         At least 1.
@@ -210,12 +210,12 @@ def aruba(
     """
     if most_nodes < 1:
         raise InputError(f"most_nodes must be at least 1. Got {most_nodes}.")
-    evaluation = Evaluation(lattice, floor=goal.floor)
-    found = walk(lattice, goal, neighbourhood=neighbourhood, most_nodes=most_nodes)
+    evaluation = Evaluation(lattice, floor=objective.floor)
+    found = walk(lattice, objective, neighbourhood=neighbourhood, most_nodes=most_nodes)
     if not len(found.levels):
         return None
     risk = evaluation.risk(found.levels)
-    best = preferred(goal, None, found.levels, risk, evaluation.utility(found.levels))
+    best = preferred(objective, None, found.levels, risk, evaluation.utility(found.levels))
     assert best is not None
     ceiling = float(risk.min()) * (1 + TOLERANCE)
     # The nodes of least risk: down from those of the frontier as long as the risk stays.
@@ -230,12 +230,12 @@ def aruba(
         at = evaluation.risk(below)
         flat = at <= ceiling
         wave = below[flat]
-        best = preferred(goal, best, wave, at[flat], evaluation.utility(wave))
+        best = preferred(objective, best, wave, at[flat], evaluation.utility(wave))
     assert best is not None
     chosen = np.array(best[2], dtype=np.int64)
-    objective = lattice.risk(chosen)
-    bound = objective if found.complete else min(objective, root_bound(lattice, goal))
-    return answer(lattice, chosen, objective=objective, bound=bound, visited=found.distinct, proved=found.complete)
+    least = lattice.risk(chosen)
+    bound = least if found.complete else min(least, root_bound(lattice, objective))
+    return answer(lattice, chosen, objective=least, bound=bound, visited=found.distinct, proved=found.complete)
 
 
 def _utilities_only(lattice: RecordLattice) -> list[FloatArray]:

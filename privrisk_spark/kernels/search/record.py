@@ -22,7 +22,6 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.disclosure.risk import DictionaryRule, RiskModel, identification_risk, over_dictionaries
-from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 FloatArray = npt.NDArray[np.float64]
@@ -302,18 +301,3 @@ def answer(
         status="proved" if proved else "heuristic",
         visited=visited,
     )
-
-
-def better(risk: float, utility: float, levels: Sequence[int], than: tuple[float, float, Sequence[int]]) -> bool:
-    """The tie rule of every search that minimizes risk.
-
-    Lower risk, then higher utility, then the lexicographically smaller level vector; numbers within
-    :data:`privrisk_spark.kernels.lattice.lattice.TOLERANCE` of each other count as equal.
-    """
-    other_risk, other_utility, other_levels = than
-    if risk < other_risk * (1 - TOLERANCE) or risk > other_risk * (1 + TOLERANCE):
-        return risk < other_risk
-    slack = TOLERANCE * max(1.0, abs(other_utility))
-    if abs(utility - other_utility) > slack:
-        return utility > other_utility
-    return tuple(levels) < tuple(other_levels)

@@ -32,7 +32,9 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.counting.consistent import SortedCounts
-from privrisk_spark.kernels.disclosure.objective import AnyGoal, GreatestAggregate, LeastRisk
+from privrisk_spark.kernels.disclosure.decisions import Decisions
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.disclosure.objective import AnyObjective, GreatestAggregate, LeastRisk
 from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.disclosure.sensitivity import scaled
 from privrisk_spark.kernels.numeric.fingerprint import mixed
@@ -42,10 +44,10 @@ from privrisk_spark.kernels.search.branch_and_bound import branch_and_bound
 from privrisk_spark.kernels.search.dictionary_view import DictionaryRows, rows_of
 from privrisk_spark.kernels.search.enumeration import enumerate_nodes
 from privrisk_spark.kernels.search.genetic import genetic, uniforms_per_individual
+from privrisk_spark.kernels.search.method import RecordMethod, Search, TableMethod
 from privrisk_spark.kernels.search.node_search import btda
 from privrisk_spark.kernels.search.record import Answer, RecordLattice, answer
 from privrisk_spark.kernels.search.relaxation import approximate
-from privrisk_spark.kernels.search.table_search import Decisions, Problem, SingleSearch, TableSearch
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -60,13 +62,15 @@ GENERATIONS, POPULATION = 60, 60
 """Of the genetic search."""
 
 
-def single_search(search: SingleSearch, goal: AnyGoal, most_steps: int) -> Callable[[RecordLattice], Answer | None]:
+def lattice_search(
+    method: RecordMethod, objective: AnyObjective, most_steps: int
+) -> Callable[[RecordLattice], Answer | None]:
     """Return the search of one record's lattice.
 
     Parameters
     ----------
-    search : {"branch_and_bound", "btda", "genetic", "approximate", "aggregate"}
-    goal : LeastRisk, GreatestUtility, LeastPenalized or GreatestAggregate
+    method : {"branch_and_bound", "btda", "genetic", "approximate", "aggregate"}
+    objective : LeastRisk, GreatestUtility, LeastPenalized or GreatestAggregate
     most_steps : int
         Boxes, nodes or minimum cuts after which a search ends with its best so far.
 
@@ -78,31 +82,31 @@ def single_search(search: SingleSearch, goal: AnyGoal, most_steps: int) -> Calla
     Raises
     ------
     InputError
-        If the search does not serve the goal.
+        If the method does not serve the objective.
     """
-    if isinstance(goal, GreatestAggregate):
-        if search == "aggregate":
+    if isinstance(objective, GreatestAggregate):
+        if method == "aggregate":
             return lambda lattice: aggregate(
                 lattice,
-                trade_off=goal.trade_off,
-                kappa=goal.kappa,
-                zero_phi=goal.zero_phi,
+                trade_off=objective.trade_off,
+                kappa=objective.kappa,
+                zero_phi=objective.zero_phi,
                 most_cuts=most_steps,
             )
-    elif search == "branch_and_bound":
+    elif method == "branch_and_bound":
         return lambda lattice: (
-            enumerate_nodes(lattice, goal)
+            enumerate_nodes(lattice, objective)
             if lattice.size <= min(most_steps, _ENUMERATED)
-            else branch_and_bound(lattice, goal, most_boxes=most_steps)
+            else branch_and_bound(lattice, objective, most_boxes=most_steps)
         )
-    elif isinstance(goal, LeastRisk):
-        if search == "btda":
-            return lambda lattice: btda(lattice, goal, most_nodes=most_steps)
-        if search == "genetic":
-            return lambda lattice: genetic(lattice, goal, _numbers(uniforms_per_individual(lattice)))
-        if search == "approximate":
-            return lambda lattice: approximate(lattice, goal)
-    raise InputError(f"decision.method: '{search}' does not solve this problem.")
+    elif isinstance(objective, LeastRisk):
+        if method == "btda":
+            return lambda lattice: btda(lattice, objective, most_nodes=most_steps)
+        if method == "genetic":
+            return lambda lattice: genetic(lattice, objective, _numbers(uniforms_per_individual(lattice)))
+        if method == "approximate":
+            return lambda lattice: approximate(lattice, objective)
+    raise InputError(f"decision.method: '{method}' does not solve this problem.")
 
 
 @lru_cache(maxsize=8)
@@ -112,8 +116,9 @@ def _numbers(per_individual: int) -> FloatArray:
     return uniforms(words).reshape(1 + GENERATIONS, POPULATION, per_individual)
 
 
-def decide_singly(
-    problem: Problem,
+def decide_records(
+    disclosure: Disclosure,
+    search: Search,
     attacker: Attacker,
     codes: IntArray,
     *,
@@ -126,8 +131,9 @@ def decide_singly(
 
     Parameters
     ----------
-    problem : Problem
-        With a search of this module.
+    disclosure : Disclosure
+    search : Search
+        By a method of this module.
     attacker : Attacker
         With dictionaries counted by the plan ``sorted``, whose vectors are looked at.
     codes : ndarray of int32, shape (n, k)
@@ -141,17 +147,17 @@ def decide_singly(
     Raises
     ------
     InputError
-        If the search does not serve the goal, or takes no several dictionaries, multiplicative sensitivity or infinite
-        weights.
+        If the method does not serve the objective, or takes no several dictionaries, multiplicative sensitivity or
+        infinite weights.
     """
     rows: list[DictionaryRows] = []
     for counts in attacker.possible:
         if not isinstance(counts, SortedCounts):
-            raise InputError(f"counting.plan: decision.method '{problem.search}' needs 'sorted'.")
+            raise InputError(f"counting.plan: decision.method '{search.method}' needs 'sorted'.")
         rows.append(rows_of(counts))
-    if problem.search in get_args(TableSearch):
-        raise InternalError(f"'{problem.search}' is no search of one record's lattice")
-    search = single_search(cast("SingleSearch", problem.search), problem.goal, problem.most_steps)
+    if search.method in get_args(TableMethod):
+        raise InternalError(f"'{search.method}' is no search of one record's lattice")
+    best = lattice_search(cast("RecordMethod", search.method), search.objective, search.most_steps)
     n, k = codes.shape
     levels = np.zeros((n, k), dtype=np.int8)
     risk, risk_before, utility, gap = (np.zeros(n) for _ in range(4))
@@ -159,26 +165,26 @@ def decide_singly(
     feasible = np.ones(n, dtype=np.bool_)
     for r in range(n):
         lattice = record_lattice(
-            problem,
+            disclosure,
             attacker,
             rows,
             codes[r],
             personal=None if personal is None else personal[r],
             record_weight=1.0 if record_weight is None else float(record_weight[r]),
         )
-        found = search(lattice)
+        found = best(lattice)
         feasible[r] = found is not None
         if found is None:
             found = answer(lattice, lattice.heights, objective=np.nan, bound=np.nan, visited=0, proved=True)
         levels[r], risk[r], utility[r], consistent[r] = found.levels, found.risk, found.utility, found.consistent
         risk_before[r] = lattice.risk(np.zeros(k, dtype=np.int8))
         gap[r] = 0.0 if found.gap <= _ROUNDING * abs(found.objective) else found.gap
-    nodes = np.column_stack([problem.disclosed(i, codes[:, i], levels[:, i]) for i in range(k)])
+    nodes = np.column_stack([disclosure.disclosed(i, codes[:, i], levels[:, i]) for i in range(k)])
     return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible, gap)
 
 
 def record_lattice(
-    problem: Problem,
+    disclosure: Disclosure,
     attacker: Attacker,
     rows: Sequence[DictionaryRows],
     codes: Sequence[int] | IntArray,
@@ -190,7 +196,7 @@ def record_lattice(
 
     Parameters
     ----------
-    problem : Problem
+    disclosure : Disclosure
     attacker : Attacker
         Whose rule and prior count.
     rows : sequence of DictionaryRows
@@ -201,12 +207,12 @@ def record_lattice(
     record_weight : float
         ``w_r`` of the record form.
     """
-    sensitivity = problem.sensitivity
+    sensitivity = disclosure.sensitivity
     # Risk model II asks nothing of the sensitivity, whatever it is.
-    form = "constant" if problem.model == "II" else sensitivity.form
+    form = "constant" if disclosure.model == "II" else sensitivity.form
     weights: list[FloatArray] = []
     for i, code in enumerate(codes):
-        chain = problem.ancestor[i][code, : problem.code_depth[i][code] + 1]
+        chain = disclosure.ancestor[i][code, : disclosure.code_depth[i][code] + 1]
         root = len(sensitivity.weights[i]) - 1
         if form == "constant":
             of_level = np.full(len(chain), sensitivity.constant if i == 0 else 0.0)
@@ -216,12 +222,12 @@ def record_lattice(
             of_level = sensitivity.weights[i][chain]
             of_level = of_level if personal is None else scaled(of_level, personal[i])
         weights.append(of_level)
-    utilities = problem.chains([int(code) for code in codes])
+    utilities = disclosure.chains([int(code) for code in codes])
     return RecordLattice.of_dictionaries(
         [(one.levels([int(code) for code in codes]), one.counts) for one in rows],
         weights,
         utilities,
-        model=problem.model,
+        model=disclosure.model,
         exponential=form == "multiplicative",
         rule=attacker.rule,
         prior=tuple(q for q in attacker.prior if q > 0),

@@ -38,14 +38,14 @@ _SOLVER_TOLERANCE = 1e-6
 """Relative slack of the linear program's value as a bound, and of its variables as thresholds."""
 
 
-def approximate(lattice: RecordLattice, goal: LeastRisk, *, share: float = 1.0) -> Answer | None:
+def approximate(lattice: RecordLattice, objective: LeastRisk, *, share: float = 1.0) -> Answer | None:
     """Best threshold set of the relaxation.
 
     Parameters
     ----------
     lattice : RecordLattice
         Of model I or II; weights must be finite.
-    goal : LeastRisk
+    objective : LeastRisk
     share : float
         ``σ₁`` in (0, 1]: a set is accepted from ``u >= σ₁ c`` on. 1 demands the floor itself.
 
@@ -70,17 +70,16 @@ def approximate(lattice: RecordLattice, goal: LeastRisk, *, share: float = 1.0) 
         raise InputError("decision.method: 'approximate' takes finite weights alone. Got infinity; use a large weight.")
     evaluation = Evaluation(lattice)
     bottom = np.zeros((1, lattice.k), dtype=np.int64)
-    if not goal.admits(np.zeros(1), evaluation.utility(bottom))[0]:
+    if not objective.admits(np.zeros(1), evaluation.utility(bottom))[0]:
         return None
-    xi, least = _relaxation(lattice, goal.floor)
+    xi, least = _relaxation(lattice, objective.floor)
     sets = np.unique(np.concatenate([bottom, _threshold_sets(xi, lattice.heights)]), axis=0)
     # A share of a negative floor would ask for more.
-    accepted = LeastRisk(min(goal.floor, share * goal.floor))
+    accepted = LeastRisk(min(objective.floor, share * objective.floor))
     best = preferred(accepted, None, sets, evaluation.risk(sets), evaluation.utility(sets))
     assert best is not None
     chosen = np.array(best[2], dtype=np.int64)
-    objective = lattice.risk(chosen)
-    return answer(lattice, chosen, objective=objective, bound=least, visited=len(sets), proved=False)
+    return answer(lattice, chosen, objective=lattice.risk(chosen), bound=least, visited=len(sets), proved=False)
 
 
 def _threshold_sets(xi: FloatArray, heights: LongArray) -> LongArray:

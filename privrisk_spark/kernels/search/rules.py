@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -27,15 +27,13 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.consistent import Counts, consistent_at
+from privrisk_spark.kernels.disclosure.decisions import Decisions
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.estimated import risk_of
 from privrisk_spark.kernels.disclosure.risk import Attacker, identification_risk
 from privrisk_spark.kernels.disclosure.sensitivity import scaled
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, reaches
-from privrisk_spark.kernels.numeric.distinct import distinct_rows
-from privrisk_spark.kernels.numeric.packing import gathered
-from privrisk_spark.kernels.search.table_search import Decisions, Problem
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -114,8 +112,8 @@ class Exposure:
     dictionary_rows: int
 
     @classmethod
-    def of(cls, problem: Problem, consistent: Sequence[LongArray], dictionary_rows: int) -> Exposure:
-        """Exposure under a problem's risk.
+    def of(cls, disclosure: Disclosure, consistent: Sequence[LongArray], dictionary_rows: int) -> Exposure:
+        """Exposure under the risk of a disclosure.
 
         Raises
         ------
@@ -123,17 +121,17 @@ class Exposure:
             If the loss is no product over cells: of the risk models I and II, under the sensitivity ``multiplicative``,
             ``constant``, or under model II any, it is.
         """
-        form = "constant" if problem.model == "II" else problem.sensitivity.form
-        if problem.model == "III" or form not in ("constant", "multiplicative"):
+        form = "constant" if disclosure.model == "II" else disclosure.sensitivity.form
+        if disclosure.model == "III" or form not in ("constant", "multiplicative"):
             raise InputError(
                 "decision.method: 'minrisk' ranks cells by exp(w) N / ρ, which takes risk model I with the sensitivity "
-                f"'multiplicative' or 'constant', or model II. Got model '{problem.model}' with '{form}'."
+                f"'multiplicative' or 'constant', or model II. Got model '{disclosure.model}' with '{form}'."
             )
         weights = tuple(
             np.zeros(len(ancestor)) if form == "constant" else of_node[ancestor[:, 0]]
-            for ancestor, of_node in zip(problem.ancestor, problem.sensitivity.weights, strict=True)
+            for ancestor, of_node in zip(disclosure.ancestor, disclosure.sensitivity.weights, strict=True)
         )
-        return cls(tuple(consistent), weights, problem.code_depth, dictionary_rows)
+        return cls(tuple(consistent), weights, disclosure.code_depth, dictionary_rows)
 
     @cached_property
     def shared(self) -> tuple[FloatArray, ...]:
@@ -216,12 +214,12 @@ def least_exposed(exposure: FloatArray, disclosed: int, scope: Scope = "record")
 # ------------------------------------------------------------------------------------------------- records of one rule
 
 
-def suppressing(problem: Problem, codes: IntArray, disclosed: BoolArray) -> LevelArray:
+def suppressing(disclosure: Disclosure, codes: IntArray, disclosed: BoolArray) -> LevelArray:
     """Levels that disclose some cells as they are and suppress the others.
 
     Parameters
     ----------
-    problem : Problem
+    disclosure : Disclosure
     codes : ndarray of int32, shape (n, k)
     disclosed : ndarray of bool, shape (n, k)
 
@@ -229,20 +227,20 @@ def suppressing(problem: Problem, codes: IntArray, disclosed: BoolArray) -> Leve
     -------
     ndarray of int8, shape (n, k)
     """
-    return np.where(disclosed, 0, _depths(problem, codes)).astype(np.int8)
+    return np.where(disclosed, 0, _depths(disclosure, codes)).astype(np.int8)
 
 
-def generalizing(problem: Problem, codes: IntArray, rule: Sequence[int]) -> LevelArray:
+def generalizing(disclosure: Disclosure, codes: IntArray, rule: Sequence[int]) -> LevelArray:
     """Levels of a rule for all records, cut at the depth of each value, int8 (n, k)."""
-    return np.minimum(_depths(problem, codes), np.array(rule, dtype=np.int32)).astype(np.int8)
+    return np.minimum(_depths(disclosure, codes), np.array(rule, dtype=np.int32)).astype(np.int8)
 
 
-def _depths(problem: Problem, codes: IntArray) -> IntArray:
-    return np.column_stack([depth.take(codes[:, i]) for i, depth in enumerate(problem.code_depth)])
+def _depths(disclosure: Disclosure, codes: IntArray) -> IntArray:
+    return np.column_stack([depth.take(codes[:, i]) for i, depth in enumerate(disclosure.code_depth)])
 
 
 def risks_at(
-    problem: Problem,
+    disclosure: Disclosure,
     attacker: Attacker,
     codes: IntArray,
     levels: LevelArray,
@@ -257,8 +255,7 @@ def risks_at(
 
     Parameters
     ----------
-    problem : Problem
-        Its goal and search are not used.
+    disclosure : Disclosure
     attacker : Attacker
     codes : ndarray of int32, shape (n, k)
     levels : ndarray of int8, shape (n, k)
@@ -272,23 +269,23 @@ def risks_at(
     consistent : ndarray of int64, shape (n,)
     """
     given = {"personal": personal, "record_weight": record_weight}
-    phi = problem.sensitivity.phi(list(_nodes(problem, codes, levels).T), **given)
+    phi = disclosure.sensitivity.phi(list(_nodes(disclosure, codes, levels).T), **given)
     risks, least = [], np.zeros(0, dtype=np.int64)
     for counts in attacker.possible:
-        found = risk_of(problem, counts, codes, levels, **given)
+        found = risk_of(disclosure, counts, codes, levels, **given)
         consistent = np.maximum(found.consistent, 1)
         rows = counts.dictionary_rows + found.absent.astype(np.int64)
-        risks.append(identification_risk(problem.model, phi, consistent, dictionary_rows=rows))
+        risks.append(identification_risk(disclosure.model, phi, consistent, dictionary_rows=rows))
         least = np.minimum(least, consistent) if len(risks) > 1 else consistent
     return risks, least
 
 
-def _nodes(problem: Problem, codes: IntArray, levels: LevelArray) -> IntArray:
-    return np.column_stack([problem.disclosed(i, codes[:, i], levels[:, i]) for i in range(codes.shape[1])])
+def _nodes(disclosure: Disclosure, codes: IntArray, levels: LevelArray) -> IntArray:
+    return np.column_stack([disclosure.disclosed(i, codes[:, i], levels[:, i]) for i in range(codes.shape[1])])
 
 
 def decide_at(
-    problem: Problem,
+    disclosure: Disclosure,
     attacker: Attacker,
     codes: IntArray,
     levels: LevelArray,
@@ -304,54 +301,31 @@ def decide_at(
         All feasible, with no gap.
     """
     given = {"personal": personal, "record_weight": record_weight}
-    risks, consistent = risks_at(problem, attacker, codes, levels, **given)
-    before, _ = risks_at(problem, attacker, codes, np.zeros_like(levels), **given)
+    risks, consistent = risks_at(disclosure, attacker, codes, levels, **given)
+    before, _ = risks_at(disclosure, attacker, codes, np.zeros_like(levels), **given)
     return Decisions(
         levels=levels,
-        nodes=_nodes(problem, codes, levels),
+        nodes=_nodes(disclosure, codes, levels),
         risk=attacker.risk(risks),
         risk_before=attacker.risk(before),
-        utility=utility_at(problem, codes, levels),
+        utility=utility_at(disclosure, codes, levels),
         consistent=consistent,
         feasible=np.ones(len(codes), dtype=np.bool_),
     )
 
 
-def utility_at(problem: Problem, codes: IntArray, levels: LevelArray) -> FloatArray:
+def utility_at(disclosure: Disclosure, codes: IntArray, levels: LevelArray) -> FloatArray:
     """Utility of records at given levels, summed from the first attribute to the last, shape (n,)."""
     total = np.zeros(len(codes))
-    for node, utility in zip(_nodes(problem, codes, levels).T, problem.utility, strict=True):
+    for node, utility in zip(_nodes(disclosure, codes, levels).T, disclosure.utility, strict=True):
         total = total + utility[node]
     return total
-
-
-def cells_at(space: CellSpace, codes: IntArray, vectors: Iterable[LevelArray]) -> list[LongArray]:
-    """Words of the distinct cells of records at given levels, in lexicographic order.
-
-    Parameters
-    ----------
-    space : CellSpace
-    codes : ndarray of int32, shape (n, k)
-    vectors : iterable of ndarrays of int8, shape (n, k)
-    """
-    held: list[list[LongArray]] = [[np.zeros(0, dtype=np.int64)] * space.n_words]
-    for levels in vectors:
-        first, member = distinct_rows(list(levels.T))
-        for number, row in enumerate(first):
-            rows = np.flatnonzero(member == number)
-            columns = [np.ascontiguousarray(codes[rows, i]) for i in range(codes.shape[1])]
-            held.append(space.words_at(columns, levels[row].tolist()))
-    words = [np.concatenate(parts) for parts in zip(*held, strict=True)]
-    if len(words) == 1:
-        return [np.unique(words[0])]
-    before, last = gathered(words[:-1], words[-1], distinct=True)
-    return [*before, last]
 
 
 # ---------------------------------------------------------------------------------------------------- Δ2 by its record
 
 
-def alternatives(problem: Problem, codes: IntArray, disclosed: int) -> Iterator[tuple[LevelArray, BoolArray]]:
+def alternatives(disclosure: Disclosure, codes: IntArray, disclosed: int) -> Iterator[tuple[LevelArray, BoolArray]]:
     """Every way to disclose so many cells of each record, if these are at most :data:`MOST_ALTERNATIVES`; else none.
 
     Yields
@@ -363,16 +337,16 @@ def alternatives(problem: Problem, codes: IntArray, disclosed: int) -> Iterator[
     k = codes.shape[1]
     if math.comb(k, disclosed) > MOST_ALTERNATIVES:
         return
-    there = _depths(problem, codes) > 0
+    there = _depths(disclosure, codes) > 0
     for attributes in itertools.combinations(range(k), disclosed):
         shown = np.zeros(codes.shape, dtype=np.bool_)
         shown[:, attributes] = True
         possible: BoolArray = np.asarray(there[:, attributes].all(axis=1))
-        yield suppressing(problem, codes, shown), possible
+        yield suppressing(disclosure, codes, shown), possible
 
 
 def min_risk(
-    problem: Problem,
+    disclosure: Disclosure,
     attacker: Attacker,
     codes: IntArray,
     exposure: Exposure,
@@ -385,7 +359,7 @@ def min_risk(
 
     Parameters
     ----------
-    problem : Problem
+    disclosure : Disclosure
     attacker : Attacker
         With one dictionary, of which the exposure is.
     codes : ndarray of int32, shape (n, k)
@@ -402,15 +376,15 @@ def min_risk(
     """
     given = {"personal": personal, "record_weight": record_weight}
     shown = least_exposed(exposure.cells(codes, personal), disclosed)
-    feasible = (_depths(problem, codes) > 0).sum(axis=1) >= disclosed
+    feasible = (_depths(disclosure, codes) > 0).sum(axis=1) >= disclosed
     shown &= feasible[:, None]
-    decided = decide_at(problem, attacker, codes, suppressing(problem, codes, shown), **given)
-    gap = exposure_gap(problem, attacker, codes, exposure, disclosed, decided.risk, **given)
+    decided = decide_at(disclosure, attacker, codes, suppressing(disclosure, codes, shown), **given)
+    gap = exposure_gap(disclosure, attacker, codes, exposure, disclosed, decided.risk, **given)
     return replace(decided, feasible=feasible, gap=np.where(feasible, gap, 0.0))
 
 
 def exposure_gap(
-    problem: Problem,
+    disclosure: Disclosure,
     attacker: Attacker,
     codes: IntArray,
     exposure: Exposure,
@@ -428,7 +402,7 @@ def exposure_gap(
 
     Parameters
     ----------
-    problem, attacker, codes, exposure, disclosed, personal, record_weight
+    disclosure, attacker, codes, exposure, disclosed, personal, record_weight
         As :func:`min_risk` takes them.
     risk : ndarray of float64, shape (n,)
         Of the choice made.
@@ -441,18 +415,18 @@ def exposure_gap(
     given = {"personal": personal, "record_weight": record_weight}
     least = np.full(len(codes), np.inf)
     looked = False
-    for levels, possible in alternatives(problem, codes, disclosed):
-        found = attacker.risk(risks_at(problem, attacker, codes, levels, **given)[0])
+    for levels, possible in alternatives(disclosure, codes, disclosed):
+        found = attacker.risk(risks_at(disclosure, attacker, codes, levels, **given)[0])
         least = np.where(possible, np.minimum(least, found), least)
         looked = True
     if not looked:
-        least = _least_by_values(problem, attacker, codes, exposure, disclosed, personal)
+        least = _least_by_values(disclosure, attacker, codes, exposure, disclosed, personal)
     with np.errstate(invalid="ignore"):
         return np.where(risk <= least * (1 + TOLERANCE), 0.0, risk - least)
 
 
 def _least_by_values(
-    problem: Problem,
+    disclosure: Disclosure,
     attacker: Attacker,
     codes: IntArray,
     exposure: Exposure,
@@ -461,15 +435,16 @@ def _least_by_values(
 ) -> FloatArray:
     """A lower bound of the risk of any choice of cells, from the counts of single values."""
     (counts,) = attacker.possible
-    absent = consistent_at(counts, problem.code_depth, codes, [0] * codes.shape[1]) == 0
-    there = _depths(problem, codes) > 0
+    absent = consistent_at(counts, disclosure.code_depth, codes, [0] * codes.shape[1]) == 0
+    there = _depths(disclosure, codes) > 0
     alone = np.column_stack([of_code.take(codes[:, i]) for i, of_code in enumerate(exposure.consistent)])
     weights = np.where(there, exposure.cell_weights(codes, personal), np.inf)
     sums = np.cumsum(np.sort(weights, axis=1), axis=1)
     # The weights of j and of the least others: j is one of the least, or comes on top of one fewer.
     fewer = sums[:, [disclosed - 2]] if disclosed > 1 else 0.0
     least_with = np.maximum(sums[:, [disclosed - 1]], fewer + weights)
-    constant = problem.sensitivity.constant if problem.model != "II" and problem.sensitivity.form == "constant" else 1.0
+    phi = disclosure.sensitivity
+    constant = phi.constant if disclosure.model != "II" and phi.form == "constant" else 1.0
     with np.errstate(over="ignore"):
         bound = constant * np.exp(least_with) / np.maximum(alone + absent[:, None], 1)
     result: FloatArray = np.where(there, bound, np.inf).min(axis=1)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from privrisk_spark.kernels.search.table_search import Problem
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.pipelines.release.encoded import Counted, Encoded, count_dictionaries, encode_table
 from privrisk_spark.pipelines.release.opened import Opened, Run, announce_plan, choose_plans, open_run
 from privrisk_spark.pipelines.release.published import fill_vault, publish, record_of, write_vault_report
@@ -21,8 +22,8 @@ from privrisk_spark.pipelines.release.written import (
     write_classes,
     write_release,
 )
-from privrisk_spark.planning.problem import lattice_size, problem, search_of, takes_infinite
-from privrisk_spark.policy.decisions import DisclosePerRecord
+from privrisk_spark.planning.disclosure import disclosure_of
+from privrisk_spark.planning.search import lattice_size, method_of, search_of, takes_infinite
 from privrisk_spark.reporting.guarantees import risk_guarantee
 from privrisk_spark.reporting.release_reports import risk_reports
 from privrisk_spark.reporting.sentences import counting_sentence, decision_sentence, plan_reasons
@@ -36,10 +37,26 @@ from privrisk_spark.stages.publishing.files import files_for
 from privrisk_spark.stages.tables.links import Linked, collect_links
 
 
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is decided for every row.
+
+    Attributes
+    ----------
+    disclosure : Disclosure
+        What a row discloses at each node of its lattice.
+    search : Search or None
+        The search that decides; None where a rule does.
+    """
+
+    disclosure: Disclosure
+    search: Search | None
+
+
 def release_by_risk(run: Run) -> dict[str, Any]:
     """Decide every row by risk, and publish; returns the manifest."""
     opened, asked = read(run)
-    encoded, linked = encode(run, opened, asked)
+    encoded, linked = encode(run, opened, asked.search)
     counted = count(run, opened, encoded)
     files = files_for(run.policy.places, encoded.facts.rows)
     decided, diagnosed = decide(run, opened, asked, encoded, counted, linked, files=files)
@@ -61,11 +78,12 @@ def release_by_risk(run: Run) -> dict[str, Any]:
     return publish(run, opened, record, public, written, {"rows_read": encoded.facts.rows})
 
 
-def read(run: Run) -> tuple[Opened, Problem]:
-    """Stage: open the sources, and state the problem that is decided for every row."""
+def read(run: Run) -> tuple[Opened, Asked]:
+    """Stage: open the sources; what every row discloses, and the search that decides it."""
     with run.progress.stage("read") as stage:
         opened = open_run(run)
-        asked = problem(run.policy, opened.hierarchies, opened.axes)
+        search = search_of(run.policy, opened.hierarchies)
+        asked = Asked(disclosure_of(run.policy, opened.hierarchies, opened.axes), search)
         opened = choose_plans(run, opened)
         announce_plan(run, opened)
         stage.sentence = (
@@ -75,13 +93,13 @@ def read(run: Run) -> tuple[Opened, Problem]:
     return opened, asked
 
 
-def encode(run: Run, opened: Opened, asked: Problem) -> tuple[Encoded, Linked | None]:
+def encode(run: Run, opened: Opened, search: Search | None) -> tuple[Encoded, Linked | None]:
     """Stage: the table, and the linkage table if there is one, as codes."""
     with run.progress.stage("encode") as stage:
         encoded = encode_table(run, opened, blocks=False)
         facts = encoded.facts
-        if not takes_infinite(asked.search, run.policy):
-            contracts.refuse_infinite(facts, asked.search)
+        if search is not None and not takes_infinite(search.method, run.policy):
+            contracts.refuse_infinite(facts, search.method)
         linked = collect_links(run.scratch, encoded.rows, opened.sources.links)
         stage.sentence = "Encoded every value as an integer code and checked the input contract."
         stage.parameters = {"rows": facts.rows, "nulls": facts.nulls, "suppressed_unknown_values": facts.unknown}
@@ -123,7 +141,7 @@ class Diagnosed:
 def decide(
     run: Run,
     opened: Opened,
-    asked: Problem,
+    asked: Asked,
     encoded: Encoded,
     counted: Counted,
     linked: Linked | None,
@@ -139,20 +157,21 @@ def decide(
     """
     policy, hierarchies = run.policy, opened.hierarchies
     with run.progress.stage("decide") as stage:
-        method, _ = search_of(policy, hierarchies)
+        method, _ = method_of(policy, hierarchies)
         rows, decide_chunk, rule = collect_decisions(
-            run.scratch, encoded.rows, asked, counted.counts, policy, hierarchies
+            run.scratch, encoded.rows, asked.disclosure, asked.search, policy, hierarchies, counted.counts
         )
         decided = conclude_rows(run, opened, rows, decide_chunk, method=method, files=files)
         _refuse_infeasible(run, opened, asked, encoded, decided)
-        stage.sentence = decision_sentence(policy, asked, hierarchies)
+        stage.sentence = decision_sentence(policy, hierarchies)
         stage.parameters = {"infeasible_records_suppressed": decided.facts.infeasible}
         guarantee = risk_guarantee(policy, decided.facts, hierarchies, rule)
         stage.status = guarantee.status
         linkage, sections = collect_diagnostics(
             run.scratch,
             encoded.rows,
-            asked,
+            asked.disclosure,
+            asked.search,
             policy,
             hierarchies,
             counted=counted.counts,
@@ -163,17 +182,17 @@ def decide(
     return decided, Diagnosed(guarantee, linkage, _with_rule(sections, rule))
 
 
-def _refuse_infeasible(run: Run, opened: Opened, asked: Problem, encoded: Encoded, decided: Decided) -> None:
+def _refuse_infeasible(run: Run, opened: Opened, asked: Asked, encoded: Encoded, decided: Decided) -> None:
     decision = run.policy.decision
     assert decision is not None
     if decided.facts.infeasible and decision.infeasible == "error":
         raise collect_infeasible(
             encoded.rows,
-            asked,
+            asked.disclosure,
+            decision if asked.search is None else asked.search.objective,
             k=opened.k,
             infeasible=decided.facts.infeasible,
             total=decided.facts.rows,
-            cells=decision.cells if isinstance(decision, DisclosePerRecord) else None,
         )
 
 

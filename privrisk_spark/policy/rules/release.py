@@ -123,10 +123,10 @@ def _impossible_decision(policy: Policy, decision: DecisionPolicy) -> Iterable[F
         if decision.most_steps != 1_000_000 and decision.method != "auto":
             yield Fault("decision.most_steps", f"is only used by the methods {listing(SINGLE)}; leave it out")
         return
-    yield from against_singly(policy, decision.method)
+    yield from against_record_search(policy, decision.method)
 
 
-def against_singly(policy: Policy, method: str, *, enumerable: bool = True) -> Iterable[Fault]:
+def against_record_search(policy: Policy, method: str, *, enumerable: bool = True) -> Iterable[Fault]:
     """Yield what a search of one record at a time cannot take, whether it is named or a lattice's size chose it."""
     instead = "; use 'exhaustive'" if enumerable else ""
     decision = policy.decision

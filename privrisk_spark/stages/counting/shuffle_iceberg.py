@@ -25,10 +25,12 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, in_chunks
 from privrisk_spark.errors import InternalError
-from privrisk_spark.kernels.counting.cells import CellSpace, GivenCounts, chunk_rows
-from privrisk_spark.kernels.counting.cells import needed_cells as cells_to_ask
+from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.consistent import Axis, Counts
-from privrisk_spark.kernels.search.table_search import Problem
+from privrisk_spark.kernels.counting.given_counts import GivenCounts
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.search.cells_asked import chunk_rows
+from privrisk_spark.kernels.search.cells_asked import needed_cells as cells_to_ask
 
 LongArray = npt.NDArray[np.int64]
 
@@ -337,7 +339,9 @@ def frequent_cells(
 # ----------------------------------------------------------------------------------------------- look-up
 
 
-def chunked(records: DataFrame, problem: Problem, *, tasks: int | None = None, rows: int | None = None) -> DataFrame:
+def chunked(
+    records: DataFrame, disclosure: Disclosure, *, tasks: int | None = None, rows: int | None = None
+) -> DataFrame:
     """Cut distinct records into chunks of neighbours: adds ``chunk`` long.
 
     Which records share a chunk depends on the engine; materialize this before it is used twice. No result depends on
@@ -347,47 +351,40 @@ def chunked(records: DataFrame, problem: Problem, *, tasks: int | None = None, r
     ----------
     records : DataFrame
         VECTORS of the table.
-    problem : Problem
+    disclosure : Disclosure
     tasks : int, optional
         Partitions; by default the session's.
     rows : int, optional
-        Records of a chunk, a power of two; by default :func:`privrisk_spark.kernels.counting.cells.chunk_rows`.
+        Records of a chunk, a power of two; by default :func:`privrisk_spark.kernels.search.cells_asked.chunk_rows`.
     """
-    codes = schemas.codes(len(problem.ancestor))
+    codes = schemas.codes(len(disclosure.ancestor))
     ranged = records.repartitionByRange(tasks, *codes) if tasks else records.repartitionByRange(*codes)
     near = ranged.sortWithinPartitions(*codes)
-    bits = (rows or chunk_rows(problem)).bit_length() - 1
+    bits = (rows or chunk_rows(disclosure)).bit_length() - 1
     # The engine's row number is its partition times 2**33 plus its place there: cutting bits off stays in a partition.
     return near.withColumn(CHUNK, F.shiftright(F.monotonically_increasing_id(), bits))
 
 
-def needed_cells(
-    chunks: DataFrame, problem: Problem, space: CellSpace, *, asked: Callable[[pa.Table], list[LongArray]] | None = None
-) -> DataFrame:
+def needed_cells(chunks: DataFrame, space: CellSpace, looked_up: Callable[[pa.Table], list[LongArray]]) -> DataFrame:
     """Return the distinct cells each chunk can ask for: ``chunk`` long, ``c<j>`` long.
 
     Parameters
     ----------
     chunks : DataFrame
-        Of :func:`chunked`.
-    problem : Problem
+        Of :func:`chunked`, or the columns of it that ``looked_up`` reads.
     space : CellSpace
-    asked : callable, optional
-        Gives words of the cells that the records of a chunk look up; by default all that deciding them can.
+    looked_up : callable
+        Gives words of the cells that the records of a chunk look up.
     """
-    codes, names = schemas.codes(len(problem.ancestor)), words(space)
+    names = words(space)
 
     def run(table: pa.Table) -> pa.Table:
-        if asked is None:
-            cells = cells_to_ask(problem, space, np.column_stack(_read(table, codes)).astype(np.int32))
-        else:
-            cells = asked(table)
+        cells = looked_up(table)
         chunk = np.full(len(cells[0]), table.column(CHUNK)[0].as_py(), dtype=np.int64)
         return pa.table([pa.array(chunk), *[pa.array(cell) for cell in cells]], names=[CHUNK, *names])
 
     schema = T.StructType(_longs([CHUNK, *names]))
-    needed = chunks.select(CHUNK, *codes) if asked is None else chunks
-    return needed.groupBy(CHUNK).applyInArrow(run, schema)
+    return chunks.groupBy(CHUNK).applyInArrow(run, schema)
 
 
 def look_up(asked: DataFrame, counted: DataFrame, space: CellSpace) -> DataFrame:
@@ -417,8 +414,8 @@ def decide_chunks(
     space : CellSpace
     decide : callable
         Gets the records of a chunk with all their columns, in no order, and a
-        :class:`privrisk_spark.kernels.counting.cells.GivenCounts`; asking it for a cell that was not counted is an
-        error. Its closure travels with every task.
+        :class:`privrisk_spark.kernels.counting.given_counts.GivenCounts`; asking it for a cell that was not counted is
+        an error. Its closure travels with every task.
     schema : StructType
         Of what ``decide`` returns.
     dictionary_rows : int
@@ -436,7 +433,8 @@ def decide_chunks(
 def shuffle_decisions(
     records: DataFrame,
     vectors: DataFrame,
-    problem: Problem,
+    disclosure: Disclosure,
+    floor: float | None,
     space: CellSpace,
     decide: Decide,
     schema: T.StructType,
@@ -455,8 +453,9 @@ def shuffle_decisions(
         VECTORS of the table: ``q<i>`` and whatever else deciding needs.
     vectors : DataFrame
         VECTORS of the dictionary; see :func:`count_cells` and :func:`own_vectors`.
-    problem : Problem
-        Says which cells deciding can look up.
+    disclosure : Disclosure
+    floor : float or None
+        Utility below which deciding looks at no node; None where it may look at any.
     space, decide, schema, dictionary_rows
         As in :func:`decide_chunks`.
     materialize : callable
@@ -466,8 +465,13 @@ def shuffle_decisions(
     tasks : int, optional
         Partitions of the records.
     """
-    chunks = materialize(chunked(records, problem, tasks=tasks), "chunks")
-    asked = materialize(needed_cells(chunks, problem, space), "needed")
+    chunks = materialize(chunked(records, disclosure, tasks=tasks), "chunks")
+    codes = schemas.codes(len(disclosure.ancestor))
+
+    def looked_up(table: pa.Table) -> list[LongArray]:
+        return cells_to_ask(disclosure, floor, space, np.column_stack(_read(table, codes)).astype(np.int32))
+
+    asked = materialize(needed_cells(chunks.select(CHUNK, *codes), space, looked_up), "needed")
     wanted = None if prune is not None and not prune else asked
     counted = count_cells(vectors, space, entities=entities, needed=wanted, prune=prune)
     answers = look_up(asked, counted, space)

@@ -21,11 +21,15 @@ from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.tuples import write_tuples
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.counting.consistent import Counts
-from privrisk_spark.kernels.disclosure.objective import GreatestUtility
+from privrisk_spark.kernels.disclosure.decisions import Decisions
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.disclosure.objective import AnyObjective, GreatestUtility, LeastRisk
 from privrisk_spark.kernels.disclosure.risk import Attacker, DictionaryRule
 from privrisk_spark.kernels.disclosure.sensitivity import normalized, scaled
 from privrisk_spark.kernels.numeric.moments import Moments, risk_histogram, rows_by_level
-from privrisk_spark.kernels.search.table_search import Decisions, Problem, decide, decide_kinds
+from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.kernels.search.table_search import decide, decide_kinds
+from privrisk_spark.policy.decisions import DecisionPolicy, DisclosePerRecord
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.sensitivity import InteractionSensitivity, Personal, RecordSensitivity, WeighedSensitivity
 from privrisk_spark.stages.counting.dense_sorted import StoredCounts
@@ -208,23 +212,34 @@ class StoredAttacker:
 
 
 def decided_table(
-    table: pa.Table, counts: Counts, *, problem: Problem, k: int, weights: WeightColumns, schema: T.StructType
+    table: pa.Table,
+    counts: Counts,
+    *,
+    disclosure: Disclosure,
+    search: Search,
+    k: int,
+    weights: WeightColumns,
+    schema: T.StructType,
 ) -> pa.Table:
     """Decide a table of distinct records against given counts; returns the columns of the schema, that of DECIDED."""
     codes = integers(table, schemas.codes(k))
     given = floats(table, schemas.weights(weights.n))
-    decisions = decide(problem, counts, codes, personal=weights.personal(given), record_weight=weights.of_record(given))
+    own = {"personal": weights.personal(given), "record_weight": weights.of_record(given)}
+    decisions = decide(disclosure, search, counts, codes, **own)
     rows = np.arange(table.num_rows)
     records = table.select([name for name in table.column_names if name in schema.fieldNames()])
     return Decided(records, decisions, rows, np.ones(table.num_rows, dtype=np.bool_)).with_columns()
 
 
-def deciding(problem: Problem, attacker: StoredAttacker, *, k: int, weights: WeightColumns) -> Decide:
+def deciding(
+    disclosure: Disclosure, search: Search, attacker: StoredAttacker, *, k: int, weights: WeightColumns
+) -> Decide:
     """Return the function that decides a chunk of ENCODED, each kind of alike records once.
 
     Parameters
     ----------
-    problem : Problem
+    disclosure : Disclosure
+    search : Search
     attacker : StoredAttacker
     k : int
         Number of quasi-identifiers.
@@ -234,10 +249,9 @@ def deciding(problem: Problem, attacker: StoredAttacker, *, k: int, weights: Wei
     def run(table: pa.Table) -> Decided:
         codes = integers(table, schemas.codes(k))
         given = floats(table, schemas.weights(weights.n))
-        decisions, kind = decide_kinds(
-            problem, attacker.load(), codes, personal=weights.personal(given), record_weight=weights.of_record(given)
-        )
-        disclosed = tuple(problem.disclosed(i, codes[:, i], decisions.levels[:, i][kind]) for i in range(k))
+        own = {"personal": weights.personal(given), "record_weight": weights.of_record(given)}
+        decisions, kind = decide_kinds(disclosure, search, attacker.load(), codes, **own)
+        disclosed = tuple(disclosure.disclosed(i, codes[:, i], decisions.levels[:, i][kind]) for i in range(k))
         return Decided(table, decisions, kind, np.ones(table.num_rows, dtype=np.bool_), disclosed)
 
     return run
@@ -370,7 +384,13 @@ def conclude(rows: Batches, decide_chunk: Decide, conclusion: Conclusion) -> Bat
 
 
 def collect_infeasible(
-    rows: Batches, problem: Problem, *, k: int, infeasible: int, total: int, cells: int | None = None
+    rows: Batches,
+    disclosure: Disclosure,
+    asked: AnyObjective | DecisionPolicy,
+    *,
+    k: int,
+    infeasible: int,
+    total: int,
 ) -> InfeasibleError:
     """Say which floor every record could reach, how many values all have, or that a ceiling is too low for some.
 
@@ -378,36 +398,39 @@ def collect_infeasible(
     ----------
     rows : Batches
         ENCODED, resolved.
-    problem : Problem
+    disclosure : Disclosure
+    asked : LeastRisk, GreatestUtility or DisclosePerRecord
+        What not every record can give: a floor of utility, a ceiling of risk, or a number of values. No other decision
+        finds a record infeasible.
     k, infeasible, total : int
-        Quasi-identifiers; records that cannot reach the floor; records.
-    cells : int or None
-        Values that every record was to disclose, where that was asked.
+        Quasi-identifiers; records for which nothing is feasible; records.
     """
-    if isinstance(problem.goal, GreatestUtility):
+    if isinstance(asked, GreatestUtility):
         return InfeasibleError(
             f"decision.risk_at_most: {infeasible:,} of {total:,} records have a higher risk than "
-            f"{problem.goal.ceiling:g} even fully suppressed. Raise it, or set decision.infeasible: suppress."
+            f"{asked.ceiling:g} even fully suppressed. Raise it, or set decision.infeasible: suppress."
         )
+
+    assert isinstance(asked, LeastRisk | DisclosePerRecord)
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
             codes = integers(table, schemas.codes(k))
-            if cells is None:
-                least = float(problem.greatest_utility(codes).min())
+            if isinstance(asked, LeastRisk):
+                least = float(disclosure.greatest_utility(codes).min())
             else:
-                least = float((codes != [len(depth) - 1 for depth in problem.code_depth]).sum(axis=1).min())
+                least = float((codes != [len(depth) - 1 for depth in disclosure.code_depth]).sum(axis=1).min())
             yield pa.table({schemas.UTILITY: pa.array([least], pa.float64())})
 
     found = rows.then(step, T.StructType([T.StructField(schemas.UTILITY, T.DoubleType())])).frame().toArrow()
     most = min(found.column(0).to_pylist())
-    if cells is not None:
+    if isinstance(asked, DisclosePerRecord):
         return InfeasibleError(
-            f"decision.cells: {infeasible:,} of {total:,} records have fewer than {cells} values, others being "
+            f"decision.cells: {infeasible:,} of {total:,} records have fewer than {asked.cells} values, others being "
             f"missing; all have {most:g}. Lower it, or set decision.infeasible: suppress."
         )
     return InfeasibleError(
-        f"decision.utility_at_least: {infeasible:,} of {total:,} records cannot reach {problem.floor:g} even unchanged "
+        f"decision.utility_at_least: {infeasible:,} of {total:,} records cannot reach {asked.floor:g} even unchanged "
         f"(missing values, or short branches of a hierarchy); all can reach {most:g}. "
         "Lower it, or set decision.infeasible: suppress."
     )

@@ -12,8 +12,9 @@ from functools import partial
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.search.table_search import Problem
-from privrisk_spark.planning.problem import is_single
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.planning.search import decides_records
 from privrisk_spark.policy.decisions import RuleDecision
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import ChosenRule
@@ -39,10 +40,11 @@ SINGLE_DECISIONS_PER_TASK = 100
 def collect_decisions(
     scratch: Scratch,
     encoded: Batches,
-    problem: Problem,
-    counted: Sequence[StoredCounts | SpreadVectors],
+    disclosure: Disclosure,
+    search: Search | None,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
+    counted: Sequence[StoredCounts | SpreadVectors],
 ) -> tuple[Batches, Decide, ChosenRule | None]:
     """Decide the table.
 
@@ -51,11 +53,13 @@ def collect_decisions(
     scratch : Scratch
     encoded : Batches
         The table, resolved.
-    problem : Problem
-    counted : sequence of StoredCounts or SpreadVectors
-        Every dictionary of the policy.
+    disclosure : Disclosure
+    search : Search or None
+        None where the policy's decision is a rule.
     policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
+    counted : sequence of StoredCounts or SpreadVectors
+        Every dictionary of the policy.
 
     Returns
     -------
@@ -67,17 +71,18 @@ def collect_decisions(
     """
     k, weights = len(hierarchies), WeightColumns.of_policy(policy, list(hierarchies))
     if isinstance(policy.decision, RuleDecision):
-        return collect_rule(Ground(scratch, problem, tuple(counted), policy, hierarchies), encoded)
+        return collect_rule(Ground(scratch, disclosure, tuple(counted), policy, hierarchies), encoded)
+    assert search is not None, "what no rule decides is searched for"
     stored = [counts for counts in counted if isinstance(counts, StoredCounts)]
     attacker = StoredAttacker.of(policy, stored)
     if stored and all(counts.plan == "dense" for counts in stored):
-        return encoded, deciding(problem, attacker, k=k, weights=weights), None
+        return encoded, deciding(disclosure, search, attacker, k=k, weights=weights), None
     records = scratch.write_frame(vectors_of_table(encoded, k, weights.n), "records")
     if stored:
-        single = is_single(problem.search)
+        single = decides_records(search.method)
         per_task = SINGLE_DECISIONS_PER_TASK if single else DECISIONS_PER_TASK
         spread_out = Batches.of_frame(records.repartition(max(2, -(-records.count() // per_task))))
-        decide_chunk = deciding(problem, attacker, k=k, weights=weights)
+        decide_chunk = deciding(disclosure, search, attacker, k=k, weights=weights)
         on_distinct = decided(spread_out, decide_chunk, k=k, gaps=single).frame()
     else:
         schema = schemas.decided(records.schema, k)
@@ -85,9 +90,10 @@ def collect_decisions(
         on_distinct = shuffle_iceberg.shuffle_decisions(
             records,
             spread.vectors,
-            problem,
+            disclosure,
+            search.floor,
             cell_space(spread, policy, hierarchies),
-            partial(decided_table, problem=problem, k=k, weights=weights, schema=schema),
+            partial(decided_table, disclosure=disclosure, search=search, k=k, weights=weights, schema=schema),
             schema,
             dictionary_rows=spread.dictionary_rows,
             materialize=scratch.write_frame,

@@ -27,14 +27,16 @@ from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.consistent import Counts
+from privrisk_spark.kernels.disclosure.decisions import Decisions
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.numeric.fold import folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments
 from privrisk_spark.kernels.search.cell_order import CellOrder
+from privrisk_spark.kernels.search.cells_asked import cells_at
 from privrisk_spark.kernels.search.rules import (
     Exposure,
     alternatives,
-    cells_at,
     choose_rule,
     decide_at,
     generalizing,
@@ -45,8 +47,7 @@ from privrisk_spark.kernels.search.rules import (
     suppressing,
     utility_at,
 )
-from privrisk_spark.kernels.search.table_search import Decisions, Problem
-from privrisk_spark.planning.problem import LevelRule, listed_rules
+from privrisk_spark.planning.rules import LevelRule, listed_rules
 from privrisk_spark.policy.decisions import CellsDecision, DiscloseInAll, DisclosePerRecord, ListedRulesDecision
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import ChosenRule, Section
@@ -152,15 +153,15 @@ class Reader:
 
 
 def collect_exposure(
-    problem: Problem,
+    disclosure: Disclosure,
     counts: StoredCounts | SpreadVectors,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
 ) -> Exposure:
     """Exposure from the counts of each attribute alone; collects no more numbers than the hierarchies have nodes."""
     if isinstance(counts, StoredCounts):
-        alone: Sequence[LongArray] = marginal_counts(counts.load(), problem.code_depth)
-        return Exposure.of(problem, alone, counts.dictionary_rows)
+        alone: Sequence[LongArray] = marginal_counts(counts.load(), disclosure.code_depth)
+        return Exposure.of(disclosure, alone, counts.dictionary_rows)
     space = cell_space(counts, policy, hierarchies)
     of_class = shuffle_iceberg.collect_marginals(counts.vectors, space, entities=counts.entities)
     alone = [
@@ -168,9 +169,9 @@ def collect_exposure(
         found[relation.node_class[ancestor[:, 0]]]
         if relation.known
         else np.full(len(ancestor), counts.dictionary_rows, dtype=np.int64)
-        for found, relation, ancestor in zip(of_class, space.relations, problem.ancestor, strict=True)
+        for found, relation, ancestor in zip(of_class, space.relations, disclosure.ancestor, strict=True)
     ]
-    return Exposure.of(problem, alone, counts.dictionary_rows)
+    return Exposure.of(disclosure, alone, counts.dictionary_rows)
 
 
 def collect_last_cell(
@@ -227,8 +228,7 @@ class Ground:
     Attributes
     ----------
     scratch : Scratch
-    problem : Problem
-        Evaluates, and decides nothing.
+    disclosure : Disclosure
     counted : tuple of StoredCounts or SpreadVectors
         Every dictionary of the policy.
     policy : Policy
@@ -236,7 +236,7 @@ class Ground:
     """
 
     scratch: Scratch
-    problem: Problem
+    disclosure: Disclosure
     counted: tuple[StoredCounts | SpreadVectors, ...]
     policy: Policy
     hierarchies: Mapping[str, Hierarchy]
@@ -379,8 +379,8 @@ class GivenChunks:
             vectors = ask(rows, reader.levels(table))
             return cells_at(space, rows.codes, [np.zeros(rows.codes.shape, dtype=np.int8), *vectors])
 
-        chunks = write(shuffle_iceberg.chunked(records, ground.problem), "chunks")
-        needed = write(shuffle_iceberg.needed_cells(chunks, ground.problem, space, asked=asked), "needed")
+        chunks = write(shuffle_iceberg.chunked(records, ground.disclosure), "chunks")
+        needed = write(shuffle_iceberg.needed_cells(chunks, space, asked), "needed")
         own = ground.policy.dictionaries[0].table is None
         found = shuffle_iceberg.count_cells(
             spread.vectors, space, entities=spread.entities, needed=None if own else needed, prune=() if own else None
@@ -420,25 +420,25 @@ def collect_rule(ground: Ground, encoded: Batches) -> tuple[Batches, Decide, Cho
     InfeasibleError
         If the table has fewer cells than are to be disclosed, or no listed rule is useful enough.
     """
-    decision, problem = ground.policy.decision, ground.problem
+    decision, disclosure = ground.policy.decision, ground.disclosure
     if isinstance(decision, ListedRulesDecision):
         return _collect_best(ground, encoded, decision)
     assert isinstance(decision, CellsDecision)
     (counts,) = ground.counted
-    exposure = collect_exposure(problem, counts, ground.policy, ground.hierarchies)
+    exposure = collect_exposure(disclosure, counts, ground.policy, ground.hierarchies)
     if isinstance(decision, DisclosePerRecord):
         most = decision.cells
 
         def looked_up(rows: Rows, levels: LevelArray) -> Iterator[LevelArray]:
             del levels
             shown = least_exposed(exposure.cells(rows.codes, rows.personal), most)
-            yield suppressing(problem, rows.codes, shown)
-            yield suppressing(problem, rows.codes, np.zeros_like(shown))
-            yield from (other for other, _ in alternatives(problem, rows.codes, most))
+            yield suppressing(disclosure, rows.codes, shown)
+            yield suppressing(disclosure, rows.codes, np.zeros_like(shown))
+            yield from (other for other, _ in alternatives(disclosure, rows.codes, most))
 
         def of_record(attacker: Attacker, rows: Rows, levels: LevelArray) -> Decisions:
             del levels
-            return min_risk(problem, attacker, rows.codes, exposure, most, **rows.given)
+            return min_risk(disclosure, attacker, rows.codes, exposure, most, **rows.given)
 
         return *Meeting.collect_by_plan(ground, encoded, looked_up).decided(of_record, gaps=True), None
     reader = ground.reader
@@ -446,10 +446,10 @@ def collect_rule(ground: Ground, encoded: Batches) -> tuple[Batches, Decide, Cho
 
     def of_cells(table: pa.Table, rows: Rows) -> LevelArray:
         records = fingerprints(table.column(schemas.RECORD_ID))
-        return suppressing(problem, rows.codes, order.disclosed(exposure.cells(rows.codes, rows.personal), records))
+        return suppressing(disclosure, rows.codes, order.disclosed(exposure.cells(rows.codes, rows.personal), records))
 
     def evaluated(attacker: Attacker, rows: Rows, levels: LevelArray) -> Decisions:
-        return decide_at(problem, attacker, rows.codes, levels, **rows.given)
+        return decide_at(disclosure, attacker, rows.codes, levels, **rows.given)
 
     chosen = reader.with_chosen(encoded, of_cells)
     return *Meeting.collect_by_plan(ground, chosen, lambda _, levels: [levels]).decided(evaluated, gaps=False), None
@@ -459,20 +459,20 @@ def _collect_best(
     ground: Ground, encoded: Batches, decision: ListedRulesDecision
 ) -> tuple[Batches, Decide, ChosenRule]:
     """Measure every listed rule over the table in one pass, and apply the best."""
-    problem, rules = ground.problem, listed_rules(decision, ground.hierarchies)
+    disclosure, rules = ground.disclosure, listed_rules(decision, ground.hierarchies)
 
     def looked_up(rows: Rows, levels: LevelArray) -> Iterator[LevelArray]:
         del levels
-        return (generalizing(problem, rows.codes, rule.levels) for rule in rules)
+        return (generalizing(disclosure, rows.codes, rule.levels) for rule in rules)
 
     def measure(attacker: Attacker, rows: Rows, times: LongArray) -> dict[str, Any]:
         found = []
         for rule in rules:
-            levels = generalizing(problem, rows.codes, rule.levels)
-            risks, _ = risks_at(problem, attacker, rows.codes, levels, **rows.given)
+            levels = generalizing(disclosure, rows.codes, rule.levels)
+            risks, _ = risks_at(disclosure, attacker, rows.codes, levels, **rows.given)
             # Minimax is of the table here: the mean against each dictionary, of which the worst is taken.
             means = risks if attacker.rule == "minimax" else [attacker.risk(risks)]
-            utility = Moments.of(utility_at(problem, rows.codes, levels), times)
+            utility = Moments.of(utility_at(disclosure, rows.codes, levels), times)
             found.append({"utility": utility.to_dict(), "risks": [Moments.of(r, times).to_dict() for r in means]})
         return {"rules": found}
 
@@ -494,7 +494,7 @@ def _collect_best(
 
     def evaluated(attacker: Attacker, rows: Rows, given: LevelArray) -> Decisions:
         del given
-        return decide_at(problem, attacker, rows.codes, generalizing(problem, rows.codes, levels), **rows.given)
+        return decide_at(disclosure, attacker, rows.codes, generalizing(disclosure, rows.codes, levels), **rows.given)
 
     chosen = ChosenRule(
         rules[best].name,

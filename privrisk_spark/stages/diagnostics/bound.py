@@ -13,8 +13,8 @@ from privrisk_spark.claims import Status
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
-from privrisk_spark.kernels.search.table_search import Problem
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Section, json_safe
@@ -150,7 +150,7 @@ def collect_bound(
     scratch: Scratch,
     decided: Batches,
     encoded: Batches,
-    problem: Problem,
+    disclosure: Disclosure,
     estimate_counts: StoredCounts | SpreadVectors,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
@@ -167,7 +167,7 @@ def collect_bound(
         Columns of DECIDED; with ``n_rows`` if a row stands for several records.
     encoded : Batches
         The table, resolved: where the estimate is the table itself, its identities.
-    problem : Problem
+    disclosure : Disclosure
         That was decided.
     estimate_counts : StoredCounts or SpreadVectors
     policy : Policy
@@ -206,5 +206,5 @@ def collect_bound(
         estimate_axes=estimate_counts.axes,
         true_axes=counts.axes,
     )
-    tightness = measure_tightness(decided, problem, counts, k=k, weights=weights)
+    tightness = measure_tightness(decided, disclosure, counts, k=k, weights=weights)
     return BoundFacts(order, containment, tightness, missing, counts.plan)

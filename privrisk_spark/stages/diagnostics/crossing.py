@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
 from privrisk_spark.kernels.search.crossing import crossings
-from privrisk_spark.kernels.search.table_search import Problem
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Section, json_safe
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts
@@ -109,7 +109,8 @@ class CrossingFacts:
 def collect_crossings(
     scratch: Scratch,
     encoded: Batches,
-    problem: Problem,
+    disclosure: Disclosure,
+    objective: GreatestAggregate,
     policy: Policy,
     attributes: Sequence[str],
     counted: Sequence[StoredCounts | SpreadVectors],
@@ -121,8 +122,9 @@ def collect_crossings(
     scratch : Scratch
     encoded : Batches
         The table, resolved.
-    problem : Problem
-        That was decided.
+    disclosure : Disclosure
+    objective : GreatestAggregate
+        That was decided by.
     policy : Policy
     attributes : sequence of k str
     counted : sequence of StoredCounts or SpreadVectors
@@ -130,21 +132,20 @@ def collect_crossings(
     Returns
     -------
     CrossingFacts or None
-        None if the problem is another than the greatest aggregate, or a dictionary's counts are left distributed, as
-        they are not kept then.
+        None if a dictionary's counts are left distributed, as they are not kept then.
     """
-    goal = problem.goal
     stored = [counts for counts in counted if isinstance(counts, StoredCounts)]
-    if not isinstance(goal, GreatestAggregate) or len(stored) < len(counted):
+    if len(stored) < len(counted):
         return None
-    trade_off, k = goal.trade_off, len(attributes)
+    trade_off, k = objective.trade_off, len(attributes)
     attacker, weights = StoredAttacker.of(policy, stored), WeightColumns.of_policy(policy, list(attributes))
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
             given = floats(table, schemas.weights(weights.n))
             found = crossings(
-                problem,
+                disclosure,
+                objective,
                 attacker.load(),
                 integers(table, schemas.codes(k)),
                 personal=weights.personal(given),

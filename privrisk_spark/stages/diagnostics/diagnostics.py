@@ -8,7 +8,9 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.search.table_search import Problem
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
+from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import LinkageFacts, Section
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts
@@ -21,7 +23,8 @@ from privrisk_spark.stages.tables.links import Linked
 def collect_diagnostics(
     scratch: Scratch,
     encoded: Batches,
-    problem: Problem,
+    disclosure: Disclosure,
+    search: Search | None,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     *,
@@ -38,8 +41,8 @@ def collect_diagnostics(
         Holds ``decisions``.
     encoded : Batches
         The table, resolved.
-    problem, policy, hierarchies
-        That were decided.
+    disclosure, search, policy, hierarchies
+        By which it was decided; no search where a rule decided.
     counted : sequence of StoredCounts or SpreadVectors
         The dictionaries as the decisions were made against them.
     linked : Linked or None
@@ -49,20 +52,23 @@ def collect_diagnostics(
         The external dictionaries as Spark opened them.
     """
     estimated = policy.dictionary.kind == "estimated"
-    crossings = collect_crossings(scratch, encoded, problem, policy, list(hierarchies), counted)
-    sections = [] if crossings is None else [crossings.section()]
+    objective = None if search is None else search.objective
+    sections = []
+    if isinstance(objective, GreatestAggregate):
+        crossings = collect_crossings(scratch, encoded, disclosure, objective, policy, list(hierarchies), counted)
+        sections = [] if crossings is None else [crossings.section()]
     if linked is None and not estimated:
         return None, sections
     rows = decided_records(scratch, encoded, policy, hierarchies)
     linkage = None
     if linked is not None:
-        linkage = collect_linkage(scratch, rows, problem, policy, hierarchies, linked=linked, counted=counted[0])
+        linkage = collect_linkage(scratch, rows, disclosure, policy, hierarchies, linked=linked, counted=counted[0])
     if not estimated:
         return linkage, sections
     if true is None:
         return linkage, [*sections, assumed_bound()]
     estimate = dictionaries.get(policy.dictionaries[0].name)
     bound = collect_bound(
-        scratch, rows, encoded, problem, counted[0], policy, hierarchies, estimate=estimate, true=true
+        scratch, rows, encoded, disclosure, counted[0], policy, hierarchies, estimate=estimate, true=true
     )
     return linkage, [*sections, bound.section()]

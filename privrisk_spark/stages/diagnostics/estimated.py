@@ -30,13 +30,13 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, re
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, consistent_at
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.estimated import looseness, order_facts, risk_of
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.fold import folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments
-from privrisk_spark.kernels.search.table_search import Problem
 from privrisk_spark.policy.dictionaries import OneDictionary, TableEstimate, TrueDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Summary
@@ -287,7 +287,7 @@ class Tightness:
 
 
 def measure_tightness(
-    decided: Batches, problem: Problem, counts: StoredCounts, *, k: int, weights: WeightColumns
+    decided: Batches, disclosure: Disclosure, counts: StoredCounts, *, k: int, weights: WeightColumns
 ) -> Tightness:
     """Evaluate decisions made against the estimate against another dictionary; one pass, no shuffle.
 
@@ -296,7 +296,7 @@ def measure_tightness(
     decided : Batches
         Holds ``q<i>``, ``l<i>``, ``w<i>`` and ``risk``, which was found against ``θ̂``, and ``n_rows`` if a row stands
         for several records.
-    problem : Problem
+    disclosure : Disclosure
         That was decided.
     counts : StoredCounts
         Of ``θ``.
@@ -310,7 +310,7 @@ def measure_tightness(
             given = floats(table, schemas.weights(weights.n))
             first, member = distinct_rows([*codes.T, *levels.T, *given.T])
             evaluated = risk_of(
-                problem,
+                disclosure,
                 counts.load(),
                 codes[first],
                 levels[first],

@@ -23,12 +23,12 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, re
 from privrisk_spark.engine.sources import column
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.linked import UnawareCounts, enlarged, expected_risk, linked_risk, unlinked_risk
 from privrisk_spark.kernels.numeric.fold import folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments
-from privrisk_spark.kernels.search.table_search import Problem
 from privrisk_spark.planning.dictionaries import axes
-from privrisk_spark.planning.problem import node_weights
+from privrisk_spark.planning.disclosure import node_weights
 from privrisk_spark.policy.dictionaries import DictionaryColumn, OneDictionary
 from privrisk_spark.policy.policy import Policy, QuasiIdentifier
 from privrisk_spark.policy.sensitivity import WeighedSensitivity
@@ -104,7 +104,7 @@ def decided_records(
 def collect_linkage(
     scratch: Scratch,
     decided_rows: Batches,
-    problem: Problem,
+    disclosure: Disclosure,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     *,
@@ -118,7 +118,7 @@ def collect_linkage(
     scratch : Scratch
     decided_rows : Batches
         Every record once: ``record_id``, ``q<i>``, ``l<i>``, ``w<i>`` and ``risk``.
-    problem : Problem
+    disclosure : Disclosure
         That was decided.
     policy : Policy
         With a linkage.
@@ -152,7 +152,7 @@ def collect_linkage(
     risks = with_linked_risk(
         decided_rows.frame(),
         linked.links,
-        enlarged(problem, added, weights),
+        enlarged(disclosure, added, weights),
         counts,
         k=k,
         m=m,
@@ -164,7 +164,7 @@ def collect_linkage(
 def with_linked_risk(
     decided: DataFrame,
     links: DataFrame,
-    problem: Problem,
+    disclosure: Disclosure,
     counts: StoredCounts,
     *,
     k: int,
@@ -179,7 +179,7 @@ def with_linked_risk(
         Holds ``record_id``, unique, ``q<i>``, ``l<i>``, ``w<i>``, and ``risk`` against the same dictionary.
     links : DataFrame
         LINKS without faults. A row of an unknown record is lost.
-    problem : Problem
+    disclosure : Disclosure
         Over ``k + m`` attributes, see :func:`privrisk_spark.kernels.disclosure.linked.enlarged`.
     counts : StoredCounts
         Of the attacker's dictionary on ``k + m`` axes; on ``k`` axes where it knows no added attribute.
@@ -207,7 +207,7 @@ def with_linked_risk(
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            yield _evaluated(table, problem, counts, k=k, m=m, weights=weights)
+            yield _evaluated(table, disclosure, counts, k=k, m=m, weights=weights)
 
     return Batches.of_frame(joined).then(step, _RISKS)
 
@@ -225,7 +225,7 @@ _RISKS = T.StructType(
 
 
 def _evaluated(
-    table: pa.Table, problem: Problem, counts: StoredCounts, *, k: int, m: int, weights: WeightColumns
+    table: pa.Table, disclosure: Disclosure, counts: StoredCounts, *, k: int, m: int, weights: WeightColumns
 ) -> pa.Table:
     lists = table.column(LINKS).combine_chunks()
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
@@ -238,10 +238,10 @@ def _evaluated(
     personal, of_record = weights.personal(given), weights.of_record(given)
     loaded = counts.load()
     if len(counts.axes) == k:
-        loaded = UnawareCounts(loaded, tuple(len(depth) for depth in problem.code_depth[k:]))
-    alone = unlinked_risk(problem, loaded, codes, levels, personal=personal, record_weight=of_record)
+        loaded = UnawareCounts(loaded, tuple(len(depth) for depth in disclosure.code_depth[k:]))
+    alone = unlinked_risk(disclosure, loaded, codes, levels, personal=personal, record_weight=of_record)
     linked = linked_risk(
-        problem,
+        disclosure,
         loaded,
         codes[record],
         levels[record],

@@ -27,10 +27,10 @@ from privrisk_spark.kernels.as_published.frequent_elements import (
     lattice_counts,
 )
 from privrisk_spark.kernels.counting.consistent import Axis
+from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.dp.exponential import negative_risk, objective
 from privrisk_spark.kernels.lattice.lattice import Lattice, reaches
 from privrisk_spark.kernels.random import keyed
-from privrisk_spark.kernels.search.table_search import Decisions
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.policy.as_published import ThresholdAsPublished, WalkAsPublished
 from privrisk_spark.policy.policy import Policy

@@ -23,18 +23,19 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch, grouped, in_chunks
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.counting.cell_index import CellIndex
 from privrisk_spark.kernels.counting.cells import CellSpace
-from privrisk_spark.kernels.counting.consistent import Axis, CellIndex, consistent_at
+from privrisk_spark.kernels.counting.consistent import Axis, consistent_at
+from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.risk import identification_risk
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
 from privrisk_spark.kernels.dp.cell_places import CellPlaces
 from privrisk_spark.kernels.dp.exponential import draw, negative_risk, objective, probabilities, reaching
 from privrisk_spark.kernels.dp.scheme_cells import SchemeCells
 from privrisk_spark.kernels.random import keyed
-from privrisk_spark.kernels.search.table_search import Decisions
+from privrisk_spark.planning.disclosure import node_utilities, sensitivity
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import Draw, ThresholdDraw
-from privrisk_spark.planning.problem import node_utilities, sensitivity
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.counting.dense_sorted import StoredCounts, collect_vectors
 from privrisk_spark.stages.deciding.decide import Decide, Decided, integers

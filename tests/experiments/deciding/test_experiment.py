@@ -25,7 +25,7 @@ from privrisk_spark.experiments.deciding import experiment, tables
 from privrisk_spark.experiments.deciding.results import MEASURED, Sizes, run_on
 from privrisk_spark.experiments.deciding.subject import Subject, counted
 from privrisk_spark.kernels.counting.consistent import Axis
-from privrisk_spark.planning.problem import sensitivity
+from privrisk_spark.planning.disclosure import sensitivity
 from privrisk_spark.policy.reading import load
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 

@@ -8,20 +8,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive_decisions import Task
 from scipy import sparse
 from strategies import several_hierarchies
 
 from privrisk_spark.errors import InternalError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting import cells as kernel
-from privrisk_spark.kernels.counting.cells import CellSpace, GivenCounts, chunk_rows, needed_cells
+from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts, SortedCounts
+from privrisk_spark.kernels.counting.given_counts import GivenCounts
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity, harmonic_weights
 from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.kernels.lattice.lattice import Lattice, feasible_nodes
 from privrisk_spark.kernels.numeric.packing import Packing, gathered
-from privrisk_spark.kernels.search.table_search import Problem, decide
+from privrisk_spark.kernels.search import cells_asked
+from privrisk_spark.kernels.search.cells_asked import chunk_rows, needed_cells
+from privrisk_spark.kernels.search.table_search import decide
 
 Cell = tuple[int, ...]
 
@@ -215,10 +219,12 @@ def test_representatives_are_the_most_general_nodes_of_their_class(case: Case) -
 # ------------------------------------------------------------------------------------------- look-ups
 
 
-def problem_of(hierarchies: list[Hierarchy], share: float, search: str = "exact", measure: str = "depth") -> Problem:
+def problem_of(hierarchies: list[Hierarchy], share: float, search: str = "exact", measure: str = "depth") -> Task:
     utility = tuple(node_utility(measure, h.depth, h.n_under) for h in hierarchies)  # type: ignore[arg-type]
     weights = [0.3, 1.0, 0.5]
-    return Problem(
+    return Task.of(
+        LeastRisk(share * sum(float(u.max()) for u in utility)),
+        method=search,
         ancestor=tuple(h.ancestor for h in hierarchies),
         code_depth=tuple(Axis(h.at_depth, h.ancestor).code_depth for h in hierarchies),
         utility=utility,
@@ -230,8 +236,6 @@ def problem_of(hierarchies: list[Hierarchy], share: float, search: str = "exact"
             ),
         ),
         model="I",
-        goal=LeastRisk(share * sum(float(u.max()) for u in utility)),
-        search=search,  # type: ignore[arg-type]
     )
 
 
@@ -244,7 +248,7 @@ def problem_of(hierarchies: list[Hierarchy], share: float, search: str = "exact"
 def test_given_counts_decide_like_the_other_plans(case: Case, share: float, search: str, measure: str) -> None:
     space = case.space
     problem = problem_of(case.hierarchies, share, search, measure)
-    needed = needed_cells(problem, space, case.codes)
+    needed = needed_cells(problem.disclosure, problem.search.floor, space, case.codes)
     vectors, member = np.unique(case.rows, axis=0, return_inverse=True)
     multiplicity = np.zeros(len(vectors), dtype=np.int64)
     np.add.at(multiplicity, member.ravel(), case.weights)
@@ -253,9 +257,9 @@ def test_given_counts_decide_like_the_other_plans(case: Case, share: float, sear
     shuffle = np.random.default_rng(3).permutation(len(counts))
     mine = GivenCounts.of(space, [w[shuffle] for w in needed], counts[shuffle], int(multiplicity.sum()))
     assert mine.dictionary_rows == multiplicity.sum()
-    got = decide(problem, mine, case.codes)
+    got = decide(*problem, mine, case.codes)
     for plan in (DenseCounts.roll_up, SortedCounts.group):
-        want = decide(problem, plan(case.axes, vectors.astype(np.int32), multiplicity), case.codes)
+        want = decide(*problem, plan(case.axes, vectors.astype(np.int32), multiplicity), case.codes)
         for name in ("levels", "nodes", "risk", "risk_before", "utility", "consistent", "feasible"):
             assert np.array_equal(getattr(got, name), getattr(want, name)), name
 
@@ -272,25 +276,25 @@ def test_needed_cells_are_the_feasible_nodes_the_record_and_the_top(
     space, problem = case.space, problem_of(case.hierarchies, share, measure=measure)
     wanted = set()
     for record in case.codes:
-        lattice = Lattice(tuple(int(d[c]) for d, c in zip(problem.code_depth, record, strict=True)))
-        feasible = feasible_nodes(lattice, problem.chains(record), problem.floor)
+        lattice = Lattice(tuple(int(d[c]) for d, c in zip(problem.disclosure.code_depth, record, strict=True)))
+        feasible = feasible_nodes(lattice, problem.disclosure.chains(record), problem.search.floor)
         for node in {0, lattice.n_nodes - 1, *np.flatnonzero(feasible).tolist()}:
             levels = lattice.levels(np.array([node]))[0]
-            nodes = [int(a[c, x]) for a, c, x in zip(problem.ancestor, record, levels, strict=True)]
+            nodes = [int(a[c, x]) for a, c, x in zip(problem.disclosure.ancestor, record, levels, strict=True)]
             wanted.add(class_of(space, tuple(nodes)))
-    usual = kernel._CELLS_AT_ONCE
-    kernel._CELLS_AT_ONCE = at_once
+    usual = cells_asked._CELLS_AT_ONCE
+    cells_asked._CELLS_AT_ONCE = at_once
     try:
-        found = needed_cells(problem, space, case.codes)
+        found = needed_cells(problem.disclosure, problem.search.floor, space, case.codes)
     finally:
-        kernel._CELLS_AT_ONCE = usual
+        cells_asked._CELLS_AT_ONCE = usual
     listed = list(zip(*[word.tolist() for word in found], strict=True))
     assert listed == sorted(set(listed))
     assert {tuple(c) for c in space.classes(found).tolist()} == wanted
-    assert needed_cells(problem, space, case.codes[:0])[0].shape == (0,)
+    assert needed_cells(problem.disclosure, problem.search.floor, space, case.codes[:0])[0].shape == (0,)
 
 
-def flat_pair(room: int) -> tuple[CellSpace, Problem]:
+def flat_pair(room: int) -> tuple[CellSpace, Task]:
     hierarchies = [Hierarchy.from_paths(name, [("x", "u"), ("y", "u"), ("z",)]) for name in "ab"]
     axes = [Axis(h.at_depth, h.ancestor) for h in hierarchies]
     return CellSpace.of(axes, [np.arange(6, dtype=np.int32)] * 2, room=room), problem_of(hierarchies, 0.9)
@@ -300,7 +304,7 @@ def flat_pair(room: int) -> tuple[CellSpace, Problem]:
 def test_a_cell_that_was_not_given_is_an_error_and_never_a_zero(room: int) -> None:
     space, problem = flat_pair(room)
     codes = np.array([[0, 0], [1, 2]], dtype=np.int32)
-    cells = needed_cells(problem, space, codes)
+    cells = needed_cells(problem.disclosure, problem.search.floor, space, codes)
     assert len(cells) == (1 if room > 2 else 2)
     counts = GivenCounts.of(space, cells, np.arange(len(cells[0])), 10)
     asked = [codes[:, 0], codes[:, 1]]
@@ -399,6 +403,6 @@ def test_gathering_is_a_dictionary(rows: list[tuple[int, int, int]]) -> None:
 def test_chunks_hold_bounded_cells() -> None:
     """Lattices of 3 and of 20 · 15 = 300 nodes: 2**22 // 300 = 13981, so 2**13 records."""
     flat = Hierarchy.from_paths("a", [("x",), ("y",)])
-    assert chunk_rows(problem_of([flat], 0.5)) == 2**16
+    assert chunk_rows(problem_of([flat], 0.5).disclosure) == 2**16
     deep = [Hierarchy.from_paths("a", [tuple(f"n{i}" for i in range(height))]) for height in (19, 14)]
-    assert chunk_rows(problem_of(deep, 0.5)) == 2**13
+    assert chunk_rows(problem_of(deep, 0.5).disclosure) == 2**13

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from strategies import several_hierarchies
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.counting import consistent
-from privrisk_spark.kernels.counting.consistent import Axis, CellIndex, DenseCounts, SortedCounts, consistent_at
+from privrisk_spark.kernels.counting import cell_index
+from privrisk_spark.kernels.counting.cell_index import CellIndex
+from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts, SortedCounts, consistent_at, incidence
 from privrisk_spark.kernels.numeric import distinct
 from privrisk_spark.kernels.numeric.distinct import distinct_keys, distinct_rows
 from privrisk_spark.kernels.search import dictionary_view
@@ -96,13 +97,13 @@ def test_keys_past_63_bits_count_the_same(
     depth_of = [axis.code_depth for axis in axes]
     levels = [1] * len(axes)
     usual = consistent_at(SortedCounts.group(axes, vectors.astype(np.int32), multiplicity), depth_of, codes, levels)
-    limit = consistent._KEY_LIMIT
-    consistent._KEY_LIMIT = 40
+    limit = cell_index._KEY_LIMIT
+    cell_index._KEY_LIMIT = 40
     try:
         ranked = SortedCounts.group(axes, vectors.astype(np.int32), multiplicity)
         assert consistent_at(ranked, depth_of, codes, levels).tolist() == usual.tolist()
     finally:
-        consistent._KEY_LIMIT = limit
+        cell_index._KEY_LIMIT = limit
 
 
 def test_sixty_wide_columns_do_not_overflow() -> None:
@@ -155,7 +156,7 @@ def test_nodes_that_a_coarser_dictionary_cannot_tell_apart_share_a_cell() -> Non
     hierarchy = Hierarchy.from_paths("birthdate", days)
     years = np.array([hierarchy.find("1990"), hierarchy.find("1991")], dtype=np.int32)
     axis = Axis(hierarchy.at_depth, hierarchy.ancestor, "compatible")
-    classes, matrix = consistent.incidence(axis, np.sort(years))
+    classes, matrix = incidence(axis, np.sort(years))
     assert matrix.shape == (3, 2)
     assert classes[hierarchy.find("1990-01-02")] == classes[hierarchy.find("1990-02")] == classes[years[0]]
 

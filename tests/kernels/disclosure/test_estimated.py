@@ -1,83 +1,31 @@
-"""The bounding theorem as a property, each of its conditions as a counterexample, risk at given levels, curves."""
+"""The bounding theorem as a property, each of its conditions as a counterexample, and risk at given levels."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import re
 from dataclasses import replace
 from typing import Any
 
 import naive
 import numpy as np
 import pytest
+from disclosures import Rows, counts_of, disclosure_of, disclosures, leaf_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import hierarchies as trees
-from strategies import several_hierarchies
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.counting.consistent import Axis, Counts, DenseCounts, SortedCounts
-from privrisk_spark.kernels.disclosure.estimated import (
-    DictionaryCurves,
-    dictionary_curves,
-    looseness,
-    more_general,
-    nested_counts,
-    order_facts,
-    risk_of,
-)
+from privrisk_spark.kernels.counting.consistent import Axis
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.disclosure.estimated import looseness, more_general, order_facts, risk_of
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
-from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity, harmonic_weights
-from privrisk_spark.kernels.disclosure.utility import node_utility
-from privrisk_spark.kernels.search.table_search import Problem, decide
-from privrisk_spark.reporting.charts import draw
-from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
-
-Rows = np.ndarray
+from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.kernels.search.table_search import decide
 
 
-def counts_of(axes: list[Axis], rows: Rows, plan: str = "dense") -> Counts:
-    rows = np.asarray(rows, dtype=np.int32).reshape(-1, len(axes))
-    vectors, n = np.unique(rows, axis=0, return_counts=True)
-    make = DenseCounts.roll_up if plan == "dense" else SortedCounts.group
-    return make(axes, vectors.astype(np.int32), n.astype(np.int64))
-
-
-def problem_of(hierarchies: list[Hierarchy], *, form: str = "linear", model: str = "I", weights: Any = None) -> Problem:
-    weights = weights or [1.0] * len(hierarchies)
-    return Problem(
-        ancestor=tuple(h.ancestor for h in hierarchies),
-        code_depth=tuple(Axis(h.at_depth, h.ancestor).code_depth for h in hierarchies),
-        utility=tuple(node_utility("depth", h.depth, h.n_under) for h in hierarchies),
-        sensitivity=Sensitivity(
-            form,  # type: ignore[arg-type]
-            tuple(
-                harmonic_weights(h.parent, h.depth, h.n_leaves, np.full(h.n_leaves, w))
-                for h, w in zip(hierarchies, weights, strict=True)
-            ),
-        ),
-        model=model,  # type: ignore[arg-type]
-        goal=LeastRisk(0.0),
-    )
-
-
-@st.composite
-def problems(draw: st.DrawFn, models: tuple[str, ...] = ("I", "II")) -> tuple[list[Hierarchy], Problem]:
-    hierarchies = draw(several_hierarchies())
-    form = draw(st.sampled_from(["constant", "linear", "record", "multiplicative"]))
-    weights = [draw(st.sampled_from([0.0, 0.3, 2.0, math.inf])) for _ in hierarchies]
-    return hierarchies, problem_of(hierarchies, form=form, model=draw(st.sampled_from(models)), weights=weights)
-
-
-def all_levels(problem: Problem, record: Rows) -> list[tuple[int, ...]]:
-    return list(naive.lattice([int(d[c]) for d, c in zip(problem.code_depth, record, strict=True)]))
-
-
-def leaf_rows(draw: Any, hierarchies: list[Hierarchy], least: int, most: int) -> Rows:
-    n = draw(st.integers(least, most))
-    rows = [[draw(st.integers(0, h.n_leaves - 1)) for h in hierarchies] for _ in range(n)]
-    return np.array(rows, dtype=np.int32).reshape(-1, len(hierarchies))
+def all_levels(disclosure: Disclosure, record: Rows) -> list[tuple[int, ...]]:
+    return list(naive.lattice([int(d[c]) for d, c in zip(disclosure.code_depth, record, strict=True)]))
 
 
 # -------------------------------------------------------------------------------------------- the order
@@ -134,9 +82,9 @@ def test_facts_of_the_order_by_hand() -> None:
 # -------------------------------------------------------------------------------------------- risk at given levels
 
 
-@given(problems(("I", "II", "III")), st.data())
-def test_risk_at_given_levels_is_the_literal_one(case: tuple[list[Hierarchy], Problem], data: st.DataObject) -> None:
-    hierarchies, problem = case
+@given(disclosures(("I", "II", "III")), st.data())
+def test_risk_at_given_levels_is_the_literal_one(case: tuple[list[Hierarchy], Disclosure], data: st.DataObject) -> None:
+    hierarchies, disclosure = case
     meaning = data.draw(st.sampled_from(["subsumes", "compatible"]))
     axes = [Axis(h.at_depth, h.ancestor, meaning) for h in hierarchies]
     n = data.draw(st.integers(0, 6))
@@ -149,7 +97,7 @@ def test_risk_at_given_levels_is_the_literal_one(case: tuple[list[Hierarchy], Pr
     levels = np.array([[data.draw(st.integers(0, h.height)) for h in hierarchies] for _ in range(m)], dtype=np.int8)
     personal = np.array([[data.draw(st.sampled_from([0.0, 0.5, 3.0])) for _ in hierarchies] for _ in range(m)])
     scale = data.draw(st.sampled_from([0.0, 1.5]))
-    got = risk_of(problem, counts, codes, levels, personal=personal, record_weight=np.full(m, scale))
+    got = risk_of(disclosure, counts, codes, levels, personal=personal, record_weight=np.full(m, scale))
     parents = [h.parent.tolist() for h in hierarchies]
     known = [[None if v == h.n_nodes else v for v, h in zip(row, hierarchies, strict=True)] for row in rows]
     for r in range(m):
@@ -159,14 +107,14 @@ def test_risk_at_given_levels_is_the_literal_one(case: tuple[list[Hierarchy], Pr
         rho = naive.count(parents, here, known, meaning) + absent
         weights = [
             0.0 if p == 0 or w[v] == 0 else float(w[v]) * p
-            for w, v, p in zip(problem.sensitivity.weights, here, personal[r], strict=True)
+            for w, v, p in zip(disclosure.sensitivity.weights, here, personal[r], strict=True)
         ]
         suppressed = [v == h.root for v, h in zip(here, hierarchies, strict=True)]
-        phi = naive.phi(problem.sensitivity.form, weights, suppressed, record=scale)
+        phi = naive.phi(disclosure.sensitivity.form, weights, suppressed, record=scale)
         assert (got.consistent[r], got.absent[r]) == (rho, absent)
-        assert got.risk[r] == pytest.approx(naive.risk(problem.model, phi, rho, n + absent), rel=1e-12)
+        assert got.risk[r] == pytest.approx(naive.risk(disclosure.model, phi, rho, n + absent), rel=1e-12)
         alone = risk_of(
-            problem,
+            disclosure,
             counts,
             codes[[r]],
             levels[[r]],
@@ -176,16 +124,16 @@ def test_risk_at_given_levels_is_the_literal_one(case: tuple[list[Hierarchy], Pr
         assert alone.risk[0] == got.risk[r], "the risk of a record does not depend on the others"
 
 
-@given(problems(("I", "II", "III")), st.data())
+@given(disclosures(("I", "II", "III")), st.data())
 def test_the_risk_of_a_decision_is_the_one_decided_on(
-    case: tuple[list[Hierarchy], Problem], data: st.DataObject
+    case: tuple[list[Hierarchy], Disclosure], data: st.DataObject
 ) -> None:
-    hierarchies, problem = case
+    hierarchies, disclosure = case
     axes = [Axis(h.at_depth, h.ancestor) for h in hierarchies]
     codes = leaf_rows(data.draw, hierarchies, 1, 5)
     counts = counts_of(axes, leaf_rows(data.draw, hierarchies, 0, 8))
-    decided = decide(replace(problem, goal=LeastRisk(data.draw(st.floats(0, 4)))), counts, codes)
-    evaluated = risk_of(problem, counts, codes, decided.levels)
+    decided = decide(disclosure, Search(LeastRisk(data.draw(st.floats(0, 4)))), counts, codes)
+    evaluated = risk_of(disclosure, counts, codes, decided.levels)
     assert evaluated.risk.tolist() == decided.risk.tolist()
     assert evaluated.consistent.tolist() == decided.consistent.tolist()
 
@@ -201,7 +149,7 @@ def test_a_count_is_never_asked_above_the_root() -> None:
             return np.ones(len(codes[0]), dtype=np.int64)
 
     codes = np.array([[0], [1], [2]], dtype=np.int32)
-    found = risk_of(problem_of([tree]), Strict(), codes, np.array([[1], [2], [2]]))
+    found = risk_of(disclosure_of([tree]), Strict(), codes, np.array([[1], [2], [2]]))
     assert found.risk.tolist() == [1, 0, 0], "the only leaf under g weighs 1, and so does g"
 
 
@@ -209,16 +157,16 @@ def test_no_records_have_no_risk() -> None:
     tree = Hierarchy.from_paths("x", [("a",), ("b",)])
     counts = counts_of([Axis(tree.at_depth, tree.ancestor)], np.array([[0]]))
     nothing = np.empty((0, 1), dtype=np.int32)
-    assert len(risk_of(problem_of([tree], model="III"), counts, nothing, nothing).risk) == 0
+    assert len(risk_of(disclosure_of([tree], model="III"), counts, nothing, nothing).risk) == 0
 
 
 # -------------------------------------------------------------------------------------------- the theorem
 
 
 @st.composite
-def dictionaries(draw: st.DrawFn) -> tuple[list[Hierarchy], Problem, Rows, Rows, Rows]:
+def dictionaries(draw: st.DrawFn) -> tuple[list[Hierarchy], Disclosure, Rows, Rows, Rows]:
     """Records, an estimate that holds them, and a true dictionary with θ̂ ≪ θ: coarser values and further rows."""
-    hierarchies, problem = draw(problems())
+    hierarchies, disclosure = draw(disclosures())
     records = leaf_rows(draw, hierarchies, 1, 4)
     others = np.array(
         [[draw(st.integers(0, h.n_nodes)) for h in hierarchies] for _ in range(draw(st.integers(0, 5)))], dtype=np.int32
@@ -231,13 +179,13 @@ def dictionaries(draw: st.DrawFn) -> tuple[list[Hierarchy], Problem, Rows, Rows,
     further = np.array(
         [[draw(st.integers(0, h.n_nodes)) for h in hierarchies] for _ in range(draw(st.integers(0, 5)))], dtype=np.int32
     ).reshape(-1, len(hierarchies))
-    return hierarchies, problem, records, estimate, np.concatenate([true, further])
+    return hierarchies, disclosure, records, estimate, np.concatenate([true, further])
 
 
 @given(dictionaries(), st.data())
-def test_the_bounding_theorem(case: tuple[list[Hierarchy], Problem, Rows, Rows, Rows], data: st.DataObject) -> None:
+def test_the_bounding_theorem(case: tuple[list[Hierarchy], Disclosure, Rows, Rows, Rows], data: st.DataObject) -> None:
     """R(δ, θ) <= R(δ, θ̂) record by record, for every level vector; an attribute θ lacks is no exception."""
-    hierarchies, problem, records, estimate, true = case
+    hierarchies, disclosure, records, estimate, true = case
     axes = [Axis(h.at_depth, h.ancestor, "compatible") for h in hierarchies]
     lacking = [replace(axis, known=data.draw(st.booleans())) for axis in axes]
     for row in range(len(estimate)):
@@ -247,11 +195,11 @@ def test_the_bounding_theorem(case: tuple[list[Hierarchy], Problem, Rows, Rows, 
     against = counts_of(axes, estimate)
     for theta in (counts_of(axes, true), counts_of(lacking, true, "sorted")):
         for record in records:
-            every = np.array(all_levels(problem, record), dtype=np.int32)
+            every = np.array(all_levels(disclosure, record), dtype=np.int32)
             codes = np.tile(record, (len(every), 1))
-            estimated = risk_of(problem, against, codes, every)
+            estimated = risk_of(disclosure, against, codes, every)
             assert not estimated.absent.any()
-            real = risk_of(problem, theta, codes, every)
+            real = risk_of(disclosure, theta, codes, every)
             assert (real.risk <= estimated.risk).all()
             assert (real.consistent >= estimated.consistent).all()
             assert (looseness(estimated.risk, real.risk) >= 1).all()
@@ -264,8 +212,8 @@ ONE, NONE = np.array([[A]], dtype=np.int32), np.zeros((1, 1), dtype=np.int32)
 
 def single(estimate: list[int], true: list[int], consistency: str, model: str = "II") -> tuple[float, float]:
     axes = [Axis(GROUPED.at_depth, GROUPED.ancestor, consistency)]  # type: ignore[arg-type]
-    problem = problem_of([GROUPED], model=model)
-    found = [risk_of(problem, counts_of(axes, np.array(d)), ONE, NONE).risk[0] for d in (estimate, true)]
+    disclosure = disclosure_of([GROUPED], model=model)
+    found = [risk_of(disclosure, counts_of(axes, np.array(d)), ONE, NONE).risk[0] for d in (estimate, true)]
     return float(found[0]), float(found[1])
 
 
@@ -279,7 +227,9 @@ def test_a_record_the_estimate_lacks_breaks_the_bound() -> None:
     """θ̂ = {b}, θ = {⊥}, both known to hold nobody else: at g the estimate sees b and the record itself, θ one row."""
     axes = [Axis(GROUPED.at_depth, GROUPED.ancestor, "compatible")]
     at_g = np.array([[1]])
-    found = [risk_of(problem_of([GROUPED], model="II"), counts_of(axes, np.array([d])), ONE, at_g) for d in (B, ROOT)]
+    found = [
+        risk_of(disclosure_of([GROUPED], model="II"), counts_of(axes, np.array([d])), ONE, at_g) for d in (B, ROOT)
+    ]
     assert [float(e.risk[0]) for e in found] == [1 / 2, 1]
     assert [bool(e.absent[0]) for e in found] == [True, False]
 
@@ -301,145 +251,3 @@ def test_looseness() -> None:
     cases += [(2.0, inf, 0.0), (0.0, 1.0, 0.0), (1e300, 1e-300, inf)]
     estimated, true, want = (np.array(column) for column in zip(*cases, strict=True))
     assert looseness(estimated, true).tolist() == want.tolist()
-
-
-# -------------------------------------------------------------------------------------------- curves
-
-
-@given(problems(), st.data())
-def test_risk_never_rises_with_the_dictionary(case: tuple[list[Hierarchy], Problem], data: st.DataObject) -> None:
-    """For fixed and for optimal decisions, whether the samples hold the records or not."""
-    hierarchies, problem = case
-    meaning = data.draw(st.sampled_from(["subsumes", "compatible"]))
-    axes = [Axis(h.at_depth, h.ancestor, meaning) for h in hierarchies]
-    codes = leaf_rows(data.draw, hierarchies, 1, 3)
-    codes = np.unique(codes, axis=0).astype(np.int32)
-    multiplicity = np.array([data.draw(st.integers(1, 3)) for _ in codes])
-    n = data.draw(st.integers(0, 6))
-    rows = [[data.draw(st.integers(0, h.n_nodes)) for h in hierarchies] for _ in range(n)]
-    vectors = np.unique(np.array(rows, dtype=np.int32).reshape(-1, len(hierarchies)), axis=0).astype(np.int32)
-    of_bucket = np.array([[data.draw(st.integers(0, 2)) for _ in range(3)] for _ in vectors]).reshape(-1, 3)
-    plan = data.draw(st.sampled_from(["dense", "sorted"]))
-    floors = [0.0, 1.0, 2.5]
-    found = dictionary_curves(problem, floors, nested_counts(axes, vectors, of_bucket, plan=plan), codes, multiplicity)
-    assert found.dictionary_rows.tolist() == np.cumsum(of_bucket.sum(axis=0)).tolist()
-    slack = 1 + 1e-12
-    for curve in (found.minimal, found.true):
-        assert (curve[1:] <= curve[:-1] * slack).all()
-    assert (found.true <= found.estimated * slack).all()
-    assert (found.minimal <= found.true * slack).all()
-    assert found.true[0].tolist() == found.estimated.tolist() == found.minimal[0].tolist()
-    assert (np.diff(found.absent) <= 0).all()
-    # Against the literal optimum of each record, at the last share.
-    parents = [h.parent.tolist() for h in hierarchies]
-    whole = [row for row, size in zip(vectors.tolist(), of_bucket.sum(axis=1), strict=True) for _ in range(size)]
-    known = [[None if v == h.n_nodes else v for v, h in zip(row, hierarchies, strict=True)] for row in whole]
-    for f, floor in enumerate(floors):
-        total = 0.0
-        infeasible = 0
-        for record, times in zip(codes, multiplicity, strict=True):
-
-            def risk(levels: tuple[int, ...], record: Rows = record) -> float:
-                here = [int(h.ancestor[c, x]) for h, c, x in zip(hierarchies, record, levels, strict=True)]
-                bottom = [int(c) for c in record]
-                absent = naive.count(parents, bottom, known, meaning) == 0
-                weights = [float(w[v]) for w, v in zip(problem.sensitivity.weights, here, strict=True)]
-                suppressed = [v == h.root for v, h in zip(here, hierarchies, strict=True)]
-                phi = naive.phi(problem.sensitivity.form, weights, suppressed)
-                return naive.risk(problem.model, phi, naive.count(parents, here, known, meaning) + absent, 0)
-
-            depths = [int(d[c]) for d, c in zip(problem.code_depth, record, strict=True)]
-            best = naive.least_risky(depths, risk, lambda levels, d=depths: float(sum(d) - sum(levels)), floor)
-            infeasible += 0 if best is not None else int(times)
-            total += int(times) * risk(best if best is not None else tuple(depths))
-        assert found.minimal[-1, f] == pytest.approx(total / int(multiplicity.sum()), rel=1e-9)
-        assert found.infeasible[f] == infeasible
-
-
-def by_hand() -> DictionaryCurves:
-    """Records a (twice) and c; θ̂ = {a, c} at first, then b, then c again; Φ = 1, so the risk is 1/ρ."""
-    axes = [Axis(GROUPED.at_depth, GROUPED.ancestor, "compatible")]
-    vectors = np.array([[A], [B], [C]], dtype=np.int32)
-    of_bucket = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1]])
-    return dictionary_curves(
-        problem_of([GROUPED], model="II"),
-        [2.0, 1.0, 0.0],
-        nested_counts(axes, vectors, of_bucket, plan="dense"),
-        np.array([[A], [C]], dtype=np.int32),
-        np.array([2, 1]),
-    )
-
-
-def test_curves_by_hand() -> None:
-    """ρ of (a, c) at the leaves: (1, 1), (1, 1), (1, 2); at g and h: (1, 1), (2, 1), (2, 2); at the root 2, 3, 4."""
-    found = by_hand()
-    assert found.dictionary_rows.tolist() == [2, 3, 4]
-    assert found.minimal == pytest.approx(
-        np.array([[1, 1, 1 / 2], [1, (2 / 2 + 1) / 3, 1 / 3], [(2 + 1 / 2) / 3, (2 / 2 + 1 / 2) / 3, 1 / 4]])
-    )
-    # At floor 1 leaf and group tie in the smallest sample, and the leaf is more useful: the decision stays at the leaf.
-    assert found.estimated == pytest.approx(np.array([1, 1, 1 / 2]))
-    assert found.true == pytest.approx(
-        np.array([[1, 1, 1 / 2], [1, 1, 1 / 3], [(2 + 1 / 2) / 3, (2 + 1 / 2) / 3, 1 / 4]])
-    )
-    assert found.infeasible.tolist() == [0, 0, 0]
-    assert found.absent.tolist() == [0, 0, 0]
-
-
-def test_the_estimate_may_be_another_dictionary() -> None:
-    axes = [Axis(GROUPED.at_depth, GROUPED.ancestor, "compatible")]
-    whole = counts_of(axes, np.array([[A], [B], [C]]))
-    found = dictionary_curves(
-        problem_of([GROUPED], model="II"),
-        [1.0, 3.0],
-        iter([whole]),
-        ONE,
-        np.array([1]),
-        estimate=counts_of(axes, np.array([[A], [B]])),
-    )
-    assert found.estimated.tolist() == [1 / 2, 1 / 2]
-    assert found.true.tolist() == [[1 / 2, 1 / 3]], "a record that cannot reach the floor is suppressed"
-    assert found.infeasible.tolist() == [0, 1]
-
-
-# -------------------------------------------------------------------------------------------- charts
-
-
-def drawing(svg: str) -> str:
-    labels = re.search(r'aria-labelledby="(\S+) (\S+)"', svg)
-    assert labels
-    for part, name in zip(("title", "desc"), labels.groups(), strict=True):
-        assert re.search(rf'<{part} id="{name}">[^<]+</{part}>', svg)
-    assert svg.startswith("<svg")
-    assert svg.endswith("</svg>")
-    assert "<style" not in svg
-    return svg
-
-
-def test_charts_say_what_they_show() -> None:
-    curves = by_hand()
-    text = drawing(draw(dictionary_plot(curves), prefix="dictionary"))
-    assert "With utility at least 2: mean risk 1 with 2 dictionary rows, 0.8333 with 4." in text
-    text = drawing(draw(bound_plot(curves), prefix="bound"))
-    assert "9 points" in text
-    assert "none below the line" in text
-    assert "up to 2 times" in text, "at floor 0: 1/2 against 1/4"
-    assert draw(dictionary_plot(curves), prefix="dictionary") == draw(
-        dictionary_plot(by_hand()), prefix="dictionary"
-    ), "the same numbers give the same bytes"
-
-
-def test_charts_leave_infinite_risks_out_and_say_so() -> None:
-    curves = by_hand()
-    minimal, estimated, true = curves.minimal.copy(), curves.estimated.copy(), curves.true.copy()
-    minimal[0, 0] = estimated[1] = true[0, 1] = math.inf
-    true[2, 2] = 3.0
-    broken = replace(curves, minimal=minimal, estimated=estimated, true=true)
-    assert "1 infinite value is not drawn." in drawing(draw(dictionary_plot(broken), prefix="dictionary"))
-    text = drawing(draw(bound_plot(broken), prefix="bound"))
-    assert "6 points" in text
-    assert "3 with an infinite risk are not drawn." in text
-    assert "1 below the line" in text
-    nothing = replace(curves, minimal=np.full((3, 3), math.inf), estimated=np.full(3, math.inf))
-    assert "9 infinite values are not drawn." in drawing(draw(dictionary_plot(nothing), prefix="dictionary"))
-    assert "0 points" in drawing(draw(bound_plot(nothing), prefix="bound"))

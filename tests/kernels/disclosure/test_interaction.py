@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_decisions import Known, build, check, naive_decision, subsuming, to_dictionary
+from naive_decisions import Known, Task, build, check, naive_decision, subsuming, to_dictionary
 from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts, SortedCounts
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import GreatestAggregate, LeastPenalized, LeastRisk
 from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity, interaction
 from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.kernels.search.crossing import crossings
-from privrisk_spark.kernels.search.table_search import Problem, decide
+from privrisk_spark.kernels.search.table_search import decide
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])
@@ -111,13 +112,13 @@ def test_searches_that_enumerate_are_the_literal_search(search: str, neighbourho
         neighbourhood=neighbourhood,
     )
     sets, of_set = data.draw(sensitivities(k))
-    problem = replace(problem, sensitivity=replace(problem.sensitivity, sets=sets, set_weights=of_set))
+    problem = problem.disclosing(sensitivity=replace(problem.disclosure.sensitivity, sets=sets, set_weights=of_set))
     dictionary = to_dictionary(hierarchies, codes[data.draw(st.integers(0, len(codes) - 1)) :])
     vectors, multiplicity = np.unique(dictionary, axis=0, return_counts=True)
     counts = DenseCounts.roll_up([Axis(h.at_depth, h.ancestor) for h in hierarchies], vectors, multiplicity)
     scale = np.array([[data.draw(st.sampled_from([0.0, 1.0, 2.0])) for _ in hierarchies] for _ in codes])
     personal = data.draw(st.booleans())
-    found = decide(problem, counts, codes, personal=scale if personal else None)
+    found = decide(*problem, counts, codes, personal=scale if personal else None)
     known = Known([[int(v) for v in row] for row in dictionary], subsuming(hierarchies))
     for i, one in enumerate(codes):
         own = scale[i].tolist() if personal else [1.0] * k
@@ -130,19 +131,19 @@ def test_records_of_other_factors_are_not_alike() -> None:
     ancestor = np.array([[0, 1], [1, 1]], dtype=np.int32)
     axes = [Axis(at_depth, ancestor)] * 2
     leaf = np.array([1.0, 0.0])
-    problem = Problem(
+    problem = Task.of(
+        LeastPenalized(2.0),
+        method="exhaustive",
         ancestor=(ancestor, ancestor),
         code_depth=tuple(axis.code_depth for axis in axes),
         utility=(np.array([1.0, 0.0]), np.array([2.0, 0.0])),
         sensitivity=Sensitivity("interaction", (leaf, leaf), sets=((0, 1),), set_weights=(1.0,)),
         model="I",
-        goal=LeastPenalized(2.0),
-        search="exhaustive",
     )
     counts = DenseCounts.roll_up(axes, np.zeros((1, 2), dtype=np.int32), np.array([1]))
     codes = np.zeros((2, 2), dtype=np.int32)
     # r - 2u of all disclosed is f - 4, of the second alone -3.
-    found = decide(problem, counts, codes, record_weight=np.array([0.5, 5.0]))
+    found = decide(*problem, counts, codes, record_weight=np.array([0.5, 5.0]))
     assert found.levels.tolist() == [[0, 0], [1, 0]]
     assert found.risk.tolist() == [2.5, 1.0]
 
@@ -153,19 +154,17 @@ def test_crossings_weigh_the_sets_and_the_weights_of_a_record() -> None:
     at_depth = np.array([[1, 0], [1, -1]], dtype=np.int32)
     ancestor = np.array([[0, 1], [1, 1]], dtype=np.int32)
     axes = [Axis(at_depth, ancestor)] * 2
-    problem = Problem(
+    disclosure = Disclosure(
         ancestor=(ancestor, ancestor),
         code_depth=tuple(axis.code_depth for axis in axes),
         utility=(np.array([1.0, 0.0]), np.array([2.0, 0.0])),
         sensitivity=Sensitivity("interaction", (np.array([1.0, 0.0]),) * 2, sets=((0, 1),), set_weights=(1.0,)),
         model="I",
-        goal=GreatestAggregate(1.0),
-        search="exhaustive",
     )
     counts = Attacker.knowing(DenseCounts.roll_up(axes, np.zeros((1, 2), dtype=np.int32), np.array([1])))
     codes = np.zeros((3, 2), dtype=np.int32)
     personal, factor = np.array([[1.0, 1.0], [1.0, 1.0], [0.5, 4.0]]), np.array([0.5, 5.0, 0.0])
-    found = crossings(problem, counts, codes, personal=personal, record_weight=factor)
+    found = crossings(disclosure, GreatestAggregate(1.0), counts, codes, personal=personal, record_weight=factor)
     assert found == pytest.approx([1 / (1 - 1 / 2.5), 1 / (1 - 1 / 7), 2 / (2 - 1 / 4.5)])
 
 
@@ -174,15 +173,15 @@ def test_a_search_of_one_record_refuses_what_is_no_sum(search: str) -> None:
     at_depth = np.array([[1, 0], [1, -1]], dtype=np.int32)
     ancestor = np.array([[0, 1], [1, 1]], dtype=np.int32)
     axis = Axis(at_depth, ancestor)
-    problem = Problem(
+    problem = Task.of(
+        LeastRisk(0.0),
+        method=search,
         ancestor=(ancestor, ancestor),
         code_depth=(axis.code_depth, axis.code_depth),
         utility=(np.array([1.0, 0.0]),) * 2,
         sensitivity=Sensitivity("interaction", (np.array([1.0, 0.0]),) * 2, sets=((0, 1),), set_weights=(1.0,)),
         model="I",
-        goal=LeastRisk(0.0),
-        search=search,  # type: ignore[arg-type]
     )
     counts = SortedCounts.group([axis, axis], np.zeros((1, 2), dtype=np.int32), np.array([1]))
     with pytest.raises(InputError, match="'interaction' use 'exact' or 'exhaustive'"):
-        decide(problem, counts, np.zeros((1, 2), dtype=np.int32))
+        decide(*problem, counts, np.zeros((1, 2), dtype=np.int32))

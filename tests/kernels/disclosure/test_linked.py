@@ -16,11 +16,10 @@ from strategies import several_hierarchies
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, Counts, DenseCounts, SortedCounts
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.linked import UnawareCounts, enlarged, expected_risk, linked_risk, unlinked_risk
-from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity, harmonic_weights
 from privrisk_spark.kernels.disclosure.utility import node_utility
-from privrisk_spark.kernels.search.table_search import Problem
 
 
 def node_weights(hierarchies: list[Hierarchy], weights: list[float]) -> tuple[np.ndarray, ...]:
@@ -30,14 +29,13 @@ def node_weights(hierarchies: list[Hierarchy], weights: list[float]) -> tuple[np
     )
 
 
-def released(hierarchies: list[Hierarchy], form: str, model: str, weights: list[float]) -> Problem:
-    return Problem(
+def released(hierarchies: list[Hierarchy], form: str, model: str, weights: list[float]) -> Disclosure:
+    return Disclosure(
         ancestor=tuple(h.ancestor for h in hierarchies),
         code_depth=tuple(Axis(h.at_depth, h.ancestor).code_depth for h in hierarchies),
         utility=tuple(node_utility("depth", h.depth, h.n_under) for h in hierarchies),
         sensitivity=Sensitivity(form, node_weights(hierarchies, weights)),  # type: ignore[arg-type]
         model=model,  # type: ignore[arg-type]
-        goal=LeastRisk(0.0),
     )
 
 
@@ -55,11 +53,11 @@ AXES = [Axis(h.at_depth, h.ancestor) for h in (CITY, ILLNESS)]
 THETA = [("lafayette", "flu")] * 3 + [("gary", "flu")] * 2 + [("gary", "hiv")] + [("chicago", "hiv")] * 4
 
 
-def worked() -> tuple[Problem, Counts]:
+def worked() -> tuple[Disclosure, Counts]:
     """Φ linear with weights city 1 (Indiana, two leaves: 1/2) and illness 3; θ as above."""
-    problem = enlarged(released([CITY], "linear", "I", [1.0]), AXES[1:], [*node_weights([ILLNESS], [3.0])])
+    disclosure = enlarged(released([CITY], "linear", "I", [1.0]), AXES[1:], [*node_weights([ILLNESS], [3.0])])
     rows = np.array([[CITY.find(city), ILLNESS.find(illness)] for city, illness in THETA], dtype=np.int32)
-    return problem, counts_of(AXES, rows)
+    return disclosure, counts_of(AXES, rows)
 
 
 def test_the_worked_example() -> None:
@@ -68,13 +66,13 @@ def test_the_worked_example() -> None:
     Alone: Φ = 1/2 and 6 rows lie in Indiana, so ℓ = 1/12. With HIV: Φ = 1/2 + 3 and 1 row, ℓ = 7/2. With flu: Φ = 7/2
     and 5 rows, ℓ = 7/10. R_link = 1/4 · 7/2 + 1/2 · 7/10 + 1/4 · 1/12 = 7/8 + 7/20 + 1/48 = 299/240.
     """
-    problem, counts = worked()
+    disclosure, counts = worked()
     gary = np.array([[CITY.find("gary")]], dtype=np.int32)
     at_state = np.array([[1]], dtype=np.int8)
-    alone = unlinked_risk(problem, counts, gary, at_state)
+    alone = unlinked_risk(disclosure, counts, gary, at_state)
     assert alone.risk[0] == pytest.approx(1 / 12)
     z = np.array([[ILLNESS.find("hiv")], [ILLNESS.find("flu")]], dtype=np.int32)
-    linked = linked_risk(problem, counts, np.tile(gary, (2, 1)), np.tile(at_state, (2, 1)), z)
+    linked = linked_risk(disclosure, counts, np.tile(gary, (2, 1)), np.tile(at_state, (2, 1)), z)
     assert linked.risk.tolist() == pytest.approx([7 / 2, 7 / 10])
     assert linked.consistent.tolist() == [1, 5]
     risk = expected_risk(alone.risk, linked.risk, np.array([0.25, 0.5]), np.array([0, 0]))
@@ -83,27 +81,27 @@ def test_the_worked_example() -> None:
 
 def test_a_link_the_dictionary_contradicts_is_an_upper_bound() -> None:
     """Chicago with flu is no row of θ: the record is counted as that row, so ρ(Illinois, flu) = 1 and ℓ = (1 + 3)/1."""
-    problem, counts = worked()
+    disclosure, counts = worked()
     chicago, flu = np.array([[CITY.find("chicago")]], dtype=np.int32), np.array([[ILLNESS.find("flu")]], dtype=np.int32)
     level = np.array([[1]], dtype=np.int8)
-    linked = linked_risk(problem, counts, chicago, level, flu)
+    linked = linked_risk(disclosure, counts, chicago, level, flu)
     assert (linked.absent.tolist(), linked.consistent.tolist(), linked.risk.tolist()) == ([True], [1], [4.0])
-    assert unlinked_risk(problem, counts, chicago, level).risk[0] == 1 / 4
+    assert unlinked_risk(disclosure, counts, chicago, level).risk[0] == 1 / 4
 
 
-def test_added_attributes_have_no_utility_and_leave_the_problem_as_it_is() -> None:
+def test_added_attributes_have_no_utility_and_leave_the_disclosure_as_it_is() -> None:
     before = released([CITY], "linear", "I", [1.0])
-    problem = enlarged(before, AXES[1:], [*node_weights([ILLNESS], [3.0])])
+    disclosure = enlarged(before, AXES[1:], [*node_weights([ILLNESS], [3.0])])
     assert len(before.ancestor) == len(before.sensitivity.weights) == 1
-    assert problem.utility[1].tolist() == [0, 0, 0]
-    assert (problem.model, problem.sensitivity.form) == ("I", "linear")
+    assert disclosure.utility[1].tolist() == [0, 0, 0]
+    assert (disclosure.model, disclosure.sensitivity.form) == ("I", "linear")
 
 
 # -------------------------------------------------------------------------------------------- properties
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[list[Hierarchy], list[Hierarchy], Problem, list[float]]:
+def cases(draw: st.DrawFn) -> tuple[list[Hierarchy], list[Hierarchy], Disclosure, list[float]]:
     own, added = draw(several_hierarchies(2)), draw(st.lists(trees(), min_size=1, max_size=2))
     weights = [draw(st.sampled_from([0.0, 0.4, 2.0, math.inf])) for _ in [*own, *added]]
     form = draw(st.sampled_from(["constant", "linear", "record", "multiplicative"]))
@@ -113,14 +111,14 @@ def cases(draw: st.DrawFn) -> tuple[list[Hierarchy], list[Hierarchy], Problem, l
 
 @given(cases(), st.data())
 def test_linked_risk_is_the_literal_one_and_never_below_the_risk_alone(
-    case: tuple[list[Hierarchy], list[Hierarchy], Problem, list[float]], data: st.DataObject
+    case: tuple[list[Hierarchy], list[Hierarchy], Disclosure, list[float]], data: st.DataObject
 ) -> None:
     own, added, before, weights = case
     every, k = [*own, *added], len(own)
     meaning = data.draw(st.sampled_from(["subsumes", "compatible"]))
     lacking = [i for i in range(len(every)) if data.draw(st.integers(0, 4)) == 0]
     axes = [Axis(h.at_depth, h.ancestor, meaning, known=i not in lacking) for i, h in enumerate(every)]
-    problem = enlarged(before, axes[k:], [*node_weights(added, weights[k:])])
+    disclosure = enlarged(before, axes[k:], [*node_weights(added, weights[k:])])
     size = data.draw(st.integers(0, 7))
     theta = np.array(
         [[data.draw(st.integers(0, h.n_nodes)) for h in every] for _ in range(size)], dtype=np.int32
@@ -138,8 +136,8 @@ def test_linked_risk_is_the_literal_one_and_never_below_the_risk_alone(
     most = [max(1.0, sum(p for p, r in zip(share, record, strict=True) if r == i)) for i in range(n)]
     probability = np.array([p / most[r] for p, r in zip(share, record, strict=True)])
 
-    alone = unlinked_risk(problem, counts, codes, levels, personal=scale)
-    linked = linked_risk(problem, counts, codes[record], levels[record], z, personal=scale[record])
+    alone = unlinked_risk(disclosure, counts, codes, levels, personal=scale)
+    linked = linked_risk(disclosure, counts, codes[record], levels[record], z, personal=scale[record])
     risk = expected_risk(alone.risk, linked.risk, probability, record)
 
     parents = [h.parent.tolist() for h in every]
@@ -152,10 +150,12 @@ def test_linked_risk_is_the_literal_one_and_never_below_the_risk_alone(
         rho = naive.count(parents, here, known, meaning, lacking=lacking) + absent
         of_node = [
             0.0 if w[v] == 0 or s == 0 else float(w[v]) * s
-            for w, v, s in zip(problem.sensitivity.weights, here, scale[r], strict=True)
+            for w, v, s in zip(disclosure.sensitivity.weights, here, scale[r], strict=True)
         ]
         suppressed = [v == h.root for v, h in zip(here, every, strict=True)]
-        return naive.risk(problem.model, naive.phi(problem.sensitivity.form, of_node, suppressed), rho, size + absent)
+        return naive.risk(
+            disclosure.model, naive.phi(disclosure.sensitivity.form, of_node, suppressed), rho, size + absent
+        )
 
     for i in range(n):
         nothing = loss(i, [h.n_leaves for h in added])
@@ -190,25 +190,25 @@ def test_probabilities_that_are_none_are_refused(probability: list[float]) -> No
 
 @pytest.mark.parametrize("code", [-2, -1, 3])
 def test_unresolved_codes_are_refused(code: int) -> None:
-    problem, counts = worked()
+    disclosure, counts = worked()
     zero = np.zeros((1, 1), dtype=np.int32)
     with pytest.raises(InputError, match="added attribute 1 holds a code outside 0 to 2"):
-        linked_risk(problem, counts, zero, zero, np.array([[code]], dtype=np.int32))
+        linked_risk(disclosure, counts, zero, zero, np.array([[code]], dtype=np.int32))
 
 
 def test_a_record_weight_applies_to_the_added_attributes_too() -> None:
-    problem, counts = worked()
-    problem = replace(problem, sensitivity=replace(problem.sensitivity, form="record"))
+    disclosure, counts = worked()
+    disclosure = replace(disclosure, sensitivity=replace(disclosure.sensitivity, form="record"))
     gary, hiv = np.array([[CITY.find("gary")]], dtype=np.int32), np.array([[ILLNESS.find("hiv")]], dtype=np.int32)
     level, weight = np.zeros((1, 1), dtype=np.int8), np.array([5.0])
-    assert unlinked_risk(problem, counts, gary, level, record_weight=weight).risk[0] == pytest.approx(5 / 3)
-    assert linked_risk(problem, counts, gary, level, hiv, record_weight=weight).risk[0] == 10
+    assert unlinked_risk(disclosure, counts, gary, level, record_weight=weight).risk[0] == pytest.approx(5 / 3)
+    assert linked_risk(disclosure, counts, gary, level, hiv, record_weight=weight).risk[0] == 10
 
 
 @pytest.mark.parametrize("plan", ["dense", "sorted"])
 def test_a_dictionary_that_knows_no_added_attribute_need_not_be_counted_again(plan: str) -> None:
     """Counts on the released attributes say what counts with an unknown added axis say."""
-    problem, _ = worked()
+    disclosure, _ = worked()
     rows = np.array([[CITY.find(city), 0] for city, _ in THETA], dtype=np.int32)
     whole = counts_of([AXES[0], replace(AXES[1], known=False)], rows, plan)
     unaware = UnawareCounts(counts_of(AXES[:1], rows[:, :1], plan), (ILLNESS.n_leaves + 1,))
@@ -218,7 +218,7 @@ def test_a_dictionary_that_knows_no_added_attribute_need_not_be_counted_again(pl
     z = np.tile(np.arange(3, dtype=np.int32), CITY.n_leaves + 1)[:, None]
     for level in range(3):
         levels = np.full((len(codes), 1), level, dtype=np.int8)
-        expected = linked_risk(problem, whole, codes, levels, z)
-        found = linked_risk(problem, unaware, codes, levels, z)
+        expected = linked_risk(disclosure, whole, codes, levels, z)
+        found = linked_risk(disclosure, unaware, codes, levels, z)
         for name in ("risk", "consistent", "absent"):
             assert getattr(found, name).tolist() == getattr(expected, name).tolist()

@@ -11,17 +11,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_decisions import Known, build, check, greatest_aggregate, literal, subsuming, to_dictionary
+from naive_decisions import Known, Task, build, check, greatest_aggregate, literal, subsuming, to_dictionary
 from strategies import several_hierarchies
 
-from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, Counts, DenseCounts, SortedCounts
 from privrisk_spark.kernels.counting.similarity import node_similarity
 from privrisk_spark.kernels.disclosure.objective import (
     GreatestAggregate,
     GreatestUtility,
-    LeastRisk,
     least_positive_risk,
 )
 from privrisk_spark.kernels.disclosure.risk import Attacker
@@ -32,7 +31,7 @@ from privrisk_spark.kernels.search.enumeration import enumerate_nodes
 from privrisk_spark.kernels.search.incumbents import AggregateIncumbents
 from privrisk_spark.kernels.search.record import RecordLattice
 from privrisk_spark.kernels.search.record_search import record_lattice
-from privrisk_spark.kernels.search.table_search import Problem, decide
+from privrisk_spark.kernels.search.table_search import decide
 
 
 def tree(random: np.random.Generator, height: int) -> Hierarchy:
@@ -65,7 +64,7 @@ def table(random: np.random.Generator) -> tuple[list[Hierarchy], np.ndarray, Sor
     )
 
 
-def problem_of(random: np.random.Generator, trees: list[Hierarchy]) -> Problem:
+def problem_of(random: np.random.Generator, trees: list[Hierarchy]) -> Task:
     return build(
         trees,
         weights=[float(random.choice([0, 0.3, 1])) for _ in trees],
@@ -82,19 +81,24 @@ def test_enumeration_is_the_minimum_cut(seed: int) -> None:
     random = np.random.default_rng(seed)
     trees, codes, in_order, dense = table(random)
     problem = problem_of(random, trees)
-    given_weights = random.choice([0.0, 0.5, 1.0], codes.shape) if problem.sensitivity.form == "linear" else None
+    given_weights = (
+        random.choice([0.0, 0.5, 1.0], codes.shape) if problem.disclosure.sensitivity.form == "linear" else None
+    )
     seen = set()
     for kappa in (0, 1, 2):
-        one = replace(problem, goal=GreatestAggregate(1.0, kappa))
-        found = crossings(one, Attacker.knowing(dense), codes, personal=given_weights)
+        found = crossings(
+            problem.disclosure, GreatestAggregate(1.0, kappa), Attacker.knowing(dense), codes, personal=given_weights
+        )
         finite = found[np.isfinite(found) & (found > 0)]
         at = float(random.choice(finite)) if len(finite) else 1.0
         for zero_phi, factor in (("exclude", 1.0), ("exclude", 0.8), ("floor", 0.6)):
-            goal = GreatestAggregate(at * factor, kappa, zero_phi)  # type: ignore[arg-type]
-            cut = decide(replace(problem, goal=goal, search="aggregate"), in_order, codes, personal=given_weights)
+            objective = GreatestAggregate(at * factor, kappa, zero_phi)  # type: ignore[arg-type]
+            cut = decide(
+                *problem.seeking(objective=objective, method="aggregate"), in_order, codes, personal=given_weights
+            )
             for counts in (in_order, dense):
                 enumerated = decide(
-                    replace(problem, goal=goal, search="exhaustive"), counts, codes, personal=given_weights
+                    *problem.seeking(objective=objective, method="exhaustive"), counts, codes, personal=given_weights
                 )
                 for field in ("levels", "nodes", "consistent", "feasible"):
                     assert (getattr(enumerated, field) == getattr(cut, field)).all(), (kappa, zero_phi, factor)
@@ -148,22 +152,22 @@ def test_any_exponent_model_form_and_dictionaries_are_decided_by_the_definition(
     scale = np.ones(codes.shape)
     if personal:
         scale = np.array([[data.draw(st.sampled_from([0.0, 0.5, 2.0])) for _ in hierarchies] for _ in codes])
-    goal = GreatestAggregate(
+    objective = GreatestAggregate(
         data.draw(st.sampled_from([0.01, 0.2, 1.0, 5.0])),
         data.draw(st.sampled_from([0, 0.5, 1, 1.5, 2, 3])),
         data.draw(st.sampled_from(["exclude", "floor"])),
     )
-    problem = replace(build(hierarchies, floor=0.0, **settings), goal=goal, search="exhaustive")
+    problem = build(hierarchies, floor=0.0, **settings).seeking(objective=objective, method="exhaustive")
     attacker = Attacker(tuple(counts), rule, prior)  # type: ignore[arg-type]
-    found = decide(problem, attacker, codes, personal=scale if personal else None)
+    found = decide(*problem, attacker, codes, personal=scale if personal else None)
     for i, record in enumerate(codes):
-        of = literal(problem, hierarchies, record, known, scale[i].tolist(), rule, prior)
-        levels = greatest_aggregate(of, goal.trade_off, goal.kappa, goal.zero_phi)
+        of = literal(problem.disclosure, hierarchies, record, known, scale[i].tolist(), rule, prior)
+        levels = greatest_aggregate(of, objective.trade_off, objective.kappa, objective.zero_phi)
         before = of.risk((0,) * len(levels))
         check(
             found, i, (levels, of.risk(levels), before, of.utility(levels), of.consistent(levels)), hierarchies, record
         )
-        alone = decide(problem, attacker, codes[i : i + 1], personal=scale[i : i + 1] if personal else None)
+        alone = decide(*problem, attacker, codes[i : i + 1], personal=scale[i : i + 1] if personal else None)
         assert alone.levels.tolist() == [list(levels)]
 
 
@@ -201,20 +205,20 @@ def test_worked_example(
 ) -> None:
     """One record's lattice, and the same record in a table."""
     lattice = replace(EXAMPLE, model=model)
-    goal = GreatestAggregate(trade_off, kappa, zero_phi)  # type: ignore[arg-type]
-    found = enumerate_nodes(lattice, goal)
+    objective = GreatestAggregate(trade_off, kappa, zero_phi)  # type: ignore[arg-type]
+    found = enumerate_nodes(lattice, objective)
     assert found is not None
     assert tuple(found.levels) == levels
     assert found.objective == pytest.approx(value, rel=1e-12)
     assert found.risk == lattice.risk(found.levels)
     problem, counts, record = as_table(model)
-    of_table = decide(replace(problem, goal=goal, search="exhaustive"), counts, record)
+    of_table = decide(*problem.seeking(objective=objective, method="exhaustive"), counts, record)
     assert tuple(of_table.levels[0]) == levels
     assert of_table.risk[0] == pytest.approx(found.risk, rel=1e-12)
     assert of_table.consistent[0] == found.consistent
 
 
-def as_table(model: str) -> tuple[Problem, SortedCounts, np.ndarray]:
+def as_table(model: str) -> tuple[Task, SortedCounts, np.ndarray]:
     """The example as hierarchies a⊂n⊂*, of which the record holds a; weights and utilities per node."""
     tall = Hierarchy.from_paths("x", [("a", "n"), ("b", "n"), ("c", "m")])
     flat = Hierarchy.from_paths("x", [("a",), ("b",)])
@@ -234,7 +238,11 @@ def as_table(model: str) -> tuple[Problem, SortedCounts, np.ndarray]:
         of_node[t.n_leaves : t.root] = of_level[-2]
         weights.append(of_node)
     record = np.array([[t.code_of["a"] for t in trees]], dtype=np.int32)
-    return replace(problem, sensitivity=replace(problem.sensitivity, weights=tuple(weights))), counts, record
+    return (
+        problem.disclosing(sensitivity=replace(problem.disclosure.sensitivity, weights=tuple(weights))),
+        counts,
+        record,
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -244,12 +252,14 @@ def test_crossings_are_those_of_single_records(seed: int) -> None:
     codes = codes[:40]
     problem = problem_of(random, trees)
     for kappa in (0, 1, 1.5, 2):
-        one = replace(problem, goal=GreatestAggregate(3.0, kappa), search="exhaustive")
+        objective = GreatestAggregate(3.0, kappa)
         held = Attacker.knowing(counts), [rows_of(counts)]
-        want = [crossing(record_lattice(one, *held, record), kappa=kappa) for record in codes]
+        want = [crossing(record_lattice(problem.disclosure, *held, record), kappa=kappa) for record in codes]
         of_table: Counts
         for of_table in (counts, dense):
-            np.testing.assert_allclose(crossings(one, Attacker.knowing(of_table), codes), want, rtol=1e-9)
+            np.testing.assert_allclose(
+                crossings(problem.disclosure, objective, Attacker.knowing(of_table), codes), want, rtol=1e-9
+            )
 
 
 @pytest.mark.parametrize("model", ["I", "III"])
@@ -258,11 +268,11 @@ def test_a_crossing_does_not_depend_on_the_other_records(model: str) -> None:
     random = np.random.default_rng(5)
     trees, codes, _, counts = table(random)
     problem = build(trees, weights=[1.0] * len(trees), form="linear", model=model, measure="depth", floor=0.0)
-    problem = replace(problem, goal=GreatestAggregate(1.0, 1.0, "floor"))
+    asked = problem.disclosure, GreatestAggregate(1.0, 1.0, "floor"), Attacker.knowing(counts)
     weights = random.choice([0.0, 0.5, 1.0, 4.0], codes.shape)
-    together = crossings(problem, Attacker.knowing(counts), codes, personal=weights)
+    together = crossings(*asked, codes, personal=weights)
     for i in range(len(codes)):
-        (alone,) = crossings(problem, Attacker.knowing(counts), codes[i : i + 1], personal=weights[i : i + 1])
+        (alone,) = crossings(*asked, codes[i : i + 1], personal=weights[i : i + 1])
         assert alone == together[i]
     assert len(np.unique(together)) > 10
 
@@ -272,29 +282,29 @@ def test_a_record_jumps_at_its_crossing() -> None:
     problem, counts, record = as_table("I")
     attacker = Attacker.knowing(counts)
     for zero_phi, expected in (("exclude", 4 / (7 - 1 / 13)), ("floor", 5 / (17 - 1 / 13))):
-        goal = GreatestAggregate(1.0, 1.0, zero_phi)  # type: ignore[arg-type]
-        (found,) = crossings(replace(problem, goal=goal), attacker, record)
+        objective = GreatestAggregate(1.0, 1.0, zero_phi)  # type: ignore[arg-type]
+        (found,) = crossings(problem.disclosure, objective, attacker, record)
         assert found == pytest.approx(expected)
         for factor, stays in ((1 - 1e-9, True), (1 + 1e-9, False)):
-            at = replace(problem, goal=replace(goal, trade_off=found * factor), search="exhaustive")
-            assert (decide(at, counts, record).levels == 0).all() == stays
-    with pytest.raises(InternalError, match="greatest aggregate"):
-        crossings(replace(problem, goal=LeastRisk(1.0)), attacker, record)
+            at = problem.seeking(objective=replace(objective, trade_off=found * factor), method="exhaustive")
+            assert (decide(*at, counts, record).levels == 0).all() == stays
 
 
 def test_ties_are_against_the_highest_value_seen() -> None:
     """Each node loses 0.7e-12 to the one before and is more useful: the second is still a tie, the third is not."""
     best = AggregateIncumbents.none(1)
-    goal = GreatestAggregate(1.0)
+    objective = GreatestAggregate(1.0)
     for node, utility in enumerate((1.0, 2.0, 3.0)):
         value = np.array([1 - node * 0.7e-12])
-        best.offer_value(goal, slice(None), node, value, np.ones(1), np.array([utility]), np.ones(1, dtype=np.int64))
+        best.offer_value(
+            objective, slice(None), node, value, np.ones(1), np.array([utility]), np.ones(1, dtype=np.int64)
+        )
     assert (best.node[0], best.highest[0]) == (1, 1.0)
     lower, higher = np.array([1.0]), np.array([1 + 0.5e-12])
     for order in ((lower, higher), (higher, lower)):
         best = AggregateIncumbents.none(1)
         for node, value in enumerate(order):
-            best.offer_value(goal, slice(None), node, value, np.ones(1), np.ones(1), np.ones(1, dtype=np.int64))
+            best.offer_value(objective, slice(None), node, value, np.ones(1), np.ones(1), np.ones(1, dtype=np.int64))
         assert best.node[0] == 0, "equal in both: the first"
 
 
@@ -309,15 +319,15 @@ def test_the_least_positive_risk_replaces_what_is_zero_alone() -> None:
     assert found.tolist() == [0.5 / 3, 0.2, 0.05, math.inf]
 
 
-def test_what_a_goal_or_search_cannot_be_is_refused() -> None:
+def test_what_an_objective_or_search_cannot_be_is_refused() -> None:
     for trade_off, kappa in ((-1.0, 1.0), (math.inf, 1.0), (1.0, -0.5), (1.0, math.nan)):
         with pytest.raises(InputError, match="must be finite and not negative"):
             GreatestAggregate(trade_off, kappa)
     problem, counts, record = as_table("I")
-    for goal in (GreatestAggregate(1.0), GreatestUtility(1.0)):
+    for objective in (GreatestAggregate(1.0), GreatestUtility(1.0)):
         for search in ("exact", "aruba"):
             with pytest.raises(InputError, match=f"'{search}' does not solve this problem"):
-                decide(replace(problem, goal=goal, search=search), counts, record)  # type: ignore[arg-type]
+                decide(*problem.seeking(objective=objective, method=search), counts, record)  # type: ignore[arg-type]
     assert aggregate(EXAMPLE, trade_off=0.0).levels.tolist() == [0, 0, 0]
-    none = replace(problem, goal=GreatestAggregate(0.0), search="exhaustive")
-    assert decide(none, counts, record).levels.tolist() == [[0, 0, 0]], "a λ of 0 asks for utility alone"
+    none = problem.seeking(objective=GreatestAggregate(0.0), method="exhaustive")
+    assert decide(*none, counts, record).levels.tolist() == [[0, 0, 0]], "a λ of 0 asks for utility alone"

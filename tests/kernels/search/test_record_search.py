@@ -1,4 +1,4 @@
-"""Every goal, by enumeration of the table and by searches of one record's lattice, against the literal definitions."""
+"""Every objective, by enumeration of the table and record by record, against the literal definitions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_decisions import Known, build, check, literal, subsuming, to_dictionary
+from naive_decisions import Known, Task, build, check, literal, subsuming, to_dictionary
 from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts, SortedCounts
 from privrisk_spark.kernels.disclosure.objective import (
-    AnyGoal,
+    AnyObjective,
     GreatestAggregate,
     GreatestUtility,
     LeastPenalized,
@@ -29,8 +29,8 @@ from privrisk_spark.kernels.disclosure.objective import (
 from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.search import record_search
 from privrisk_spark.kernels.search.dictionary_view import rows_of
-from privrisk_spark.kernels.search.record_search import decide_singly, record_lattice
-from privrisk_spark.kernels.search.table_search import Problem, decide
+from privrisk_spark.kernels.search.record_search import decide_records, record_lattice
+from privrisk_spark.kernels.search.table_search import decide
 
 TOLERANCE = 1e-12
 EXACT = [
@@ -52,28 +52,28 @@ def small_lattices(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-def value(goal: AnyGoal, of: SimpleNamespace, levels: tuple[int, ...]) -> tuple[float, ...] | None:
-    """What a goal compares, least first; None if the constraint fails or the level vector is no candidate."""
+def value(objective: AnyObjective, of: SimpleNamespace, levels: tuple[int, ...]) -> tuple[float, ...] | None:
+    """What an objective compares, least first; None if the constraint fails or the level vector is no candidate."""
     risk, utility = of.risk(levels), of.utility(levels)
-    if isinstance(goal, LeastRisk):
-        slack = TOLERANCE * max(1.0, abs(goal.floor))
-        return (risk, -utility) if utility >= goal.floor - slack else None
-    if isinstance(goal, GreatestUtility):
-        return (-utility, risk) if risk <= goal.ceiling * (1 + TOLERANCE) else None
-    if isinstance(goal, LeastPenalized):
-        return risk - goal.trade * utility, risk, -utility
+    if isinstance(objective, LeastRisk):
+        slack = TOLERANCE * max(1.0, abs(objective.floor))
+        return (risk, -utility) if utility >= objective.floor - slack else None
+    if isinstance(objective, GreatestUtility):
+        return (-utility, risk) if risk <= objective.ceiling * (1 + TOLERANCE) else None
+    if isinstance(objective, LeastPenalized):
+        return risk - objective.trade * utility, risk, -utility
     every = list(naive.lattice(of.depths))
     if of.model == "I":
         positive = [phi for phi in map(of.sensitivity, every) if phi > 0]
         if not positive:
             return (0.0,) if not any(levels) else None
         phi = of.sensitivity(levels)
-        if phi == 0 and goal.zero_phi == "exclude":
+        if phi == 0 and objective.zero_phi == "exclude":
             return None
         of_phi = of.consistent(levels) / (phi or min(positive))
     else:
         of_phi = of.consistent(levels)
-    return -(goal.trade_off * of_phi + utility**goal.kappa), -utility
+    return -(objective.trade_off * of_phi + utility**objective.kappa), -utility
 
 
 def before(one: tuple[float, ...], than: tuple[float, ...]) -> bool:
@@ -83,11 +83,11 @@ def before(one: tuple[float, ...], than: tuple[float, ...]) -> bool:
     return False
 
 
-def best(goal: AnyGoal, of: SimpleNamespace) -> tuple[int, ...] | None:
+def best(objective: AnyObjective, of: SimpleNamespace) -> tuple[int, ...] | None:
     """The first, in lexicographic order, of the best level vectors."""
     found, least = None, None
     for levels in naive.lattice(of.depths):
-        here = value(goal, of, levels)
+        here = value(objective, of, levels)
         if here is not None and (least is None or before(here, least)):
             found, least = levels, here
     return found
@@ -113,8 +113,8 @@ def cases(draw: st.DrawFn) -> tuple[list[Hierarchy], np.ndarray, np.ndarray, dic
     return hierarchies, codes, others, settings
 
 
-def asked(draw: Any, kind: str, of: Sequence[SimpleNamespace]) -> AnyGoal:
-    """A goal of a kind, at a value that some level vector of some record has, or between."""
+def asked(draw: Any, kind: str, of: Sequence[SimpleNamespace]) -> AnyObjective:
+    """An objective of a kind, at a value that some level vector of some record has, or between."""
     one = of[draw(st.integers(0, len(of) - 1))]
     levels = tuple(draw(st.integers(0, depth)) for depth in one.depths)
     factor = draw(st.sampled_from([1.0, 0.7, 1.3]))
@@ -133,7 +133,7 @@ def asked(draw: Any, kind: str, of: Sequence[SimpleNamespace]) -> AnyGoal:
 
 def world(
     case: tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, Any]],
-) -> tuple[Problem, SortedCounts, DenseCounts, list[SimpleNamespace]]:
+) -> tuple[Task, SortedCounts, DenseCounts, list[SimpleNamespace]]:
     hierarchies, codes, others, settings = case
     # The first record is left out of the dictionary: it is absent unless another is like it.
     dictionary = to_dictionary(hierarchies, np.concatenate([codes[1:], others]))
@@ -141,7 +141,7 @@ def world(
     axes = [Axis(h.at_depth, h.ancestor) for h in hierarchies]
     problem = build(hierarchies, floor=0.0, **settings)
     known = Known([list(map(int, row)) for row in dictionary], subsuming(hierarchies))
-    of = [literal(problem, hierarchies, record, [known], [1.0] * len(hierarchies)) for record in codes]
+    of = [literal(problem.disclosure, hierarchies, record, [known], [1.0] * len(hierarchies)) for record in codes]
     for one in of:
         one.model = settings["model"]
     plans = (kind(axes, vectors.astype(np.int32), multiplicity) for kind in (SortedCounts.group, DenseCounts.roll_up))
@@ -150,7 +150,7 @@ def world(
 
 @pytest.mark.parametrize(("search", "kind"), EXACT)
 @given(case=cases(), data=st.data())
-def test_every_goal_is_the_literal_one(
+def test_every_objective_is_the_literal_one(
     search: str, kind: str, case: tuple[list[Hierarchy], np.ndarray, np.ndarray, dict[str, Any]], data: st.DataObject
 ) -> None:
     hierarchies, codes, _, settings = case
@@ -158,12 +158,12 @@ def test_every_goal_is_the_literal_one(
         settings["model"] = "I" if settings["model"] == "III" else settings["model"]
         settings["form"] = "linear" if settings["form"] == "multiplicative" else settings["form"]
     problem, in_order, dense, of = world(case)
-    problem = replace(problem, goal=asked(data.draw, kind, of), search=search)  # type: ignore[arg-type]
+    problem = problem.seeking(objective=asked(data.draw, kind, of), method=search)  # type: ignore[arg-type]
     for counts in (in_order, dense) if search == "exhaustive" else (in_order,):
-        found = decide(problem, counts, codes)
+        found = decide(*problem, counts, codes)
         assert found.gap is None if search == "exhaustive" else not found.gap.any()
         for i, record in enumerate(codes):
-            levels = best(problem.goal, of[i])
+            levels = best(problem.search.objective, of[i])
             answer = tuple(of[i].depths) if levels is None else levels
             want = (
                 levels, of[i].risk(answer), of[i].risk((0,) * len(answer)), of[i].utility(answer),
@@ -183,16 +183,16 @@ def test_what_is_left_open_is_stated(
         settings["model"] = "II" if settings["model"] == "III" else settings["model"]
         settings["form"] = "linear" if settings["form"] == "multiplicative" else settings["form"]
     problem, counts, _, of = world(case)
-    goal = asked(data.draw, "risk", of)
-    assert isinstance(goal, LeastRisk)
-    problem = replace(problem, goal=goal, search=search, most_steps=1)  # type: ignore[arg-type]
-    found = decide(problem, counts, codes)
+    objective = asked(data.draw, "risk", of)
+    assert isinstance(objective, LeastRisk)
+    problem = problem.seeking(objective=objective, method=search, most_steps=1)  # type: ignore[arg-type]
+    found = decide(*problem, counts, codes)
     assert found.gap is not None
     for i in range(len(codes)):
-        levels = best(goal, of[i])
+        levels = best(objective, of[i])
         assert found.feasible[i] == (levels is not None)
         if levels is not None:
-            assert found.utility[i] >= goal.floor - 1e-9
+            assert found.utility[i] >= objective.floor - 1e-9
             least = of[i].risk(levels)
             assert found.risk[i] >= least * (1 - 1e-9)
             assert found.risk[i] - found.gap[i] <= least * (1 + 1e-9)
@@ -207,10 +207,12 @@ def test_what_is_proved_does_not_depend_on_the_unit_of_risk(
     _, codes, _, settings = case
     settings["form"], settings["model"] = "linear", "I"
     problem, counts, _, of = world(case)
-    problem = replace(problem, goal=asked(data.draw, "risk", of), search=search, most_steps=1)  # type: ignore[arg-type]
-    tiny = tuple(weights * 2.0**-40 for weights in problem.sensitivity.weights)
-    usual = decide(problem, counts, codes)
-    scaled = decide(replace(problem, sensitivity=replace(problem.sensitivity, weights=tiny)), counts, codes)
+    problem = problem.seeking(objective=asked(data.draw, "risk", of), method=search, most_steps=1)  # type: ignore[arg-type]
+    tiny = tuple(weights * 2.0**-40 for weights in problem.disclosure.sensitivity.weights)
+    usual = decide(*problem, counts, codes)
+    scaled = decide(
+        *problem.disclosing(sensitivity=replace(problem.disclosure.sensitivity, weights=tiny)), counts, codes
+    )
     assert usual.gap is not None
     assert scaled.gap is not None
     assert scaled.levels.tolist() == usual.levels.tolist()
@@ -221,11 +223,11 @@ def test_identification_probability_asks_no_sensitivity() -> None:
     """Risk model II under a multiplicative form and infinite weights, as enumeration decides it."""
     tree = Hierarchy.from_paths("x", [("a", "n"), ("b", "n"), ("c",)])
     problem = build([tree], weights=[1.0], form="multiplicative", model="II", measure="depth", floor=1.0)
-    sensitivity = replace(problem.sensitivity, weights=(np.array([math.inf, 1.0, 1.0, 0.0, 0.0]),))
+    sensitivity = replace(problem.disclosure.sensitivity, weights=(np.array([math.inf, 1.0, 1.0, 0.0, 0.0]),))
     rows = np.array([[0], [1], [2]], dtype=np.int32)
     counts = SortedCounts.group([Axis(tree.at_depth, tree.ancestor)], rows, np.ones(3, dtype=np.int64))
     one, other = (
-        decide(replace(problem, sensitivity=sensitivity, search=search), counts, rows)  # type: ignore[arg-type]
+        decide(*problem.disclosing(sensitivity=sensitivity).seeking(method=search), counts, rows)  # type: ignore[arg-type]
         for search in ("exact", "branch_and_bound")
     )
     assert other.levels.tolist() == one.levels.tolist() == [[1], [1], [0]]
@@ -245,9 +247,9 @@ def test_several_dictionaries_as_enumeration_decides_them(
     second = SortedCounts.group(counts.axes, vectors.astype(np.int32), multiplicity * 3)
     rule = data.draw(st.sampled_from(["bayes", "minimax"]))
     attacker = Attacker((counts, second, second), rule, (0.25, 0.75, 0.0))  # type: ignore[arg-type]
-    problem = replace(problem, goal=asked(data.draw, kind, of))
+    problem = problem.seeking(objective=asked(data.draw, kind, of))
     one, other = (
-        decide(replace(problem, search=search), attacker, codes)  # type: ignore[arg-type]
+        decide(*problem.seeking(method=search), attacker, codes)  # type: ignore[arg-type]
         for search in ("exhaustive", "branch_and_bound")
     )
     for field in ("levels", "nodes", "feasible", "consistent"):
@@ -264,7 +266,7 @@ def test_personal_weights_are_the_records_own(
     if settings["form"] == "constant":
         settings["form"] = "linear"
     problem, counts, _, of = world(case)
-    goal = asked(data.draw, "risk", of)
+    objective = asked(data.draw, "risk", of)
     weights = st.sampled_from([0.0, 0.5, 2.0])
     given_weights: dict[str, Any] = (
         {"personal": np.array([[data.draw(weights) for _ in record] for record in codes])}
@@ -272,7 +274,7 @@ def test_personal_weights_are_the_records_own(
         else {"record_weight": np.array([data.draw(weights) for _ in codes])}
     )
     one, other = (
-        decide(replace(problem, goal=goal, search=search), counts, codes, **given_weights)  # type: ignore[arg-type]
+        decide(*problem.seeking(objective=objective, method=search), counts, codes, **given_weights)  # type: ignore[arg-type]
         for search in ("exact", "branch_and_bound")
     )
     for field in ("levels", "nodes", "feasible", "consistent"):
@@ -281,7 +283,7 @@ def test_personal_weights_are_the_records_own(
     assert one.risk_before == pytest.approx(other.risk_before)
 
 
-def test_what_single_searches_cannot_take_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_record_searches_cannot_take_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_search, "_ENUMERATED", 0)
     tree = Hierarchy.from_paths("x", [("a", "n"), ("b", "n"), ("c",)])
     problem = build([tree], weights=[1.0], form="linear", model="I", measure="depth", floor=1.0, search="genetic")
@@ -289,24 +291,25 @@ def test_what_single_searches_cannot_take_is_refused_by_name(monkeypatch: pytest
     rows = np.array([[0], [1], [2]], dtype=np.int32)
     counts = SortedCounts.group(axes, rows, np.ones(3, dtype=np.int64))
     with pytest.raises(InputError, match="needs 'sorted'"):
-        decide(problem, DenseCounts.roll_up(axes, rows, np.ones(3, dtype=np.int64)), rows)
-    for search, goal in (("approximate", LeastRisk(1.0)), ("aggregate", GreatestAggregate(1.0))):
+        decide(*problem, DenseCounts.roll_up(axes, rows, np.ones(3, dtype=np.int64)), rows)
+    for search, objective in (("approximate", LeastRisk(1.0)), ("aggregate", GreatestAggregate(1.0))):
         with pytest.raises(InputError, match=r"takes one dictionary\. Got 2"):
-            decide(replace(problem, search=search, goal=goal), Attacker((counts, counts), "minimax"), rows)
+            decide(*problem.seeking(method=search, objective=objective), Attacker((counts, counts), "minimax"), rows)
     with pytest.raises(InputError, match="'genetic' does not solve this problem"):
-        decide(replace(problem, goal=GreatestUtility(0.5)), counts, rows)
+        decide(*problem.seeking(objective=GreatestUtility(0.5)), counts, rows)
     with pytest.raises(InputError, match="'aggregate' does not solve this problem"):
-        decide(replace(problem, search="aggregate"), counts, rows)
+        decide(*problem.seeking(method="aggregate"), counts, rows)
     with pytest.raises(InputError, match="'branch_and_bound' does not solve this problem"):
-        decide(replace(problem, search="branch_and_bound", goal=GreatestAggregate(1.0)), counts, rows)
+        decide(*problem.seeking(method="branch_and_bound", objective=GreatestAggregate(1.0)), counts, rows)
     with pytest.raises(InternalError, match="'exact' is no search"):
-        decide_singly(replace(problem, search="exact"), Attacker.knowing(counts), rows)
-    multiplicative = replace(problem, sensitivity=replace(problem.sensitivity, form="multiplicative"))
+        decide_records(*problem.seeking(method="exact"), Attacker.knowing(counts), rows)
+    multiplicative = problem.disclosing(sensitivity=replace(problem.disclosure.sensitivity, form="multiplicative"))
     with pytest.raises(InputError, match="sum over attributes"):
-        decide(replace(multiplicative, search="approximate"), counts, rows)
-    infinite = replace(problem, sensitivity=replace(problem.sensitivity, weights=(np.array([math.inf] * 3 + [0, 0]),)))
+        decide(*multiplicative.seeking(method="approximate"), counts, rows)
+    weights = (np.array([math.inf] * 3 + [0, 0]),)
+    infinite = problem.disclosing(sensitivity=replace(problem.disclosure.sensitivity, weights=weights), model="III")
     with pytest.raises(InputError, match="no infinite weights"):
-        decide(replace(infinite, search="branch_and_bound", model="III"), counts, rows)
+        decide(*infinite.seeking(method="branch_and_bound"), counts, rows)
 
 
 def test_a_record_is_put_against_the_dictionary() -> None:
@@ -317,7 +320,7 @@ def test_a_record_is_put_against_the_dictionary() -> None:
     rows = np.array([[nodes["a"]], [nodes["b"]], [nodes["c"]], [tree.root], [tree.n_nodes], [nodes["n"]]], np.int32)
     counts = SortedCounts.group(axes, rows, np.array([1, 2, 1, 1, 1, 4]))
     problem = build([tree], weights=[1.0], form="linear", model="I", measure="depth", floor=1.0)
-    found = record_lattice(problem, Attacker.knowing(counts), [rows_of(counts)], [tree.code_of["a"]])
+    found = record_lattice(problem.disclosure, Attacker.knowing(counts), [rows_of(counts)], [tree.code_of["a"]])
     assert found.vectors.tolist() == [[0], [1], [2]]
     # A suppressed row is consistent with ⊥ alone, as one outside; the inner node n with n, not with a.
     assert found.counts.tolist() == [1, 6, 3]

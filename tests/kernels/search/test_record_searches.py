@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.disclosure.objective import Goal, GreatestUtility, LeastPenalized, LeastRisk
+from privrisk_spark.kernels.disclosure.objective import GreatestUtility, LeastPenalized, LeastRisk, Objective
 from privrisk_spark.kernels.search import branch_and_bound as boxes
 from privrisk_spark.kernels.search import row_sets
 from privrisk_spark.kernels.search.aggregate import aggregate
@@ -332,7 +332,7 @@ def test_room_for_open_boxes_grows() -> None:
     weights, utilities = ([np.sort(rng.uniform(size=3))[::-1] for _ in heights] for _ in range(2))
     rows = np.stack([rng.integers(0, h + 1, 400) for h in heights], axis=1)
     lattice = RecordLattice.of_rows(rows, weights, utilities)
-    goals: list[Goal] = [
+    goals: list[Objective] = [
         LeastRisk(0.5 * (lattice.utility(np.zeros(k, dtype=np.int64)) + lattice.utility(lattice.heights))),
         GreatestUtility(0.02 * lattice.risk(np.zeros(k, dtype=np.int64))),
         LeastPenalized(0.02),
@@ -371,7 +371,7 @@ def test_how_boxes_are_looked_at_does_not_change_the_answer(few: int, monkeypatc
     """Rows one by one in every box or in none, tables of single attributes, few slopes, no dynamic programming."""
     rng = np.random.default_rng(few % 97)
     cases = [random_case(rng, widely=i % 2 == 1) for i in range(80)]
-    goals: list[Goal] = []
+    goals: list[Objective] = []
     for case in cases:
         ceiling = case.record.risk((0,) * case.lattice.k) * float(rng.choice([0.1, 0.3, 1]))
         goals.append([LeastRisk(case.floor), GreatestUtility(ceiling), LeastPenalized(0.1)][int(rng.integers(3))])
@@ -671,7 +671,9 @@ def test_a_limit_leaves_a_bound_that_closes() -> None:
     assert bounds[-1] <= best.risk <= risks[-1]
 
 
-def descended(lattice: RecordLattice, goal: Goal, start: np.ndarray) -> tuple[float, float, tuple[int, ...]] | None:
+def descended(
+    lattice: RecordLattice, goal: Objective, start: np.ndarray
+) -> tuple[float, float, tuple[int, ...]] | None:
     record = record_of(lattice, goal)
     assert record is not None
     best = Best(np.zeros(1, dtype=np.bool_), np.zeros(2), np.zeros(lattice.k, dtype=np.int64))
@@ -689,7 +691,7 @@ def test_a_local_descent_ends_where_no_neighbour_is_better() -> None:
         record, lattice = case.record, case.lattice
         ceiling = record.risk((0,) * lattice.k) * float(rng.choice([0, 0.1, 0.5]))
         bottom, top = np.zeros(lattice.k, dtype=np.int64), lattice.heights
-        starts: list[tuple[Goal, np.ndarray]] = [
+        starts: list[tuple[Objective, np.ndarray]] = [
             (LeastRisk(case.floor), bottom),
             (GreatestUtility(ceiling), top),
             (LeastPenalized(0.3), bottom),

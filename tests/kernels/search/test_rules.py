@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_decisions import Known, build, literal, subsuming, to_dictionary
+from naive_decisions import Known, disclose, literal, subsuming, to_dictionary
 from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts
-from privrisk_spark.kernels.disclosure.objective import LeastRisk
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
 from privrisk_spark.kernels.search import rules as kernel
 from privrisk_spark.kernels.search.cell_order import DIGITS, CellOrder
+from privrisk_spark.kernels.search.cells_asked import cells_at
 from privrisk_spark.kernels.search.rules import (
     Exposure,
-    cells_at,
     decide_at,
     generalizing,
     least_exposed,
@@ -34,7 +34,6 @@ from privrisk_spark.kernels.search.rules import (
     risks_at,
     suppressing,
 )
-from privrisk_spark.kernels.search.table_search import Problem
 
 # ------------------------------------------------------------------------------------------------ the order of cells
 
@@ -90,48 +89,46 @@ def test_where_a_whole_digit_is_taken_nothing_more_is_counted() -> None:
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[list[Hierarchy], np.ndarray, Problem, list[list[int]], DenseCounts]:
+def tables(draw: st.DrawFn) -> tuple[list[Hierarchy], np.ndarray, Disclosure, list[list[int]], DenseCounts]:
     hierarchies = draw(several_hierarchies())
     record = st.tuples(*[st.integers(0, h.n_leaves) for h in hierarchies])
     codes = np.array(draw(st.lists(record, min_size=1, max_size=6)), dtype=np.int32)
-    problem = build(
+    disclosure = disclose(
         hierarchies,
         weights=[draw(st.sampled_from([0.0, 0.3, 1.0])) for _ in hierarchies],
         form=draw(st.sampled_from(["multiplicative", "constant"])),
         model=draw(st.sampled_from(["I", "II"])),
         measure="depth",
-        floor=-math.inf,
-        search="exhaustive",
     )
     dictionary = to_dictionary(hierarchies, codes[draw(st.integers(0, len(codes) - 1)) :])
     vectors, multiplicity = np.unique(dictionary, axis=0, return_counts=True)
     counts = DenseCounts.roll_up([Axis(h.at_depth, h.ancestor) for h in hierarchies], vectors, multiplicity)
-    return hierarchies, codes, problem, dictionary.tolist(), counts
+    return hierarchies, codes, disclosure, dictionary.tolist(), counts
 
 
 @given(table=tables(), personal=st.booleans(), bounded=st.booleans(), data=st.data())
 def test_min_risk_is_the_literal_rule_and_its_gap_holds(
-    table: tuple[list[Hierarchy], np.ndarray, Problem, list[list[int]], DenseCounts],
+    table: tuple[list[Hierarchy], np.ndarray, Disclosure, list[list[int]], DenseCounts],
     personal: bool,
     bounded: bool,
     data: st.DataObject,
 ) -> None:
-    hierarchies, codes, problem, dictionary, counts = table
+    hierarchies, codes, disclosure, dictionary, counts = table
     n, k = codes.shape
     cells = data.draw(st.integers(0, k))
     scale = np.array([[data.draw(st.sampled_from([0.5, 1.0, 2.0])) for _ in range(k)] for _ in range(n)])
-    exposure = Exposure.of(problem, marginal_counts(counts, problem.code_depth), counts.dictionary_rows)
+    exposure = Exposure.of(disclosure, marginal_counts(counts, disclosure.code_depth), counts.dictionary_rows)
     most = kernel.MOST_ALTERNATIVES
     kernel.MOST_ALTERNATIVES = 1 if bounded else most
     try:
         found = min_risk(
-            problem, Attacker.knowing(counts), codes, exposure, cells, personal=scale if personal else None
+            disclosure, Attacker.knowing(counts), codes, exposure, cells, personal=scale if personal else None
         )
     finally:
         kernel.MOST_ALTERNATIVES = most
     known = Known(dictionary, subsuming(hierarchies))
     for r in range(n):
-        of = literal(problem, hierarchies, codes[r], [known], scale[r].tolist() if personal else [1.0] * k)
+        of = literal(disclosure, hierarchies, codes[r], [known], scale[r].tolist() if personal else [1.0] * k)
 
         def levels(shown: tuple[int, ...], depths: list[int] = of.depths) -> tuple[int, ...]:
             return tuple(0 if j in shown else depth for j, depth in enumerate(depths))
@@ -143,8 +140,8 @@ def test_min_risk_is_the_literal_rule_and_its_gap_holds(
             node[j] = int(codes[r, j])
             alone = naive.count_any(known.relations, node, known.rows)
             weight = 0.0
-            if problem.model == "I" and problem.sensitivity.form == "multiplicative":
-                weight = float(problem.sensitivity.weights[j][codes[r, j]]) * (scale[r, j] if personal else 1.0)
+            if disclosure.model == "I" and disclosure.sensitivity.form == "multiplicative":
+                weight = float(disclosure.sensitivity.weights[j][codes[r, j]]) * (scale[r, j] if personal else 1.0)
             gammas[j] = weight + math.log(len(dictionary)) - math.log(max(alone, 1))
         assert found.feasible[r] == (len(there) >= cells)
         if len(there) < cells:
@@ -177,40 +174,40 @@ def test_min_risk_is_the_literal_rule_and_its_gap_holds(
 
 @given(table=tables(), data=st.data())
 def test_levels_of_a_rule_have_their_true_risk(
-    table: tuple[list[Hierarchy], np.ndarray, Problem, list[list[int]], DenseCounts], data: st.DataObject
+    table: tuple[list[Hierarchy], np.ndarray, Disclosure, list[list[int]], DenseCounts], data: st.DataObject
 ) -> None:
     """Against two dictionaries, expected and at worst; the original record is what it was."""
-    hierarchies, codes, problem, dictionary, counts = table
+    hierarchies, codes, disclosure, dictionary, counts = table
     other = to_dictionary(hierarchies, codes[:1])
     second = DenseCounts.roll_up([Axis(h.at_depth, h.ancestor) for h in hierarchies], other, np.ones(1, dtype=np.int64))
     known = [Known(dictionary, subsuming(hierarchies)), Known(other.tolist(), subsuming(hierarchies))]
     rule = [data.draw(st.integers(0, h.height)) for h in hierarchies]
-    levels = generalizing(problem, codes, rule)
+    levels = generalizing(disclosure, codes, rule)
     for name, prior in (("bayes", (0.25, 0.75)), ("minimax", ())):
         attacker = Attacker((counts, second), name, prior)  # type: ignore[arg-type]
-        found = decide_at(problem, attacker, codes, levels)
-        each, _ = risks_at(problem, attacker, codes, levels)
+        found = decide_at(disclosure, attacker, codes, levels)
+        each, _ = risks_at(disclosure, attacker, codes, levels)
         for r, record in enumerate(codes):
-            of = literal(problem, hierarchies, record, known, [1.0] * len(rule), name, prior or (0.5, 0.5))
+            of = literal(disclosure, hierarchies, record, known, [1.0] * len(rule), name, prior or (0.5, 0.5))
             want = tuple(min(level, depth) for level, depth in zip(rule, of.depths, strict=True))
             assert tuple(found.levels[r]) == want
             assert found.risk[r] == pytest.approx(of.risk(want), rel=1e-12)
             assert found.consistent[r] == of.consistent(want)
             for d, one in enumerate(known):
-                alone = literal(problem, hierarchies, record, [one], [1.0] * len(rule))
+                alone = literal(disclosure, hierarchies, record, [one], [1.0] * len(rule))
                 assert each[d][r] == pytest.approx(alone.risk(want), rel=1e-12)
 
 
 @given(table=tables(), data=st.data())
 def test_cells_to_ask_are_those_that_are_looked_up(
-    table: tuple[list[Hierarchy], np.ndarray, Problem, list[list[int]], DenseCounts], data: st.DataObject
+    table: tuple[list[Hierarchy], np.ndarray, Disclosure, list[list[int]], DenseCounts], data: st.DataObject
 ) -> None:
     """Each cell once, in one word or several."""
-    hierarchies, codes, problem, dictionary, _ = table
+    hierarchies, codes, disclosure, dictionary, _ = table
     axes = [Axis(h.at_depth, h.ancestor) for h in hierarchies]
     present = [np.unique([row[i] for row in dictionary]).astype(np.int32) for i in range(len(axes))]
     shown = np.array([[data.draw(st.booleans()) for _ in hierarchies] for _ in codes])
-    vectors = [np.zeros(codes.shape, dtype=np.int8), suppressing(problem, codes, shown)]
+    vectors = [np.zeros(codes.shape, dtype=np.int8), suppressing(disclosure, codes, shown)]
     for room in (2**63, max(2, max(h.n_nodes for h in hierarchies) + 1)):
         space = CellSpace.of(axes, present, room=room)
         found = list(zip(*[word.tolist() for word in cells_at(space, codes, vectors)], strict=True))
@@ -227,12 +224,12 @@ def test_cells_to_ask_are_those_that_are_looked_up(
 )
 @given(table=tables())
 def test_cells_that_do_not_multiply_have_no_exposure(
-    model: str, form: str, table: tuple[list[Hierarchy], np.ndarray, Problem, list[list[int]], DenseCounts]
+    model: str, form: str, table: tuple[list[Hierarchy], np.ndarray, Disclosure, list[list[int]], DenseCounts]
 ) -> None:
-    _, _, problem, _, counts = table
-    other = replace(problem, model=model, sensitivity=replace(problem.sensitivity, form=form))  # type: ignore[arg-type]
+    _, _, disclosure, _, counts = table
+    other = replace(disclosure, model=model, sensitivity=replace(disclosure.sensitivity, form=form))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="'minrisk' ranks cells"):
-        Exposure.of(other, marginal_counts(counts, problem.code_depth), counts.dictionary_rows)
+        Exposure.of(other, marginal_counts(counts, disclosure.code_depth), counts.dictionary_rows)
 
 
 def test_a_missing_cell_is_disclosed_by_no_rule() -> None:
@@ -249,9 +246,9 @@ def flat(values: int) -> tuple[np.ndarray, np.ndarray]:
     return at_depth, ancestor
 
 
-def flat_problem(values: list[int], weights: list[float]) -> tuple[Problem, list[Axis]]:
+def flat_disclosure(values: list[int], weights: list[float]) -> tuple[Disclosure, list[Axis]]:
     axes = [Axis(*flat(n)) for n in values]
-    return Problem(
+    return Disclosure(
         ancestor=tuple(axis.ancestor for axis in axes),
         code_depth=tuple(axis.code_depth for axis in axes),
         utility=tuple(np.append(np.ones(n), 0.0) for n in values),
@@ -259,8 +256,6 @@ def flat_problem(values: list[int], weights: list[float]) -> tuple[Problem, list
             "multiplicative", tuple(np.append(np.full(n, w), 0.0) for n, w in zip(values, weights, strict=True))
         ),
         model="I",
-        goal=LeastRisk(-math.inf),
-        search="exhaustive",
     ), axes
 
 
@@ -271,15 +266,15 @@ def test_the_bound_of_single_values_holds_where_attributes_depend_on_each_other(
     """Also for records that the dictionary lacks, whose counts are one more."""
     monkeypatch.setattr(kernel, "MOST_ALTERNATIVES", 0)
     rng = np.random.default_rng(cells)
-    problem, axes = flat_problem([3, 3, 2, 3], [0.3, 0.9, 0.1, 0.5])
+    disclosure, axes = flat_disclosure([3, 3, 2, 3], [0.3, 0.9, 0.1, 0.5])
     opened = 0
     for _ in range(40):
         base = rng.integers(0, 3, 12)
         theta = np.column_stack([base, (base + (rng.uniform(size=12) < 0.3)) % 3, base % 2, rng.integers(0, 3, 12)])
         codes = np.concatenate([theta[:4], rng.integers(0, 2, (4, 4))]).astype(np.int32)
         counts = DenseCounts.roll_up(axes, *np.unique(theta.astype(np.int32), axis=0, return_counts=True))
-        exposure = Exposure.of(problem, marginal_counts(counts, problem.code_depth), counts.dictionary_rows)
-        found = min_risk(problem, Attacker.knowing(counts), codes, exposure, cells)
+        exposure = Exposure.of(disclosure, marginal_counts(counts, disclosure.code_depth), counts.dictionary_rows)
+        found = min_risk(disclosure, Attacker.knowing(counts), codes, exposure, cells)
         assert found.gap is not None
         for r, record in enumerate(codes):
             absent = not (theta == record).all(axis=1).any()
@@ -305,8 +300,8 @@ def test_a_label_unlike_any_other_counts_the_record_itself() -> None:
             del depths
             return np.full(len(codes[0]), 0 if any(levels) else 2, dtype=np.int64)
 
-    problem, _ = flat_problem([2, 2], [1.0, 1.0])
+    disclosure, _ = flat_disclosure([2, 2], [1.0, 1.0])
     codes = np.zeros((1, 2), dtype=np.int32)
-    found = decide_at(problem, Attacker.knowing(Unlike()), codes, np.array([[0, 1]], dtype=np.int8))  # type: ignore[arg-type]
+    found = decide_at(disclosure, Attacker.knowing(Unlike()), codes, np.array([[0, 1]], dtype=np.int8))  # type: ignore[arg-type]
     assert found.consistent.tolist() == [1]
     assert found.risk[0] == pytest.approx(math.e)

@@ -12,19 +12,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_decisions import Known, Relation, build, check, naive_decision, subsuming, to_dictionary
+from naive_decisions import Known, Relation, Task, build, check, naive_decision, subsuming, to_dictionary
 from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, Counts, DenseCounts, SortedCounts
 from privrisk_spark.kernels.counting.similarity import node_similarity
+from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
 from privrisk_spark.kernels.disclosure.utility import node_utility
-from privrisk_spark.kernels.search import table_search as kernel
-from privrisk_spark.kernels.search.table_search import Decisions, Problem, decide
+from privrisk_spark.kernels.search import records as kernel
+from privrisk_spark.kernels.search.table_search import decide
 
 SEARCHES = [("exact", "swap"), ("aruba", "swap"), ("aruba", "cube"), ("exhaustive", "swap")]
 FIELDS = ("levels", "nodes", "risk", "risk_before", "utility", "consistent", "feasible")
@@ -73,7 +74,7 @@ def test_every_search_is_the_literal_search(
         SortedCounts.group(axes, vectors.astype(np.int32), multiplicity),
     ):
         before = codes.copy()
-        found = decide(problem, counts, codes, personal=scale if personal else None)
+        found = decide(*problem, counts, codes, personal=scale if personal else None)
         assert (codes == before).all()
         for i, record in enumerate(codes):
             known = Known([[int(v) for v in row] for row in dictionary], subsuming(hierarchies))
@@ -131,9 +132,9 @@ def test_several_dictionaries_are_decided_by_the_literal_search(
         problem = build(hierarchies, floor=share * top, search=search, neighbourhood=neighbourhood, **settings)  # type: ignore[arg-type]
         if search != "exhaustive" and not attacker.monotone:
             with pytest.raises(InputError, match=f"decision.method: '{search}' needs risk that never rises"):
-                decide(problem, attacker, codes)
+                decide(*problem, attacker, codes)
             continue
-        found = decide(problem, attacker, codes, personal=scale if personal else None)
+        found = decide(*problem, attacker, codes, personal=scale if personal else None)
         for i, record in enumerate(codes):
             dictionaries = [known for known, _ in made]
             want = naive_decision(problem, hierarchies, record, dictionaries, scale[i].tolist(), rule, prior)
@@ -150,17 +151,17 @@ def test_relations_between_attackers(
     top = sum(float(node_utility(settings["measure"], h.depth, h.n_under).max()) for h in hierarchies)  # type: ignore[arg-type]
     problem = build(hierarchies, floor=share * top, **settings)  # type: ignore[arg-type]
     (_, one), (_, two) = (draw_dictionary(data, hierarchies, codes, ["subsumes", "compatible"]) for _ in range(2))
-    alone = decide(problem, one, codes)
+    alone = decide(*problem, one, codes)
     for attacker in (
         Attacker.knowing(one),
         Attacker((one, two), "bayes", (1.0, 0.0)),
         Attacker((one, one), "bayes", (0.5, 0.5)),
         Attacker((one, one), "minimax"),
     ):
-        same = decide(problem, attacker, codes)
+        same = decide(*problem, attacker, codes)
         assert all(np.array_equal(getattr(alone, name), getattr(same, name)) for name in FIELDS)
-    expected = decide(problem, Attacker((one, two), "bayes", (0.3, 0.7)), codes)
-    worst = decide(problem, Attacker((one, two), "minimax"), codes)
+    expected = decide(*problem, Attacker((one, two), "bayes", (0.3, 0.7)), codes)
+    worst = decide(*problem, Attacker((one, two), "minimax"), codes)
     assert (worst.risk >= expected.risk * (1 - 1e-12)).all()
     assert (worst.risk_before >= expected.risk_before * (1 - 1e-12)).all()
 
@@ -222,7 +223,7 @@ def test_records_alike_are_decided_as_if_each_alone(
         given_["record_weight"] = np.array([data.draw(st.sampled_from([0.5, 2.0])) for _ in codes])
     apart = Attacker(tuple(telling(c, hierarchies) for c in counts), "minimax")
     want = [
-        decide(problem, apart, codes[[i]], **{name: value[[i]] for name, value in given_.items()})
+        decide(*problem, apart, codes[[i]], **{name: value[[i]] for name, value in given_.items()})
         for i in range(len(codes))
     ]
     usual = kernel.fingerprint, kernel._KEY_LIMIT
@@ -230,7 +231,7 @@ def test_records_alike_are_decided_as_if_each_alone(
         same = SimpleNamespace(of_rows=lambda _, n: np.zeros(n, dtype=np.uint64))
         kernel.fingerprint, kernel._KEY_LIMIT = same, 4
     try:
-        found = decide(problem, Attacker(tuple(counts), "minimax"), codes, **given_)
+        found = decide(*problem, Attacker(tuple(counts), "minimax"), codes, **given_)
     finally:
         kernel.fingerprint, kernel._KEY_LIMIT = usual
     for i, one in enumerate(want):
@@ -257,16 +258,16 @@ def test_records_alike_are_decided_once() -> None:
     apart = telling(counts, [hierarchy])
     together = Asked(counts, apart.codes, [])
     assert all(
-        np.array_equal(getattr(decide(problem, apart, codes), name), getattr(decide(problem, together, codes), name))
+        np.array_equal(getattr(decide(*problem, apart, codes), name), getattr(decide(*problem, together, codes), name))
         for name in FIELDS
     )
     assert (max(apart.asked), max(together.asked)) == (12, 2)
-    assert decide(problem, counts, codes).nodes[:, 0].tolist() == [years[0, 0]] * 6 + [years[1, 0]] * 6
+    assert decide(*problem, counts, codes).nodes[:, 0].tolist() == [years[0, 0]] * 6 + [years[1, 0]] * 6
     # A day that weighs more than the others is decided apart.
-    weights = problem.sensitivity.weights[0].copy()
+    weights = problem.disclosure.sensitivity.weights[0].copy()
     weights[4] *= 2
     together.asked.clear()
-    decide(replace(problem, sensitivity=Sensitivity("linear", (weights,))), together, codes)
+    decide(*problem.disclosing(sensitivity=Sensitivity("linear", (weights,))), together, codes)
     assert max(together.asked) == 3
 
 
@@ -304,13 +305,15 @@ def test_a_record_is_added_to_the_dictionaries_that_lack_it() -> None:
     )
     problem = build([hierarchy], weights=[1.0], form="constant", model="III", measure="depth", floor=1.0)
     code = np.array([[0]], dtype=np.int32)
-    expected = decide(problem, Attacker((has, lacks), "bayes", (0.25, 0.75)), code)
+    expected = decide(*problem, Attacker((has, lacks), "bayes", (0.25, 0.75)), code)
     assert expected.risk_before[0] == pytest.approx(0.25 * math.log(1.5) + 0.75 * math.log(3))
     assert expected.risk[0] == pytest.approx(math.log(1.5))
-    worst = decide(problem, Attacker((has, lacks), "minimax"), code)
+    worst = decide(*problem, Attacker((has, lacks), "minimax"), code)
     assert worst.risk_before[0] == pytest.approx(math.log(3))
     assert (worst.levels[0, 0], worst.consistent[0]) == (1, 2)
-    assert decide(replace(problem, goal=LeastRisk(2.0)), Attacker((has, lacks), "minimax"), code).consistent[0] == 1
+    assert (
+        decide(*problem.seeking(objective=LeastRisk(2.0)), Attacker((has, lacks), "minimax"), code).consistent[0] == 1
+    )
 
 
 @given(case=cases(), at_once=st.sampled_from([0, 3, 50]))
@@ -324,17 +327,17 @@ def test_holding_fewer_candidates_does_not_change_a_result(
     rows = to_dictionary(hierarchies, np.concatenate([codes, others]))
     vectors, multiplicity = np.unique(rows, axis=0, return_counts=True)
     counts = DenseCounts.roll_up(axes, vectors.astype(np.int32), multiplicity)
-    want = decide(problem, counts, codes)
+    want = decide(*problem, counts, codes)
     usual = kernel._CANDIDATES_AT_ONCE
     kernel._CANDIDATES_AT_ONCE = at_once
     try:
-        found = decide(problem, counts, codes)
+        found = decide(*problem, counts, codes)
     finally:
         kernel._CANDIDATES_AT_ONCE = usual
     assert all(np.array_equal(getattr(want, name), getattr(found, name)) for name in FIELDS)
 
 
-def golden() -> tuple[list[Hierarchy], DenseCounts, Problem]:
+def golden() -> tuple[list[Hierarchy], DenseCounts, Task]:
     """A lattice of heights (2,2,1) with ρ given by g-vectors:
     000x1 010x2 100x1 110x3 121x4 201x2 210x5 220x6 221x10."""
 
@@ -356,13 +359,13 @@ def golden() -> tuple[list[Hierarchy], DenseCounts, Problem]:
         for level, weight in enumerate(levels):
             of_node[h.ancestor[h.find("v0"), level]] = weight
         weights.append(of_node)
-    problem = Problem(
+    problem = Task.of(
+        LeastRisk(5.0),
         ancestor=tuple(h.ancestor for h in hierarchies),
         code_depth=tuple(axis.code_depth for axis in axes),
         utility=tuple(node_utility("depth", h.depth, h.n_under) for h in hierarchies),
         sensitivity=Sensitivity("linear", tuple(weights)),
         model="I",
-        goal=LeastRisk(5.0),
     )
     return hierarchies, counts, problem
 
@@ -374,14 +377,8 @@ def test_golden_lattice(search: str, neighbourhood: str) -> None:
     record = np.array([[h.code_of["v0"] for h in hierarchies]], dtype=np.int32)
 
     def solve(floor: float, model: str) -> Decisions:
-        changed = {
-            **problem.__dict__,
-            "goal": LeastRisk(floor),
-            "model": model,
-            "search": search,
-            "neighbourhood": neighbourhood,
-        }
-        return decide(Problem(**{f: changed[f] for f in Problem.__dataclass_fields__}), counts, record)
+        sought = problem.seeking(objective=LeastRisk(floor), method=search, neighbourhood=neighbourhood)
+        return decide(*sought.disclosing(model=model), counts, record)
 
     expected = {
         5: ((0, 0, 0), 13),
@@ -420,9 +417,9 @@ def test_a_record_is_decided_alone(search: str, neighbourhood: str) -> None:
         hierarchies, weights=[1.0, 0.5, 2.0], form="linear", model="I", measure="log-leaves", floor=3.0,
         search=search, neighbourhood=neighbourhood,
     )  # fmt: skip
-    whole = decide(problem, counts, codes)
+    whole = decide(*problem, counts, codes)
     order = rng.permutation(200)
-    parts = [decide(problem, counts, codes[part]) for part in np.array_split(order, 7)]
+    parts = [decide(*problem, counts, codes[part]) for part in np.array_split(order, 7)]
     assert (np.concatenate([p.levels for p in parts]) == whole.levels[order]).all()
     assert (np.concatenate([p.risk for p in parts]) == whole.risk[order]).all()
     assert len(np.unique(whole.levels, axis=0)) > 3, "neighbours must disagree for this test to mean anything"

@@ -12,13 +12,15 @@ from pyspark.sql import types as T
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.counting import cells as kernel
 from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity, harmonic_weights
 from privrisk_spark.kernels.disclosure.utility import node_utility
-from privrisk_spark.kernels.search.table_search import Problem, decide
+from privrisk_spark.kernels.search.cells_asked import needed_cells
+from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.kernels.search.table_search import decide
 from privrisk_spark.stages.counting.shuffle_iceberg import (
     collect_frequent,
     count_cells,
@@ -95,8 +97,9 @@ class World:
         np.add.at(sums, member.ravel(), self.weights)
         return DenseCounts.roll_up(self.axes, vectors.astype(np.int32), sums)
 
-    def problem(self, floor: float) -> Problem:
-        return Problem(
+    @property
+    def disclosure(self) -> Disclosure:
+        return Disclosure(
             ancestor=tuple(h.ancestor for h in HIERARCHIES),
             code_depth=tuple(axis.code_depth for axis in self.axes),
             utility=tuple(node_utility("depth", h.depth, h.n_under) for h in HIERARCHIES),
@@ -105,7 +108,6 @@ class World:
                 tuple(harmonic_weights(h.parent, h.depth, h.n_leaves, np.ones(h.n_leaves)) for h in HIERARCHIES),
             ),
             model="I",
-            goal=LeastRisk(floor),
         )
 
 
@@ -134,12 +136,12 @@ def by_class(frame: Any, space: CellSpace) -> dict[tuple[int, ...], int]:
     return found
 
 
-def decide_step(problem: Problem) -> tuple[Any, T.StructType]:
+def decide_step(disclosure: Disclosure, search: Search) -> tuple[Any, T.StructType]:
     names = [*schemas.codes(K), "w0", *schemas.levels(K), "risk", "consistent"]
 
     def step(table: pa.Table, counts: Any) -> pa.Table:
         codes = np.column_stack([table.column(name).to_numpy() for name in schemas.codes(K)])
-        decisions = decide(problem, counts, codes.astype(np.int32))
+        decisions = decide(disclosure, search, counts, codes.astype(np.int32))
         levels = [pa.array(column) for column in decisions.levels.T]
         kept = [table.column(name).combine_chunks() for name in names[: K + 1]]
         return pa.table([*kept, *levels, pa.array(decisions.risk), pa.array(decisions.consistent)], names=names)
@@ -172,18 +174,18 @@ def test_decisions_by_shuffle_are_those_of_the_dense_plan(
     world = World(meaning, lacking=lacking, rows=rows)
     space = CellSpace.of(world.axes, PRESENT, room=room)
     assert (space.n_words > 1) == (room < 2**63)
-    problem = world.problem(floor=4.0)
-    step, schema = decide_step(problem)
+    disclosure, search = world.disclosure, Search(LeastRisk(4.0))
+    step, schema = decide_step(disclosure, search)
     scratch = Scratch(spark, tmp_path)
     # Every record twice, with two weights: both are decided.
     twice = [(*map(int, record), w) for w in (0.5, 2.0) for record in world.records]
     records = spark.createDataFrame(twice, "q0 int, q1 int, q2 int, w0 double").repartition(partitions)
     found = shuffle_decisions(
-        records, world.vectors(spark).repartition(partitions), problem, space, step, schema,
+        records, world.vectors(spark).repartition(partitions), disclosure, 4.0, space, step, schema,
         dictionary_rows=int(world.weights.sum()), materialize=scratch, prune=prune, tasks=partitions,
     )  # fmt: skip
     got = sorted(tuple(row.values()) for row in found.toArrow().to_pylist())
-    want = decide(problem, world.dense, world.records)
+    want = decide(disclosure, search, world.dense, world.records)
     rows_wanted = [
         (*map(int, record), w, *levels, risk, rho)
         for w in (0.5, 2.0)
@@ -193,7 +195,7 @@ def test_decisions_by_shuffle_are_those_of_the_dense_plan(
     ]
     assert got == sorted(rows_wanted)
     # A chunk asks once for a cell, however many of its records generalize to it.
-    alone = len(kernel.needed_cells(problem, space, world.records)[0])
+    alone = len(needed_cells(disclosure, 4.0, space, world.records)[0])
     assert alone <= scratch.rows["needed"] <= alone * partitions
 
 
@@ -249,7 +251,7 @@ def test_a_table_is_its_own_dictionary_with_its_nulls_as_roots(spark: Any) -> No
 def test_pruned_counts_are_those_of_the_cells_needed(spark: Any) -> None:
     world = World("compatible", seed=3)
     space = CellSpace.of(world.axes, PRESENT, room=30)
-    needed = kernel.needed_cells(world.problem(5.0), space, world.records[:1])
+    needed = needed_cells(world.disclosure, 5.0, space, world.records[:1])
     rows = list(zip(*[word.tolist() for word in needed], strict=True))
     frame = spark.createDataFrame([*rows, *rows[:2]], ", ".join(f"{name} long" for name in words(space)))
     asked = {tuple(c) for c in space.classes(needed).tolist()}

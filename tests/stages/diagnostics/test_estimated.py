@@ -30,10 +30,11 @@ from pyspark.sql import functions as F
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.errors import InputError, SchemaError
 from privrisk_spark.kernels.counting.consistent import Axis
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.estimated import nested_counts
-from privrisk_spark.kernels.search.table_search import Problem
 from privrisk_spark.planning.dictionaries import true_dictionary
-from privrisk_spark.planning.problem import problem
+from privrisk_spark.planning.disclosure import disclosure_of
+from privrisk_spark.planning.search import search_of
 from privrisk_spark.policy.dictionaries import OneDictionary, TableDictionary, TrueDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Guarantee, Report
@@ -163,7 +164,7 @@ def test_tightness_is_that_of_a_loop(spark, tmp_path):
         },
         risk={"model": "I", "sensitivity": {"form": "linear", "personal": {"columns": {"place": "w"}}}},
     )
-    task = problem(policy, HIERARCHIES, AXES)
+    disclosure = disclosure_of(policy, HIERARCHIES, AXES)
     weights = WeightColumns.of_policy(policy, list(HIERARCHIES))
     theta = np.array([[pick.randrange(TREES[0].n_nodes), pick.randrange(TREES[1].n_nodes)] for _ in range(12)])
     vectors, n = np.unique(theta, axis=0, return_counts=True)
@@ -190,7 +191,7 @@ def test_tightness_is_that_of_a_loop(spark, tmp_path):
         1.0 if e == t else math.inf if t == 0 else e / t for e, t in zip([r[-1] for r in rows], true_risks, strict=True)
     ]
     found = [
-        measure_tightness(Batches.of_frame(frame), task, counts, k=2, weights=weights)
+        measure_tightness(Batches.of_frame(frame), disclosure, counts, k=2, weights=weights)
         for frame in layouts(spark, rows, DECIDED)[1:]
     ]
     assert found[0] == found[1]
@@ -203,7 +204,7 @@ def test_tightness_is_that_of_a_loop(spark, tmp_path):
     assert one.estimated.mean == one.ratio == one.greatest_ratio == math.inf
     finite = [r for r in rows if math.isfinite(r[-1])]
     tight = measure_tightness(
-        Batches.of_frame(spark.createDataFrame(finite, DECIDED)), task, counts, k=2, weights=weights
+        Batches.of_frame(spark.createDataFrame(finite, DECIDED)), disclosure, counts, k=2, weights=weights
     )
     mean = math.fsum(t for r, t in zip(rows, true_risks, strict=True) if math.isfinite(r[-1])) / len(finite)
     assert tight.estimated.mean == pytest.approx(math.fsum(r[-1] for r in finite) / len(finite))
@@ -211,7 +212,7 @@ def test_tightness_is_that_of_a_loop(spark, tmp_path):
     records = spark.createDataFrame(rows, DECIDED)
     assert measure_containment(Batches.of_frame(records), counts, k=2) == Containment(40, absent)
     nothing = Batches.of_frame(records.limit(0))
-    assert measure_tightness(nothing, task, counts, k=2, weights=weights).ratio == 1.0
+    assert measure_tightness(nothing, disclosure, counts, k=2, weights=weights).ratio == 1.0
     assert measure_containment(nothing, counts, k=2) == Containment(0, 0)
 
 
@@ -343,7 +344,7 @@ class Stage:
     """What :func:`collect_bound` takes, for the table above."""
 
     policy: Policy
-    task: Problem
+    disclosure: Disclosure
     scratch: Scratch
     encoded: Batches
     counts: StoredCounts
@@ -359,17 +360,23 @@ class Stage:
         scratch = Scratch(spark, directory)
         coded = encode(table, policy, HIERARCHIES, blocks=False)
         encoded = resolve(coded, HIERARCHIES, policy.quasi_identifiers, dictionary=False)
-        task = problem(policy, HIERARCHIES, AXES)
+        disclosure = disclosure_of(policy, HIERARCHIES, AXES)
         (one,) = policy.dictionaries
         counts = collect_held(scratch, encoded, estimate, policy, HIERARCHIES, one)
         weights = WeightColumns.of_policy(policy, list(HIERARCHIES))
         records = Batches.of_frame(vectors_of_table(encoded, 2, 0))
-        found = decided(records, deciding(task, StoredAttacker.of(policy, [counts]), k=2, weights=weights), k=2)
-        return cls(policy, task, scratch, encoded, counts, found)
+        found = decided(
+            records,
+            deciding(
+                disclosure, search_of(policy, HIERARCHIES), StoredAttacker.of(policy, [counts]), k=2, weights=weights
+            ),
+            k=2,
+        )
+        return cls(policy, disclosure, scratch, encoded, counts, found)
 
     def bound(self, true: Any, *, estimate: Any = None) -> BoundFacts:
         return collect_bound(
-            self.scratch, self.decided, self.encoded, self.task, self.counts, self.policy, HIERARCHIES,
+            self.scratch, self.decided, self.encoded, self.disclosure, self.counts, self.policy, HIERARCHIES,
             estimate=estimate, true=true,
         )  # fmt: skip
 

@@ -32,7 +32,8 @@ from privrisk_spark.errors import HierarchyError, InputError, SchemaError
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.linked import enlarged
 from privrisk_spark.planning.dictionaries import axes
-from privrisk_spark.planning.problem import problem, sensitivity
+from privrisk_spark.planning.disclosure import disclosure_of, sensitivity
+from privrisk_spark.planning.search import search_of
 from privrisk_spark.results.release import LinkageFacts
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, collect_counts, count_and_store, plan_of
 from privrisk_spark.stages.deciding.decide import StoredAttacker, WeightColumns, decided, deciding
@@ -72,7 +73,7 @@ def test_linked_risk_is_that_of_a_loop(spark, tmp_path):
     all_axes = tuple(Axis(h.at_depth, h.ancestor) for h in NODES)
     own = {"place": HIERARCHIES["place"]}
     weights_of = sensitivity(WHOLE.risk.sensitivity, HIERARCHIES).weights
-    task = enlarged(problem(RELEASED, own, all_axes[:1]), all_axes[1:], weights_of[1:])
+    disclosure = enlarged(disclosure_of(RELEASED, own, all_axes[:1]), all_axes[1:], weights_of[1:])
     columns = WeightColumns.of_policy(WHOLE, list(HIERARCHIES))
     theta = np.array([[pick.randrange(h.n_leaves) for h in NODES] for _ in range(15)])
     vectors, n = np.unique(theta, axis=0, return_counts=True)
@@ -113,7 +114,9 @@ def test_linked_risk_is_that_of_a_loop(spark, tmp_path):
         held = sum(link[0] == f"r{i}" for link in links)
         wanted[f"r{i}"] = (held, alone, total + left * alone, greatest, contradicted)
     frames = zip(layouts(spark, rows, DECIDED), layouts(spark, [*links, ("?", "z", 0.5, 0, 0)], LINKS), strict=True)
-    found = [with_linked_risk(decided, table, task, counts, k=1, m=2, weights=columns) for decided, table in frames]
+    found = [
+        with_linked_risk(decided, table, disclosure, counts, k=1, m=2, weights=columns) for decided, table in frames
+    ]
     first, second, third = together([risks.frame() for risks in found])
     assert by("record_id", first) == by("record_id", second) == by("record_id", third), "to the last bit"
     for identity, got in by("record_id", first).items():
@@ -134,7 +137,7 @@ def test_linked_risk_is_that_of_a_loop(spark, tmp_path):
         assert (summary.max, summary.min) == pytest.approx((max(values), min(values)))
     decided = spark.createDataFrame(rows, DECIDED)
     unlinked = measure_linkage(
-        with_linked_risk(decided, spark.createDataFrame([], LINKS), task, counts, k=1, m=2, weights=columns), []
+        with_linked_risk(decided, spark.createDataFrame([], LINKS), disclosure, counts, k=1, m=2, weights=columns), []
     )
     assert (unlinked.linked, unlinked.links) == (0, 0)
     assert unlinked.linked_risk == unlinked.unlinked_risk == facts.unlinked_risk
@@ -181,7 +184,7 @@ def test_rows_without_a_name_are_links_of_their_own(spark):
 def test_other_columns_of_the_tables_do_no_harm(spark, tmp_path):
     all_axes = tuple(Axis(h.at_depth, h.ancestor) for h in NODES)
     weights_of = sensitivity(WHOLE.risk.sensitivity, HIERARCHIES).weights
-    task = enlarged(problem(RELEASED, {"place": NODES[0]}, all_axes[:1]), all_axes[1:2], weights_of[1:2])
+    disclosure = enlarged(disclosure_of(RELEASED, {"place": NODES[0]}, all_axes[:1]), all_axes[1:2], weights_of[1:2])
     theta = np.array([[0, 0], [1, 2]], dtype=np.int32)
     counts = count_and_store("sorted", all_axes[:2], theta, np.array([1, 4]), tmp_path / "c")
     decided = spark.createDataFrame(
@@ -190,7 +193,7 @@ def test_other_columns_of_the_tables_do_no_harm(spark, tmp_path):
     links = spark.createDataFrame(
         [("a", "i", 0.5, 2, 7)], "record_id string, linked_id string, probability float, z0 int, links int"
     )
-    found = with_linked_risk(decided, links, task, counts, k=1, m=1, weights=WeightColumns())
+    found = with_linked_risk(decided, links, disclosure, counts, k=1, m=1, weights=WeightColumns())
     assert found.schema.fieldNames()[0] == schemas.RECORD_ID
     got = by("record_id", found.frame().toArrow().to_pylist())
     # Alone Φ = 1 and ρ = 4; with hiv (weight 3) Φ = 4 and ρ = 4.
@@ -284,11 +287,13 @@ def measured(
     assert linked is not None
     choice = plan_of(policy, hierarchies, one, rows=25)
     _, counted = collect_counts(scratch, encoded, theta, policy, hierarchies, one, choice)
-    task = problem(policy, hierarchies, axes(policy, hierarchies))
+    disclosure = disclosure_of(policy, hierarchies, axes(policy, hierarchies))
     weights = WeightColumns.of_policy(policy, list(hierarchies))
     attacker = StoredAttacker.of(policy, [counted])  # type: ignore[list-item]
-    decisions = decided(encoded, deciding(task, attacker, k=2, weights=weights), k=2)
-    facts = collect_linkage(scratch, decisions, task, policy, hierarchies, linked=linked, counted=counted)
+    decisions = decided(
+        encoded, deciding(disclosure, search_of(policy, hierarchies), attacker, k=2, weights=weights), k=2
+    )
+    facts = collect_linkage(scratch, decisions, disclosure, policy, hierarchies, linked=linked, counted=counted)
     return decisions.frame().toArrow().to_pylist(), facts
 
 
@@ -416,7 +421,7 @@ def test_counts_that_no_driver_holds_are_refused(spark, tmp_path):
         collect_linkage(
             Scratch(spark, tmp_path),
             None,  # type: ignore[arg-type] - it does not come so far
-            problem(policy, hierarchies, axes(policy, hierarchies)),
+            disclosure_of(policy, hierarchies, axes(policy, hierarchies)),
             policy,
             hierarchies,
             linked=Linked(frame, hierarchies, None),

@@ -26,9 +26,9 @@ from privrisk_spark.kernels.random.discrete_gaussian import Admission
 from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.dictionaries import axes
+from privrisk_spark.planning.disclosure import node_utilities, sensitivity
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import AggregateDraw, LocalSchemes, PublicCells, ThresholdDraw
-from privrisk_spark.planning.problem import node_utilities, sensitivity
 from privrisk_spark.stages.counting.dense_sorted import count_and_store
 from privrisk_spark.stages.deciding.decide import Conclusion, Decided, conclude, decided
 from privrisk_spark.stages.private.sampling import (

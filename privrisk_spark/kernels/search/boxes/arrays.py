@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.disclosure.objective import Goal, GreatestUtility, LeastPenalized, LeastRisk
+from privrisk_spark.kernels.disclosure.objective import GreatestUtility, LeastPenalized, LeastRisk, Objective
 from privrisk_spark.kernels.numeric.machine_code import compiled
 from privrisk_spark.kernels.search.record import RecordLattice
 from privrisk_spark.kernels.search.row_sets import RowSets, count, row_sets, rows_within
@@ -77,13 +77,13 @@ class Record(NamedTuple):
     constraint: float
 
 
-def record_of(lattice: RecordLattice, goal: Goal) -> Record | None:
+def record_of(lattice: RecordLattice, objective: Objective) -> Record | None:
     """Put a record's lattice into arrays.
 
     Parameters
     ----------
     lattice : RecordLattice
-    goal : LeastRisk or GreatestUtility or LeastPenalized
+    objective : LeastRisk or GreatestUtility or LeastPenalized
 
     Returns
     -------
@@ -114,7 +114,7 @@ def record_of(lattice: RecordLattice, goal: Goal) -> Record | None:
     weights[infinite] = 0.0
     slopes = _slopes(weights, utilities, bottom, heights)
     steps, unit = _steps(utilities, heights)
-    match goal:
+    match objective:
         case LeastRisk(constraint):
             kind = LEAST_RISK
         case GreatestUtility(constraint):
@@ -126,7 +126,7 @@ def record_of(lattice: RecordLattice, goal: Goal) -> Record | None:
         utilities=utilities,
         bottom=bottom,
         heights=heights,
-        rows=row_sets(lattice, floor=goal.floor if isinstance(goal, LeastRisk) else -np.inf),
+        rows=row_sets(lattice, floor=objective.floor if isinstance(objective, LeastRisk) else -np.inf),
         dictionary_rows=np.array(lattice.dictionary_rows, dtype=np.float64),
         prior=np.array(lattice.prior if lattice.rule == "bayes" else [1.0] * len(lattice.multiplicities)),
         worst=lattice.rule == "minimax",

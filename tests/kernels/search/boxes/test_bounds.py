@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from privrisk_spark.kernels.disclosure.objective import Goal, GreatestUtility, LeastPenalized, LeastRisk
+from privrisk_spark.kernels.disclosure.objective import GreatestUtility, LeastPenalized, LeastRisk, Objective
 from privrisk_spark.kernels.search import row_sets
 from privrisk_spark.kernels.search.boxes import arrays, bounds
 from privrisk_spark.kernels.search.boxes.arrays import Record, record_of
@@ -21,7 +21,9 @@ Levels = tuple[int, ...]
 class Box:
     """A random box of a random record, and its level vectors."""
 
-    def __init__(self, rng: np.random.Generator, goal: Goal, *, whole: bool = False, exponential: bool = False) -> None:
+    def __init__(
+        self, rng: np.random.Generator, goal: Objective, *, whole: bool = False, exponential: bool = False
+    ) -> None:
         k = int(rng.integers(2, 5))
         heights = rng.integers(1, 5, k)
 
@@ -110,7 +112,7 @@ def test_least_penalized_bounds_every_level_vector(exponential: bool) -> None:
 
 
 @pytest.mark.parametrize("goal", [LeastRisk(0.0), GreatestUtility(1.0)])
-def test_a_flat_box_is_solved_with_its_ties(goal: Goal) -> None:
+def test_a_flat_box_is_solved_with_its_ties(goal: Objective) -> None:
     rng = np.random.default_rng(4)
     solved = 0
     for _ in range(200):

@@ -1,0 +1,47 @@
+"""One decision per record, whoever made it: a search of its lattice, or a rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
+LongArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """One decision per record.
+
+    Attributes
+    ----------
+    levels : ndarray of int8, shape (n, k)
+        Chosen level of each attribute; at most the depth of the record's value.
+    nodes : ndarray of int32, shape (n, k)
+        The disclosed nodes.
+    risk, risk_before : ndarray of float64, shape (n,)
+        Risk at the chosen node and of the original record.
+    utility : ndarray of float64, shape (n,)
+    consistent : ndarray of int64, shape (n,)
+        ``ρ`` of the chosen cell; a record the dictionary lacks counts itself. Of several dictionaries the worst, the
+        smallest ``ρ_θ``; a dictionary of prior 0 does not count.
+    feasible : ndarray of bool, shape (n,)
+        False where nothing satisfies the constraint, as where even the original record has ``u < c``; such a record is
+        suppressed.
+    gap : ndarray of float64, shape (n,), or None
+        What a better decision could gain at most, in units of the objective; 0 where the decision is proved.
+        None: all are.
+    """
+
+    levels: npt.NDArray[np.int8]
+    nodes: IntArray
+    risk: FloatArray
+    risk_before: FloatArray
+    utility: FloatArray
+    consistent: LongArray
+    feasible: BoolArray
+    gap: FloatArray | None = None
