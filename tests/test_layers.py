@@ -86,10 +86,6 @@ STANDARD_IN_KERNELS = {
 
 OPEN = {
     "cli.app",
-    "kernels.counting.cells",
-    "kernels.disclosure.estimated",
-    "kernels.disclosure.linked",
-    "kernels.disclosure.objective",
     "stages.assessing.classes",
     "stages.assessing.opened",
     "stages.assessing.population",
