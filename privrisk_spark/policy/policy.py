@@ -1,6 +1,6 @@
 """The policy as frozen objects: what each key may hold, and its default.
 
-`config` reads and layers what a person writes; `policy_rules` holds the rules that take several keys together.
+`reading` reads and layers what a person writes; `rules` holds what takes several keys of different parts together.
 """
 
 from __future__ import annotations
