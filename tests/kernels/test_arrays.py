@@ -1,4 +1,4 @@
-"""Array types have their names in one module."""
+"""Array types have their names in one module, and modules are short."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ def test_no_other_module_names_them(room: str) -> None:
     for path in sorted((KERNELS / room).rglob("*.py")):
         spelled = set(re.findall(r"NDArray\[np\.(\w+)\]", path.read_text()))
         assert not spelled & NAMED, f"{path.name}: take the names of privrisk_spark.kernels.arrays"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_modules_are_short(room: str) -> None:
+    for path in sorted((KERNELS / room).rglob("*.py")):
+        assert path.read_text().count("\n") <= 500, f"{path.name}: split by noun"
 
 
 def test_each_has_one_dtype() -> None:

@@ -34,7 +34,7 @@ from privrisk_spark.kernels.measures.population_risk import IndividualRiskTally
 from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
 from privrisk_spark.kernels.measures.special_uniques import ScoreTally, SpecialUniques
 from privrisk_spark.kernels.measures.weighted_sizes import WeightTally
-from privrisk_spark.kernels.numeric.counts import Counts
+from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.exact_sums import ExactMean
 from privrisk_spark.kernels.numeric.fold import Fold, folded, folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments
@@ -181,10 +181,10 @@ CASES = [
     ),
     Case(
         "counts",
-        lambda items: Counts.of(longs(items).reshape(-1, 3).sum(axis=0)),
-        Counts.empty(3),
+        lambda items: BinCounts.of(longs(items).reshape(-1, 3).sum(axis=0)),
+        BinCounts.empty(3),
         lists(ROWS, ROWS, ROWS),
-        (Counts.empty(2),),
+        (BinCounts.empty(2),),
     ),
     Case(
         "class tally",

@@ -14,7 +14,7 @@ DENSE_CELLS = 2**24
 
 
 class VectorHistogram:
-    """How often each vector was added.
+    """How often each vector was added: the buffer of a task, which is filled, taken and filled again; no tally.
 
     Parameters
     ----------

@@ -26,6 +26,7 @@ from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import AnyObjective, GreatestUtility, LeastRisk
 from privrisk_spark.kernels.disclosure.risk import Attacker, DictionaryRule
 from privrisk_spark.kernels.disclosure.sensitivity import normalized, scaled
+from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.moments import Moments, risk_histogram, rows_by_level
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.table_search import decide, decide_kinds
@@ -354,6 +355,10 @@ class Conclusion:
         decisions = decided.decisions
         times = np.bincount(decided.rows, minlength=len(decisions.risk))
         verbatim = (decisions.levels == 0).all(axis=1) & (decisions.nodes != np.array(self.roots)).any(axis=1)
+        levels = (
+            rows_by_level(decisions.levels[:, i], decisions.nodes[:, i] == root, times, height)
+            for i, (root, height) in enumerate(zip(self.roots, self.heights, strict=True))
+        )
         return {
             "rows": len(decided.rows),
             "sampled": int(np.count_nonzero(decided.kept)),
@@ -364,12 +369,9 @@ class Conclusion:
             "risk_before": Moments.of(decisions.risk_before, times).to_dict(),
             "risk": Moments.of(decisions.risk, times).to_dict(),
             "utility": Moments.of(decisions.utility, times).to_dict(),
-            "before": risk_histogram(decisions.risk_before, times).tolist(),
-            "after": risk_histogram(decisions.risk, times).tolist(),
-            "levels": [
-                rows_by_level(decisions.levels[:, i], decisions.nodes[:, i] == root, times, height).tolist()
-                for i, (root, height) in enumerate(zip(self.roots, self.heights, strict=True))
-            ],
+            "before": BinCounts.of(risk_histogram(decisions.risk_before, times)).to_dict(),
+            "after": BinCounts.of(risk_histogram(decisions.risk, times)).to_dict(),
+            "levels": [BinCounts.of(rows).to_dict() for rows in levels],
         }
 
 

@@ -17,6 +17,7 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_c
 from privrisk_spark.engine.sources import as_texts, dictionary_of
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.numeric import fingerprint
+from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.fold import folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments, risk_bins
 from privrisk_spark.kernels.numeric.packing import Packing
@@ -39,14 +40,14 @@ def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str,
 
     def histogram(key: str) -> Histogram:
         edges = risk_bins()
-        return Histogram(edges, tuple(sum(part[key][i] for part in parts) for i in range(len(edges) - 1)))
+        return Histogram(edges, folded_dicts(BinCounts.empty(len(edges) - 1), [part[key] for part in parts]).numbers)
 
     levels = tuple(
         AttributeLevels(
             attribute,
             hierarchy.height,
             level_names(hierarchy.height),
-            tuple(sum(part["levels"][i][level] for part in parts) for level in range(hierarchy.height + 1)),
+            folded_dicts(BinCounts.empty(hierarchy.height + 1), [part["levels"][i] for part in parts]).numbers,
         )
         for i, (attribute, hierarchy) in enumerate(hierarchies.items())
     )

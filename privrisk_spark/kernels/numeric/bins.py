@@ -1,4 +1,4 @@
-"""How many there are at each position: bins of a histogram, levels of a hierarchy, columns of a table."""
+"""How many there are in each bin: of a histogram, or of the levels of a hierarchy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from privrisk_spark.kernels.numeric.fold import refuse_other
 
 
 @dataclass(frozen=True)
-class Counts:
-    """Integers by position, a :mod:`~privrisk_spark.kernels.numeric.fold`.
+class BinCounts:
+    """Integers by bin, a :mod:`~privrisk_spark.kernels.numeric.fold`.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Counts:
     numbers: tuple[int, ...]
 
     @classmethod
-    def of(cls, numbers: LongArray) -> Counts:
+    def of(cls, numbers: LongArray) -> BinCounts:
         """Counts of a part.
 
         Parameters
@@ -36,26 +36,26 @@ class Counts:
         return cls(tuple(numbers.tolist()))
 
     @classmethod
-    def empty(cls, n: int) -> Counts:
-        """Zeros at so many positions."""
+    def empty(cls, n: int) -> BinCounts:
+        """Zeros in so many bins."""
         return cls.of(np.zeros(n, dtype=np.int64))
 
-    def plus(self, other: Counts) -> Counts:
+    def plus(self, other: BinCounts) -> BinCounts:
         """Counts of both together.
 
         Raises
         ------
         InternalError
-            If they have different numbers of positions.
+            If they have different numbers of bins.
         """
-        refuse_other(len(self.numbers), len(other.numbers), "Counts at the same positions")
-        return Counts(tuple(a + b for a, b in zip(self.numbers, other.numbers, strict=True)))
+        refuse_other(len(self.numbers), len(other.numbers), "Counts of the same bins")
+        return BinCounts(tuple(a + b for a, b in zip(self.numbers, other.numbers, strict=True)))
 
     def to_dict(self) -> dict[str, list[int]]:
         """JSON-safe form."""
         return {"numbers": list(self.numbers)}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Counts:
+    def from_dict(cls, given: Mapping[str, Any]) -> BinCounts:
         """Inverse of :meth:`to_dict`."""
         return cls(tuple(int(number) for number in given["numbers"]))
