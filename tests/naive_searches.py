@@ -38,7 +38,9 @@ class Record:
 
     def phi(self, x: Levels) -> float:
         total = sum(w[level] for w, level in zip(self.weights, x, strict=True))
-        return math.exp(total) if self.exponential else total
+        if not self.exponential:
+            return total
+        return math.exp(total) if total < 709 else math.inf
 
     def utility(self, x: Levels) -> float:
         return sum(d[level] for d, level in zip(self.utilities, x, strict=True))
@@ -57,7 +59,8 @@ class Record:
             return 1 / rho
         if self.model == "I":
             return self.phi(x) / rho
-        return self.phi(x) * math.log(n / rho)
+        # Nothing to identify costs nothing, however sensitive.
+        return 0.0 if rho == n else self.phi(x) * math.log(n / rho)
 
     def printed_model_three(self, x: Levels) -> float:
         """F12's Φ log(1/ρ), which is not monotone."""

@@ -170,12 +170,18 @@ def build(spec: Builder, attribute: str, *, values: Iterable[str] | None = None,
     Raises
     ------
     HierarchyError
-        The file or tree is refused, or no value is understood, or there are more than `MAX_LEAVES`.
+        The file or tree is refused, there is no value or none is understood, or there are more than `MAX_LEAVES`.
     """
     rule = spec.rule if isinstance(spec, _Keyed) else spec
     if rule.public:
         return Hierarchy.from_paths(attribute, rule.paths(attribute), null_leaf=null_leaf)
-    understood = {value: path for value in set(values or ()) if (path := rule.path(value)) is not None}
+    given = set(values or ())
+    if not given:
+        raise HierarchyError(
+            f"hierarchy of '{attribute}': no value of the column is there, every one is missing, and the leaves were "
+            f"to come from them: it takes {rule.understands}. Declare the values there may be, or leave the column out."
+        )
+    understood = {value: path for value in given if (path := rule.path(value)) is not None}
     if not understood:
         raise HierarchyError(
             f"hierarchy of '{attribute}': no value of the column is understood; it takes {rule.understands}."

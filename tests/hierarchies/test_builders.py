@@ -382,6 +382,14 @@ def test_mask() -> None:
     assert fixed.path("c1") is None
 
 
+@pytest.mark.parametrize("rule", [{"flat": True}, {"mask": {"steps": 2}}, {"intervals": {"widths": [5, 10]}}])
+@pytest.mark.parametrize("values", [None, [], iter(())])
+def test_a_column_without_values_is_refused_for_what_it_is(rule: Any, values: Any) -> None:
+    """Not for values that are not understood: there are none, and any would have been."""
+    with pytest.raises(HierarchyError, match=r"hierarchy of 'x': .* every one is missing, .* Declare the values"):
+        build(spec(**rule), "x", values=values, null_leaf=True)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     values=st.sets(st.text("ab*", max_size=5), min_size=1),

@@ -11,7 +11,7 @@ objective                   problem                                   ties
 
 "Smallest" is lexicographic. Two risks, two values of ``λ/r + u^κ``, a risk and its ceiling, two utilities, or a utility
 and its floor, count as equal within :data:`privrisk_spark.kernels.lattice.lattice.TOLERANCE`; a penalized risk, within
-that times ``max(1, |·|)``.
+that times ``max(1, |·|)``. An infinite number is equal to itself alone.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _less(one: FloatArray, than: FloatArray) -> tuple[BoolArray, BoolArray]:
 
 
 def _greater(one: FloatArray, than: FloatArray) -> tuple[BoolArray, BoolArray]:
-    """Where a utility is greater than another, and where both are equal."""
-    slack = TOLERANCE * np.maximum(1.0, np.abs(than))
+    """Where a utility is greater than another, and where both are equal; of either sign, or infinite."""
+    slack = np.where(np.isinf(than), 0.0, TOLERANCE * np.maximum(1.0, np.abs(than)))
     above = one > than + slack
     return above, ~above & ~(one < than - slack)
 
@@ -151,7 +151,10 @@ class LeastPenalized:
     def prefers(self, one: Valued, than: Valued) -> bool:
         """Whether the first of two level vectors is better."""
         mine, other = one[0] - self.trade * one[1], than[0] - self.trade * than[1]
-        if abs(mine - other) > TOLERANCE * max(1.0, abs(other)):
+        if np.isinf(mine) or np.isinf(other):
+            if mine != other:
+                return mine < other
+        elif abs(mine - other) > TOLERANCE * max(1.0, abs(other)):
             return mine < other
         return better(*one, than)
 

@@ -40,6 +40,7 @@ class VectorHistogram:
             begin = end
         self._held: list[tuple[list[LongArray], LongArray]] = []
         self._added = 0
+        self._total = 0
 
     def add(self, columns: Sequence[IntArray], times: LongArray | None = None) -> None:
         """Count the rows of a chunk, ``times[i]`` times each if given."""
@@ -47,6 +48,7 @@ class VectorHistogram:
         if not n:
             return
         words = [self._packed(columns, word) for word in self._words]
+        self._total += n if times is None else _exact_sum(times)
         if self._cells is not None:
             np.add.at(self._cells, words[0], 1 if times is None else times)
             return
@@ -78,6 +80,14 @@ class VectorHistogram:
         self._compact()
         return self._added > self.most_held
 
+    @property
+    def total(self) -> int:
+        """Sum of the times of what was added since the last :meth:`take`; exact, of any size.
+
+        From 2^63 on the counts themselves overflow.
+        """
+        return self._total
+
     def take(self) -> tuple[IntArray, LongArray]:
         """Return what was counted and start again.
 
@@ -87,6 +97,7 @@ class VectorHistogram:
             Distinct, in lexicographic order.
         counts : ndarray of int64, shape (m,)
         """
+        self._total = 0
         if self._cells is not None:
             keys = np.flatnonzero(self._cells)
             counts = self._cells[keys]
@@ -107,6 +118,11 @@ class VectorHistogram:
                 rest, result[:, i] = np.divmod(rest, self.radices[i])
             result[:, word.start] = rest
         return result
+
+
+def _exact_sum(times: LongArray) -> int:
+    """Sum of non-negative integers; each half of fewer than 2^31 of them sums to less than 2^63."""
+    return (int((times >> 32).sum()) << 32) + int((times & (2**32 - 1)).sum())
 
 
 def _grouped(words: Sequence[LongArray], times: LongArray) -> tuple[list[LongArray], LongArray]:

@@ -25,15 +25,18 @@ Of the dictionary, a level vector of utility at least c generalizes no row g wit
 ``u(g ∨ lo) < c``, g ∨ lo being the least level vector that is at least both. For the least risk the former rows are
 left out from the start, and the latter where a box has few rows left.
 
-Where ``f(ρ)`` is the same at ``lo`` as that bound of it, it is the same at every level vector of the box that may be
-the answer, and the knapsack is all there is. If utilities are multiples of one unit, as with the utility ``depth``, it
-is solved by dynamic programming over the units lost, ties included: many values have equal weights, and their boxes
-would be opened one by one otherwise.
+Where ``f(ρ)`` is 0 at ``lo``, as in model III where every row is consistent, it is 0 in the whole box, and so is the
+risk, whatever Φ is: ``lo`` has the most utility and comes before all others, and is the best of the box for every goal.
+
+Where ``f(ρ)`` is positive, and the same at ``lo`` as that bound of it, it is the same at every level vector of the box
+that may be the answer, and the knapsack is all there is. If utilities are multiples of one unit, as with the utility
+``depth``, it is solved by dynamic programming over the units lost, ties included: many values have equal weights, and
+their boxes would be opened one by one otherwise.
 
 Infinite weights. Nothing with a finite risk is below the first levels of a finite weight, so the search begins there;
-if nothing there satisfies the floor of utility, every level vector that does has infinite risk, and the record itself
-has the highest utility. Only in model III may an infinite Φ cost nothing, where every row is consistent, so there such
-weights are refused.
+if nothing there satisfies the floor of utility, or all that does has a Φ too large for a float, every level vector that
+does has infinite risk, and the record itself has the highest utility. Only in model III may an infinite Φ cost
+nothing, where every row is consistent, so there such weights are refused.
 
 Ties. A box is dropped only if no level vector of it is better than the best so far under the whole tie rule of the
 objective: its bound exceeds the best value by more than the tolerance; or is within the tolerance, and ``u(lo)`` (for
@@ -96,23 +99,18 @@ def branch_and_bound(lattice: RecordLattice, objective: Objective, *, most_boxes
     if most_boxes < 1:
         raise InputError(f"most_boxes must be at least 1. Got {most_boxes}.")
     record = record_of(lattice, objective)
-    if record is None:
-        found = None
-    else:
-        found = search(record, most_boxes, _FEW_ROWS)
-        if found.any:
-            return _answer(lattice, objective, found)
-    # Nothing of finite risk satisfies the floor.
-    bottom = np.zeros(lattice.k, dtype=np.int64)
+    found = None if record is None else search(record, most_boxes, _FEW_ROWS)
+    best = None if found is None or not found.any else _answer(lattice, objective, found)
     infinite = any(np.isinf(w[0]) for w in lattice.weights) and lattice.model == "I"
-    if (
-        infinite
-        and isinstance(objective, LeastRisk)
-        and reaches(np.array([lattice.utility(bottom)]), objective.floor)[0]
-    ):
-        visited = 1 if found is None else max(1, found.visited)
-        return answer(lattice, bottom, objective=np.inf, bound=np.inf, visited=visited, proved=True)
-    return None
+    if not infinite or isinstance(objective, GreatestUtility) or (best is not None and np.isfinite(best.risk)):
+        return best
+    # Nothing of finite risk was found above the infinite weights, which were left out.
+    bottom = np.zeros(lattice.k, dtype=np.int64)
+    if isinstance(objective, LeastRisk) and not reaches(np.array([lattice.utility(bottom)]), objective.floor)[0]:
+        return None
+    bound, proved = (np.inf, True) if best is None else (best.bound, best.status == "proved")
+    visited = 1 if found is None else max(1, found.visited)
+    return answer(lattice, bottom, objective=np.inf, bound=bound, visited=visited, proved=proved)
 
 
 def root_bound(lattice: RecordLattice, objective: Objective) -> float:

@@ -275,8 +275,10 @@ class Answer:
 
     @property
     def gap(self) -> float:
-        """``|objective - bound|``; 0 where the answer is proved."""
-        return 0.0 if self.status == "proved" else abs(self.objective - self.bound)
+        """``|objective - bound|``; 0 where the answer is proved or both are equal, be they infinite."""
+        if self.status == "proved" or self.objective == self.bound:
+            return 0.0
+        return abs(self.objective - self.bound)
 
 
 def answer(

@@ -178,7 +178,8 @@ def decide_records(
             found = answer(lattice, lattice.heights, objective=np.nan, bound=np.nan, visited=0, proved=True)
         levels[r], risk[r], utility[r], consistent[r] = found.levels, found.risk, found.utility, found.consistent
         risk_before[r] = lattice.risk(np.zeros(k, dtype=np.int8))
-        gap[r] = 0.0 if found.gap <= _ROUNDING * abs(found.objective) else found.gap
+        # An infinite gap is none of rounding.
+        gap[r] = 0.0 if np.isfinite(found.gap) and found.gap <= _ROUNDING * abs(found.objective) else found.gap
     nodes = np.column_stack([disclosure.disclosed(i, codes[:, i], levels[:, i]) for i in range(k)])
     return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible, gap)
 

@@ -96,6 +96,9 @@ class StoredCounts:
 
 _LOADED: dict[str, tuple[str, Counts]] = {}
 
+MOST_PEOPLE = 2**53
+"""A dictionary stands for fewer people: so many a float tells apart, as ``ln(N / ρ)`` must, and no sum overflows."""
+
 
 def count_vectors(rows: Batches, alphabets: Mapping[str, Alphabet], directory: str) -> Batches:
     """Count equal rows within each task, write VECTORS as parts, and return PARTS.
@@ -119,7 +122,7 @@ def count_vectors(rows: Batches, alphabets: Mapping[str, Alphabet], directory: s
             people = None
             if weighted:
                 given = table.column(schemas.PEOPLE).to_numpy()
-                whole = (given >= 0) & (given < 2**53) & (given == np.floor(given))
+                whole = (given >= 0) & (given < MOST_PEOPLE) & (given == np.floor(given))
                 wrong += int(np.count_nonzero(~whole))
                 people = np.where(whole, given, 0).astype(np.int64)
             histogram.add(codes, people)
@@ -128,6 +131,7 @@ def count_vectors(rows: Batches, alphabets: Mapping[str, Alphabet], directory: s
         yield written(histogram, wrong)
 
     def written(histogram: VectorHistogram, wrong: int) -> pa.Table:
+        total = histogram.total
         vectors, counts = histogram.take()
         columns = {name: pa.array(a.codes[vectors[:, i]]) for i, (name, a) in enumerate(alphabets.items())}
         table = pa.table({**columns, schemas.N_ROWS: pa.array(counts)})
@@ -135,7 +139,7 @@ def count_vectors(rows: Batches, alphabets: Mapping[str, Alphabet], directory: s
             kind: [int(counts[a.codes[vectors[:, i]] == code].sum()) for i, a in enumerate(alphabets.values())]
             for kind, code in (("nulls", NULL), ("unknown", UNKNOWN))
         }
-        return report(write_ipc(table, directory), {"rows": int(counts.sum()), "wrong": wrong, **special})
+        return report(write_ipc(table, directory), {"rows": total, "wrong": wrong, **special})
 
     return rows.then(step, PARTS)
 
@@ -423,6 +427,11 @@ def _refuse_values(
         raise SchemaError(f"{one.key}.weight: must be a whole number, not negative, and {wrong:,} rows have none such.")
     if not total:
         raise SchemaError(f"{one.key}: it has no rows.")
+    if total >= MOST_PEOPLE:
+        raise SchemaError(
+            f"{one.key}.weight: its rows must stand for fewer than {MOST_PEOPLE:,} (2^53) people in all, beyond which "
+            f"counts are not exact. Got {total:,}; check that the column holds people."
+        )
     for i, alias in enumerate(names):
         name = attributes[alias]
         nulls = sum(part["nulls"][i] for part in parts)

@@ -119,3 +119,15 @@ def test_vectors_that_come_again_do_not_fill_it():
         histogram.add(columns_of([(1, 2), (3, 4), (5, 6)], 2))
         assert not histogram.full
     assert taken(histogram) == [((1, 2), 30), ((3, 4), 30), ((5, 6), 30)]
+
+
+@pytest.mark.parametrize("radices", [[3], [2**20, 2**20]])
+def test_the_total_is_exact_where_the_counts_overflow(radices: list[int]) -> None:
+    """2,000 rows of 2^53 - 1 people are more than 2^63: whoever asks can refuse them."""
+    histogram = VectorHistogram(radices)
+    columns = columns_of([(1,) * len(radices)] * 2000, len(radices))
+    for times in (None, np.full(2000, 2**53 - 1), np.full(2000, 2**62), np.zeros(2000, dtype=np.int64)):
+        histogram.add(columns, times)
+        assert histogram.total == (2000 if times is None else 2000 * int(times[0]))
+        histogram.take()
+        assert histogram.total == 0

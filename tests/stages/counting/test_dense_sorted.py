@@ -32,7 +32,7 @@ from naive_records import (
 from pyspark.sql import types as T
 
 from privrisk_spark.engine import batches, schemas
-from privrisk_spark.engine.batches import Batches, write_ipc
+from privrisk_spark.engine.batches import Batches, Scratch, write_ipc
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.counting.consistent import consistent_at
 from privrisk_spark.kernels.numeric.histogram import VectorHistogram
@@ -40,6 +40,8 @@ from privrisk_spark.planning.dictionaries import Alphabet, alphabets, axes
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.stages.counting import dense_sorted as counting_stage
 from privrisk_spark.stages.counting.dense_sorted import (
+    StoredCounts,
+    collect_counts,
     collect_vectors,
     count_and_store,
     count_vectors,
@@ -360,6 +362,30 @@ def test_a_row_may_stand_for_several_people(spark, tmp_path):
         assert sum(part["rows"] for part in reported) == 13 + 2**53 - 1
         assert sum(part["nulls"][0] for part in reported) == 1
         assert sum(part["unknown"][0] for part in reported) == 2**53 - 1
+
+
+@pytest.mark.parametrize("plan", ["dense", "sorted"])
+def test_more_people_than_a_float_can_count_are_refused_before_they_overflow(spark, tmp_path, plan):
+    """Each row is allowed, and 2,000 of them, in one task, are 2^63 and more: the sum would be negative."""
+    dictionary = {"kind": "table", "path": "in/d", "columns": {"x": "x"}, "weight": "people"}
+    policy = policy_of({"x": quasi({"flat": {"values": ["a", "b"]}})}, dictionary=dictionary, counting={"plan": plan})
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
+    (one,) = policy.dictionaries
+    choice = plan_of(policy, hierarchies, one)
+    table = Batches.of_frame(spark.createDataFrame([], "q0 int"))
+    for people, rows in ((2**53 - 2, 1), (2**53 - 1, 1), (2**53 - 1, 2000)):
+        register = spark.createDataFrame([("a", float(people))] * rows + [("b", 1.0)], "x string, people double")
+        given = (table, register.coalesce(1), policy, hierarchies, one, choice)
+        scratch = Scratch(spark, tmp_path / f"{people}-{rows}")
+        scratch.path.mkdir()
+        if rows * people + 1 < 2**53:
+            counts = collect_counts(scratch, *given)[1]
+            assert isinstance(counts, StoredCounts)
+            assert counts.load().dictionary_rows == rows * people + 1
+            continue
+        with pytest.raises(InputError, match=r"dictionary\.weight: .* fewer than 9,007,199,254,740,992") as refused:
+            collect_counts(scratch, *given)
+        assert f"Got {rows * people + 1:,};" in str(refused.value)
 
 
 def test_alphabets_hold_what_a_column_can_hold(spark):

@@ -254,6 +254,13 @@ def bounded(
     risk = risk_at(record, hi, work.rows, work.rho)
     factor = factor_of(record, work.rho)
     offer(record, best, hi, risk)
+    if factor == 0:
+        # Every row is consistent with hi. Where that is so with lo too, no Φ matters: of equal risks lo has the most
+        # utility, and nothing in the box comes before it.
+        risk_at_lo = risk_at(record, lo, work.some, work.fewer)
+        if factor_of(record, work.fewer) == 0:
+            offer(record, best, lo, risk_at_lo)
+            return False, 0.0, 0.0
     least = sum_of(record.weights, hi)
     exact = False
     if record.goal == LEAST_RISK:
