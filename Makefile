@@ -6,7 +6,7 @@ DEMO ?= demo
 # Each has a Spark session of its own, of about 2 GB with its Python workers.
 TEST_WORKERS ?= 2
 
-.PHONY: demo test check lint bench lock clean
+.PHONY: demo test test-fast machine-code check lint bench lock clean
 
 demo: $(VENV)/ready
 	@test -f $(DEMO)/data/SYNTHETIC.md || $(BIN)/privrisk synthesize $(DEMO)/data --rows 20000
@@ -18,8 +18,16 @@ demo: $(VENV)/ready
 	@echo "  conf/demo.yaml                 the policy; copy it, or run it with --set decision.utility_at_least=4"
 
 # Everything CI runs: lint, types, all tests.
-test: lint
+test: lint machine-code
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
+
+# Everything that needs no Spark.
+test-fast: machine-code
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not spark"
+
+# What the tests run compiled: once for each state of the sources, so that no two processes compile the same.
+machine-code: $(VENV)/ready
+	PYTHONPATH=. $(BIN)/python tests/machine_code.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import machine_code
 import pytest
 from hypothesis import HealthCheck, settings
 from ledgers import InFile, OnServer
 from postgresql import Server, binaries, server
 from product import Privrisk, Ran, production_batches, release
+from shared import Substitute, sharing, substitutes
+from sources import needs_spark
 
 from privrisk_spark.ledger.ledger import Ledger
 
@@ -26,10 +29,55 @@ settings.register_profile("ci", deadline=None, derandomize=True, suppress_health
 settings.load_profile("ci")
 
 
+# Before any module with compiled functions is imported; workers of Spark and started programs inherit it.
+MACHINE_CODE = machine_code.keep()
+
+LONG = ("jobs", "pipelines", "experiments", "stages", "benchmarks", "engine")
+"""Directories of the longest files, longest first."""
+
+STARTS_SPARK = {"test_worker_daemon.py"}
+"""Files whose tests start Spark in a process of their own, though they import none of it."""
+
+
+def without_spark(config: pytest.Config) -> bool:
+    """Whether only tests are asked for that need no Spark (``make test-fast``)."""
+    return bool(config.option.markexpr == "not spark")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where no Spark is wanted, files that would import it are not even read."""
+    if without_spark(config) and collection_path.name.startswith("test_") and needs_spark(collection_path):
+        return True
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what needs Spark."""
+    fixtures = getattr(item, "fixturenames", ())
+    if "spark" in fixtures or item.path.name in STARTS_SPARK or needs_spark(item.path):
+        item.add_marker("spark")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first, in whatever order, so that no process waits for another's last one."""
-    items.sort(key=lambda item: "jobs" not in item.path.parts)
+    rank = {name: at for at, name in enumerate(LONG)}
+    items.sort(key=lambda item: rank.get(item.path.relative_to(ROOT / "tests").parts[0], len(LONG)))
+
+
+def pytest_collection_finish() -> None:
+    """Of processes that want the same function compiled, one does it."""
+    if "numba" in sys.modules:
+        machine_code.compile_alone(MACHINE_CODE)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_spark(pytestconfig: pytest.Config) -> Iterator[None]:
+    """A test that needs no Spark does not import it either."""
+    yield
+    if without_spark(pytestconfig):
+        assert "pyspark" not in sys.modules
 
 
 @pytest.fixture(scope="session")
@@ -49,6 +97,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         .config("spark.driver.memory", "1g")
         # Short plans, many of them: what the second compiler would gain later is not seen in a test.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        # As on a laptop: workers are forked from a process that has all imported.
+        .config("spark.python.daemon.module", "privrisk_spark.engine.fast.worker_daemon")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "3")
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
@@ -113,14 +163,25 @@ def ledger(place: InFile | OnServer) -> Ledger:
     return Ledger(place.url)
 
 
+@pytest.fixture(scope="session")
+def shared_work(tmp_path_factory: pytest.TempPathFactory) -> list[Substitute]:
+    return substitutes(tmp_path_factory.mktemp("shared"))
+
+
 @pytest.fixture
-def privrisk(spark: SparkSession, tmp_path: Path) -> Iterator[Privrisk]:
-    """``privrisk(*arguments, root=…)``: output and vault under root, production batch size, the test's own session."""
+def privrisk(
+    spark: SparkSession, tmp_path: Path, shared_work: list[Substitute], request: pytest.FixtureRequest
+) -> Iterator[Privrisk]:
+    """``privrisk(*arguments, root=…)``: output and vault under root, production batch size, the test's own session.
+
+    Charts and contracts that an earlier run of the session had too are not made again, but in tests marked ``alone``.
+    """
 
     def run(*arguments: str, root: Path = tmp_path) -> Ran:
         return release(*arguments, root=root)
 
-    with production_batches(spark):
+    shared = [] if request.node.get_closest_marker("alone") else shared_work
+    with production_batches(spark), sharing(shared):
         yield run
 
 

@@ -11,6 +11,8 @@ from product import Privrisk
 
 __all__ = ["plans"]
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.mark.parametrize("kind", ["risk", "private"])
 def test_nothing_leaks(

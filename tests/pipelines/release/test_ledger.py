@@ -13,6 +13,8 @@ from privrisk_spark.ledger.ledger import Ledger
 
 __all__ = ["plans"]
 
+pytestmark = pytest.mark.alone
+
 PASSWORD = "zQxCanaryPassword"
 
 

@@ -1,0 +1,94 @@
+"""Numba's code for the tests: kept from run to run, compiled by one process, and never older than the sources.
+
+Numba looks only at the file in which a function stands. The code of a function holds, too, the functions it calls and
+the numbers it reads, which may stand in other files: so each state of all these files has a directory of its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sources import ROOT, reached
+
+KERNELS = ROOT / "privrisk_spark" / "kernels"
+COMPILER = KERNELS / "numeric" / "machine_code.py"
+CACHE = ROOT / ".cache" / "machine-code"
+
+
+def sources() -> list[Path]:
+    """Every source whose change may change compiled code."""
+    compiled = [file for file in KERNELS.rglob("*.py") if COMPILER in reached(file)[0]]
+    return sorted({source for file in compiled for source in reached(file)[0]})
+
+
+def key_of(files: list[Path]) -> str:
+    found = hashlib.sha256()
+    for file in files:
+        found.update(f"{file.relative_to(ROOT)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return found.hexdigest()[:16]
+
+
+def keep() -> Path:
+    """Tell Numba, in this process and in those it starts, where to keep code; throw away that of other sources."""
+    directory = CACHE / key_of(sources())
+    if not directory.is_dir():
+        directory.mkdir(parents=True, exist_ok=True)
+        for other in CACHE.iterdir():
+            if other != directory:
+                shutil.rmtree(other, ignore_errors=True)
+    os.environ["NUMBA_CACHE_DIR"] = str(directory)
+    return directory
+
+
+@contextmanager
+def alone(directory: Path) -> Iterator[None]:
+    """One process at a time."""
+    with (directory / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def compile_alone(directory: Path) -> None:
+    """What one process compiles, others wait for and load: Numba looks for it before it compiles."""
+    from numba.core.dispatcher import Dispatcher
+
+    compile_now = Dispatcher.compile
+    inside = False
+
+    def compile_once(dispatcher: Dispatcher, signature: Any) -> Any:
+        nonlocal inside
+        if inside:
+            return compile_now(dispatcher, signature)
+        with alone(directory):
+            inside = True
+            try:
+                return compile_now(dispatcher, signature)
+            finally:
+                inside = False
+
+    Dispatcher.compile = compile_once
+
+
+def main() -> None:
+    """Compile what a search of a record's lattice runs, unless it is there."""
+    compile_alone(keep())
+    import numpy as np
+
+    from privrisk_spark.kernels.disclosure.objective import LeastRisk
+    from privrisk_spark.kernels.search.branch_and_bound import branch_and_bound
+    from privrisk_spark.kernels.search.record import RecordLattice
+
+    chain = [np.array([1.0, 0.0])] * 2
+    lattice = RecordLattice.of_rows(np.array([[0, 0], [1, 0]]), chain, chain)
+    assert branch_and_bound(lattice, LeastRisk(1.0)) is not None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""Tests lie where what they test lies: ``tests/X`` mirrors ``privrisk_spark/X``, directory for directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
+PACKAGE = ROOT / "privrisk_spark"
+BESIDE = {"jobs", "benchmarks"}
+"""Directories that lie beside the package, as their tests do."""
+
+
+def test_every_directory_of_tests_has_one_in_the_package() -> None:
+    directories = {file.parent.relative_to(TESTS) for file in TESTS.rglob("test_*.py")}
+    found = {d for d in directories if not (PACKAGE / d).is_dir()}
+    assert {str(d) for d in found} == BESIDE
+    assert all((ROOT / d).is_dir() for d in found)
+
+
+def test_tests_of_the_whole_house_alone_lie_at_the_top() -> None:
+    assert {file.name for file in TESTS.glob("test_*.py")} == {"test_layers.py", "test_mirror.py"}
