@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark import __version__
@@ -104,6 +104,7 @@ def assess(
     run_id: str,
     date: dt.date,
     announce: Announce | None = None,
+    table: DataFrame | None = None,
 ) -> Assessment:
     """Assess a table, and write ``measures.json``, ``assessment.json``, ``report.html`` and ``records/``.
 
@@ -118,6 +119,8 @@ def assess(
     date : date
     announce : callable, optional
         Called with what will be measured (``--explain``).
+    table : DataFrame, optional
+        Rows to assess in place of the policy's table.
 
     Raises
     ------
@@ -127,7 +130,7 @@ def assess(
         Exit code 3: running again may help.
     """
     with held(place, run_id) as scratch:
-        result = _Assess(spark, policy, place, scratch, run_id).run(date, announce or (lambda _: None))
+        result = _Assess(spark, policy, place, scratch, run_id, table).run(date, announce or (lambda _: None))
         code = 0 if result.passed else RefusedError.exit_code
         failed = sum(not verdict.passed for verdict in result.verdicts)
         message = f"assessment in {place}" + (f"; {failed} thresholds are missed" if failed else "")
@@ -135,9 +138,9 @@ def assess(
     return result
 
 
-def plan_only(spark: SparkSession, policy: Policy) -> str:
+def plan_only(spark: SparkSession, policy: Policy, *, table: DataFrame | None = None) -> str:
     """Open everything an assessment needs, write nothing, and return what would be measured (``--dry-run``)."""
-    return Opened.collect_of(spark, policy).explanation()
+    return Opened.collect_of(spark, policy, table).explanation()
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +172,16 @@ class _Found:
 class _Assess:
     """One run: the stages, in order."""
 
-    def __init__(self, spark: SparkSession, policy: Policy, place: Path, scratch: Path, run_id: str) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        policy: Policy,
+        place: Path,
+        scratch: Path,
+        run_id: str,
+        given: DataFrame | None = None,
+    ) -> None:
+        self.given = given
         self.spark, self.asked, self.place, self.run_id = spark, policy, place, run_id
         self.scratch = Scratch(spark, scratch)
         self.progress = Progress(place, run_id, 7)
@@ -183,7 +195,7 @@ class _Assess:
     def run(self, date: dt.date, announce: Announce) -> Assessment:
         progress, assess = self.progress, self.asked.assess
         with progress.stage("read") as stage:
-            self.opened = opened = Opened.collect_of(self.spark, self.asked)
+            self.opened = opened = Opened.collect_of(self.spark, self.asked, self.given)
             announce(opened.explanation())
             if opened.release is not None:
                 sources.collect_strangers(opened.release, opened.hierarchies)

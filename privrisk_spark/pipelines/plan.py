@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.errors import EngineError
 from privrisk_spark.ledger.ledger import Ledger
@@ -18,12 +18,12 @@ from privrisk_spark.stages.publishing.documents import explanation
 from privrisk_spark.stages.tables.opening import check_columns, check_dictionary, hierarchies_from_policy, read
 
 
-def plan_only(spark: SparkSession, policy: Policy, *, run_id: str) -> str:
+def plan_only(spark: SparkSession, policy: Policy, *, run_id: str, table: DataFrame | None = None) -> str:
     """Resolve everything a run needs, write nothing, and return the plan as text (``--dry-run``).
 
     Hierarchies whose leaves come from the data are not built, and the counting plan is then left open.
     """
-    table = read(spark, policy.table, key="table")
+    table = read(spark, policy.table, key="table") if table is None else table
     check_columns(table, policy)
     frames = {"": table}
     for one in policy.dictionaries:

@@ -88,7 +88,13 @@ class Outcome:
 
 
 def release(
-    spark: SparkSession, policy: Policy, *, run_id: str, date: dt.date, announce: Announce | None = None
+    spark: SparkSession,
+    policy: Policy,
+    *,
+    run_id: str,
+    date: dt.date,
+    announce: Announce | None = None,
+    table: DataFrame | None = None,
 ) -> Outcome:
     """Run a policy to a published release.
 
@@ -102,6 +108,8 @@ def release(
         Business date, recorded as the release's date.
     announce : callable, optional
         Called with the text of the plan once it is chosen (``--explain``).
+    table : DataFrame, optional
+        Rows to release in place of the policy's table.
 
     Raises
     ------
@@ -119,7 +127,7 @@ def release(
             _settle(policy, place)
             write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
-        job = _Job(spark, policy, place, date, announce)
+        job = _Job(spark, policy, place, date, announce, table)
         by_kind = {"risk": job.release_by_risk, "dp": job.release_privately, "as-published": job.release_as_published}
         published = by_kind[policy.guarantee.kind]()
         write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
@@ -130,9 +138,15 @@ class _Job:
     """One run: the stages, in order."""
 
     def __init__(
-        self, spark: SparkSession, policy: Policy, place: Workplace, date: dt.date, announce: Announce | None
+        self,
+        spark: SparkSession,
+        policy: Policy,
+        place: Workplace,
+        date: dt.date,
+        announce: Announce | None,
+        given: DataFrame | None = None,
     ) -> None:
-        self.spark, self.policy, self.place = spark, policy, place
+        self.spark, self.policy, self.place, self.given = spark, policy, place, given
         self.date, self.announce, self.files = date, announce, 1
         self.progress = Progress(place.vault, place.run_id, documents.stages(policy.guarantee))
         self.table: DataFrame
@@ -413,7 +427,7 @@ class _Job:
     def _open(self) -> None:
         """Open the sources and build the hierarchies, which reads the table only where leaves come from the data."""
         policy = self.policy
-        self.table = read(self.spark, policy.table, key="table")
+        self.table = read(self.spark, policy.table, key="table") if self.given is None else self.given
         check_columns(self.table, policy)
         for one in policy.dictionaries:
             if one.table is not None:

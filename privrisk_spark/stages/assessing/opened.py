@@ -40,7 +40,7 @@ class Opened:
     hierarchies: dict[str, Hierarchy]
 
     @classmethod
-    def collect_of(cls, spark: SparkSession, asked: Policy) -> Opened:
+    def collect_of(cls, spark: SparkSession, asked: Policy, given: DataFrame | None = None) -> Opened:
         """Open them, and collect the leaves of hierarchies that come from the data.
 
         Raises
@@ -49,7 +49,7 @@ class Opened:
             If a source cannot be opened, or lacks a column.
         """
         policy = sources.narrowed(asked)
-        table = read(spark, policy.table, key="table")
+        table = read(spark, policy.table, key="table") if given is None else given
         check_columns(table, policy)
         population, known = None, []
         if isinstance(policy.dictionary, TableDictionary):
