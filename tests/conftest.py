@@ -46,6 +46,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
+        .config("spark.io.encryption.enabled", "true")  # a session that is there must, for keys in tasks
         .config("spark.driver.memory", "1g")
         # Short plans, many of them: what the second compiler would gain later is not seen in a test.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
