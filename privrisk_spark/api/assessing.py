@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import Policy, with_frame
-from privrisk_spark.api.workspace import Kept, Workspace, check_reach
+from privrisk_spark.api.workspace import Kept, Workspace, check_reach, opened
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
@@ -63,7 +63,7 @@ class Assessed(Kept):
     def _records(self, name: str) -> DataFrame | None:
         if name not in self.there:
             return None
-        return self.opened(self.spark, lambda: self.spark.read.parquet(str(self.place / name)))
+        return opened(self.private, self.spark, lambda: self.spark.read.parquet(str(self.place / name)))
 
     @property
     def passed(self) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import placed, with_frame
-from privrisk_spark.api.workspace import Kept, Workspace, check_reach
+from privrisk_spark.api.workspace import Kept, Workspace, check_reach, opened
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
@@ -66,7 +66,7 @@ class Released(Kept):
         from privrisk_spark.stages.publishing.files import read_back
 
         files = self.place.parents[1] / self.manifest["data"]["path"]
-        return self.opened(self.spark, lambda: read_back(self.spark, self.output, files))
+        return opened(self.private, self.spark, lambda: read_back(self.spark, self.output, files))
 
     @cached_property
     def decisions(self) -> DataFrame | None:
@@ -76,7 +76,7 @@ class Released(Kept):
         """
         if self.vault_report is None:
             return None
-        return self.opened(self.spark, lambda: self.spark.read.parquet(str(self.vault / "decisions")))
+        return opened(self.private, self.spark, lambda: self.spark.read.parquet(str(self.vault / "decisions")))
 
     def __repr__(self) -> str:
         """Say what was released and what it promises."""

@@ -70,22 +70,6 @@ class Kept:
         if self.private is not None:
             self.private.close()
 
-    def opened(self, spark: SparkSession, read: Callable[[], DataFrame]) -> DataFrame:
-        """Open a frame of the result, which keeps the directory its files lie in; frames made of it do not.
-
-        Parameters
-        ----------
-        spark : SparkSession
-        read : callable
-        """
-        from privrisk_spark.engine.failures import named
-        from privrisk_spark.engine.settings import as_required
-
-        with named(), as_required(spark):
-            frame = read()
-        frame.__dict__["_privrisk_workspace"] = self.private
-        return frame
-
     def __enter__(self) -> Self:
         """Return the result, to be closed at the end of the block."""
         return self
@@ -93,3 +77,29 @@ class Kept:
     def __exit__(self, *_: object) -> None:
         """Close the result."""
         self.close()
+
+
+def opened(private: Workspace | None, spark: SparkSession, read: Callable[[], DataFrame]) -> DataFrame:
+    """Open a frame of a result, which keeps the directory its files lie in; frames made of it do not.
+
+    Parameters
+    ----------
+    private : Workspace or None
+        Of the result.
+    spark : SparkSession
+        Held under the settings of a run meanwhile.
+    read : callable
+        Opens it.
+
+    Raises
+    ------
+    EngineError
+        If the files are gone.
+    """
+    from privrisk_spark.engine.failures import named
+    from privrisk_spark.engine.settings import as_required
+
+    with named(), as_required(spark):
+        frame = read()
+    frame.__dict__["_privrisk_workspace"] = private
+    return frame
