@@ -410,7 +410,7 @@ def test_keys_need_an_encrypting_session(table: DataFrame, monkeypatch: pytest.M
     from privrisk_spark.engine import session, settings
 
     private = pr.Policy(
-        columns={name: column for name, column in COLUMNS.items() if name != "seen"} | {"seen": pr.insensitive("drop")},
+        columns=COLUMNS | {"diagnosis": pr.sensitive("drop"), "seen": pr.insensitive("drop")},
         guarantee={"kind": "dp", "epsilon": {"admit": 0.5, "keep": 0.5}, "delta": 1e-6, "public_rows": 60,
                    "objective": {"phi_min": 0.1}},
         ledger={"url": f"sqlite:///{tmp_path}/ledger.db", "lineage": "x", "cap": {"epsilon": 4, "delta": 1e-5}},
