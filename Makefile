@@ -36,13 +36,13 @@ lint: $(VENV)/ready
 
 check: test
 
-# Once for each version of Java and Spark: runs start some seconds sooner.
+# Once for each version of Java and Spark: runs with --fast start some seconds sooner.
 $(VENV)/java: $(VENV)/ready
 	$(BIN)/privrisk prepare-java
 	@touch $@
 
 bench: $(VENV)/java
-	timeout 3600 $(BIN)/python -m benchmarks case-study
+	timeout 3600 $(BIN)/python -m benchmarks case-study-both
 
 # The environment, from the lock; made again when the lock changes.
 $(VENV)/ready: requirements.lock pyproject.toml

@@ -15,6 +15,7 @@ from privrisk_spark.errors import listing, nearest
 
 BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
     "case-study": case_study.run,
+    "case-study-both": case_study.run_both,
     "growth": growth.run,
     "cluster": cluster.run,
     "lattice-nodes": lattice_nodes.run,

@@ -85,7 +85,6 @@ STANDARD_IN_KERNELS = {
 """What the kernels take of the standard library: nothing that reads, writes, logs or draws."""
 
 OPEN = {
-    "cli.app",
     "stages.assessing.classes",
     "stages.assessing.opened",
     "stages.assessing.population",
@@ -106,7 +105,7 @@ OPEN = {
 }
 """Modules that still have such an import: to be empty."""
 
-ACTING_PACKAGES = {"pipelines", "experiments", "audit", "api", "cli"}
+ACTING_PACKAGES = {"pipelines", "experiments", "audit"}
 """Packages in which Spark may act in any function; in a stage the function's name says so."""
 
 ACTIONS = {"collect", "toArrow", "toPandas", "first", "head", "take", "isEmpty", "foreach", "show", "toLocalIterator"}
@@ -333,7 +332,8 @@ def test_what_an_audit_draws_by_reaches_no_release() -> None:
     """The audit's keys are public: only the audit imports them, and it imports nothing that makes a release."""
     importers = {name_of(path) for path in MODULES if "privrisk_spark.audit.trials" in imported_by(path)}
     assert importers == {"pipelines.audit"}
-    assert {name_of(path) for path in MODULES if "privrisk_spark.pipelines.audit" in imported_by(path)} == {"cli.app"}
+    callers = {name_of(path) for path in MODULES if "privrisk_spark.pipelines.audit" in imported_by(path)}
+    assert callers == {"api.auditing", "cli.audit"}
     of_audit = (
         "pipelines.audit", "audit.trials", "audit.judging", "planning.audit", "results.audit", "reporting.pages",
     )  # fmt: skip
@@ -402,7 +402,7 @@ def test_spark_acts_only_where_it_can_be_seen(path: Path) -> None:
 def test_house_rules(path: Path) -> None:
     text = path.read_text()
     tree = ast.parse(text)
-    assert text.count("\n") <= 600, "few deep modules, but under 600 lines"
+    assert text.count("\n") <= 500, "few deep modules, but under 500 lines"
     assert ast.get_docstring(tree) or path.name == "__init__.py"
     assert path.stem not in {"utils", "helpers", "common", "manager", "misc"}
     for node in ast.walk(tree):
@@ -430,5 +430,6 @@ def test_the_package_imports_without_spark() -> None:
         "import privrisk_spark.policy.reading, privrisk_spark.planning.mechanism, privrisk_spark.ledger.ledger\n"
         "import privrisk_spark.reporting.report, privrisk_spark.planning.search, privrisk_spark.reporting.pages\n"
         "import privrisk_spark.kernels.search.table_search, privrisk_spark.kernels.dp.crowd\n"
+        "import privrisk_spark.api, privrisk_spark.cli.app\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)

@@ -1,32 +1,21 @@
-"""The Spark session of an entry point; every other module takes the session of the frame it is given."""
+"""The Spark session of a run: that of the frame a user gives, the one that is there, or a local one of its own.
+
+Every other module takes the session of the frame it is given.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark.engine.fast import class_archive
-
-# What a release relies on: not a user's choice.
-_REQUIRED = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.execution.pythonUDF.pandas.preferIntExtensionDtype": "true",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.caseSensitive": "true",
-    # A type inferred from all directory names would change with one of them, and lose leading zeros.
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-}
-
-# Workers take and give back the same large arrays all the time: kept, their pages are filled with zeros only once.
-_WORKERS = {
-    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
-    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**30),
-    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**31),
-    "spark.executorEnv.MALLOC_TOP_PAD_": str(2**26),
-}
+from privrisk_spark.engine.fast.local import settings as fast_settings
+from privrisk_spark.engine.fast.start import started
+from privrisk_spark.engine.settings import ENCRYPTION, REQUIRED, as_required, check_encryption, fixed
 
 # What suits one machine; a cluster's own configuration comes with spark-submit.
 _LAPTOP = {
@@ -34,10 +23,59 @@ _LAPTOP = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.driver.memory": "2g",
-    "spark.python.daemon.module": "privrisk_spark.engine.fast.worker_daemon",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+
+
+@contextmanager
+def held(
+    table: DataFrame | None,
+    name: str,
+    *,
+    encrypt: bool,
+    retries: bool = False,
+    prepare: Callable[[], object] | None = None,
+) -> Iterator[tuple[SparkSession, DataFrame | None]]:
+    """Hold a session under the settings a run relies on, and the table as its own settings make it.
+
+    Parameters
+    ----------
+    table : DataFrame or None
+        None is a table the policy names, which is read by the session that is there, or by a new one.
+    name : str
+        Application name of a new session.
+    encrypt, retries : bool
+        See :func:`build`. A session that is there must encrypt if asked to.
+    prepare : callable, optional
+        What the run imports later; called while a new session starts, if fast starts are asked for.
+
+    Yields
+    ------
+    tuple of SparkSession and (DataFrame or None)
+
+    Raises
+    ------
+    ConfigError
+        Naming a setting the session lacks and does not let be set.
+    """
+    with ExitStack() as stack:
+        spark = existing() if table is None else table.sparkSession
+        if spark is None:
+            spark = stack.enter_context(started(lambda: build(name, encrypt=encrypt, retries=retries), prepare))
+        if encrypt:
+            check_encryption(spark)
+        given = None if table is None else fixed(table)
+        stack.enter_context(as_required(spark))
+        yield spark, given
+
+
+def existing() -> SparkSession | None:
+    """Return the session of this process, if there is one."""
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
 
 
 def build(name: str, *, encrypt: bool, retries: bool = False) -> SparkSession:
@@ -55,26 +93,20 @@ def build(name: str, *, encrypt: bool, retries: bool = False) -> SparkSession:
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    settings = dict(_REQUIRED)
-    if "SPARK_REMOTE" not in os.environ:
-        settings |= _WORKERS
-    if "SPARK_ENV_LOADED" not in os.environ and "SPARK_REMOTE" not in os.environ:
+    remote, submitted = "SPARK_REMOTE" in os.environ, "SPARK_ENV_LOADED" in os.environ
+    settings = dict(REQUIRED)
+    if not remote:
+        settings |= fast_settings(local=not submitted)
+    if not remote and not submitted:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        # Tasks do the heavy work outside Java, which had better start fast.
-        archive = class_archive.stored()
-        stored = ("", "") if archive is None else map(class_archive.using, (archive.spark, archive.launcher))
-        java, launcher = (f"{class_archive.OPTIONS} {one}".rstrip() for one in stored)
-        # For the small Java program that puts the real one's command together.
-        os.environ.setdefault("SPARK_LAUNCHER_OPTS", launcher)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
         settings |= _LAPTOP | {"spark.sql.shuffle.partitions": str(max(4, 2 * cores))}
-        settings["spark.driver.extraJavaOptions"] = java
         if retries:
             # Read where Java is started, so that a session which is there already keeps the master it has.
             os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--master local[*,4] pyspark-shell")
             settings["spark.log.level"] = "FATAL"
     if encrypt:
-        settings["spark.io.encryption.enabled"] = "true"
+        settings[ENCRYPTION] = "true"
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

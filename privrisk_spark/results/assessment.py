@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.kernels.measures.measure import Family, Measure
+from privrisk_spark.results.page import html_table
 from privrisk_spark.results.plots import Plot
 from privrisk_spark.results.release import StageRecord, json_safe
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,48 @@ class Assessment:
     def measures(self) -> list[dict[str, Any]]:
         """Every number, for ``measures.json``."""
         return [one.to_dict() for subject in self.subjects for one in subject.measured]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return every number as a row.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_measures, 6)
+            ``subject`` (``table`` or ``release``), ``name``, ``value`` (float64, NaN if it could not be computed),
+            ``unit``, ``status`` and ``parameters`` (a mapping: set, column, threshold).
+        """
+        import pandas as pd  # only who asks for it waits for it
+
+        rows = [
+            {
+                "subject": subject.name,
+                "name": one.name,
+                "value": float("nan") if one.value is None else float(one.value),
+                "unit": one.measure.unit,
+                "status": one.status,
+                "parameters": {key: value for key, value in one.parameters.items() if key != "subject"},
+            }
+            for subject in self.subjects
+            for one in subject.measured
+        ]
+        columns = ["subject", "name", "value", "unit", "status", "parameters"]
+        return pd.DataFrame(rows, columns=columns).astype({"value": "float64"})
+
+    def _repr_html_(self) -> str:
+        if self.verdicts:
+            head: tuple[str, ...] = ("threshold", "found", "")
+            rows: list[tuple[object, ...]] = [
+                (one.rule, one.observed, "met" if one.passed else "missed") for one in self.verdicts
+            ]
+        else:
+            head = ("measure", "of", "value")
+            rows = [
+                (one.measure.title, subject.name, one.value)
+                for subject in self.subjects
+                for one in subject.measured
+                if one.measure.safe is not None and one.parameters.get("set", "all") == "all"
+            ]
+        return html_table(f"Assessment of {self.title}", head, rows, notes=(self.paragraph, *self.notes))
 
     def to_dict(self) -> dict[str, Any]:
         """What a program reads besides: verdict, worst classes, stages."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privrisk_spark.kernels.dp.audit import Certified, Conformance
+from privrisk_spark.results.page import html_table
 from privrisk_spark.results.release import json_safe
 
 ALPHA = 1e-3
@@ -194,6 +195,13 @@ class AuditResult:
     def parts(self) -> list[str]:
         """Parts that flag something."""
         return list(dict.fromkeys(part for part, _ in self.flags))
+
+    def _repr_html_(self) -> str:
+        rows = [(one.experiment.title, one.experiment.epsilon, one.epsilon, one.trials) for one in self.findings]
+        notes = [f"{part}: {text}" for part, text in self.flags]
+        head = ("experiment", "claimed epsilon", "epsilon is at least", "releases of each table")
+        verdict = "passed" if self.passed else "flagged"
+        return html_table(f"Audit of {self.title}: {verdict}", head, rows, notes=notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, JSON-safe, for ``audit.json``."""

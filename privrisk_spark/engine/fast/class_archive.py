@@ -22,6 +22,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from privrisk_spark.engine import fast
 from privrisk_spark.errors import EngineError
 
 OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:CompileThresholdScaling=4"
@@ -152,6 +153,8 @@ def make(archive: ClassArchive) -> None:
         given = {
             "SPARK_SUBMIT_OPTS": record.format(being.spark),
             "SPARK_LAUNCHER_OPTS": f"{OPTIONS} {record.format(being.launcher)}",
+            # With the options of the runs that will map it.
+            fast.SETTING: "1",
         }
         environment = os.environ | given | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         for command in (["synthesize", "data", "--rows", str(_ROWS)], ["release", "policy.yaml"]):

@@ -1,6 +1,7 @@
 """Views of Great Expectations' Data Docs that compile a template once in a process, not once a page.
 
 Every section of every build has a view with an environment of its own, and compiling is most of what a page costs.
+Unless fast starts are asked for, the views are Great Expectations' own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Any
 from great_expectations.render.view import DefaultJinjaIndexPageView, DefaultJinjaPageView
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
+
+from privrisk_spark.engine import fast
 
 
 class _Compiled(BytecodeCache):
@@ -37,7 +40,8 @@ class PageView(DefaultJinjaPageView):  # type: ignore[misc]  # untyped
 
     def __init__(self, **directories: Any) -> None:
         super().__init__(**directories)
-        self.env.bytecode_cache = _COMPILED
+        if fast.on("templates"):
+            self.env.bytecode_cache = _COMPILED
 
 
 class IndexPageView(DefaultJinjaIndexPageView):  # type: ignore[misc]  # untyped
@@ -45,4 +49,5 @@ class IndexPageView(DefaultJinjaIndexPageView):  # type: ignore[misc]  # untyped
 
     def __init__(self, **directories: Any) -> None:
         super().__init__(**directories)
-        self.env.bytecode_cache = _COMPILED
+        if fast.on("templates"):
+            self.env.bytecode_cache = _COMPILED

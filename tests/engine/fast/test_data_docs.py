@@ -6,6 +6,7 @@ from privrisk_spark.stages.publishing import contracts
 
 
 def test_views_share_compiled_templates_and_render_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRIVRISK_FAST", "1")
     contracts.prepare()
     import jinja2
     from great_expectations.render.view import DefaultJinjaPageView

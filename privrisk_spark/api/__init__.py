@@ -1,0 +1,56 @@
+"""The public interface: DataFrames and policies in, frozen results out.
+
+Every function takes a DataFrame first, or None for the table the policy names, and the policy second. No function
+prints, ends the process, or raises anything but the errors of :mod:`privrisk_spark.errors`; none stops or replaces a
+Spark session. Spark is imported when a session is needed, so policies can be written where there is none.
+"""
+
+from __future__ import annotations
+
+from privrisk_spark.api.assessing import Assessed, assess
+from privrisk_spark.api.auditing import Audited, audit
+from privrisk_spark.api.builders import (
+    dates,
+    file,
+    flat,
+    identifier,
+    insensitive,
+    intervals,
+    mask,
+    order,
+    quasi_identifier,
+    sensitive,
+    tree,
+    weight,
+)
+from privrisk_spark.api.dry_run import plan
+from privrisk_spark.api.policies import Policy, load
+from privrisk_spark.api.releasing import Released, release
+from privrisk_spark.results.page import Page
+from privrisk_spark.results.plan import Plan
+
+__all__ = [
+    "Assessed",
+    "Audited",
+    "Page",
+    "Plan",
+    "Policy",
+    "Released",
+    "assess",
+    "audit",
+    "dates",
+    "file",
+    "flat",
+    "identifier",
+    "insensitive",
+    "intervals",
+    "load",
+    "mask",
+    "order",
+    "plan",
+    "quasi_identifier",
+    "release",
+    "sensitive",
+    "tree",
+    "weight",
+]

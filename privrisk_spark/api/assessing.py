@@ -1,0 +1,234 @@
+"""How risky a table is, as a value."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privrisk_spark.api.policies import Policy, with_frame
+from privrisk_spark.api.workspace import Kept, Workspace, check_reach, opened
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.policy import policy as written
+from privrisk_spark.policy.reading import check_run_id
+from privrisk_spark.results.page import Page
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
+
+    from privrisk_spark.results.assessment import Assessment, Measured, Verdict
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Assessed(Kept):
+    """What an assessment found. All of it is exact: never publish it.
+
+    Attributes
+    ----------
+    assessment : privrisk_spark.results.assessment.Assessment
+        Subjects, worst classes, plots and stages.
+    report : Page
+        What a person reads.
+    place : Path
+        Directory with ``measures.json``, ``assessment.json``, ``report.html`` and the records.
+    private : Workspace or None
+        Of a result without an output; see :meth:`close`.
+    spark : SparkSession
+        Which opens the frames.
+    there : tuple of str
+        Directories of records.
+    """
+
+    assessment: Assessment
+    report: Page
+    place: Path
+    private: Workspace | None
+    spark: SparkSession
+    there: tuple[str, ...] = ()
+
+    @cached_property
+    def records(self) -> DataFrame | None:
+        """Class size and risks of each record of the table; None if ``assess.records`` is false."""
+        return self._records("records")
+
+    @cached_property
+    def released_records(self) -> DataFrame | None:
+        """The same of the release, if there is one whose records are known."""
+        return self._records("released-records")
+
+    def _records(self, name: str) -> DataFrame | None:
+        if name not in self.there:
+            return None
+        return opened(self.private, self.spark, lambda: self.spark.read.parquet(str(self.place / name)))
+
+    @property
+    def passed(self) -> bool:
+        """Whether every threshold is met; true where none was given."""
+        return self.assessment.passed
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Each threshold, and how it came out."""
+        return self.assessment.verdicts
+
+    @property
+    def measures(self) -> tuple[Measured, ...]:
+        """Every number: of the table, then of the release if there is one."""
+        return tuple(one for subject in self.assessment.subjects for one in subject.measured)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return every number as a row.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_measures, 6)
+            ``subject``, ``name``, ``value`` (NaN if it could not be computed), ``unit``, ``status``, ``parameters``.
+        """
+        return self.assessment.to_pandas()
+
+    def __repr__(self) -> str:
+        """Return the paragraph that says whether the table is anonymous."""
+        return f"Assessed(passed={self.passed}): {self.assessment.paragraph}"
+
+    def _repr_html_(self) -> str:
+        return self.assessment._repr_html_()
+
+
+def assess(
+    table: DataFrame | None,
+    policy: written.Policy | None = None,
+    *,
+    quasi_identifiers: Mapping[str, Mapping[str, Any]] | None = None,
+    sensitive: Sequence[str] = (),
+    thresholds: Mapping[str, float] | None = None,
+    output: str | Path | None = None,
+    run_id: str | None = None,
+    date: dt.date | None = None,
+    announce: Callable[[str], object] | None = None,
+) -> Assessed:
+    """Measure the risk of a table, alone or against a release and a population; transform and publish nothing.
+
+    Without `output` all files are written to a private temporary directory (mode 0700), which is removed when the
+    result is closed, leaves its ``with`` block, or is no longer referred to: keep the result as long as you read its
+    frames. Nothing is written beside your data.
+
+    The frame's own session is used, with the settings a run relies on (time zone UTC, case sensitivity, ANSI, Arrow)
+    set for the run and put back. A session without them computes the frame once, by its own settings, before.
+
+    Parameters
+    ----------
+    table : DataFrame or None
+        None is the table the policy names.
+    policy : Policy, optional
+        Its columns and ``assess`` count; how it would release is not looked at.
+    quasi_identifiers : mapping of str to dict, optional
+        In place of a policy: the columns an attacker may know, and their hierarchies, such as ``{"zip": pr.mask(5)}``.
+        Columns that are neither these nor sensitive are not looked at.
+    sensitive : sequence of str
+        With `quasi_identifiers`: columns an attacker wants to learn.
+    thresholds : mapping of str to float, optional
+        With `quasi_identifiers`: bound of each measure, such as ``{"k": 5}``; a table that misses one does not pass.
+    output : str or Path, optional
+        Directory to write to, in place of a temporary one; every worker must see it.
+    run_id : str, optional
+        Default from name, date and policy.
+    date : date, optional
+        Business date; default that of the policy, else today (UTC).
+    announce : callable, optional
+        Called with what will be measured, before it is.
+
+    Returns
+    -------
+    Assessed
+
+    Raises
+    ------
+    privrisk_spark.errors.InputError
+        The policy, the session or the data must be mended.
+    privrisk_spark.errors.EngineError
+        Spark or a file system failed; running again may help.
+
+    References
+    ----------
+    Each measure names its own, in the report and in :mod:`privrisk_spark.kernels.measures.catalogue`.
+
+    Examples
+    --------
+    >>> import privrisk_spark as pr
+    >>> df = spark.createDataFrame([(34, "flu"), (36, "flu"), (36, "gout")], "age int, diagnosis string")
+    >>> found = pr.assess(
+    ...     df, quasi_identifiers={"age": pr.intervals(5, 10)}, sensitive=["diagnosis"], thresholds={"k": 2}
+    ... )
+    >>> found.passed
+    False
+    >>> [(verdict.name, verdict.observed) for verdict in found.verdicts]
+    [('k', 1)]
+    >>> found.close()
+    """
+    from privrisk_spark.engine.failures import named
+
+    with named():
+        asked = _asked(table, policy, quasi_identifiers, sensitive, thresholds)
+        return _assess(table, asked, output, run_id, date, announce)
+
+
+def _asked(
+    table: DataFrame | None,
+    policy: written.Policy | None,
+    quasi_identifiers: Mapping[str, Mapping[str, Any]] | None,
+    sensitive: Sequence[str],
+    thresholds: Mapping[str, float] | None,
+) -> written.Policy:
+    """The policy, or the one that is meant by the other arguments."""
+    if policy is not None:
+        if quasi_identifiers is not None or sensitive or thresholds is not None:
+            rule = "says this already; give a policy, or quasi_identifiers with sensitive and thresholds"
+            raise ConfigError([Fault("policy", rule)])
+        return policy
+    if quasi_identifiers is None or table is None:
+        rule = "give a policy, or a frame with quasi_identifiers such as {'zip': pr.mask(5)}"
+        raise ConfigError([Fault("policy", rule)])
+    columns: dict[str, dict[str, Any]] = {
+        name: {"role": "quasi-identifier", "hierarchy": hierarchy} for name, hierarchy in quasi_identifiers.items()
+    }
+    for name in sensitive:
+        if name in columns:
+            raise ConfigError([Fault(f"sensitive.{name}", "is a quasi-identifier already; give it one role")])
+        columns[name] = {"role": "sensitive"}
+    others = {name: {"role": "insensitive", "action": "drop"} for name in table.columns if name not in columns}
+    return Policy(columns=columns | others, assess={"thresholds": dict(thresholds or {})})
+
+
+def _assess(
+    table: DataFrame | None,
+    asked: written.Policy,
+    output: str | Path | None,
+    run_id: str | None,
+    date: dt.date | None,
+    announce: Callable[[str], object] | None,
+) -> Assessed:
+    from privrisk_spark.engine.session import held
+    from privrisk_spark.pipelines.assess import run as pipeline
+    from privrisk_spark.pipelines.assess.measured import RECORDS
+
+    day = asked.run.date or date or dt.datetime.now(dt.UTC).date()
+    run = check_run_id(run_id or asked.run_id(day))
+    policy = with_frame(asked, table is not None)
+    private = Workspace() if output is None else None
+    try:
+        place = pipeline.check_output(policy, str(private.path / "assessment" if private else output))
+        with held(table, f"privrisk assess {policy.run.name}", encrypt=False) as (spark, given):
+            if private is not None:
+                check_reach(spark, "output")
+            result = pipeline.assess(spark, policy, place=place, run_id=run, date=day, announce=announce, table=given)
+            there = tuple(name for name in RECORDS.values() if (place / name).is_dir())
+        page = Page((place / "report.html").read_text(encoding="utf-8"))
+    except BaseException:
+        if private is not None:
+            private.close()
+        raise
+    return Assessed(result, page, place, private, spark, there)

@@ -1,0 +1,141 @@
+"""Whether the differential privacy of a policy's mechanism can be refuted, as a value."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privrisk_spark.api.workspace import Kept, Workspace, check_reach
+from privrisk_spark.policy import policy as written
+from privrisk_spark.policy.reading import check_run_id
+from privrisk_spark.results.page import Page
+
+if TYPE_CHECKING:
+    from privrisk_spark.results.audit import AuditResult
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audited(Kept):
+    """What an audit found. It reads nothing of the policy's table, so it may be shown to anybody.
+
+    Attributes
+    ----------
+    result : privrisk_spark.results.audit.AuditResult
+        Every experiment with what is claimed and what was found.
+    report : Page
+        What a person reads.
+    place : Path
+        Directory with ``audit.json`` and ``audit.html``.
+    private : Workspace or None
+        Of a result without an output; see :meth:`close`.
+    """
+
+    result: AuditResult
+    report: Page
+    place: Path
+    private: Workspace | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is flagged."""
+        return self.result.passed
+
+    @property
+    def flags(self) -> tuple[tuple[str, str], ...]:
+        """Part of the audit and what it found, of everything that should not be."""
+        return tuple(self.result.flags)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-safe, as in ``audit.json``.
+
+        Returns
+        -------
+        dict
+        """
+        return self.result.to_dict()
+
+    def __repr__(self) -> str:
+        """Return the verdict and what is flagged."""
+        return f"Audited(passed={self.passed}, flags={list(self.flags)})"
+
+    def _repr_html_(self) -> str:
+        return self.result._repr_html_()
+
+
+def audit(
+    policy: written.Policy,
+    *,
+    trials: int = 20_000,
+    seed: int = 1,
+    output: str | Path | None = None,
+    run_id: str | None = None,
+    date: dt.date | None = None,
+) -> Audited:
+    """Try to refute the differential privacy of a policy's mechanism, by releases of adversarial tables.
+
+    An audit refutes claims and proves none. Nothing of the policy's table is read, no ledger is asked, and nothing is
+    released. The session is the one that is there, or a new local one. Without `output` the files are in a private
+    temporary directory (mode 0700) that lives as long as the result.
+
+    Parameters
+    ----------
+    policy : Policy
+        With a guarantee of the kind ``dp``.
+    trials : int
+        Releases of each adversarial table, at least 1,000.
+    seed : int
+        Public; the same seed gives the same audit. No release is drawn by it.
+    output : str or Path, optional
+        Directory for ``audit.json`` and ``audit.html``; every worker must see it.
+    run_id : str, optional
+        Default from name, date and policy.
+    date : date, optional
+        Business date; default that of the policy, else today (UTC).
+
+    Returns
+    -------
+    Audited
+
+    Raises
+    ------
+    privrisk_spark.errors.InputError
+        The policy makes no claim of differential privacy, or must be mended.
+    privrisk_spark.errors.EngineError
+        Spark or a file system failed; running again may help.
+
+    References
+    ----------
+    Jagielski, Ullman and Oprea, "Auditing Differentially Private Machine Learning", NeurIPS 2020.
+
+    Examples
+    --------
+    >>> import privrisk_spark as pr
+    >>> policy = pr.Policy(columns={"age": pr.quasi_identifier(pr.intervals(5, 10))})
+    >>> pr.audit(policy)
+    Traceback (most recent call last):
+    ...
+    privrisk_spark.errors.InputError: guarantee.kind: an audit refutes claims of differential privacy, ...
+    """
+    from privrisk_spark.engine.failures import named
+
+    with named():
+        from privrisk_spark.engine.session import held
+        from privrisk_spark.pipelines import audit as pipeline
+
+        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
+        run = check_run_id(run_id or policy.run_id(day))
+        private = Workspace() if output is None else None
+        try:
+            place = pipeline.check_output(policy, str(private.path / "audit" if private else output))
+            with held(None, f"privrisk audit {policy.run.name}", encrypt=False, retries=True) as (spark, _):
+                if private is not None:
+                    check_reach(spark, "output")
+                result = pipeline.audit(spark, policy, place=place, run_id=run, date=day, trials=trials, seed=seed)
+            page = Page((place / "audit.html").read_text(encoding="utf-8"))
+        except BaseException:
+            if private is not None:
+                private.close()
+            raise
+        return Audited(result, page, place, private)

@@ -1,0 +1,173 @@
+"""Policies: read from files, or written in Python."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.policy import policy as written
+from privrisk_spark.policy import reading
+from privrisk_spark.policy.rules.release import impossible
+
+GIVEN = "a given frame"
+"""Stands in a policy for the table of which a frame is given."""
+
+
+class Policy(written.Policy):
+    """What is measured and published, and how: a checked, frozen policy.
+
+    Each argument is the part of a policy file of the same name, as mappings; ``privrisk config schema`` prints all
+    keys. Parts that are left out have the defaults of a file.
+
+    Parameters
+    ----------
+    columns : mapping of str to dict
+        A role for every column of the table, such as ``{"age": pr.quasi_identifier(pr.intervals(5, 10))}``.
+    table : mapping, optional
+        Where the table is, and its ``record_id``, ``entity_id`` and ``weight``. Without ``path`` and ``catalog`` a
+        frame must be given wherever the policy is used.
+    run : str or mapping
+        Short name of runs, 1 to 64 letters, digits, ``.``, ``_`` or ``-``.
+    version : int
+        Of the policy format.
+    **parts : mapping
+        ``dictionary``, ``risk``, ``utility``, ``decision``, ``guarantee``, ``counting``, ``linkage``, ``checks``,
+        ``output``, ``ledger``, ``assess``.
+
+    Raises
+    ------
+    privrisk_spark.errors.ConfigError
+        With all faults at once, each with its key, the rule, and what would do.
+
+    Examples
+    --------
+    >>> import privrisk_spark as pr
+    >>> policy = pr.Policy(
+    ...     columns={
+    ...         "age": pr.quasi_identifier(pr.intervals(5, 10, domain=(0, 99))),
+    ...         "city": pr.quasi_identifier(pr.flat("Bonn", "Ulm")),
+    ...         "diagnosis": pr.sensitive(),
+    ...     },
+    ...     decision={"utility_at_least": 2},
+    ... )
+    >>> list(policy.quasi_identifiers)
+    ['age', 'city']
+    """
+
+    def __init__(
+        self,
+        *,
+        columns: Mapping[str, Mapping[str, Any]],
+        table: Mapping[str, Any] | None = None,
+        run: str | Mapping[str, Any] = "table",
+        version: int = 1,
+        **parts: Any,
+    ) -> None:
+        place = dict(table or {})
+        if not {"path", "catalog"}.intersection(place):
+            place["catalog"] = GIVEN
+        name = {"name": run} if isinstance(run, str) else run
+        document = {"version": version, "run": name, "table": place, "columns": dict(columns), **parts}
+        self.__setstate__(reading.parse(document, releasing=False).__getstate__())
+
+    @classmethod
+    def of(cls, policy: written.Policy) -> Self:
+        """Return a checked policy as one of this class.
+
+        Parameters
+        ----------
+        policy : privrisk_spark.policy.policy.Policy
+        """
+        made = cls.__new__(cls)
+        made.__setstate__(policy.__getstate__())
+        return made
+
+
+def load(*files: str | Path, overrides: Sequence[str] = (), date: dt.date | None = None) -> Policy:
+    """Read a policy from YAML files.
+
+    Layers are merged, later ones win: the files in order, environment variables ``PRIVRISK__KEY__KEY``, overrides.
+
+    Parameters
+    ----------
+    *files : str or Path
+        At least one; a later one is merged over those before.
+    overrides : sequence of str
+        ``dotted.key=value``, the value read as YAML.
+    date : date, optional
+        What ``{ds}`` stands for; today (UTC) by default.
+
+    Returns
+    -------
+    Policy
+
+    Raises
+    ------
+    privrisk_spark.errors.ConfigError
+        With all faults at once. What only a release needs, an output and a decision, is asked for by :func:`release`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, privrisk_spark as pr
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "policy.yaml")
+    >>> _ = path.write_text('''
+    ... version: 1
+    ... run: {name: small}
+    ... table: {path: people.csv, format: csv}
+    ... columns: {age: {role: quasi-identifier, hierarchy: {intervals: {widths: [5, 10]}}}}
+    ... ''')
+    >>> pr.load(path, overrides=["run.name=smaller"]).run.name
+    'smaller'
+    """
+    if not files:
+        raise ConfigError([Fault("", "name a policy file, such as conf/demo.yaml")])
+    return Policy.of(reading.load(files, overrides=overrides, date=date, releasing=False))
+
+
+def with_frame(policy: written.Policy, given: bool) -> written.Policy:
+    """Return the policy for a run of a given frame, whose files tasks never open past Spark, or of its own table.
+
+    Parameters
+    ----------
+    policy : privrisk_spark.policy.policy.Policy
+    given : bool
+        Whether there is a frame.
+
+    Raises
+    ------
+    ConfigError
+        If there is neither a frame nor a table.
+    """
+    if given:
+        place: dict[str, Any] = {"path": None, "catalog": GIVEN, "format": "parquet", "options": {}}
+        return policy.model_copy(update={"table": policy.table.model_copy(update=place)})
+    if policy.table.catalog == GIVEN:
+        rule = "the policy names none, so a frame must be given; or write table={'path': …} or {'catalog': …}"
+        raise ConfigError([Fault("table", rule)])
+    return policy
+
+
+def placed(policy: written.Policy, path: Path | str, vault: Path | str) -> written.Policy:
+    """Return the policy with its places, checked as one to release by.
+
+    Parameters
+    ----------
+    policy : privrisk_spark.policy.policy.Policy
+    path, vault : str or Path
+        ``output.path`` and ``output.vault``.
+
+    Raises
+    ------
+    ConfigError
+        If no release can be made by it.
+    """
+    places = {"path": str(path), "vault": str(vault)}
+    output = written.Output(**places) if policy.output is None else policy.output.model_copy(update=places)
+    complete = policy.model_copy(update={"output": output})
+    faults = list(impossible(complete, releasing=True))
+    if faults:
+        raise ConfigError(faults)
+    return complete

@@ -1,0 +1,249 @@
+"""Releasing a table as its policy says, as a value."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privrisk_spark.api.policies import placed, with_frame
+from privrisk_spark.api.workspace import Kept, Workspace, check_reach, opened
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.policy import policy as written
+from privrisk_spark.policy.reading import check_run_id
+from privrisk_spark.results.page import Page, html_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from privrisk_spark.pipelines.release.run import Outcome
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Released(Kept):
+    """A release, and what the vault holds of its run.
+
+    Attributes
+    ----------
+    run_id : str
+    fresh : bool
+        False if the run id's release was there already: it was returned as it is, and nothing was read.
+    manifest : mapping
+        What a consumer gets: guarantee, columns, files, checks.
+    report : Page
+        Public edition of the report, as it is published with the data.
+    vault_report : Page or None
+        Of the vault, never to be published: the report with exact figures. None if a later run has replaced it.
+    place, vault : Path
+        Directory of the release, and of what must not be published.
+    private : Workspace or None
+        Of a result without an output; see :meth:`close`.
+    spark : SparkSession
+        Which opens the frames.
+    output : privrisk_spark.policy.policy.Output
+        How they were written.
+    """
+
+    run_id: str
+    fresh: bool
+    manifest: Mapping[str, Any]
+    report: Page
+    vault_report: Page | None
+    place: Path
+    vault: Path
+    private: Workspace | None
+    spark: SparkSession
+    output: written.Output
+
+    @cached_property
+    def data(self) -> DataFrame:
+        """The released rows."""
+        from privrisk_spark.stages.publishing.files import read_back
+
+        files = self.place.parents[1] / self.manifest["data"]["path"]
+        return opened(self.private, self.spark, lambda: read_back(self.spark, self.output, files))
+
+    @cached_property
+    def decisions(self) -> DataFrame | None:
+        """Each record's generalization, and under a risk guarantee its exact risk and utility: never publish it.
+
+        Of the vault; None if a later run has replaced it.
+        """
+        if self.vault_report is None:
+            return None
+        return opened(self.private, self.spark, lambda: self.spark.read.parquet(str(self.vault / "decisions")))
+
+    def __repr__(self) -> str:
+        """Say what was released and what it promises."""
+        kind = self.manifest["guarantee"]["kind"]
+        return f"Released({self.manifest['rows']:,} rows, run id {self.run_id}, guarantee {kind})"
+
+    def _repr_html_(self) -> str:
+        guarantee = self.manifest["guarantee"]
+        rows = [(check["rule"], check["observed"], "met" if check["passed"] else "missed") for check in self._checks()]
+        promise = f"<p>{escape(guarantee['statement'])} <i>({escape(guarantee['status'])})</i></p>"
+        head = f"Release of {self.manifest['rows']:,} rows, run id {self.run_id}"
+        return promise + html_table(head, ("rule", "found", ""), rows)
+
+    def _checks(self) -> list[dict[str, Any]]:
+        path = self.place / "checks.json"
+        found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        return found
+
+
+def release(
+    table: DataFrame | None,
+    policy: written.Policy,
+    *,
+    output: str | Path | None = None,
+    vault: str | Path | None = None,
+    run_id: str | None = None,
+    date: dt.date | None = None,
+    announce: Callable[[str], object] | None = None,
+) -> Released:
+    """Read, encode, count, decide, validate and publish a table as its policy says.
+
+    Where neither an argument nor the policy names a place, it is in a private temporary directory (mode 0700), which is
+    removed when the result is closed, leaves its ``with`` block, or is no longer referred to: keep the result as long
+    as you read its frames. Nothing is written beside your data. A differentially private policy also writes to the
+    ledger it names, and what is charged stays charged.
+
+    The frame's own session is used, with the settings a run relies on (time zone UTC, case sensitivity, ANSI, Arrow)
+    set for the run and put back. A session without them computes the frame once, by its own settings, before. A frame
+    whose rows differ each time it is computed must be written first.
+
+    Parameters
+    ----------
+    table : DataFrame or None
+        None is the table the policy names.
+    policy : Policy
+        With a decision, or a guarantee that needs none.
+    output : str or Path, optional
+        Directory of published releases, in place of ``output.path``; every worker must see it.
+    vault : str or Path, optional
+        Directory of what must not be published, in place of ``output.vault``.
+    run_id : str, optional
+        Default from name, date and policy. A release is known by it: where one with this id was published already, it
+        is returned, whatever the frame; give another id to release another frame to the same output.
+    date : date, optional
+        Business date; default that of the policy, else today (UTC).
+    announce : callable, optional
+        Called with the plan once it is chosen.
+
+    Returns
+    -------
+    Released
+
+    Raises
+    ------
+    privrisk_spark.errors.InputError
+        The policy, the session or the data must be mended.
+    privrisk_spark.errors.RefusedError
+        A check or the privacy budget forbids the release; nothing was published.
+    privrisk_spark.errors.EngineError
+        Spark or a file system failed; running again may help.
+
+    References
+    ----------
+    Lebanon, Scannapieco, Fouad and Bertino, "Beyond k-Anonymity: A Decision Theoretic Framework for Assessing Privacy
+    Risk", PSD 2006, doi:10.1007/11930242_19.
+
+    Examples
+    --------
+    >>> import privrisk_spark as pr
+    >>> rows = [(30 + i % 3, "Ulm" if i % 2 else "Bonn", "flu") for i in range(12)]
+    >>> df = spark.createDataFrame(rows, "age int, city string, diagnosis string")
+    >>> policy = pr.Policy(
+    ...     columns={
+    ...         "age": pr.quasi_identifier(pr.intervals(5, 10, domain=(0, 99))),
+    ...         "city": pr.quasi_identifier(pr.flat("Bonn", "Ulm")),
+    ...         "diagnosis": pr.sensitive(),
+    ...     },
+    ...     decision={"utility_at_least": 2},
+    ... )
+    >>> with pr.release(df, policy) as done:
+    ...     done.manifest["rows"], done.data.columns
+    (12, ['age', 'city', 'diagnosis'])
+    """
+    from privrisk_spark.engine.failures import named
+
+    with named():
+        from privrisk_spark.engine.session import held
+        from privrisk_spark.pipelines.release import run as pipeline
+
+        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
+        run = check_run_id(run_id or policy.run_id(day))
+        wanted = {"output": output, "vault": vault}
+        if policy.output is not None:
+            wanted = {"output": output or policy.output.path, "vault": vault or policy.output.vault}
+        private = Workspace() if None in wanted.values() else None
+        try:
+            places = {
+                name: str(private.path / name) if where is None and private is not None else str(where)
+                for name, where in wanted.items()
+            }
+            asked = placed(with_frame(policy, table is not None), places["output"], places["vault"])
+            encrypt = asked.guarantee.kind != "risk"
+            with held(table, f"privrisk release {asked.run.name}", encrypt=encrypt, prepare=_prepare) as (spark, given):
+                if private is not None:
+                    check_reach(spark, " and ".join(name for name, where in wanted.items() if where is None))
+                if given is not None:
+                    _refuse_input(given, places)
+                outcome = pipeline.release(spark, asked, run_id=run, date=day, announce=announce, table=given)
+                return _opened(spark, outcome, asked, private)
+        except BaseException:
+            if private is not None:
+                private.close()
+            raise
+
+
+def _opened(spark: SparkSession, outcome: Outcome, policy: written.Policy, private: Workspace | None) -> Released:
+    """What a run left."""
+    place, manifest = outcome.place, outcome.manifest
+    of_this_run = place.recorded_snapshot() != "unrecorded"
+    exact = Page((place.vault / "report.html").read_text(encoding="utf-8")) if of_this_run else None
+    return Released(
+        run_id=place.run_id,
+        fresh=outcome.fresh,
+        manifest=manifest,
+        report=Page((place.target / "report.html").read_text(encoding="utf-8")),
+        vault_report=exact,
+        place=place.target,
+        vault=place.vault,
+        private=private,
+        spark=spark,
+        output=policy.places.model_copy(update={"format": manifest["data"]["format"]}),
+    )
+
+
+def _refuse_input(table: DataFrame, places: Mapping[str, str]) -> None:
+    """Refuse to write where the frame is read.
+
+    Raises
+    ------
+    ConfigError
+        Naming the place.
+    """
+    from urllib.parse import unquote, urlparse
+
+    files = [Path(unquote(found.path)) for uri in table.inputFiles() if (found := urlparse(uri)).scheme == "file"]
+    for name, where in places.items():
+        place = Path(where).resolve()
+        if any(place in file.parents or place == file.parent for file in files):
+            rule = "must not be around files the frame is read from: a run never writes onto its input"
+            raise ConfigError([Fault(name, rule)])
+
+
+def _prepare() -> None:
+    """Import what checks and reports need, which takes seconds."""
+    import importlib
+
+    from privrisk_spark.stages.publishing import contracts
+
+    contracts.prepare()
+    importlib.import_module("privrisk_spark.reporting.report")

@@ -1,0 +1,105 @@
+"""Where results lie for which nobody named a place: a private directory that lives as long as they do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from privrisk_spark.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Workspace:
+    """A temporary directory only its owner can enter (mode 0700), removed with the last object that refers to this one.
+
+    Attributes
+    ----------
+    path : Path
+    """
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="privrisk-")).resolve()
+        self._remove = weakref.finalize(self, _remove, self.path, os.getpid())
+
+    def close(self) -> None:
+        """Remove the directory, now and not again."""
+        self._remove()
+
+
+def _remove(path: Path, owner: int) -> None:
+    if os.getpid() == owner:  # a forked process has no say in it
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def check_reach(spark: SparkSession, key: str) -> None:
+    """Refuse a private directory of this machine where workers are on others.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    key : str
+        What would name another directory, for the message.
+
+    Raises
+    ------
+    ConfigError
+        Naming what to give.
+    """
+    master = spark.conf.get("spark.master", None) or "local"
+    if not master.startswith("local"):
+        rule = (
+            f"must name a directory that every worker sees, as Spark runs at {master}; without it only this one would"
+        )
+        raise ConfigError([Fault(key, rule)])
+
+
+class Kept:
+    """What results share: a directory of theirs, which can be given up early."""
+
+    private: Workspace | None
+
+    def close(self) -> None:
+        """Remove the private directory, if the result lies in one; its frames cannot be read any more."""
+        if self.private is not None:
+            self.private.close()
+
+    def __enter__(self) -> Self:
+        """Return the result, to be closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the result."""
+        self.close()
+
+
+def opened(private: Workspace | None, spark: SparkSession, read: Callable[[], DataFrame]) -> DataFrame:
+    """Open a frame of a result, which keeps the directory its files lie in; frames made of it do not.
+
+    Parameters
+    ----------
+    private : Workspace or None
+        Of the result.
+    spark : SparkSession
+        Held under the settings of a run meanwhile.
+    read : callable
+        Opens it.
+
+    Raises
+    ------
+    EngineError
+        If the files are gone.
+    """
+    from privrisk_spark.engine.failures import named
+    from privrisk_spark.engine.settings import as_required
+
+    with named(), as_required(spark):
+        frame = read()
+    frame.__dict__["_privrisk_workspace"] = private
+    return frame

@@ -1,0 +1,69 @@
+"""The command ``privrisk curves``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from privrisk_spark.cli.attempt import attempted
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    DryRun,
+    Explain,
+    Fast,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    PrivateOutput,
+    RunId,
+)
+
+
+def curves(
+    output: PrivateOutput,
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    shares: Annotated[int, typer.Option(min=2, max=100, help="Nested samples of the dictionary.")] = 10,
+    floors: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help="Least utilities; default 5, evenly spaced.")
+    ] = None,
+    records: Annotated[
+        int, typer.Option(min=1, help="Most distinct records to decide; beyond, a sample of them.")
+    ] = 20_000,
+    date: Date = None,
+    run_id: RunId = None,
+    dry_run: DryRun = False,
+    explain: Explain = False,
+    log_format: Log = LogFormat.text,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Compute risk over the size of the attacker's dictionary, and true against estimated risk: data and plots."""
+    with attempted(run_id, log_format) as attempt:
+        policy, day = attempt.policy([*(policies or []), *(config or [])], overrides, date)
+        from privrisk_spark.engine.failures import named
+
+        with named():
+            from privrisk_spark.engine.session import held
+            from privrisk_spark.pipelines import curves as job
+            from privrisk_spark.planning.curves import CurveRequest, parse_floors
+            from privrisk_spark.planning.places import check_request
+
+            asked = CurveRequest(shares, None if floors is None else parse_floors(floors), records)
+            place = check_request(policy, output, files=job.FILES, what="curves")
+            attempt.status = None if dry_run else place
+            announce = typer.echo if explain else None
+            with held(None, f"privrisk curves {policy.run.name}", encrypt=False) as (spark, _):
+                if dry_run:
+                    typer.echo(job.plan_only(spark, policy, asked))
+                    return
+                result = job.curves(
+                    spark, policy, asked, place=place, run_id=attempt.run_id, date=day, announce=announce
+                )
+    typer.echo(f"Curves of {len(result.shares)} dictionary sizes ({result.status}), run id {attempt.run_id}")
+    for name in ("curves.html", "curves.csv", "curves.json"):
+        typer.echo(f"  {place / name}")
+    typer.echo("  never publish them: exact figures about the table")

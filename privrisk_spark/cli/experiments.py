@@ -1,0 +1,92 @@
+"""The commands ``privrisk experiments …``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from privrisk_spark.cli.experiments_run import run_experiments
+from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput
+
+experiments_app = typer.Typer(no_args_is_help=True, help="Published experiments, run again.")
+
+
+@experiments_app.command("deciding")
+def experiments_deciding(
+    output: PrivateOutput,
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of the generated table.")] = 10_000,
+    attributes: Annotated[int, typer.Option(min=2, max=10, help="Attributes of the generated table.")] = 7,
+    records: Annotated[int, typer.Option(min=1, help="Most distinct records decided for means over a table.")] = 2_000,
+    searches: Annotated[int, typer.Option(min=1, help="Records whose lattices are searched one by one.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures but for times.")] = 2012,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Run Fouad's (2012) comparisons of searches and models on generated data, and on a policy's table: data and plots.
+
+    Without a policy nothing is read and Spark is not started.
+    """
+    from privrisk_spark.experiments.deciding.results import Sizes
+
+    sizes = Sizes(rows, attributes, records, searches, seed)
+
+    run_experiments("deciding", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)
+
+
+@experiments_app.command("privacy")
+def experiments_privacy(
+    output: PrivateOutput,
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of the smaller generated table.")] = 30_000,
+    large: Annotated[int, typer.Option(min=1, help="Rows of the larger one.")] = 1_000_000,
+    attributes: Annotated[int, typer.Option(min=2, max=10, help="Attributes of the generated tables.")] = 5,
+    records: Annotated[int, typer.Option(min=1, help="Most distinct records Algorithm 6 is evaluated on.")] = 100,
+    runs: Annotated[int, typer.Option(min=1, help="Simulated releases per point.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures.")] = 2012,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Run Fouad's (2012) exponential sampling, which guarantees nothing, beside a release with a proof: data and plots.
+
+    Without a policy nothing is read and Spark is not started. Nothing is published, and no budget is charged.
+    """
+    from privrisk_spark.experiments.privacy.results import PrivacySizes
+
+    sizes = PrivacySizes(rows, large, attributes, records, runs, seed)
+
+    run_experiments("privacy", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)
+
+
+@experiments_app.command("adversary")
+def experiments_adversary(
+    output: PrivateOutput,
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    rows: Annotated[
+        int, typer.Option(min=1, max=100_000_000, help="Rows of the generated voter registry.")
+    ] = 6_018_999,
+    records: Annotated[int, typer.Option(min=1, help="Records of the generated table.")] = 32_561,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures but for times.")] = 2015,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Run the case study of Xia et al. (2015), an attack that is planned: on generated data, and on a policy's table.
+
+    The policy's table must have the quasi-identifiers age, race and sex. Without a policy Spark is not started.
+    """
+    from privrisk_spark.experiments.adversary.results import AdversarySizes
+
+    sizes = AdversarySizes(rows, records, seed)
+
+    files = [*(policies or []), *(config or [])]
+    run_experiments("adversary", sizes, files, overrides, output, date, log_format)

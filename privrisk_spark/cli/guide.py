@@ -1,0 +1,18 @@
+"""The command ``privrisk guide``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from privrisk_spark.cli.attempt import told_errors
+from privrisk_spark.reporting.guide import text
+
+
+def guide(
+    section: Annotated[str | None, typer.Argument(metavar="[SECTION]", help="One section; without it, all.")] = None,
+) -> None:
+    """Print the privacy officer's guide: what a differentially private release promises, how to choose its figures."""
+    with told_errors():
+        typer.echo(text(section), nl=False)

@@ -1,0 +1,90 @@
+"""The commands ``privrisk ledger reserve``, ``void`` and ``create``, which write."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from privrisk_spark.cli.attempt import ended
+from privrisk_spark.cli.ledger_options import AnyPolicies, Date, Overrides, Policies, RunId, Url, place, read
+from privrisk_spark.cli.ledger_texts import totals
+
+
+def reserve(policies: Policies, run_id: RunId = None, overrides: Overrides = None, date: Date = None) -> None:
+    """Charge a run now; releasing under the same run id then costs nothing more.
+
+    Reserving again is free, with other parameters refused. What is reserved stays spent whether or not the release is
+    ever made; see void.
+    """
+    with ended():
+        from privrisk_spark.planning import budget
+
+        policy, run = read(policies, overrides, date, run_id)
+        made = budget.reserve(policy, run)
+    if made.fresh:
+        typer.echo(
+            f"Reserved epsilon {made.epsilon} and delta {made.delta} for run id {run} of lineage {made.lineage}."
+        )
+        typer.echo(f"  release it with --run-id {run}, the same policy and the same date")
+    else:
+        typer.echo(f"Run id {run} of lineage {made.lineage} is {made.state} already; nothing was charged.")
+    typer.echo(
+        f"  spent   epsilon {made.spent_epsilon} of {made.cap_epsilon}, delta {made.spent_delta} of {made.cap_delta}"
+    )
+
+
+def void(
+    policies: Policies,
+    run_id: Annotated[str, typer.Option(help="The run, as it was reserved.")],
+    reason: Annotated[str, typer.Option(help="Why, for the record; never a record's value.")],
+    nothing_left_the_zone: Annotated[
+        bool,
+        typer.Option(
+            "--nothing-left-the-zone",
+            help="Your statement, kept in the ledger, that nothing that depends on the data left the trusted zone: no "
+            "file, number, log line, error text or timing, and no decision made after looking at a result. Only then "
+            "is the budget given back.",
+        ),
+    ] = False,
+    overrides: Overrides = None,
+    date: Date = None,
+) -> None:
+    """Close a reserved run that will not be released; its id cannot be used again, and its key is destroyed.
+
+    The budget stays spent, because whether and how a run ended is an output too, unless you state that nothing left the
+    trusted zone. A run that never opened its table qualifies; one given up because its result was poor does not.
+    Refused for what is published, and where the statement cannot be true.
+    """
+    with ended():
+        from privrisk_spark.planning import budget
+
+        policy, run = read(policies, overrides, date, run_id)
+        balance = budget.void(policy, run, reason=reason, nothing_left_the_zone=nothing_left_the_zone)
+    kept = "its budget was given back" if nothing_left_the_zone else "its budget stays spent"
+    typer.echo(f"Voided run id {run} of lineage {balance.lineage}; {kept}.")
+    typer.echo(totals(balance))
+
+
+def create(
+    policies: AnyPolicies = None,
+    url: Url = None,
+    overrides: Overrides = None,
+    date: Date = None,
+) -> None:
+    """Create an empty ledger, which the first reservation does by itself where its role may.
+
+    On PostgreSQL run this as the database's owner, and grant what it prints to the role that releases: it can then read
+    and append, and nothing else.
+    """
+    with ended():
+        from privrisk_spark.ledger.ledger import Ledger
+
+        _, address = place(policies, url, overrides, date)
+        ledger = Ledger(address)
+        ledger.create()
+    typer.echo("The ledger is there.")
+    if ledger.grants:
+        typer.echo("As its owner, let a role release (here one named pipeline):")
+        for grant in ledger.grants:
+            typer.echo("  " + grant.format(role="pipeline"))

@@ -1,0 +1,60 @@
+"""Arguments and options of ``privrisk ledger …``, and the policy and ledger they name; no Spark is started."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privrisk_spark.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from privrisk_spark.policy.policy import Policy
+
+Policies = Annotated[list[Path], typer.Argument(metavar="POLICY...", help="YAML files, as for release.")]
+AnyPolicies = Annotated[
+    list[Path] | None, typer.Argument(metavar="[POLICY...]", help="YAML files, as for release; or --url.")
+]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key; repeatable.")
+]
+Date = Annotated[
+    dt.datetime | None,
+    typer.Option(formats=["%Y-%m-%d"], metavar="YYYY-MM-DD", help="Business date, for {ds}; default today (UTC)."),
+]
+RunId = Annotated[str | None, typer.Option(help="Run id; default from name, date and policy, as for release.")]
+Url = Annotated[
+    str | None,
+    typer.Option(help="A ledger without a policy; env:NAME takes the URL, and its password, from the environment."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; amounts are texts, as they are exact.")]
+
+
+def read(
+    files: Sequence[Path], overrides: Sequence[str] | None, date: dt.datetime | None, run_id: str | None
+) -> tuple[Policy, str]:
+    """Return the policy, and the run's id."""
+    from privrisk_spark.policy import reading
+
+    day = dt.datetime.now(dt.UTC).date() if date is None else date.date()
+    policy = reading.load(files, overrides=overrides or [], date=day)
+    return policy, reading.check_run_id(run_id or policy.run_id(day))
+
+
+def place(
+    files: Sequence[Path] | None, url: str | None, overrides: Sequence[str] | None, date: dt.datetime | None
+) -> tuple[Policy | None, str]:
+    """Return the policy, if one is named, and the ledger's URL."""
+    if bool(files) == (url is not None):
+        raise ConfigError([Fault("", "name either a policy file, such as conf/adult-dp.yaml, or --url")])
+    if url is not None:
+        if overrides:
+            raise ConfigError([Fault("--set", "changes a policy, and none is named")])
+        return None, url
+    from privrisk_spark.planning.budget import ledger_of
+
+    policy, _ = read(files or [], overrides, date, None)
+    return policy, ledger_of(policy).url

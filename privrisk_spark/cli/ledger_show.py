@@ -1,0 +1,73 @@
+"""The commands ``privrisk ledger show`` and ``plan``, which only look."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from privrisk_spark.cli.attempt import ended
+from privrisk_spark.cli.ledger_options import AnyPolicies, AsJson, Date, Overrides, Policies, RunId, Url, place, read
+from privrisk_spark.cli.ledger_texts import overview, prospect, statement
+from privrisk_spark.errors import ConfigError, Fault, listing, nearest
+
+
+def show(
+    policies: AnyPolicies = None,
+    url: Url = None,
+    lineage: Annotated[
+        str | None, typer.Option(help="With --url: the lineage to show; without it, all are listed.")
+    ] = None,
+    overrides: Overrides = None,
+    date: Date = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a lineage has spent, its cap, what is left, and every run with its state."""
+    with ended():
+        from privrisk_spark.ledger.ledger import Ledger
+        from privrisk_spark.planning.budget import balance_document, tighter
+
+        policy, address = place(policies, url, overrides, date)
+        ledger = Ledger(address)
+        if policy is not None:
+            if lineage is not None:
+                raise ConfigError([Fault("--lineage", "goes with --url; a policy names its lineage itself")])
+            assert policy.ledger is not None
+            lineage = policy.ledger.lineage
+        known = ledger.lineages()
+        if lineage is None:
+            balances = [ledger.balance(name) for name in known]
+            if as_json:
+                typer.echo(json.dumps([balance_document(balance) for balance in balances], indent=2))
+            else:
+                typer.echo(overview(balances))
+            return
+        if policy is None and lineage not in known:
+            rule = f"is not in the ledger{nearest(lineage, known)}; it holds {listing(known) or 'none'}"
+            raise ConfigError([Fault("--lineage", f"{rule}. Got {lineage!r}")])
+        balance = ledger.balance(lineage)
+        closer = tighter(balance)
+        document = {**balance_document(balance), "tighter": closer}
+        typer.echo(json.dumps(document, indent=2) if as_json else statement(balance, closer))
+
+
+def plan(
+    policies: Policies,
+    run_id: RunId = None,
+    overrides: Overrides = None,
+    date: Date = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a run of the policy would cost, what would be left, and how many such releases fit; write nothing.
+
+    Ends with 1 if the budget does not allow the run, so that a schedule can ask before it starts a cluster.
+    """
+    with ended():
+        from privrisk_spark.planning import budget
+
+        policy, run = read(policies, overrides, date, run_id)
+        found = budget.forecast(policy, run)
+        typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else prospect(found))
+        if found.refusal is not None:
+            raise found.refusal

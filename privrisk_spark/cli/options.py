@@ -1,0 +1,48 @@
+"""What commands have in common: their arguments and options."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privrisk_spark.engine import fast
+
+
+class LogFormat(StrEnum):
+    """Form of log lines."""
+
+    text = "text"
+    json = "json"
+
+
+def _start_fast(asked: bool) -> bool:
+    if asked:
+        fast.ask()
+    return asked
+
+
+Policies = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="POLICY...", help="YAML files; later ones are merged over earlier ones."),
+]
+Configs = Annotated[list[Path] | None, typer.Option("--config", help="A policy file, as for spark-submit; repeatable.")]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key; repeatable.")
+]
+Date = Annotated[str | None, typer.Option(help="Business date YYYY-MM-DD, for {ds}; default today (UTC).")]
+RunId = Annotated[str | None, typer.Option(help="Run id; default from name, date and policy.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check all, print the plan, write nothing.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Print the plan before running it.")]
+Log = Annotated[LogFormat, typer.Option(help="Form of log lines.")]
+Fast = Annotated[
+    bool,
+    typer.Option(
+        "--fast",
+        callback=_start_fast,
+        help="Start sooner on one machine, as PRIVRISK_FAST=1 does; no result depends on it.",
+    ),
+]
+PrivateOutput = Annotated[str, typer.Option("--output", metavar="DIR", help="Where to write; never publish it.")]

@@ -1,0 +1,41 @@
+"""The command ``privrisk release``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from privrisk_spark.cli.attempt import attempted
+from privrisk_spark.cli.options import Configs, Date, DryRun, Explain, Fast, Log, LogFormat, Overrides, Policies, RunId
+
+
+def release(
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    date: Date = None,
+    run_id: RunId = None,
+    dry_run: DryRun = False,
+    explain: Explain = False,
+    log_format: Log = LogFormat.text,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Read, encode, count, decide, validate and publish a table as its policy says."""
+    with attempted(run_id, log_format) as attempt:
+        policy, day = attempt.policy([*(policies or []), *(config or [])], overrides, date)
+        attempt.status = None if dry_run else Path(policy.places.vault)
+        from privrisk_spark import api
+
+        if dry_run:
+            typer.echo(api.plan(None, policy, run_id=attempt.run_id, date=day))
+            return
+        announce = typer.echo if explain else None
+        done = api.release(None, policy, run_id=attempt.run_id, date=day, announce=announce)
+    what = "Released" if done.fresh else "Already released, nothing done:"
+    root = done.place.parents[1]
+    typer.echo(f"{what} {done.manifest['rows']:,} rows, run id {attempt.run_id}")
+    typer.echo(f"  manifest  {root / 'manifest.json'}")
+    typer.echo(f"  data      {root / done.manifest['data']['path']}")
+    typer.echo(f"  report    {done.place / 'report.html'}")
+    typer.echo(f"  vault     {done.vault} (never publish: exact risks, decisions, full report)")

@@ -1,0 +1,431 @@
+"""The public interface: what it loads, what it returns, what it leaves behind, and what it raises."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from product import production_batches
+from pyspark.sql import types as T
+
+import privrisk_spark as pr
+from privrisk_spark.policy import reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROOT = Path(__file__).resolve().parents[1]
+FOREIGN = {
+    "spark.sql.session.timeZone": "Asia/Tokyo",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "false",
+}
+SCHEMA = T.StructType(
+    [
+        T.StructField("id", T.StringType()),
+        T.StructField("age", T.IntegerType()),
+        T.StructField("born", T.DateType()),
+        T.StructField("city", T.StringType()),
+        T.StructField("diagnosis", T.StringType()),
+        T.StructField("seen", T.TimestampType()),
+    ]
+)
+ROWS = [
+    (
+        f"p{i}",
+        20 + i % 30,
+        dt.date(1990 + i % 10, 1 + i % 12, 1),
+        ["Ulm", "Bonn", "Kiel"][i % 3],
+        "abc"[i % 3],
+        dt.datetime(2020, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=7 * i),
+    )
+    for i in range(60)
+]
+COLUMNS = {
+    "id": pr.identifier(),
+    "age": pr.quasi_identifier(pr.intervals(5, 10, domain=(0, 99))),
+    "born": pr.quasi_identifier(pr.dates("day", "month", "year")),
+    "city": pr.quasi_identifier(pr.tree({"*": {"south": ["Ulm"], "north": ["Bonn", "Kiel"]}})),
+    "diagnosis": pr.sensitive(),
+    "seen": pr.insensitive(),
+}
+
+
+@pytest.fixture
+def policy() -> pr.Policy:
+    return pr.Policy(columns=COLUMNS, table={"record_id": "id"}, decision={"utility_at_least": 4})
+
+
+@pytest.fixture
+def table(spark: SparkSession) -> Iterator[DataFrame]:
+    with production_batches(spark):
+        yield spark.createDataFrame(ROWS, SCHEMA)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary directories are made."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return place
+
+
+@pytest.fixture
+def foreign(spark: SparkSession) -> Iterator[SparkSession]:
+    before = {name: spark.conf.get(name, None) for name in FOREIGN}
+    for name, value in FOREIGN.items():
+        spark.conf.set(name, value)
+    yield spark
+    assert {name: spark.conf.get(name) for name in FOREIGN} == FOREIGN, "a run must put settings back"
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
+
+
+def content(released: pr.Released) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((released.place / "data").glob("*.parquet"))}
+
+
+# ------------------------------------------------------------------------------------------------ import
+
+
+def test_importing_the_package_loads_nothing() -> None:
+    program = (
+        "import sys, privrisk_spark as pr\n"
+        "assert set(pr.__all__) <= set(dir(pr))\n"
+        "pr.errors.ConfigError\n"
+        "heavy = {'pyspark', 'pandas', 'numpy', 'pydantic', 'pyarrow', 'yaml', 'privrisk_spark.api'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        "pr.Policy(columns={'age': pr.quasi_identifier(pr.intervals(5, 10))})\n"
+        "assert not {'pyspark', 'pandas', 'pyarrow'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    for name in pr.__all__:
+        assert getattr(pr, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'asses'"):
+        _ = pr.asses  # type: ignore[attr-defined]
+
+
+def test_the_function_audit_survives_the_package_of_that_name() -> None:
+    import privrisk_spark.audit.trials  # noqa: F401
+
+    assert callable(pr.audit)
+    from privrisk_spark import audit
+
+    assert audit is pr.audit
+
+
+def test_type_checkers_see_the_names(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import privrisk_spark as pr\n"
+        "policy = pr.Policy(columns={'age': pr.quasi_identifier(pr.intervals(5, 10))})\n"
+        "reveal_type(pr.release(None, policy).data)\n"
+        "reveal_type(pr.assess(None, policy).passed)\n"
+        "pr.assess(None, policy, outptu='x')\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", f"--cache-dir={tmp_path}", str(program)]
+    said = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True).stdout
+    assert 'Revealed type is "pyspark.sql.dataframe.DataFrame"' in said, said
+    assert 'Revealed type is "bool' in said, said
+    assert 'Unexpected keyword argument "outptu" for "assess"' in said, said
+
+
+# ------------------------------------------------------------------------------------------------ policies
+
+
+def test_a_policy_written_in_python_is_the_one_in_a_file(tmp_path: Path) -> None:
+    document = {
+        "version": 1,
+        "run": {"name": "x"},
+        "table": {"path": "t.csv", "format": "csv", "record_id": "id"},
+        "columns": COLUMNS,
+        "decision": {"utility_at_least": 4},
+    }
+    file = tmp_path / "policy.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    loaded = pr.load(file)
+    made = pr.Policy(
+        columns=COLUMNS,
+        run="x",
+        table={"path": "t.csv", "format": "csv", "record_id": "id"},
+        decision={"utility_at_least": 4},
+    )
+    assert isinstance(loaded, pr.Policy)
+    assert loaded == made
+    assert made.canonical() == reading.load([file], releasing=False).canonical()
+    assert made.model_copy(update={}) == made
+
+
+@pytest.mark.parametrize(
+    ("made", "key"),
+    [
+        (lambda: pr.Policy(columns={"a": pr.quasi_identifier(pr.intervals(5, 7))}), "columns.a.hierarchy"),
+        (lambda: pr.Policy(columns={"a": pr.quasi_identifier({"maks": 5})}), "columns.a.hierarchy"),
+        (lambda: pr.Policy(columns={}), "columns"),
+        (lambda: pr.Policy(columns={"a": pr.sensitive()}, decisoin={}), "decisoin"),
+        (pr.load, "name a policy file"),
+        (lambda: pr.load("nowhere.yaml"), "nowhere.yaml"),
+    ],
+)
+def test_what_is_wrong_with_a_policy_is_named(made: Any, key: str) -> None:
+    with pytest.raises(pr.errors.ConfigError, match=key):
+        made()
+
+
+def test_builders_say_what_a_file_says() -> None:
+    assert pr.mask(3, side="left", character="#", length=5) == {
+        "mask": {"steps": 3, "from": "left", "character": "#", "length": 5}
+    }
+    assert pr.intervals(cuts=[[0, 18, 40], [0, 40]], unit=1) == {
+        "intervals": {"cuts": [[0, 18, 40], [0, 40]], "unit": 1}
+    }
+    assert pr.tree("a.yaml") == {"tree_file": "a.yaml"}
+    assert pr.file(Path("a.csv"), separator=",") == {"file": "a.csv", "separator": ","}
+    assert pr.flat() == {"flat": {}}
+    columns = {
+        "a": pr.quasi_identifier(pr.mask(3, side="left")),
+        "b": pr.quasi_identifier(pr.flat(), nulls="own-value", unknown="suppress"),
+        "c": pr.quasi_identifier(pr.order(["x", "y", "z"], [2])),
+        "d": pr.quasi_identifier(pr.dates("day", "year", domain=(dt.date(2000, 1, 1), "2001-12-31"))),
+        "e": pr.insensitive("drop"),
+        "f": pr.weight(),
+    }
+    pr.Policy(columns=columns, risk={"sensitivity": {"personal": {"factor": "f"}}})
+
+
+# ------------------------------------------------------------------------------------------------ assess
+
+
+def test_assess_by_keywords(table: DataFrame, temporary: Path) -> None:
+    asked: dict[str, Any] = {"quasi_identifiers": {"age": pr.intervals(5, 10), "city": pr.flat()}}
+    with pr.assess(table, **asked, sensitive=["diagnosis"], thresholds={"k": 5}) as found:
+        (private,) = temporary.iterdir()
+        assert stat.S_IMODE(private.stat().st_mode) == 0o700
+        assert not found.passed
+        (verdict,) = found.verdicts
+        assert (verdict.name, verdict.observed) == ("k", 2)  # 60 rows in 30 combinations
+        frame = found.to_pandas()
+        assert len(frame) == len(found.measures)
+        assert frame.loc[frame["name"] == "k", "value"].tolist() == [2.0]
+        assert found.records is not None
+        assert found.records.count() == 60
+        assert "missed" in found._repr_html_()
+        assert "<html" in str(found.report)
+        assert "sandbox" in found.report._repr_html_()
+        with pytest.raises(FrozenInstanceError):
+            found.place = Path()  # type: ignore[misc]
+    assert not list(temporary.iterdir())
+
+
+def test_a_private_directory_goes_with_the_last_that_needs_it(
+    table: DataFrame, policy: pr.Policy, temporary: Path
+) -> None:
+    records = pr.assess(table, policy).records
+    assert records is not None
+    assert records.count() == 60, "a frame keeps its files though the result is gone"
+    assert list(temporary.iterdir())
+    del records
+    import gc
+
+    gc.collect()
+    assert not list(temporary.iterdir())
+
+
+def test_assess_writes_where_it_is_told(table: DataFrame, policy: pr.Policy, tmp_path: Path, temporary: Path) -> None:
+    found = pr.assess(table, policy, output=tmp_path / "found")
+    found.close()
+    measures = json.loads((tmp_path / "found" / "measures.json").read_text())
+    assert measures == found.assessment.measures()
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "give a policy, or a frame with quasi_identifiers"),
+        ({"quasi_identifiers": {"age": pr.flat()}, "sensitive": ["age"]}, "quasi-identifier already"),
+        ({"quasi_identifiers": {"agee": pr.flat()}}, "did you mean 'age'"),
+        ({"quasi_identifiers": {"age": pr.flat()}, "thresholds": {"kk": 5}}, "assess.thresholds.kk"),
+    ],
+)
+def test_assess_names_what_is_missing(table: DataFrame, given: Any, said: str) -> None:
+    with pytest.raises(pr.errors.InputError, match=said):
+        pr.assess(table, **given)
+
+
+def test_without_a_frame_the_policy_must_name_a_table(policy: pr.Policy) -> None:
+    for run in (pr.assess, pr.plan, pr.release):
+        with pytest.raises(pr.errors.ConfigError, match=r"^table: the policy names none, so a frame must be given"):
+            run(None, policy)  # type: ignore[operator]
+
+
+# ------------------------------------------------------------------------------------------------ plan and release
+
+
+def test_a_plan_is_what_a_dry_run_prints(small: Path, spark: SparkSession) -> None:
+    from typer.testing import CliRunner
+
+    from privrisk_spark.cli.app import app
+
+    found = pr.plan(None, pr.load(small))
+    assert CliRunner().invoke(app, ["release", str(small), "--dry-run"]).stdout == f"{found}\n"
+    assert "<pre>" in found._repr_html_()
+    assessed = pr.plan(None, pr.load(small), of="assess")
+    ran = CliRunner().invoke(app, ["assess", str(small), "--dry-run", "--output", str(small.parent / "x")])
+    assert ran.stdout == f"{assessed}\n"
+    assert not (small.parent / "out").exists()
+    assert not (small.parent / "vault").exists()
+
+
+def test_release_of_a_frame(table: DataFrame, policy: pr.Policy, temporary: Path) -> None:
+    with pr.release(table, policy, run_id="one") as done:
+        assert done.fresh
+        assert done.manifest["rows"] == done.data.count() == 60
+        assert done.data.columns == ["age", "born", "city", "diagnosis", "seen"]
+        assert done.decisions is not None
+        assert {row.id for row in done.decisions.select("id").collect()} == {row[0] for row in ROWS}
+        assert sorted(row.seen for row in done.data.collect()) == sorted(row.seen for row in table.collect())
+        assert done.vault_report is not None
+        assert str(done.vault_report) != str(done.report)
+        assert "Release of 60 rows" in done._repr_html_()
+        (private,) = temporary.iterdir()
+        assert stat.S_IMODE(private.stat().st_mode) == 0o700
+        again = pr.release(table, policy, run_id="one")
+        assert again.fresh
+        assert content(again) == content(done)
+        again.close()
+    assert not list(temporary.iterdir())
+
+
+def test_a_frame_is_released_as_it_is_and_not_as_the_files_it_came_from(
+    table: DataFrame, policy: pr.Policy, tmp_path: Path
+) -> None:
+    """Tasks may open the files of a policy's table themselves; those of a frame hold other rows."""
+    table.coalesce(1).write.parquet(str(tmp_path / "files"))
+    some = table.sparkSession.read.parquet(str(tmp_path / "files")).where("age < 35")
+    named = pr.Policy(columns=COLUMNS, table={"path": str(tmp_path / "files")}, decision={"utility_at_least": 4})
+    with pr.release(some, named) as done:
+        assert done.manifest["rows"] == 30
+    with pr.assess(some, named) as found:
+        assert found.assessment.subjects[0].find("records")[0].value == 30
+
+
+def test_release_writes_where_it_is_told_and_is_known_by_its_id(
+    table: DataFrame, policy: pr.Policy, tmp_path: Path, temporary: Path
+) -> None:
+    places: dict[str, Any] = {"output": tmp_path / "out", "vault": tmp_path / "vault", "run_id": "one"}
+    done = pr.release(table, policy, **places)
+    assert (tmp_path / "out" / "manifest.json").exists()
+    again = pr.release(table, policy, **places)
+    assert not again.fresh
+    assert content(again) == content(done)
+    assert not list(temporary.iterdir())
+    pr.release(table, policy, **(places | {"run_id": "two"}))
+    first = pr.release(table, policy, **places)
+    assert first.decisions is None, "the vault holds those of the later run"
+    assert first.data.count() == 60
+
+
+def test_a_run_never_writes_onto_its_input(table: DataFrame, policy: pr.Policy, tmp_path: Path) -> None:
+    table.coalesce(1).write.parquet(str(tmp_path / "files"))
+    read = table.sparkSession.read.parquet(str(tmp_path / "files"))
+    with pytest.raises(pr.errors.ConfigError, match=r"^output: must not be around files the frame is read from"):
+        pr.release(read, policy, output=tmp_path / "files", vault=tmp_path / "vault")
+
+
+def test_what_a_release_lacks_is_named(table: DataFrame, temporary: Path) -> None:
+    with pytest.raises(pr.errors.ConfigError, match="decision: is required"):
+        pr.release(table, pr.Policy(columns=COLUMNS))
+    with pytest.raises(pr.errors.SchemaError, match="has no role"):
+        pr.release(table, pr.Policy(columns={"age": COLUMNS["age"]}, decision={"utility_at_least": 1}))
+    assert not list(temporary.iterdir())
+
+
+def test_nothing_of_spark_leaves(table: DataFrame, policy: pr.Policy) -> None:
+    failing = table.selectExpr("id", "cast(raise_error('x') as int) as age", "born", "city", "diagnosis", "seen")
+    with pytest.raises(pr.errors.EngineError, match="Spark failed"):
+        pr.release(failing, policy)
+    done = pr.release(table, policy)
+    done.close()
+    with pytest.raises(pr.errors.EngineError, match="PATH_NOT_FOUND"):
+        _ = done.data
+
+
+# ------------------------------------------------------------------------------------------------ foreign sessions
+
+
+def test_a_foreign_session_gets_the_same_release_and_its_settings_back(
+    table: DataFrame, policy: pr.Policy, foreign: SparkSession
+) -> None:
+    theirs = foreign.createDataFrame(ROWS, SCHEMA)  # ansi off, Tokyo, no Arrow
+    with pr.release(theirs, policy, run_id="one") as found:
+        files, seen = content(found), found.data.selectExpr("cast(seen as long) as s").collect()
+        measured = pr.assess(theirs, policy)
+    plain = dict(zip(FOREIGN, ("UTC", "true", "true", "true"), strict=True))
+    for name, value in plain.items():
+        foreign.conf.set(name, value)
+    with pr.release(table, policy, run_id="one") as usual:
+        assert content(usual) == files
+        assert sorted(seen) == sorted(usual.data.selectExpr("cast(seen as long) as s").collect())
+    assert pr.assess(table, policy).assessment.measures() == measured.assessment.measures()
+    for name, value in FOREIGN.items():
+        foreign.conf.set(name, value)
+
+
+def test_a_foreign_session_is_given_back_after_an_error(policy: pr.Policy, foreign: SparkSession) -> None:
+    with pytest.raises(pr.errors.SchemaError):
+        pr.release(foreign.createDataFrame([(1,)], "age int"), policy)
+
+
+def test_columns_that_differ_in_case_alone(spark: SparkSession, foreign: SparkSession) -> None:
+    asked: dict[str, Any] = {"quasi_identifiers": {"Age": pr.flat(), "age": pr.flat()}}
+    rows = [(1, 2), (1, 3)]
+    with pytest.raises(pr.errors.ConfigError, match=r"^spark\.sql\.caseSensitive: must be true to tell the columns"):
+        pr.assess(foreign.createDataFrame(rows, "Age int, age int"), **asked)
+    foreign.conf.set("spark.sql.caseSensitive", "true")
+    found = pr.assess(foreign.createDataFrame(rows, "Age int, age int"), **asked, thresholds={"k": 1})
+    foreign.conf.set("spark.sql.caseSensitive", "false")
+    assert [one.observed for one in found.verdicts] == [1]
+
+
+def test_keys_need_an_encrypting_session(table: DataFrame, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from privrisk_spark.engine import session, settings
+
+    private = pr.Policy(
+        columns=COLUMNS | {"diagnosis": pr.sensitive("drop"), "seen": pr.insensitive("drop")},
+        guarantee={"kind": "dp", "epsilon": {"admit": 0.5, "keep": 0.5}, "delta": 1e-6, "public_rows": 60,
+                   "objective": {"phi_min": 0.1}},
+        ledger={"url": f"sqlite:///{tmp_path}/ledger.db", "lineage": "x", "cap": {"epsilon": 4, "delta": 1e-5}},
+        output={"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault")},
+    )  # fmt: skip
+    monkeypatch.setattr(session, "check_encryption", settings.check_encryption)
+    with pytest.raises(pr.errors.ConfigError, match=r"must be true for a release whose keys travel inside tasks"):
+        pr.release(table, private)
+    assert not (tmp_path / "ledger.db").exists()
+
+
+# ------------------------------------------------------------------------------------------------ audit
+
+
+def test_an_audit_needs_a_claim(policy: pr.Policy, spark: SparkSession, temporary: Path) -> None:
+    with pytest.raises(pr.errors.InputError, match="the policy makes none"):
+        pr.audit(policy)
+    assert not list(temporary.iterdir())
