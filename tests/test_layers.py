@@ -56,7 +56,7 @@ LIBRARIES: dict[str, set[str]] = {
     "pyspark": {"engine", "stages", "pipelines", "experiments", "audit", "api"},
     "py4j": {"engine", "stages"},
     "pyarrow": {"storage", "engine", "stages", "pipelines", "experiments", "audit"},
-    "pandas": {"results", "engine", "stages"},
+    "pandas": {"results", "engine", "stages", "api"},
     "great_expectations": {"engine", "stages"},
     "pydantic": {"policy", "hierarchies"},
     "yaml": {"policy", "hierarchies"},
@@ -86,11 +86,11 @@ STANDARD_IN_KERNELS = {
 
 OPEN = {
     "stages.assessing.classes",
-    "stages.assessing.opened",
     "stages.assessing.population",
     "stages.assessing.sources",
     "stages.counting.dense_sorted",
     "stages.deciding.decide",
+    "stages.deciding.exposure",
     "stages.deciding.gather",
     "stages.deciding.rules",
     "stages.diagnostics.bound",
@@ -100,6 +100,7 @@ OPEN = {
     "stages.diagnostics.linked_risk",
     "stages.private.admission",
     "stages.private.as_published",
+    "stages.private.crowds",
     "stages.private.sampling",
     "stages.publishing.files",
 }

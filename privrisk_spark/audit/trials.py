@@ -24,6 +24,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, Scratch, in_chunks, report
+from privrisk_spark.engine.decided import Decide
 from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
@@ -31,8 +32,8 @@ from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
 from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.planning.audit import RUN, Experiment
 from privrisk_spark.policy.policy import Insensitive, Policy, RiskPolicy
-from privrisk_spark.stages.deciding.decide import Decide, released_tuples
-from privrisk_spark.stages.private import sampling
+from privrisk_spark.stages.deciding.decide import released_tuples
+from privrisk_spark.stages.private import crowds, release_keys, sampling
 from privrisk_spark.stages.private.scheme_cells import collect_cells
 from privrisk_spark.stages.tables.encode import encode
 
@@ -48,10 +49,10 @@ class PlannedFailure(Exception):  # noqa: N818 - nothing is wrong
     """A task failed because it was told to."""
 
 
-def audit_keys(seed: int, experiment: str) -> sampling.ReleaseKeys:
+def audit_keys(seed: int, experiment: str) -> release_keys.ReleaseKeys:
     """Return the keys of an experiment: public, the same for the same seed, and of no release."""
     public = hashlib.sha256(f"privrisk_spark audit {seed}".encode()).digest()
-    return sampling.ReleaseKeys.derive(public, run_id=RUN, snapshot="", mechanism=experiment)
+    return release_keys.ReleaseKeys.derive(public, run_id=RUN, snapshot="", mechanism=experiment)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +213,7 @@ def collect_published(
     trials: Trials,
     rows: Batches,
     recoding: sampling.Recoding,
-    keys: sampling.ReleaseKeys,
+    keys: release_keys.ReleaseKeys,
     *,
     attempts: Attempts = "once",
 ) -> Published:
@@ -251,7 +252,7 @@ def collect_histogram(
     rows: Batches,
     recoding: sampling.Recoding,
     admissible: sampling.AdmittedSet,
-    keys: sampling.ReleaseKeys,
+    keys: release_keys.ReleaseKeys,
     *,
     attempts: Attempts = "once",
     name: str = "histogram",
@@ -260,8 +261,8 @@ def collect_histogram(
     decide_chunk = sampling.drawing(recoding, admissible, keys)
     k = len(recoding.ancestor)
     tuples = collect_tuples(scratch, rows, decide_chunk, k, f"{name}-tuples", attempts=attempts)
-    crowds = sampling.crowd_histogram(tuples.frame(scratch.spark), k=k, crowd=recoding.mechanism.crowd)
-    return scratch.write_frame(disturbed(crowds, attempts), name)
+    kept = crowds.crowd_histogram(tuples.frame(scratch.spark), k=k, crowd=recoding.mechanism.crowd)
+    return scratch.write_frame(disturbed(kept, attempts), name)
 
 
 def collect_tuples(

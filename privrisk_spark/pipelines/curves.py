@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from privrisk_spark import __version__
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.decided import WeightColumns, floats, integers
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -43,7 +44,6 @@ from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import StoredCounts, plan_of, vectors_of_table
 from privrisk_spark.stages.counting.shuffle_iceberg import own_vectors
-from privrisk_spark.stages.deciding.decide import WeightColumns, floats, integers
 from privrisk_spark.stages.diagnostics.estimated import collect_held, collect_share_vectors, identities, share_vectors
 from privrisk_spark.stages.tables.encode import ID
 from privrisk_spark.stages.tables.materialize import collect_codes

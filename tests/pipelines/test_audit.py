@@ -28,7 +28,7 @@ from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.kernels.random import keyed
 from privrisk_spark.pipelines.audit import Subject, collect_findings, collect_repetitions
 from privrisk_spark.results.audit import AuditResult
-from privrisk_spark.stages.private import sampling
+from privrisk_spark.stages.private import crowds, sampling
 
 TRIALS = 1000
 """Of each table where a fault is planted, 500 of which certify. An event that has probability 1 under one table and 0
@@ -118,7 +118,7 @@ def no_crowd_threshold(patch: pytest.MonkeyPatch) -> None:
     def faulty(tuples: Any, *, k: int, crowd: int) -> Any:
         return tuples.groupBy(*schemas.nodes(k)).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
 
-    patch.setattr(sampling, "crowd_histogram", faulty)
+    patch.setattr(crowds, "crowd_histogram", faulty)
 
 
 OTHER = adversary.audit_keys(77, "another draw")

@@ -24,7 +24,7 @@ from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.reporting.release_reports import drawn_reports, tuple_levels
 from privrisk_spark.results.release import Check
 from privrisk_spark.runs.keystore import pin_snapshot, release_key
-from privrisk_spark.stages.private import sampling
+from privrisk_spark.stages.private import crowds
 from privrisk_spark.stages.private.as_published import Draws, Elements, collect_elements
 from privrisk_spark.stages.publishing import contracts
 
@@ -100,9 +100,9 @@ def draw(run: Run, opened: Opened, plan: AsPublished, encoded: Encoded, draws: D
 def write(run: Run, opened: Opened, drawn: Decided) -> Histogram:
     """Stage: write the release from its tuples, and a row that discloses nothing, which the algorithms add."""
     with run.progress.stage("write") as stage:
-        whole = sampling.crowd_histogram(drawn.tuples.frame(run.spark), k=opened.k, crowd=1)
+        whole = crowds.crowd_histogram(drawn.tuples.frame(run.spark), k=opened.k, crowd=1)
         most = run.policy.counting.sorted_vectors
-        nodes, sizes = sampling.collect_histogram(run.scratch, whole, k=opened.k, most=most)
+        nodes, sizes = crowds.collect_histogram(run.scratch, whole, k=opened.k, most=most)
         roots = np.array([hierarchy.root for hierarchy in opened.hierarchies.values()], dtype=np.int32)
         nodes, sizes = np.vstack([nodes, roots]), np.append(sizes, 1)
         histogram = write_histogram(run, opened, nodes, sizes)

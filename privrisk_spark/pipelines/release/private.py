@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.decided import Decide
 from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release.encoded import Encoded, count_dictionaries, encode_table
@@ -38,8 +39,7 @@ from privrisk_spark.reporting.sentences import admission_sentence, choice_senten
 from privrisk_spark.results.release import Check, Report
 from privrisk_spark.runs.keystore import pin_snapshot, release_key
 from privrisk_spark.stages.counting.dense_sorted import StoredCounts, cell_space
-from privrisk_spark.stages.deciding.decide import Decide
-from privrisk_spark.stages.private import admission, sampling
+from privrisk_spark.stages.private import admission, crowds, release_keys, sampling
 from privrisk_spark.stages.publishing import contracts
 
 
@@ -132,26 +132,26 @@ def reserve(run: Run, opened: Opened, plan: Mechanism) -> Reserved:
     return Reserved(cost, digest, key)
 
 
-def encode(run: Run, opened: Opened, reserved: Reserved) -> tuple[Encoded, sampling.ReleaseKeys]:
+def encode(run: Run, opened: Opened, reserved: Reserved) -> tuple[Encoded, release_keys.ReleaseKeys]:
     """Stage: the table as codes, one row a person, and the keys of this content."""
     place = run.place
     with run.progress.stage("encode") as stage:
         encoded = encode_table(run, opened, blocks=True)
         snapshot = encoded.facts.snapshot
         pin_snapshot(place.vault, place.run_id, snapshot)
-        keys = sampling.ReleaseKeys.derive(
+        keys = release_keys.ReleaseKeys.derive(
             reserved.key, run_id=place.run_id, snapshot=snapshot, mechanism=reserved.digest
         )
         stage.sentence = "Encoded every value as an integer code; values outside a hierarchy are suppressed."
         if run.policy.table.entity_id is not None:
-            one_each = run.scratch.write_frame(sampling.one_row_each(encoded.rows, keys), "one-row-each")
+            one_each = run.scratch.write_frame(release_keys.one_row_each(encoded.rows, keys), "one-row-each")
             encoded = replace(encoded, rows=Batches.of_frame(one_each))
             stage.sentence += " Of each person one row was drawn, by a keyed function of the row; the rest is not used."
     return encoded, keys
 
 
 def choose(
-    run: Run, plan: Mechanism, encoded: Encoded, recoding: sampling.Recoding, keys: sampling.ReleaseKeys
+    run: Run, plan: Mechanism, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
 ) -> tuple[sampling.Recoding, dict[str, Any]]:
     """Stage: draw the schemes; returns the recoding by them, and what the manifest states of them."""
     with run.progress.stage("choose") as stage:
@@ -186,7 +186,7 @@ def admit(
     plan: Mechanism,
     encoded: Encoded,
     recoding: sampling.Recoding,
-    keys: sampling.ReleaseKeys,
+    keys: release_keys.ReleaseKeys,
 ) -> Drawing:
     """Stage: admit cells by a public dictionary, an earlier release or noisy counts; rows are drawn among them."""
     with run.progress.stage("admit") as stage:
@@ -234,7 +234,7 @@ def _by_public_dictionary(run: Run, opened: Opened, encoded: Encoded, recoding: 
 
 
 def _by_noisy_counts(
-    run: Run, opened: Opened, encoded: Encoded, recoding: sampling.Recoding, keys: sampling.ReleaseKeys
+    run: Run, opened: Opened, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
 ) -> Admitted:
     """Admit cells by noisy counts of the table, or take those that an earlier release admitted."""
     mode, asked = recoding.mechanism.mode, run.policy.guarantee
@@ -261,9 +261,9 @@ def recode(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, drawing:
 def threshold(run: Run, opened: Opened, plan: Mechanism, drawn: Decided) -> Histogram:
     """Stage: drop tuples with too few rows, and write the release from the rest."""
     with run.progress.stage("threshold") as stage:
-        crowds = sampling.crowd_histogram(drawn.tuples.frame(run.spark), k=opened.k, crowd=plan.crowd)
+        kept = crowds.crowd_histogram(drawn.tuples.frame(run.spark), k=opened.k, crowd=plan.crowd)
         most = run.policy.counting.sorted_vectors
-        nodes, sizes = sampling.collect_histogram(run.scratch, crowds, k=opened.k, most=most)
+        nodes, sizes = crowds.collect_histogram(run.scratch, kept, k=opened.k, most=most)
         histogram = write_histogram(run, opened, nodes, sizes)
         stage.sentence = (
             f"Dropped every released tuple with fewer than k = {plan.crowd} rows and wrote the release from the "

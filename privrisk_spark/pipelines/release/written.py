@@ -13,13 +13,14 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, materialized, take_parts
+from privrisk_spark.engine.decided import Decide
 from privrisk_spark.engine.sources import Wanted, scan
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts
 from privrisk_spark.results.release import Check
-from privrisk_spark.stages.deciding.decide import Conclusion, Decide, conclude
+from privrisk_spark.stages.deciding.decide import Conclusion, conclude
 from privrisk_spark.stages.publishing import contracts
 from privrisk_spark.stages.publishing.files import (
     files_for,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, decoded, grouped, in_chunks, part_name, report, write_ipc
+from privrisk_spark.engine.decided import Decide, Decided, WeightColumns, floats, integers
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.tuples import write_tuples
 from privrisk_spark.errors import InfeasibleError
@@ -25,164 +26,13 @@ from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import AnyObjective, GreatestUtility, LeastRisk
 from privrisk_spark.kernels.disclosure.risk import Attacker, DictionaryRule
-from privrisk_spark.kernels.disclosure.sensitivity import normalized, scaled
 from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.moments import Moments, risk_histogram, rows_by_level
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.table_search import decide, decide_kinds
 from privrisk_spark.policy.decisions import DecisionPolicy, DisclosePerRecord
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.sensitivity import InteractionSensitivity, Personal, RecordSensitivity, WeighedSensitivity
 from privrisk_spark.stages.counting.dense_sorted import StoredCounts
-
-
-@dataclass(frozen=True)
-class WeightColumns:
-    """Where the personal weights of a record lie among the columns ``w<i>``.
-
-    Attributes
-    ----------
-    n : int
-        Number of weight columns.
-    of_attribute : tuple of k int or None
-        Column of ``w'_{j,r}``, which multiplies the attribute's weight; None leaves that.
-    attribute : tuple of k float
-        ``w_j``, for the normalization.
-    factor, record : int or None
-        Columns of ``w'_r`` and of ``w_r``; of the form ``interaction`` one column is both.
-    sum_to, at_most : float or None
-        Normalization of a record's weights.
-    """
-
-    n: int = 0
-    of_attribute: tuple[int | None, ...] = ()
-    attribute: tuple[float, ...] = ()
-    factor: int | None = None
-    record: int | None = None
-    sum_to: float | None = None
-    at_most: float | None = None
-
-    @classmethod
-    def of_policy(cls, policy: Policy, attributes: Sequence[str]) -> WeightColumns:
-        """Resolve the policy's column names to positions."""
-        names, sensitivity = policy.weight_columns, policy.risk.sensitivity
-        weighed = sensitivity if isinstance(sensitivity, WeighedSensitivity) else WeighedSensitivity()
-        given = weighed.personal or Personal()
-        of_record = sensitivity.record if isinstance(sensitivity, RecordSensitivity) else None
-        if isinstance(sensitivity, InteractionSensitivity):
-            # The factor scales all weights of a record, those of interactions too.
-            of_record = given.factor
-        return cls(
-            n=len(names),
-            of_attribute=tuple(
-                names.index(given.columns[name]) if name in given.columns else None for name in attributes
-            ),
-            attribute=tuple(weighed.weights.get(name, 1.0) for name in attributes),
-            factor=names.index(given.factor) if given.factor else None,
-            record=names.index(of_record) if of_record else None,
-            sum_to=given.sum_to,
-            at_most=given.at_most,
-        )
-
-    def personal(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
-        """Return ``w'_{j,r}`` of each record, shape (n, k), or None when no weight is personal."""
-        if self.factor is None and all(position is None for position in self.of_attribute):
-            return None
-        ones = np.ones(len(weights))
-        result = np.column_stack([ones if p is None else weights[:, p] for p in self.of_attribute])
-        if self.factor is not None:
-            result = scaled(result, weights[:, [self.factor]])
-        total = self.sum_to or self.at_most
-        if total is None:
-            return result
-        return normalized(result, total=total, at_most=self.sum_to is None, attribute=self.attribute)
-
-    def of_record(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
-        """Return ``w_r`` of each record, or None."""
-        return None if self.record is None else weights[:, self.record]
-
-
-def integers(table: pa.Table, names: Sequence[str]) -> npt.NDArray[np.int32]:
-    """Columns of an Arrow table as one int32 matrix, shape (n, number of names)."""
-    result = np.empty((table.num_rows, len(names)), dtype=np.int32, order="F")
-    for i, name in enumerate(names):
-        result[:, i] = table.column(name).to_numpy()
-    return result
-
-
-def floats(table: pa.Table, names: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Columns of an Arrow table as one float64 matrix, shape (n, number of names)."""
-    result = np.empty((table.num_rows, len(names)), order="F")
-    for i, name in enumerate(names):
-        result[:, i] = table.column(name).to_numpy()
-    return result
-
-
-@dataclass(frozen=True, eq=False)
-class Decided:
-    """Rows of a chunk and their decisions.
-
-    Attributes
-    ----------
-    table : pa.Table
-        ENCODED rows.
-    decisions : Decisions
-        Of the distinct records of the chunk, of more, or of kinds of alike ones.
-    rows : ndarray of int64, shape (n,)
-        Decision of each row.
-    kept : ndarray of bool, shape (n,)
-        Whether the row is released.
-    disclosed : tuple of k ndarrays of int32, shape (n,), or None
-        Node of each row, where records of other values share its decision; None where they do not.
-    """
-
-    table: pa.Table
-    decisions: Decisions
-    rows: npt.NDArray[np.int64]
-    kept: npt.NDArray[np.bool_]
-    disclosed: tuple[npt.NDArray[np.int32], ...] | None = None
-
-    def node(self, i: int) -> npt.NDArray[np.int32]:
-        """Node of attribute ``i`` of each row."""
-        return self.decisions.nodes[:, i][self.rows] if self.disclosed is None else self.disclosed[i]
-
-    def with_columns(self) -> pa.Table:
-        """Rows with the DECIDED columns."""
-        table, decisions, rows = self.table, self.decisions, self.rows
-        k = decisions.levels.shape[1]
-        for i, name in enumerate(schemas.levels(k)):
-            table = table.append_column(name, pa.array(decisions.levels[:, i][rows]))
-        for i, name in enumerate(schemas.nodes(k)):
-            table = table.append_column(name, pa.array(self.node(i)))
-        table = table.append_column(schemas.RISK, pa.array(decisions.risk[rows]))
-        table = table.append_column(schemas.RISK_BEFORE, pa.array(decisions.risk_before[rows]))
-        table = table.append_column(schemas.UTILITY, pa.array(decisions.utility[rows]))
-        table = table.append_column(schemas.CONSISTENT, pa.array(decisions.consistent[rows]))
-        table = table.append_column(schemas.FEASIBLE, pa.array(decisions.feasible[rows]))
-        table = table.append_column(schemas.KEPT, pa.array(self.kept))
-        return table if decisions.gap is None else table.append_column(schemas.GAP, pa.array(decisions.gap[rows]))
-
-    @classmethod
-    def of_columns(cls, table: pa.Table, *, k: int) -> Decided:
-        """Rows that have the DECIDED columns already, each with a decision of its own."""
-        numbers = {
-            name: table.column(name).to_numpy()
-            for name in (schemas.RISK, schemas.RISK_BEFORE, schemas.UTILITY, schemas.CONSISTENT)
-        }
-        decisions = Decisions(
-            levels=integers(table, schemas.levels(k)).astype(np.int8),
-            nodes=integers(table, schemas.nodes(k)),
-            risk=numbers[schemas.RISK],
-            risk_before=numbers[schemas.RISK_BEFORE],
-            utility=numbers[schemas.UTILITY],
-            consistent=numbers[schemas.CONSISTENT],
-            feasible=table.column(schemas.FEASIBLE).to_numpy(),
-            gap=table.column(schemas.GAP).to_numpy() if schemas.GAP in table.column_names else None,
-        )
-        return cls(table, decisions, np.arange(table.num_rows), table.column(schemas.KEPT).to_numpy())
-
-
-Decide = Callable[[pa.Table], Decided]
 
 
 @dataclass(frozen=True)

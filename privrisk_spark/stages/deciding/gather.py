@@ -11,6 +11,7 @@ from functools import partial
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.decided import Decide, Decided, WeightColumns
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.method import Search
@@ -20,16 +21,7 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import ChosenRule
 from privrisk_spark.stages.counting import shuffle_iceberg
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, cell_space, vectors_of_table
-from privrisk_spark.stages.deciding.decide import (
-    Decide,
-    Decided,
-    StoredAttacker,
-    WeightColumns,
-    decided,
-    decided_table,
-    deciding,
-    join_decisions,
-)
+from privrisk_spark.stages.deciding.decide import StoredAttacker, decided, decided_table, deciding, join_decisions
 from privrisk_spark.stages.deciding.rules import Ground, collect_rule
 
 DECISIONS_PER_TASK = 250_000

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from privrisk_spark.claims import Status
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.decided import WeightColumns
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
@@ -20,7 +21,6 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Section, json_safe
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts
 from privrisk_spark.stages.counting.shuffle_iceberg import own_vectors
-from privrisk_spark.stages.deciding.decide import WeightColumns
 from privrisk_spark.stages.diagnostics.estimated import (
     Containment,
     DictionaryOrder,

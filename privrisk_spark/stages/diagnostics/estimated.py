@@ -27,6 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
+from privrisk_spark.engine.decided import WeightColumns, floats, integers
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, consistent_at
@@ -41,7 +42,6 @@ from privrisk_spark.policy.dictionaries import OneDictionary, TableEstimate, Tru
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Summary
 from privrisk_spark.stages.counting.dense_sorted import StoredCounts, collect_counts, collect_ordered, plan_of
-from privrisk_spark.stages.deciding.decide import WeightColumns, floats, integers
 from privrisk_spark.stages.tables.encode import ID, encode_dictionary, resolve
 
 SHARES = 10

@@ -20,6 +20,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
+from privrisk_spark.engine.decided import WeightColumns, floats, integers
 from privrisk_spark.engine.sources import column
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -34,7 +35,6 @@ from privrisk_spark.policy.policy import Policy, QuasiIdentifier
 from privrisk_spark.policy.sensitivity import WeighedSensitivity
 from privrisk_spark.results.release import LinkageFacts, Summary
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, collect_counts, plan_of
-from privrisk_spark.stages.deciding.decide import WeightColumns, floats, integers
 from privrisk_spark.stages.tables.links import KEY, PROBABILITY, Linked, added_codes
 
 LINKS = "links"

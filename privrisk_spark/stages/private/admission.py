@@ -27,7 +27,8 @@ from privrisk_spark.planning.reuse import Reused
 from privrisk_spark.stages.counting import shuffle_iceberg
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors
 from privrisk_spark.stages.private import sampling
-from privrisk_spark.stages.private.sampling import AdmittedSet, FrequentCells, Recoding, ReleaseKeys
+from privrisk_spark.stages.private.release_keys import ReleaseKeys
+from privrisk_spark.stages.private.sampling import AdmittedSet, FrequentCells, Recoding
 from privrisk_spark.stages.private.scheme_cells import collect_cells
 
 EXCESS = "excess"

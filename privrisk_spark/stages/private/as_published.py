@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Scratch, grouped
+from privrisk_spark.engine.decided import Decide, Decided, integers
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import LevelArray
 from privrisk_spark.kernels.as_published.algorithm6 import NOTHING, algorithm_6, element_law, random_threshold
@@ -37,8 +38,8 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.stages.counting import shuffle_iceberg
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, cell_space
-from privrisk_spark.stages.deciding.decide import Decide, Decided, integers
-from privrisk_spark.stages.private.sampling import Disclosing, FrequentCells, record_blocks
+from privrisk_spark.stages.private.release_keys import record_blocks
+from privrisk_spark.stages.private.sampling import Disclosing, FrequentCells
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]

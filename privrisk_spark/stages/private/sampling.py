@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
-from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, Scratch, grouped, in_chunks
+from privrisk_spark.engine.batches import Batches, grouped, in_chunks
+from privrisk_spark.engine.decided import Decide, Decided, integers
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.cell_index import CellIndex
@@ -37,38 +36,13 @@ from privrisk_spark.planning.disclosure import node_utilities, sensitivity
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import Draw, ThresholdDraw
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.stages.counting.dense_sorted import StoredCounts, collect_vectors
-from privrisk_spark.stages.deciding.decide import Decide, Decided, integers
+from privrisk_spark.stages.counting.dense_sorted import StoredCounts
+from privrisk_spark.stages.private.release_keys import ReleaseKeys, record_blocks
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, repr=False)
-class ReleaseKeys:
-    """Keys of one release, one per use; they never appear in a text.
-
-    Attributes
-    ----------
-    noise, recode, keep, person, scheme : bytes
-        Derived from the release key and bound to run id, snapshot and mechanism.
-    """
-
-    noise: bytes
-    recode: bytes
-    keep: bytes
-    person: bytes
-    scheme: bytes
-
-    @classmethod
-    def derive(cls, release_key: bytes, *, run_id: str, snapshot: str, mechanism: str) -> ReleaseKeys:
-        """Derive independent keys; another snapshot or mechanism under the same run id gives unrelated draws."""
-        bound = (run_id, snapshot, mechanism)
-        return cls(
-            *(keyed.derive_key(release_key, *bound, label) for label in ("noise", "recode", "keep", "person", "scheme"))
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,45 +110,6 @@ class Recoding(Disclosing):
     def top(self) -> SchemeCells:
         """The cells of the highest levels."""
         return SchemeCells.of(self.ancestor, self.heights)
-
-
-_DRAW = "draw"
-
-
-def one_row_each(encoded: Batches, keys: ReleaseKeys) -> DataFrame:
-    """Return ENCODED with one row of each person, without ``entity``.
-
-    It is the row with the smallest keyed function of its identity, hence one of the person's rows at random, and the
-    same one however the rows are spread. A row that names no person is a person by itself: to refuse the table, or
-    to drop the row, would make what is published depend on it in a way no proof covers.
-
-    Which row of a person is drawn depends on that person's rows alone. So a person more or less, with however many
-    rows, is a row more or less of what is returned, and the guarantee for a row becomes one for a person.
-
-    Parameters
-    ----------
-    encoded : Batches
-        With ``block`` and ``entity``.
-    keys : ReleaseKeys
-    """
-    key, kept = keys.person, [name for name in encoded.schema.fieldNames() if name != schemas.ENTITY]
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        for table in in_chunks(tables):
-            blocks = record_blocks(table)
-            words = keyed.prf(key, keyed.record_messages(blocks))
-            # The identity decides between equal draws, which happen with probability 2^-128.
-            draws = np.hstack([np.ascontiguousarray(words.astype("<u8")).view(np.uint8).reshape(-1, 16), blocks])
-            column = pa.FixedSizeBinaryArray.from_buffers(
-                pa.binary(32), len(draws), [None, pa.py_buffer(draws.tobytes())]
-            )
-            yield table.append_column(_DRAW, column.cast(pa.binary()))
-
-    schema = T.StructType([*encoded.schema.fields, T.StructField(_DRAW, T.BinaryType())])
-    rows = encoded.then(step, schema).frame()
-    alone = F.when(F.col(schemas.ENTITY).isNull(), F.col(schemas.BLOCK)).alias("alone")
-    drawn = F.min_by(F.struct(*kept), _DRAW).alias("row")
-    return rows.groupBy(schemas.ENTITY, alone).agg(drawn).select("row.*")
 
 
 def admitted_cells(cells: Batches, recoding: Recoding, keys: ReleaseKeys) -> Batches:
@@ -540,34 +475,3 @@ def full_domain(recoding: Recoding, keys: ReleaseKeys) -> Decide:
         return Decided(table, decisions, member, keyed.keep(words, mechanism.keep_numerator))
 
     return run
-
-
-def record_blocks(table: pa.Table) -> npt.NDArray[np.uint8]:
-    """Blocks of records as a byte matrix; one buffer per chunk."""
-    column = table.column(schemas.BLOCK).combine_chunks().cast(pa.binary(16))
-    array = column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
-    start = array.offset * 16
-    raw = np.frombuffer(array.buffers()[1], dtype=np.uint8)[start : start + 16 * len(array)]
-    return raw.reshape(-1, 16)
-
-
-def collect_histogram(
-    scratch: Scratch, histogram: DataFrame, *, k: int, most: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Materialize a histogram of released tuples; return their nodes, in order, and rows.
-
-    Raises
-    ------
-    InputError
-        If there are more than ``most``.
-    """
-    return collect_vectors(scratch.write_frame(histogram, "histogram"), schemas.nodes(k), most=most)
-
-
-def crowd_histogram(tuples: DataFrame, *, k: int, crowd: int) -> DataFrame:
-    """Return TUPLES: sampled records by the whole released tuple, tuples below the crowd threshold dropped."""
-    return (
-        tuples.groupBy(*schemas.nodes(k))
-        .agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
-        .where(F.col(schemas.N_ROWS) >= F.lit(crowd))
-    )

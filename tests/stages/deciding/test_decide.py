@@ -41,6 +41,7 @@ from pyspark.sql import types as T
 
 from privrisk_spark.engine import batches, schemas
 from privrisk_spark.engine.batches import Batches, in_chunks, materialized, read_ipc
+from privrisk_spark.engine.decided import Decided, WeightColumns
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.planning.dictionaries import alphabets, axes
@@ -57,9 +58,7 @@ from privrisk_spark.stages.counting.dense_sorted import (
 )
 from privrisk_spark.stages.deciding.decide import (
     Conclusion,
-    Decided,
     StoredAttacker,
-    WeightColumns,
     class_members,
     collect_infeasible,
     conclude,

@@ -28,6 +28,7 @@ from naive_records import (
 from pyspark.sql import functions as F
 
 from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.decided import WeightColumns
 from privrisk_spark.errors import InputError, SchemaError
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -40,7 +41,7 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Guarantee, Report
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, count_and_store, vectors_of_table
 from privrisk_spark.stages.counting.shuffle_iceberg import own_vectors
-from privrisk_spark.stages.deciding.decide import StoredAttacker, WeightColumns, decided, deciding
+from privrisk_spark.stages.deciding.decide import StoredAttacker, decided, deciding
 from privrisk_spark.stages.diagnostics.bound import BoundFacts, assumed_bound, collect_bound
 from privrisk_spark.stages.diagnostics.estimated import (
     Containment,

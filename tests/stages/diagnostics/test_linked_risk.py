@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.decided import WeightColumns
 from privrisk_spark.errors import HierarchyError, InputError, SchemaError
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.linked import enlarged
@@ -36,7 +37,7 @@ from privrisk_spark.planning.disclosure import disclosure_of, sensitivity
 from privrisk_spark.planning.search import search_of
 from privrisk_spark.results.release import LinkageFacts
 from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, collect_counts, count_and_store, plan_of
-from privrisk_spark.stages.deciding.decide import StoredAttacker, WeightColumns, decided, deciding
+from privrisk_spark.stages.deciding.decide import StoredAttacker, decided, deciding
 from privrisk_spark.stages.diagnostics.linked_risk import collect_linkage, measure_linkage, with_linked_risk
 from privrisk_spark.stages.tables.encode import encode, resolve
 from privrisk_spark.stages.tables.links import Linked, LinkFaults, OpenLinks, collect_links, measure_link_faults

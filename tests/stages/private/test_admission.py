@@ -21,7 +21,8 @@ from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.stages.deciding.decide import decided
 from privrisk_spark.stages.private.admission import chosen, collect_choice, rows_beyond
-from privrisk_spark.stages.private.sampling import Recoding, ReleaseKeys, full_domain
+from privrisk_spark.stages.private.release_keys import ReleaseKeys
+from privrisk_spark.stages.private.sampling import Recoding, full_domain
 from privrisk_spark.stages.private.scheme_cells import collect_cells
 from privrisk_spark.stages.tables.opening import collect_hierarchies
 

@@ -20,6 +20,7 @@ from scipy import stats
 import privrisk_spark.stages.private.scheme_cells
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch, materialized
+from privrisk_spark.engine.decided import Decided
 from privrisk_spark.kernels.dp import scheme_cells as kernel
 from privrisk_spark.kernels.random import keyed
 from privrisk_spark.kernels.random.discrete_gaussian import Admission
@@ -30,17 +31,10 @@ from privrisk_spark.planning.disclosure import node_utilities, sensitivity
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import AggregateDraw, LocalSchemes, PublicCells, ThresholdDraw
 from privrisk_spark.stages.counting.dense_sorted import count_and_store
-from privrisk_spark.stages.deciding.decide import Conclusion, Decided, conclude, decided
-from privrisk_spark.stages.private.sampling import (
-    AdmittedSet,
-    PublicCounts,
-    Recoding,
-    ReleaseKeys,
-    admitted_cells,
-    crowd_histogram,
-    drawing,
-    one_row_each,
-)
+from privrisk_spark.stages.deciding.decide import Conclusion, conclude, decided
+from privrisk_spark.stages.private.crowds import crowd_histogram
+from privrisk_spark.stages.private.release_keys import ReleaseKeys, one_row_each
+from privrisk_spark.stages.private.sampling import AdmittedSet, PublicCounts, Recoding, admitted_cells, drawing
 from privrisk_spark.stages.private.scheme_cells import collect_cells
 from privrisk_spark.stages.tables.opening import collect_hierarchies
 

@@ -1,0 +1,63 @@
+"""What README and docs say is there, is there; and the first screen of the README does what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from product import ROOT, Privrisk
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    text = document.read_text()
+    headings = {
+        re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in re.findall(r"(?m)^#+ (.*)$", text)
+    }
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith("#"):
+            assert link[1:] in headings, link
+        elif "://" not in link:
+            assert (document.parent / link.partition("#")[0]).exists(), link
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_modules_that_are_named_exist(document: Path) -> None:
+    """A module moves, its page does not: names such as ``kernels/dp/crowd.py``, and dotted ones."""
+    text = document.read_text()
+    modules = {str(path.relative_to(ROOT / "privrisk_spark")) for path in (ROOT / "privrisk_spark").rglob("*.py")}
+    named = set(re.findall(r"`([a-z_0-9]+(?:/[a-z_0-9]+)*\.py)`", text))
+    elsewhere = {str(path.relative_to(ROOT)) for path in ROOT.glob("[bjt]*/**/*.py")}
+    missing = named - modules - elsewhere
+    assert not missing
+    for dotted in re.findall(r"`privrisk_spark((?:\.\w+)+)", text):
+        parts = dotted.strip(".").split(".")
+        places = [ROOT.joinpath("privrisk_spark", *parts[:i]) for i in range(len(parts) + 1)]
+        assert any(path.with_suffix(".py").exists() or path.is_dir() for path in places[1:]), dotted
+
+
+def block(text: str, start: str) -> str:
+    """Return what a shell block of the README writes to a file."""
+    return text.split(start, 1)[1].split("\nEND\n", 1)[0].lstrip("\n") + "\n"
+
+
+def test_seven_rows_come_out_as_the_readme_says(privrisk: Privrisk, tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    (tmp_path / "patients.csv").write_text(block(text, "cat > patients.csv <<'END'"))
+    policy = block(text, "cat > policy.yaml <<'END'")
+    # Java, which is at work already, reads relative paths from where it was started.
+    (tmp_path / "policy.yaml").write_text(policy.replace("path: patients.csv", f"path: {tmp_path / 'patients.csv'}"))
+    ran = privrisk(str(tmp_path / "policy.yaml"))
+    assert ran.code == 0, ran.err
+    table = text.split("| age | postcode | diagnosis |\n|---|---|---|\n", 1)[1].split("\n\n", 1)[0]
+    said = [tuple(cell.strip().replace("\\", "") for cell in row.strip("|").split("|")) for row in table.split("\n")]
+    released = pq.read_table(ran.data).to_pylist()
+    assert [tuple(row.values()) for row in released] == said
+    decisions = pq.read_table(tmp_path / "vault" / "decisions").to_pylist()
+    assert {row["consistent"] for row in decisions} == {3, 4}, "three or four patients"
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["guarantee"]["status"] == "proved"
