@@ -32,10 +32,10 @@ settings.load_profile("ci")
 # Before any module with compiled functions is imported; workers of Spark and started programs inherit it.
 MACHINE_CODE = machine_code.keep()
 
-LONG = ("jobs", "pipelines", "experiments", "stages", "benchmarks", "engine")
+LONG = ("jobs", "docs", "pipelines", "api", "experiments", "stages", "benchmarks", "engine")
 """Directories of the longest files, longest first."""
 
-STARTS_SPARK = {"test_worker_daemon.py"}
+STARTS_SPARK = {"test_worker_daemon.py", "test_quickstart.py"}
 """Files whose tests start Spark in a process of their own, though they import none of it."""
 
 

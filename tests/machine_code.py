@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from sources import ROOT, reached
 KERNELS = ROOT / "privrisk_spark" / "kernels"
 COMPILER = KERNELS / "numeric" / "machine_code.py"
 CACHE = ROOT / ".cache" / "machine-code"
+WEEK = 7 * 24 * 3600
+"""Seconds; another process may still use what is younger."""
 
 
 def sources() -> list[Path]:
@@ -36,12 +39,12 @@ def key_of(files: list[Path]) -> str:
 
 
 def keep() -> Path:
-    """Tell Numba, in this process and in those it starts, where to keep code; throw away that of other sources."""
+    """Tell Numba, in this process and in those it starts, where to keep code; throw away what is a week old."""
     directory = CACHE / key_of(sources())
     if not directory.is_dir():
         directory.mkdir(parents=True, exist_ok=True)
         for other in CACHE.iterdir():
-            if other != directory:
+            if other.stat().st_mtime < time.time() - WEEK:
                 shutil.rmtree(other, ignore_errors=True)
     os.environ["NUMBA_CACHE_DIR"] = str(directory)
     return directory

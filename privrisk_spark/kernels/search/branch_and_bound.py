@@ -72,6 +72,9 @@ MOST_BOXES = 1_000_000
 _FEW_ROWS = 128
 """Most consistent rows of a box at which they are looked at one by one. Changes boxes visited, not a proved result."""
 
+_ROOM = 256
+"""Open boxes that there is room for at first. Left to a default, it would be compiled as another function."""
+
 
 def branch_and_bound(lattice: RecordLattice, objective: Objective, *, most_boxes: int = MOST_BOXES) -> Answer | None:
     """Best level vector of one record.
@@ -99,7 +102,7 @@ def branch_and_bound(lattice: RecordLattice, objective: Objective, *, most_boxes
     if most_boxes < 1:
         raise InputError(f"most_boxes must be at least 1. Got {most_boxes}.")
     record = record_of(lattice, objective)
-    found = None if record is None else search(record, most_boxes, _FEW_ROWS)
+    found = None if record is None else search(record, most_boxes, _FEW_ROWS, _ROOM)
     best = None if found is None or not found.any else _answer(lattice, objective, found)
     infinite = any(np.isinf(w[0]) for w in lattice.weights) and lattice.model == "I"
     if not infinite or isinstance(objective, GreatestUtility) or (best is not None and np.isfinite(best.risk)):

@@ -331,7 +331,7 @@ def before(first: FloatArray, second: FloatArray, a: int, b: int) -> bool:
 
 
 @compiled
-def search(record: Record, most_boxes: int, few: int, room: int = 256) -> Found:
+def search(record: Record, most_boxes: int, few: int, room: int) -> Found:
     """Search a record's lattice from ``bottom`` to ``heights``.
 
     Parameters

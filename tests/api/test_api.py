@@ -24,7 +24,7 @@ from privrisk_spark.policy import reading
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = {
     "spark.sql.session.timeZone": "Asia/Tokyo",
     "spark.sql.caseSensitive": "false",
