@@ -88,7 +88,7 @@ def entry(name: str, thing: Any, *, depth: int = 3) -> Iterator[str]:
 
 def call(name: str, thing: Any) -> Iterator[str]:
     """Lines of how a function is called, one argument a line."""
-    signature = inspect.signature(thing)
+    signature = inspect.signature(thing.__init__ if inspect.isclass(thing) else thing)
     yield f"{name}("
     keywords = False
     for one in signature.parameters.values():
