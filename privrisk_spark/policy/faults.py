@@ -144,6 +144,7 @@ def _fault_at(place: _Place, item: Mapping[str, Any]) -> Fault:
     if kind == "value_error":
         rule = str(item["msg"]).removeprefix("Value error, ").rstrip(".")
         shown = rule.startswith("must be") and "got" not in rule.lower()
+        given = _as_number(given)
     else:
         rule = _PATTERNS.get(str(last), "") if kind == "string_pattern_mismatch" or last == "key" else ""
         bounds = {name: f"{bound:.12g}" if isinstance(bound, float) else bound for name, bound in context.items()}
@@ -249,6 +250,16 @@ def _list_example(place: _Place) -> str:
     if str in items:
         return "[age, city]"
     return "[[1, 2], [0, 3]]" if any(get_origin(item) is list for item in items) else "[1, 2]"
+
+
+def _as_number(given: Any) -> Any:
+    """What was compared where a number was written as a text, as YAML reads 1e-27; all else as it is."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return float(given)
+    except ValueError:
+        return given
 
 
 def _quotes_hint(kind: str, given: Any) -> str:

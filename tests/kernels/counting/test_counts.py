@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from strategies import several_hierarchies
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.counting.cells import CellSpace, GivenCounts
+from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.consistent import Axis, Counts, DenseCounts, SortedCounts
+from privrisk_spark.kernels.counting.given_counts import GivenCounts
 from privrisk_spark.kernels.numeric.packing import gathered
 
 Levels = tuple[int, ...]

@@ -25,6 +25,7 @@ from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
 from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.kernels.search import records as kernel
+from privrisk_spark.kernels.search import table_search
 from privrisk_spark.kernels.search.table_search import decide
 
 SEARCHES = [("exact", "swap"), ("aruba", "swap"), ("aruba", "cube"), ("exhaustive", "swap")]
@@ -281,17 +282,17 @@ def test_labels_that_resemble_each_other_need_an_exhaustive_search() -> None:
     matrix = node_similarity(hierarchy.labels)
     axis = Axis(hierarchy.at_depth, hierarchy.ancestor, "similar", similarity=matrix)
     counts = DenseCounts.roll_up([axis], rows, np.ones(3, dtype=np.int64))
-    found = decide(build([hierarchy], search="exhaustive", **settings), counts, codes)  # type: ignore[arg-type]
+    found = decide(*build([hierarchy], search="exhaustive", **settings), counts, codes)  # type: ignore[arg-type]
     assert (found.levels[0, 0], found.risk[0], found.consistent[0]) == (0, 0.5, 2)
     # What the search that looks at maximal nodes alone would answer, were it not refused.
-    misled = decide(build([hierarchy], **settings), replace(counts, monotone=True), codes)  # type: ignore[arg-type]
+    misled = decide(*build([hierarchy], **settings), replace(counts, monotone=True), codes)  # type: ignore[arg-type]
     assert misled.levels[0, 0] == 1
-    at_group = decide(build([hierarchy], search="exhaustive", **settings), counts, np.array([[2]], dtype=np.int32))  # type: ignore[arg-type]
+    at_group = decide(*build([hierarchy], search="exhaustive", **settings), counts, np.array([[2]], dtype=np.int32))  # type: ignore[arg-type]
     # "jones" is known to itself alone, and "east" to nobody: equal risk 1, so the utility decides.
     assert (at_group.levels[0, 0], at_group.risk[0], at_group.consistent[0]) == (0, 1.0, 1)
     for search in ("exact", "aruba"):
         with pytest.raises(ValueError, match="use 'exhaustive'"):
-            decide(build([hierarchy], search=search, **settings), counts, codes)  # type: ignore[arg-type]
+            decide(*build([hierarchy], search=search, **settings), counts, codes)  # type: ignore[arg-type]
 
 
 def test_a_record_is_added_to_the_dictionaries_that_lack_it() -> None:
@@ -328,12 +329,12 @@ def test_holding_fewer_candidates_does_not_change_a_result(
     vectors, multiplicity = np.unique(rows, axis=0, return_counts=True)
     counts = DenseCounts.roll_up(axes, vectors.astype(np.int32), multiplicity)
     want = decide(*problem, counts, codes)
-    usual = kernel._CANDIDATES_AT_ONCE
-    kernel._CANDIDATES_AT_ONCE = at_once
+    usual = table_search._CANDIDATES_AT_ONCE
+    table_search._CANDIDATES_AT_ONCE = at_once
     try:
         found = decide(*problem, counts, codes)
     finally:
-        kernel._CANDIDATES_AT_ONCE = usual
+        table_search._CANDIDATES_AT_ONCE = usual
     assert all(np.array_equal(getattr(want, name), getattr(found, name)) for name in FIELDS)
 
 

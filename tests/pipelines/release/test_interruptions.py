@@ -22,7 +22,7 @@ from privrisk_spark.engine import tuples
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release import encoded, private, published
 from privrisk_spark.runs.places import Workplace
-from privrisk_spark.stages.private import sampling
+from privrisk_spark.stages.private import crowds, sampling
 
 KEY = "3c" * 32
 
@@ -82,7 +82,7 @@ POINTS: dict[str, tuple[Any, str, bool]] = {
     "after the reservation, before a key": (private, "release_key", False),
     "after the key, before anything is read": (encoded, "collect_materialized", False),
     "after the admission": (sampling, "drawing", False),
-    "after the draw": (sampling, "crowd_histogram", False),
+    "after the draw": (crowds, "crowd_histogram", False),
     "after the histogram": (tuples.TupleParts, "of_vectors", False),
     "before publication": (Workplace, "commit", False),
     "after publication, before the ledger knows": (Ledger, "commit", False),
