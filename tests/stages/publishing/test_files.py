@@ -27,6 +27,7 @@ from privrisk_spark.engine.batches import PARTS, Batches, in_chunks, report
 from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.errors import BusyError
 from privrisk_spark.policy.policy import Output
+from privrisk_spark.runs import places
 from privrisk_spark.runs.places import Workplace, write_json
 from privrisk_spark.stages.publishing import files as release
 from privrisk_spark.stages.publishing.files import (
@@ -410,7 +411,7 @@ def killed_at_write(monkeypatch: pytest.MonkeyPatch, number: int) -> Iterator[No
         write_json(path, document)
 
     with monkeypatch.context() as patch:
-        patch.setattr(release, "write_json", write)
+        patch.setattr(places, "write_json", write)
         with pytest.raises(Killed):
             yield
 
@@ -486,6 +487,7 @@ def test_staging_is_private_and_gone_after_an_error(tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
+from privrisk_spark.runs import places
 from privrisk_spark.runs.places import Workplace
 place = Workplace(Path(sys.argv[1]) / "out", Path(sys.argv[1]) / "vault", sys.argv[2])
 with place.held():
@@ -534,16 +536,16 @@ def test_a_live_run_is_left_alone_and_a_dead_one_is_swept(tmp_path):
 
 def test_a_lock_file_that_is_gone_lets_nobody_in(tmp_path, monkeypatch):
     """A run opens the lock file, the one before it ends and unlinks it, a third makes a new one: only that may work."""
-    lock = release.fcntl.flock
+    lock = places.fcntl.flock
     with ExitStack() as stack:
 
         def meanwhile(file: Any, operation: int) -> None:
-            monkeypatch.setattr(release.fcntl, "flock", lock)
+            monkeypatch.setattr(places.fcntl, "flock", lock)
             (tmp_path / "out" / ".lock").unlink()
             stack.enter_context(place_of(tmp_path, "run").held())
             lock(file, operation)
 
-        monkeypatch.setattr(release.fcntl, "flock", meanwhile)
+        monkeypatch.setattr(places.fcntl, "flock", meanwhile)
         with pytest.raises(BusyError, match="another run is at work"), place_of(tmp_path, "run").held():
             pass
         assert (tmp_path / "out" / ".lock").exists()
