@@ -1,11 +1,9 @@
-"""What a run would do, without doing it (``--dry-run``), and what is said when the engine fails."""
+"""What a run would do, without doing it (``--dry-run``)."""
 
 from __future__ import annotations
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark.errors import EngineError
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release.opened import open_sources
 from privrisk_spark.planning.as_published import AsPublished, as_published
@@ -60,9 +58,3 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str, table: DataFr
             frame = sources.table if dictionary.table is None else sources.dictionaries[dictionary.name]
             choices[dictionary.name] = plan_of(policy, complete, dictionary, rows=frame.count())
     return explanation(policy, complete, choices, plan)
-
-
-def engine_failure(error: Exception) -> EngineError:
-    """Say what failed in Spark without its message, which may quote data."""
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
-    return EngineError(f"Spark failed ({condition or type(error).__name__}); its own log has the details.")

@@ -16,7 +16,7 @@ from typing import Any
 from privrisk_spark.errors import BusyError, ConfigError, Fault
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Make what is written of a file, or the names in a directory, survive a loss of power."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -140,9 +140,9 @@ class Workplace:
         self.staging.chmod(0o755)
         for directory in (self.staging / "data", self.staging):
             if directory.is_dir():
-                _sync(directory)
+                sync(directory)
         self.staging.rename(self.target)
-        _sync(self.target.parent)
+        sync(self.target.parent)
         write_json(self.target / "manifest.json", complete)
         write_json(self.root / "manifest.json", complete)
         return complete

@@ -32,7 +32,7 @@ from privrisk_spark.engine.sources import plain_frame
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output, Policy
-from privrisk_spark.runs.places import _sync
+from privrisk_spark.runs.places import sync
 from privrisk_spark.stages.publishing.row_order import FILE
 
 ROWS_PER_FILE = 1_000_000
@@ -208,7 +208,7 @@ def name_files(parts: Path, order: Sequence[str], directory: Path, kind: str) ->
     for number, name in enumerate(order):
         target = directory / f"part-{number:05d}.{kind}"
         (parts / name).rename(target)
-        _sync(target)
+        sync(target)
         entries.append({"name": target.name, "bytes": target.stat().st_size, "sha256": _sha256(target)})
     return entries
 
