@@ -84,27 +84,6 @@ STANDARD_IN_KERNELS = {
 }  # fmt: skip
 """What the kernels take of the standard library: nothing that reads, writes, logs or draws."""
 
-OPEN = {
-    "stages.assessing.classes",
-    "stages.assessing.population",
-    "stages.assessing.sources",
-    "stages.counting.dense_sorted",
-    "stages.deciding.decide",
-    "stages.deciding.exposure",
-    "stages.deciding.gather",
-    "stages.deciding.rules",
-    "stages.diagnostics.bound",
-    "stages.diagnostics.crossing",
-    "stages.diagnostics.diagnostics",
-    "stages.diagnostics.estimated",
-    "stages.diagnostics.linked_risk",
-    "stages.private.admission",
-    "stages.private.as_published",
-    "stages.private.crowds",
-    "stages.private.sampling",
-}
-"""Modules that still have such an import: to be empty."""
-
 ACTING_PACKAGES = {"pipelines", "experiments", "audit"}
 """Packages in which Spark may act in any function; in a stage the function's name says so."""
 
@@ -237,11 +216,7 @@ def graph_of(sources: Mapping[str, str]) -> dict[str, set[str]]:
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_imports_obey_the_tables(path: Path) -> None:
     name = name_of(path)
-    found = list(faults_of(name, list(imports_in(path.read_text()))))
-    if name in OPEN:
-        assert found, f"{name} is mended: take it from OPEN"
-        return
-    assert not found
+    assert not list(faults_of(name, list(imports_in(path.read_text()))))
 
 
 def test_there_is_no_circle() -> None:

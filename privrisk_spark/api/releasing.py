@@ -63,7 +63,7 @@ class Released(Kept):
     @cached_property
     def data(self) -> DataFrame:
         """The released rows."""
-        from privrisk_spark.stages.publishing.files import read_back
+        from privrisk_spark.engine.sources import read_back
 
         files = self.place.parents[1] / self.manifest["data"]["path"]
         return opened(self.private, self.spark, lambda: read_back(self.spark, self.output, files))

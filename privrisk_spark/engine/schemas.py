@@ -129,3 +129,7 @@ def node_labels(spark: SparkSession, hierarchy: Hierarchy) -> DataFrame:
     nodes = np.arange(hierarchy.n_nodes, dtype=np.int32)
     arrays = [pa.array(nodes), pa.array(list(hierarchy.labels), type=pa.string())]
     return spark.createDataFrame(pa.Table.from_arrays(arrays, names=["node", "label"]), "node int, label string")
+
+
+ID = "id"
+"""Column of a dictionary's identities."""

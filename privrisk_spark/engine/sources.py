@@ -25,6 +25,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
 from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.policy import Output
 
 ROWS_PER_TASK = 2 * CHUNK_ROWS
 
@@ -263,3 +264,11 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
     frame = spark.read.schema(schemas[0]).parquet(table.path)
     found = {unquote(urlparse(uri).path) for uri in frame.inputFiles() if urlparse(uri).scheme == "file"}
     return frame if found == {str(file) for file in files} else None
+
+
+def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame:
+    """Open staged data as a consumer would."""
+    if output.format == "csv":
+        return spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
+    frame = plain_frame(spark, Table(path=str(directory)))
+    return spark.read.parquet(str(directory)) if frame is None else frame

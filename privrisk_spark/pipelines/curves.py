@@ -22,7 +22,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from privrisk_spark import __version__
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.counts import StoredCounts, own_vectors
 from privrisk_spark.engine.decided import WeightColumns, floats, integers
+from privrisk_spark.engine.schemas import ID
+from privrisk_spark.engine.vectors import vectors_of_table
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -30,6 +33,7 @@ from privrisk_spark.kernels.disclosure.estimated import nested_counts
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.kernels.search.dictionary_curves import DictionaryCurves, dictionary_curves
 from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.curves import CurveRequest, floors_of, growing_dictionary, refuse_other_problems
 from privrisk_spark.planning.dictionaries import axes, true_dictionary
 from privrisk_spark.planning.disclosure import disclosure_of
@@ -42,10 +46,9 @@ from privrisk_spark.reporting.pages import render_curves
 from privrisk_spark.results.curves import CurveResult
 from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
-from privrisk_spark.stages.counting.dense_sorted import StoredCounts, plan_of, vectors_of_table
-from privrisk_spark.stages.counting.shuffle_iceberg import own_vectors
-from privrisk_spark.stages.diagnostics.estimated import collect_held, collect_share_vectors, identities, share_vectors
-from privrisk_spark.stages.tables.encode import ID
+from privrisk_spark.stages.counting.dense_sorted import collect_held
+from privrisk_spark.stages.diagnostics.estimated import collect_share_vectors, share_vectors
+from privrisk_spark.stages.tables.encode import dictionary_rows, identities
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 
@@ -281,7 +284,8 @@ def count(run: Run, opened: Opened, encoded: Encoded) -> Counted:
 
 def _count(run: Run, opened: Opened, encoded: Encoded, dictionary: OneDictionary) -> StoredCounts:
     frame = opened.dictionaries.get(dictionary.name)
-    return collect_held(run.scratch, encoded.rows, frame, run.policy, opened.hierarchies, dictionary)
+    rows = dictionary_rows(encoded.rows, frame, dictionary, opened.hierarchies)
+    return collect_held(run.scratch, rows, run.policy, opened.hierarchies, dictionary)
 
 
 def _cut(run: Run, opened: Opened, encoded: Encoded) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:

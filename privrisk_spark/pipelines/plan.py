@@ -9,6 +9,7 @@ from privrisk_spark.pipelines.release.opened import open_sources
 from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import cost_of
+from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.mechanism import Mechanism
@@ -18,7 +19,6 @@ from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.explanation import explanation
-from privrisk_spark.stages.counting.dense_sorted import plan_of
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 
 

@@ -22,9 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, dense_cells, incidence
+from privrisk_spark.planning.dictionaries import axes, entity_of, possible_codes
+from privrisk_spark.planning.search import decides_records, method_of
 from privrisk_spark.planning.stored import taken, whole
-from privrisk_spark.policy.policy import Counting
+from privrisk_spark.policy.dictionaries import EstimatedDictionary, OneDictionary
+from privrisk_spark.policy.policy import Counting, Policy
 
 Plan = Literal["dense", "sorted", "shuffle", "iceberg"]
 
@@ -259,3 +263,31 @@ def explained(choice: PlanChoice, *, name: str) -> list[str]:
 def _size(number: int) -> str:
     """Bytes for a person."""
     return f"{number / 2**20:,.1f} MiB" if number >= 2**20 else f"{number / 2**10:,.1f} KiB"
+
+
+def plan_of(
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    one: OneDictionary,
+    *,
+    rows: int | None = None,
+    vectors: int | None = None,
+) -> PlanChoice:
+    """Choose the plan of one of the policy's dictionaries; see :func:`privrisk_spark.planning.counting.choose_plan`."""
+    return choose_plan(
+        policy.counting,
+        axes(policy, hierarchies, one),
+        possible_codes(hierarchies, one),
+        similar=policy.dictionary.consistency == "similar",
+        entities=entity_of(policy, one) is not None,
+        frequent=policy.guarantee.kind != "risk",
+        several=len(policy.dictionaries) > 1 or compared(policy),
+        single=policy.decision is not None and decides_records(method_of(policy, hierarchies)[0]),
+        rows=rows,
+        vectors=vectors,
+    )
+
+
+def compared(policy: Policy) -> bool:
+    """Whether the decisions are held against a second dictionary, by counts the driver holds."""
+    return isinstance(policy.dictionary, EstimatedDictionary) and policy.dictionary.against is not None

@@ -20,9 +20,10 @@ from privrisk_spark.engine import fingerprints as of_columns
 from privrisk_spark.engine import schemas, sources
 from privrisk_spark.engine.batches import Batches, materialized, take_parts, write_ipc
 from privrisk_spark.engine.sources import Wanted, as_texts, column, dictionary_of, scan, text
+from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.stages.tables import encode as encoding
-from privrisk_spark.stages.tables.encode import ValueCodes, duplicates, encode, encode_dictionary, materialize
+from privrisk_spark.stages.tables.encode import duplicates, encode, encode_dictionary, materialize
 from privrisk_spark.stages.tables.materialize import input_facts
 from privrisk_spark.stages.tables.opening import collect_hierarchies, read
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from privrisk_spark.engine import schemas
+from privrisk_spark.engine.vectors import collect_vectors, vectors_of_table
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.run import Source
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.planning.disclosure import sensitivity
-from privrisk_spark.stages.counting.dense_sorted import collect_vectors, vectors_of_table
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import check_columns, collect_hierarchies, read
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.errors import InputError
 from privrisk_spark.pipelines.assess.opened import Opened, Run
 from privrisk_spark.planning.assessment import POPULATION, against_itself
@@ -21,8 +22,8 @@ from privrisk_spark.stages.assessing.sources import (
     open_released_rows,
     totals,
 )
-from privrisk_spark.stages.counting.dense_sorted import StoredCounts
-from privrisk_spark.stages.diagnostics.estimated import collect_held
+from privrisk_spark.stages.counting.dense_sorted import collect_held
+from privrisk_spark.stages.tables.encode import dictionary_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +194,8 @@ def _count_population(run: Run, opened: Opened, encoded: Encoded) -> StoredCount
         return None
     (dictionary,) = opened.policy.dictionaries
     named = replace(dictionary, name="population", key=POPULATION)
-    return collect_held(run.scratch, encoded.rows, opened.population, opened.policy, opened.hierarchies, named)
+    rows = dictionary_rows(encoded.rows, opened.population, named, opened.hierarchies)
+    return collect_held(run.scratch, rows, opened.policy, opened.hierarchies, named)
 
 
 def _count_against_itself(run: Run, opened: Opened, encoded: Encoded) -> StoredCounts | None:
@@ -209,4 +211,4 @@ def _count_against_itself(run: Run, opened: Opened, encoded: Encoded) -> StoredC
     policy = against_itself(opened.policy)
     (dictionary,) = policy.dictionaries
     named = replace(dictionary, name="own")
-    return collect_held(run.scratch, encoded.rows, None, policy, opened.hierarchies, named)
+    return collect_held(run.scratch, encoded.rows, policy, opened.hierarchies, named)

@@ -11,6 +11,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import materialized
+from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.kernels.adversary.process import Solution
 from privrisk_spark.kernels.numeric.fold import folded
 from privrisk_spark.pipelines.assess.counted import Counted, CountedSubject
@@ -34,7 +35,6 @@ from privrisk_spark.stages.assessing.records import ROWS, of_records
 from privrisk_spark.stages.assessing.sources import totals
 from privrisk_spark.stages.assessing.special_uniques import Sought, collect_special
 from privrisk_spark.stages.assessing.tallies import Asked, Released, Tallies
-from privrisk_spark.stages.counting.dense_sorted import StoredCounts
 
 RECORDS = {"table": "records", "release": "released-records"}
 """Directory of the records of each subject."""

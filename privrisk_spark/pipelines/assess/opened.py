@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +10,17 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.sources import read_back
+from privrisk_spark.errors import InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.planning.assessment import POPULATION, narrowed, sets_of
-from privrisk_spark.policy.dictionaries import TableDictionary
+from privrisk_spark.planning.assessment import POPULATION, RELEASE, narrowed, sets_of
+from privrisk_spark.policy.assessment import MaskedTable
+from privrisk_spark.policy.dictionaries import Table, TableDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import assessment_explanation
 from privrisk_spark.runs.progress import Progress
-from privrisk_spark.stages.assessing.sources import Release, open_release
-from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
+from privrisk_spark.stages.assessing.sources import Release
+from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table, read
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,3 +114,50 @@ def explained(policy: Policy, opened: Opened) -> str:
         opened.sets,
         release=None if opened.release is None else opened.release.title,
     )
+
+
+def open_release(spark: SparkSession, policy: Policy) -> Release | None:
+    """Open the release the policy names.
+
+    Raises
+    ------
+    InputError, SchemaError
+        If there is none, or it lacks a column.
+    """
+    given = policy.assess.release
+    if given is None:
+        return None
+    if given == "published":
+        root = Path(policy.places.path).resolve()
+        manifest = root / "manifest.json"
+        if not manifest.exists():
+            raise InputError(
+                f"{RELEASE}: 'published', and there is no release at output.path; make one with privrisk release, or "
+                "name a path, or leave it out to assess the table alone."
+            )
+        data = json.loads(manifest.read_text(encoding="utf-8"))
+        place = root / data["data"]["path"]
+        frame = read_back(spark, policy.places.model_copy(update={"format": data["data"]["format"]}), place)
+        opened = Release(
+            frame,
+            Table(path=str(place), format=data["data"]["format"]),
+            MaskedTable(path=str(place)),
+            f"release {data['run_id']}",
+        )
+    else:
+        frame = read(spark, given, key=RELEASE)
+        opened = Release(frame, given, given, f"release {given.path or given.catalog}")
+    there = opened.frame.columns
+    wanted = [(name, f"{RELEASE}.columns.{name}") for name in policy.quasi_identifiers]
+    faults = [
+        f"{key}: the release has no column '{opened.column(name)}'{nearest(opened.column(name), there)}; it has "
+        f"{listing(there)}."
+        for name, key in wanted
+        if opened.column(name) not in there
+    ]
+    identity = opened.given.record_id
+    if identity is not None and identity not in there:
+        faults.append(f"{RELEASE}.record_id: the release has no column '{identity}'{nearest(identity, there)}.")
+    if faults:
+        raise SchemaError(" | ".join(faults))
+    return opened

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from privrisk_spark.engine.counts import SpreadVectors, StoredCounts, cell_space
 from privrisk_spark.pipelines.release.encoded import Counted, Encoded, count_dictionaries, encode_table
 from privrisk_spark.pipelines.release.opened import Opened, Run, announce_plan, choose_plans, open_run
 from privrisk_spark.pipelines.release.published import fill_vault, publish, record_of, settle, write_vault_report
@@ -24,8 +25,10 @@ from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.reporting.release_reports import drawn_reports, tuple_levels
 from privrisk_spark.results.release import Check
 from privrisk_spark.runs.keystore import pin_snapshot, release_key
+from privrisk_spark.stages.counting.shuffle_iceberg import collect_frequent_cells
 from privrisk_spark.stages.private import crowds
-from privrisk_spark.stages.private.as_published import Draws, Elements, collect_elements
+from privrisk_spark.stages.private.as_published import Draws, Elements
+from privrisk_spark.stages.private.sampling import FrequentCells
 from privrisk_spark.stages.publishing import contracts
 
 
@@ -84,9 +87,20 @@ def count(run: Run, opened: Opened, encoded: Encoded, draws: Draws) -> tuple[Cou
     with run.progress.stage("count") as stage:
         counted = count_dictionaries(run, opened, encoded.rows)
         (counts,) = counted.counts
-        elements = collect_elements(run.scratch, counts, run.policy, opened.hierarchies, least=draws.least_counted)
+        elements = _frequent_elements(run, opened, counts, least=draws.least_counted)
         stage.sentence = "Drew t between theta0 |D| and |D|, and counted the t-frequent elements in the table itself."
     return counted, elements
+
+
+def _frequent_elements(
+    run: Run, opened: Opened, counts: StoredCounts | SpreadVectors, *, least: int
+) -> StoredCounts | FrequentCells:
+    """Find the elements with at least that many rows (step 3 of Algorithm 6), unless all are counted already."""
+    if isinstance(counts, StoredCounts):
+        return counts
+    space = cell_space(counts, run.policy, opened.hierarchies)
+    space, cells = collect_frequent_cells(run.scratch, counts, space, least)
+    return FrequentCells.collect_cells(cells, space, most=run.policy.counting.sorted_vectors)
 
 
 def draw(run: Run, opened: Opened, plan: AsPublished, encoded: Encoded, draws: Draws, elements: Elements) -> Decided:

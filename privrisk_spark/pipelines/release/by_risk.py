@@ -9,8 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from privrisk_spark.engine.counts import StoredCounts, cell_space
+from privrisk_spark.engine.links import Linked
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.pipelines.release.diagnosed import measure_decisions
 from privrisk_spark.pipelines.release.encoded import Counted, Encoded, count_dictionaries, encode_table
 from privrisk_spark.pipelines.release.opened import Opened, Run, announce_plan, choose_plans, open_run
 from privrisk_spark.pipelines.release.published import fill_vault, publish, record_of, write_vault_report
@@ -29,12 +32,12 @@ from privrisk_spark.reporting.release_reports import risk_reports
 from privrisk_spark.reporting.sentences import counting_sentence, decision_sentence, plan_reasons
 from privrisk_spark.results.facts import ClassFacts
 from privrisk_spark.results.release import Check, ChosenRule, Guarantee, LinkageFacts, Section
+from privrisk_spark.stages.counting.look_up import SpreadLookup
 from privrisk_spark.stages.deciding.decide import collect_infeasible
 from privrisk_spark.stages.deciding.gather import collect_decisions
-from privrisk_spark.stages.diagnostics.diagnostics import collect_diagnostics
 from privrisk_spark.stages.publishing import contracts
 from privrisk_spark.stages.publishing.files import files_for
-from privrisk_spark.stages.tables.links import Linked, collect_links
+from privrisk_spark.stages.tables.links import collect_links
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +162,13 @@ def decide(
     with run.progress.stage("decide") as stage:
         method, _ = method_of(policy, hierarchies)
         rows, decide_chunk, rule = collect_decisions(
-            run.scratch, encoded.rows, asked.disclosure, asked.search, policy, hierarchies, counted.counts
+            run.scratch,
+            encoded.rows,
+            asked.disclosure,
+            asked.search,
+            policy,
+            hierarchies,
+            _looked_up(run, opened, asked, counted),
         )
         decided = conclude_rows(run, opened, rows, decide_chunk, method=method, files=files)
         _refuse_infeasible(run, opened, asked, encoded, decided)
@@ -167,7 +176,7 @@ def decide(
         stage.parameters = {"infeasible_records_suppressed": decided.facts.infeasible}
         guarantee = risk_guarantee(policy, decided.facts, hierarchies, rule)
         stage.status = guarantee.status
-        linkage, sections = collect_diagnostics(
+        linkage, sections = measure_decisions(
             run.scratch,
             encoded.rows,
             asked.disclosure,
@@ -180,6 +189,24 @@ def decide(
             dictionaries=opened.sources.dictionaries,
         )
     return decided, Diagnosed(guarantee, linkage, _with_rule(sections, rule))
+
+
+def _looked_up(run: Run, opened: Opened, asked: Asked, counted: Counted) -> tuple[StoredCounts | SpreadLookup, ...]:
+    """Counts as records look them up."""
+    own = run.policy.dictionaries[0].table is None
+    return tuple(
+        counts
+        if isinstance(counts, StoredCounts)
+        else SpreadLookup(
+            counts,
+            cell_space(counts, run.policy, opened.hierarchies),
+            asked.disclosure,
+            run.scratch.write_frame,
+            # The table asks for most of its own cells.
+            prune=() if own else None,
+        )
+        for counts in counted.counts
+    )
 
 
 def _refuse_infeasible(run: Run, opened: Opened, asked: Asked, encoded: Encoded, decided: Decided) -> None:

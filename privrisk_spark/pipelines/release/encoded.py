@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.counts import SpreadVectors, StoredCounts
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.planning.counting import PlanChoice, plans_in_words
 from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.results.release import Check
-from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, collect_counts
+from privrisk_spark.stages.counting.dense_sorted import collect_counts
 from privrisk_spark.stages.publishing import contracts
+from privrisk_spark.stages.tables.encode import dictionary_rows
 from privrisk_spark.stages.tables.materialize import collect_materialized
 from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
 
@@ -119,7 +121,12 @@ def count_dictionaries(run: Run, opened: Opened, rows: Batches) -> Counted:
         name = dictionary.name
         frame = opened.sources.dictionaries.get(name)
         choices[name], counted = collect_counts(
-            run.scratch, rows, frame, run.policy, opened.hierarchies, dictionary, opened.choices[name]
+            run.scratch,
+            dictionary_rows(rows, frame, dictionary, opened.hierarchies),
+            run.policy,
+            opened.hierarchies,
+            dictionary,
+            opened.choices[name],
         )
         counts.append(counted)
     return Counted(choices, tuple(counts))

@@ -14,7 +14,7 @@ from privrisk_spark.hierarchies.builders import is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.planning.as_published import AsPublished
-from privrisk_spark.planning.counting import PlanChoice
+from privrisk_spark.planning.counting import PlanChoice, plan_of
 from privrisk_spark.planning.dictionaries import axes, true_dictionary
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.dictionaries import DictionaryTable
@@ -22,7 +22,6 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.runs.places import Workplace
 from privrisk_spark.runs.progress import Progress
-from privrisk_spark.stages.counting.dense_sorted import plan_of
 from privrisk_spark.stages.tables.links import OpenLinks, open_links
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 

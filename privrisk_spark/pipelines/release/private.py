@@ -12,7 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.counts import StoredCounts, cell_space
 from privrisk_spark.engine.decided import Decide
 from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger.ledger import Ledger
@@ -38,7 +41,7 @@ from privrisk_spark.reporting.release_reports import RunRecord, drawn_reports, t
 from privrisk_spark.reporting.sentences import admission_sentence, choice_sentence, recoding_sentence
 from privrisk_spark.results.release import Check, Report
 from privrisk_spark.runs.keystore import pin_snapshot, release_key
-from privrisk_spark.stages.counting.dense_sorted import StoredCounts, cell_space
+from privrisk_spark.stages.counting.shuffle_iceberg import collect_frequent_cells
 from privrisk_spark.stages.private import admission, crowds, release_keys, sampling
 from privrisk_spark.stages.publishing import contracts
 
@@ -228,8 +231,10 @@ def _by_public_dictionary(run: Run, opened: Opened, encoded: Encoded, recoding: 
     stated = {"dictionary_rows": counts.dictionary_rows}
     if isinstance(counts, StoredCounts):
         return Admitted(sampling.PublicCounts(counts), stated, counted.plan)
-    most, space = run.policy.counting.sorted_vectors, cell_space(counts, run.policy, opened.hierarchies)
-    frequent = admission.collect_frequent(run.scratch, counts, space, recoding, most=most)
+    most, mechanism = run.policy.counting.sorted_vectors, recoding.mechanism
+    space = cell_space(counts, run.policy, opened.hierarchies).within(np.array(mechanism.schemes))
+    space, cells = collect_frequent_cells(run.scratch, counts, space, mechanism.frequent)
+    frequent = sampling.FrequentCells.collect_cells(cells, space, most=most)
     return Admitted(frequent, stated, counted.plan)
 
 

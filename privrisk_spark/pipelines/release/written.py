@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, materialized, take_parts
 from privrisk_spark.engine.decided import Decide
-from privrisk_spark.engine.sources import Wanted, scan
+from privrisk_spark.engine.sources import Wanted, read_back, scan
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.policy.dictionaries import Table
@@ -28,7 +28,6 @@ from privrisk_spark.stages.publishing.files import (
     name_files,
     named_nodes,
     parquet_files,
-    read_back,
     with_labels,
     write_csv,
     write_empty,

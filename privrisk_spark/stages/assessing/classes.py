@@ -31,12 +31,12 @@ from privrisk_spark.engine.batches import (
     report,
     write_ipc,
 )
+from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
-from privrisk_spark.stages.tables.encode import ValueCodes
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import consistent_at
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
-from privrisk_spark.stages.counting.dense_sorted import StoredCounts
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.sources import Wanted, as_texts, dictionary_of, scan
-from privrisk_spark.errors import HierarchyError, InputError, SchemaError, listing, nearest
+from privrisk_spark.engine.value_codes import ValueCodes, as_text_column
+from privrisk_spark.errors import HierarchyError, SchemaError
 from privrisk_spark.hierarchies.builders import build
-from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, Hierarchy
 from privrisk_spark.planning.assessment import RELEASE, carried
 from privrisk_spark.policy.assessment import Interval, MaskedTable, SensitiveModel
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.assessing.classes import Layout, released_rows
 from privrisk_spark.stages.assessing.tallies import Distance, Sensitive
-from privrisk_spark.stages.publishing.files import read_back
-from privrisk_spark.stages.tables.encode import ValueCodes, as_text_column
-from privrisk_spark.stages.tables.opening import MAX_LEAVES, read
 
 _COMPARABLE = (
     T.StringType,
@@ -89,7 +85,7 @@ def collect_vocabularies(
     Raises
     ------
     SchemaError
-        If a column cannot be compared, or holds more than :data:`privrisk_spark.stages.tables.opening.MAX_LEAVES`
+        If a column cannot be compared, or holds more than :data:`privrisk_spark.hierarchies.hierarchy.MAX_LEAVES`
         values.
     """
     names = carried(policy)
@@ -189,53 +185,6 @@ class Release:
     def column(self, name: str) -> str:
         """Column of the release that holds a column of the table."""
         return self.given.columns.get(name, name)
-
-
-def open_release(spark: SparkSession, policy: Policy) -> Release | None:
-    """Open the release the policy names.
-
-    Raises
-    ------
-    InputError, SchemaError
-        If there is none, or it lacks a column.
-    """
-    given = policy.assess.release
-    if given is None:
-        return None
-    if given == "published":
-        root = Path(policy.places.path).resolve()
-        manifest = root / "manifest.json"
-        if not manifest.exists():
-            raise InputError(
-                f"{RELEASE}: 'published', and there is no release at output.path; make one with privrisk release, or "
-                "name a path, or leave it out to assess the table alone."
-            )
-        data = json.loads(manifest.read_text(encoding="utf-8"))
-        place = root / data["data"]["path"]
-        frame = read_back(spark, policy.places.model_copy(update={"format": data["data"]["format"]}), place)
-        opened = Release(
-            frame,
-            Table(path=str(place), format=data["data"]["format"]),
-            MaskedTable(path=str(place)),
-            f"release {data['run_id']}",
-        )
-    else:
-        frame = read(spark, given, key=RELEASE)
-        opened = Release(frame, given, given, f"release {given.path or given.catalog}")
-    there = opened.frame.columns
-    wanted = [(name, f"{RELEASE}.columns.{name}") for name in policy.quasi_identifiers]
-    faults = [
-        f"{key}: the release has no column '{opened.column(name)}'{nearest(opened.column(name), there)}; it has "
-        f"{listing(there)}."
-        for name, key in wanted
-        if opened.column(name) not in there
-    ]
-    identity = opened.given.record_id
-    if identity is not None and identity not in there:
-        faults.append(f"{RELEASE}.record_id: the release has no column '{identity}'{nearest(identity, there)}.")
-    if faults:
-        raise SchemaError(" | ".join(faults))
-    return opened
 
 
 def labels_of(hierarchy: Hierarchy) -> tuple[ValueCodes, int]:

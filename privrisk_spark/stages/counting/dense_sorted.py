@@ -7,12 +7,10 @@ Python process.)
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -27,74 +25,23 @@ from privrisk_spark.engine.batches import (
     PARTS,
     Batches,
     Scratch,
-    grouped,
     in_chunks,
     materialized,
     read_ipc,
     report,
     write_ipc,
 )
-from privrisk_spark.errors import HierarchyError, InputError, SchemaError
+from privrisk_spark.engine.counts import Held, SpreadVectors, StoredCounts, not_held, own_vectors
+from privrisk_spark.engine.value_codes import resolve, resolved_vectors
+from privrisk_spark.engine.vectors import collect_vectors
+from privrisk_spark.errors import HierarchyError, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.counting.cells import CellSpace
-from privrisk_spark.kernels.counting.consistent import Axis, Counts, DenseCounts, SortedCounts
+from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts
 from privrisk_spark.kernels.numeric.histogram import VectorHistogram
-from privrisk_spark.planning.counting import PlanChoice, choose_plan
-from privrisk_spark.planning.dictionaries import NULL, UNKNOWN, Alphabet, alphabets, axes, entity_of, possible_codes
-from privrisk_spark.planning.search import decides_records, method_of
-from privrisk_spark.policy.dictionaries import EstimatedDictionary, OneDictionary
+from privrisk_spark.planning.counting import PlanChoice, plan_of
+from privrisk_spark.planning.dictionaries import NULL, UNKNOWN, Alphabet, alphabets, axes, entity_of
+from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.stages.counting.shuffle_iceberg import own_vectors
-from privrisk_spark.stages.tables.encode import encode_dictionary, resolve, resolved_vectors
-
-Held = Literal["dense", "sorted"]
-"""Plans whose count the driver holds."""
-
-
-@dataclass(frozen=True)
-class StoredCounts:
-    """A count in the scratch directory.
-
-    Attributes
-    ----------
-    plan : {"dense", "sorted"}
-    directory : str
-        Holds one ``.npy`` file per array; must be readable by every worker.
-    axes : tuple of Axis
-    dictionary_rows : int
-    token : str
-        Identity of this count: a later one may lie in the same directory, and workers live on.
-    """
-
-    plan: Held
-    directory: str
-    axes: tuple[Axis, ...]
-    dictionary_rows: int
-    token: str
-
-    def load(self) -> Counts:
-        """Map the arrays; once per process."""
-        if self.token not in _LOADED:
-            # Counts of earlier runs lie in directories that are gone.
-            for token in [token for token, (directory, _) in _LOADED.items() if not os.path.exists(directory)]:
-                del _LOADED[token]
-            _LOADED[self.token] = (self.directory, self._map())
-        return _LOADED[self.token][1]
-
-    def _map(self) -> Counts:
-        def array(name: str) -> npt.NDArray[np.int64]:
-            mapped: npt.NDArray[np.int64] = np.load(Path(self.directory) / f"{name}.npy", mmap_mode="r")
-            return mapped
-
-        if self.plan == "dense":
-            offsets = tuple(np.ascontiguousarray(array(f"offset{i}")) for i in range(len(self.axes)))
-            monotone = all(axis.monotone for axis in self.axes)
-            return DenseCounts(array("cube"), offsets, self.dictionary_rows, monotone)
-        vectors = np.ascontiguousarray(array("vectors")).astype(np.int32)
-        return SortedCounts.group(self.axes, vectors, np.ascontiguousarray(array("counts")))
-
-
-_LOADED: dict[str, tuple[str, Counts]] = {}
 
 MOST_PEOPLE = 2**53
 """A dictionary stands for fewer people: so many a float tells apart, as ``ln(N / ρ)`` must, and no sum overflows."""
@@ -174,83 +121,6 @@ def sum_vectors(
     return np.column_stack(codes) if codes else vectors, counts
 
 
-def vectors_of_table(encoded: Batches, k: int, n_weights: int, more: Sequence[str] = ()) -> DataFrame:
-    """Return VECTORS of the table: distinct records, told apart also by personal weights, with their multiplicity.
-
-    Parameters
-    ----------
-    encoded : Batches
-    k, n_weights : int
-    more : sequence of str
-        Further columns that tell records apart.
-    """
-    names = [*schemas.codes(k), *schemas.weights(n_weights), *more]
-    kinds = {field.name: field.dataType for field in encoded.schema.fields}
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        for table in in_chunks(tables):
-            first, member = grouped([table.column(name).to_numpy() for name in names])
-            times = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))
-            yield table.select(names).take(pa.array(first)).append_column(schemas.N_ROWS, times)
-
-    fields = [T.StructField(name, kinds[name]) for name in names]
-    partial = encoded.then(step, T.StructType([*fields, T.StructField(schemas.N_ROWS, T.LongType())])).frame()
-    return partial.groupBy(*names).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
-
-
-def collect_vectors(
-    vectors: DataFrame, names: Sequence[str], *, most: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Collect distinct vectors to the driver, as the plans ``dense`` and ``sorted`` are allowed to.
-
-    Parameters
-    ----------
-    vectors : DataFrame
-        VECTORS.
-    names : sequence of str
-        Columns in axis order; one that is not there (an attribute the dictionary lacks) becomes zeros.
-    most : int
-        Largest number of vectors to accept.
-
-    Returns
-    -------
-    vectors : ndarray of int32, shape (m, k)
-        In lexicographic order, so that what follows does not depend on the engine's order.
-    counts : ndarray of int64, shape (m,)
-
-    Raises
-    ------
-    InputError
-        If there are more than ``most``.
-    """
-    matrix, table = collect_ordered(vectors, names, most=most)
-    return matrix, table.column(schemas.N_ROWS).to_numpy().astype(np.int64)
-
-
-def collect_ordered(vectors: DataFrame, names: Sequence[str], *, most: int) -> tuple[npt.NDArray[np.int32], pa.Table]:
-    """Collect a frame of distinct vectors, as :func:`collect_vectors`, with all its columns.
-
-    Returns
-    -------
-    vectors : ndarray of int32, shape (m, k)
-        In lexicographic order.
-    table : pa.Table
-        In the same order.
-    """
-    table = vectors.limit(most + 1).toArrow()
-    if table.num_rows > most:
-        raise InputError(
-            f"counting.sorted_vectors: there are more than {most:,} distinct vectors; raise it if the driver has the "
-            "memory, or use coarser hierarchies."
-        )
-    matrix = np.zeros((table.num_rows, len(names)), dtype=np.int32, order="F")
-    for i, name in enumerate(names):
-        if name in table.column_names:
-            matrix[:, i] = table.column(name).to_numpy()
-    order = np.lexsort(matrix.T[::-1]) if len(names) else np.arange(table.num_rows)
-    return matrix[order], table.take(pa.array(order))
-
-
 def to_dictionary_codes(vectors: npt.NDArray[np.int32], hierarchies: Mapping[str, Hierarchy]) -> npt.NDArray[np.int32]:
     """Leaf codes of the table as dictionary codes, for a table that is its own dictionary: ⊥ becomes the root."""
     result = vectors.copy()
@@ -279,65 +149,9 @@ def count_and_store(
     return StoredCounts(plan, str(directory), tuple(axes_of_policy), int(counts.sum()), uuid4().hex)
 
 
-@dataclass(frozen=True)
-class SpreadVectors:
-    """A dictionary that stays distributed.
-
-    Attributes
-    ----------
-    plan : {"shuffle", "iceberg"}
-    axes : tuple of Axis
-    vectors : DataFrame
-        ``t<i>`` of the attributes it has, ``n_rows``; or ``entity`` instead, once per vector and person.
-    dictionary_rows : int
-        Rows, or persons.
-    entities : bool
-    """
-
-    plan: Literal["shuffle", "iceberg"]
-    axes: tuple[Axis, ...]
-    vectors: DataFrame
-    dictionary_rows: int
-    entities: bool = False
-
-
-def cell_space(spread: SpreadVectors, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> CellSpace:
-    """Cells of the policy's one dictionary, which stays distributed."""
-    return CellSpace.of(spread.axes, possible_codes(hierarchies, policy.dictionaries[0]))
-
-
-def plan_of(
-    policy: Policy,
-    hierarchies: Mapping[str, Hierarchy],
-    one: OneDictionary,
-    *,
-    rows: int | None = None,
-    vectors: int | None = None,
-) -> PlanChoice:
-    """Choose the plan of one of the policy's dictionaries; see :func:`privrisk_spark.planning.counting.choose_plan`."""
-    return choose_plan(
-        policy.counting,
-        axes(policy, hierarchies, one),
-        possible_codes(hierarchies, one),
-        similar=policy.dictionary.consistency == "similar",
-        entities=entity_of(policy, one) is not None,
-        frequent=policy.guarantee.kind != "risk",
-        several=len(policy.dictionaries) > 1 or compared(policy),
-        single=policy.decision is not None and decides_records(method_of(policy, hierarchies)[0]),
-        rows=rows,
-        vectors=vectors,
-    )
-
-
-def compared(policy: Policy) -> bool:
-    """Whether the decisions are held against a second dictionary, by counts the driver holds."""
-    return isinstance(policy.dictionary, EstimatedDictionary) and policy.dictionary.against is not None
-
-
 def collect_counts(
     scratch: Scratch,
-    encoded: Batches,
-    frame: DataFrame | None,
+    rows: Batches,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     one: OneDictionary,
@@ -348,12 +162,12 @@ def collect_counts(
     Parameters
     ----------
     scratch : Scratch
-    encoded : Batches
-        The table, resolved.
-    frame : DataFrame or None
-        The dictionary as Spark opened it; None where it is the table itself.
-    policy, hierarchies, one, choice
-        As :func:`plan_of` chose it.
+    rows : Batches
+        The dictionary as codes (:func:`privrisk_spark.stages.tables.encode.dictionary_rows`): the table, resolved,
+        where that is the dictionary.
+    policy, hierarchies, one
+    choice : PlanChoice
+        Of :func:`privrisk_spark.planning.counting.plan_of`.
 
     Raises
     ------
@@ -363,15 +177,11 @@ def collect_counts(
     of_axes, own = axes(policy, hierarchies, one), one.table is None
     k, specs = len(hierarchies), policy.quasi_identifiers
     columns = dict(zip(hierarchies, (schemas.codes if own else schemas.dictionary_codes)(k), strict=True))
-    if one.table is None or frame is None:
-        rows = encoded
-    else:
-        rows = encode_dictionary(frame, one.table, hierarchies, key=one.key)
     found = {columns[name]: alphabet for name, alphabet in alphabets(hierarchies, one).items()}
     names = list(found)
     entity = entity_of(policy, one)
     if own and entity is not None:
-        return choice, _collect_persons(scratch, encoded.frame(), of_axes, choice, one, key="table.entity_id")
+        return choice, _collect_persons(scratch, rows.frame(), of_axes, choice, one, key="table.entity_id")
     directory = scratch.directory(f"vectors-{one.name}")
     parts = scratch.collect_parts(count_vectors(rows, found, directory))
     held = [part["name"] for part in parts]
@@ -395,6 +205,33 @@ def collect_counts(
     vectors = to_dictionary_codes(vectors, hierarchies) if own else resolving(vectors)
     assert choice.plan in ("dense", "sorted")
     return choice, count_and_store(choice.plan, of_axes, vectors, times, scratch.path / f"counts-{one.name}")
+
+
+def collect_held(
+    scratch: Scratch,
+    rows: Batches,
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    one: OneDictionary,
+) -> StoredCounts:
+    """Count a dictionary by a plan whose count the driver holds, which is what evaluating given decisions takes.
+
+    Parameters
+    ----------
+    scratch, rows, policy, hierarchies, one
+        As :func:`collect_counts` takes them.
+
+    Raises
+    ------
+    InputError
+        If the dictionary takes another plan.
+    """
+    choice = plan_of(policy, hierarchies, one)
+    if choice.plan in ("dense", "sorted"):
+        choice, counted = collect_counts(scratch, rows, policy, hierarchies, one, choice)
+        if isinstance(counted, StoredCounts):
+            return counted
+    raise not_held(one.key, choice.plan)
 
 
 def _collect_persons(

@@ -1,13 +1,11 @@
 """Counting without a driver: the plans ``shuffle`` and ``iceberg``, one groupby-sum per attribute.
 
 Neither the table, nor its distinct records, nor the dictionary's distinct vectors need to fit one machine: rows are
-expanded by a kernel inside Arrow UDFs and summed by the engine, cell by cell, and deciding looks its counts up by join.
+expanded by a kernel inside Arrow UDFs and summed by the engine, cell by cell, and deciding looks its counts up by join
+(:mod:`privrisk_spark.stages.counting.look_up`).
 
 ``shuffle`` counts every cell, or those that generalize a record. ``iceberg`` counts the *t*-frequent cells,
 ``{x : ρ(x) >= t}``; the proof that its pruning loses none of them is at :func:`frequent_cells`.
-
-To look counts up, distinct records are cut into *chunks*; a chunk asks once for each cell any of its records may be
-disclosed as. A general cell is so asked for once per chunk rather than once per record, and no join key is hot.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
@@ -23,27 +20,16 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, in_chunks
+from privrisk_spark.engine.batches import Batches, Scratch, in_chunks
+from privrisk_spark.engine.counts import SpreadVectors
 from privrisk_spark.errors import InternalError
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.counting.cells import CellSpace
-from privrisk_spark.kernels.counting.consistent import Axis, Counts
-from privrisk_spark.kernels.counting.given_counts import GivenCounts
-from privrisk_spark.kernels.disclosure.disclosure import Disclosure
-from privrisk_spark.kernels.search.cells_asked import chunk_rows
-from privrisk_spark.kernels.search.cells_asked import needed_cells as cells_to_ask
-
-LongArray = npt.NDArray[np.int64]
-
-CHUNK = "chunk"
-"""Chunk of a distinct record."""
 
 _ATTRIBUTE, _CLASS = "attribute", "class"
 
 Materialize = Callable[[DataFrame, str], DataFrame]
 """Writes a frame once under a name and reads it back; given by who may act."""
-
-Decide = Callable[[pa.Table, Counts], pa.Table]
-"""Decides the records of one chunk by the counts of their cells."""
 
 
 def words(space: CellSpace) -> list[str]:
@@ -51,34 +37,17 @@ def words(space: CellSpace) -> list[str]:
     return [f"c{j}" for j in range(space.n_words)]
 
 
-def _longs(names: Sequence[str]) -> list[T.StructField]:
+def long_fields(names: Sequence[str]) -> list[T.StructField]:
+    """Columns of integers of 64 bits, none missing."""
     return [T.StructField(name, T.LongType(), False) for name in names]
 
 
-def _read(table: pa.Table, names: Sequence[str]) -> list[LongArray]:
+def long_columns(table: pa.Table, names: Sequence[str]) -> list[LongArray]:
+    """Such columns as arrays."""
     return [table.column(name).to_numpy().astype(np.int64, copy=False) for name in names]
 
 
 # ----------------------------------------------------------------------------------------------- passes
-
-
-def own_vectors(records: DataFrame, axes: Sequence[Axis], *more: Column | str) -> DataFrame:
-    """Return the dictionary's codes ``t<i>`` of a table that is its own dictionary: ⊥ becomes the root.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Leaf codes ``q<i>``, resolved, and other columns.
-    axes : sequence of k Axis
-    *more : Column or str
-        Columns that follow the codes.
-    """
-    leaf, node = schemas.codes(len(axes)), schemas.dictionary_codes(len(axes))
-    columns = [
-        F.when(F.col(q) == len(axis.ancestor) - 1, axis.root).otherwise(F.col(q)).alias(t)
-        for q, t, axis in zip(leaf, node, axes, strict=True)
-    ]
-    return records.select(*columns, *more)
 
 
 class _Tally:
@@ -93,7 +62,7 @@ class _Tally:
     def read(self, table: pa.Table) -> tuple[LongArray, pa.Array | None]:
         """Rows as they are; entities as positions among the distinct ones of this chunk."""
         if not self.entities:
-            return _read(table, [self.name])[0], None
+            return long_columns(table, [self.name])[0], None
         column = table.column(self.name).combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = column.chunk(0)
@@ -120,7 +89,7 @@ class _Tally:
 
 def _packed(space: CellSpace, table: pa.Table) -> list[LongArray]:
     names = schemas.dictionary_codes(len(space.order))
-    codes = [_read(table, [name])[0].astype(np.int32) if name in table.column_names else None for name in names]
+    codes = [long_columns(table, [name])[0].astype(np.int32) if name in table.column_names else None for name in names]
     return space.pack(codes, table.num_rows)
 
 
@@ -131,7 +100,7 @@ def _expanded(frame: DataFrame, space: CellSpace, tally: _Tally, *, slot: int | 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
             counted, dictionary = tally.read(table)
-            packed = _packed(space, table) if pack else _read(table, names)
+            packed = _packed(space, table) if pack else long_columns(table, names)
             parts = (
                 [(packed, counted)] if slot is None else space.expand(packed, counted, slot, distinct=tally.entities)
             )
@@ -139,7 +108,7 @@ def _expanded(frame: DataFrame, space: CellSpace, tally: _Tally, *, slot: int | 
                 arrays = [*[pa.array(column) for column in columns], tally.arrow(of_row, dictionary)]
                 yield pa.table(arrays, names=[*names, tally.name])
 
-    return Batches.of_frame(frame).then(step, T.StructType([*_longs(names), tally.field])).frame()
+    return Batches.of_frame(frame).then(step, T.StructType([*long_fields(names), tally.field])).frame()
 
 
 def _prefix(space: CellSpace, slot: int, frame: str) -> list[Column]:
@@ -336,143 +305,26 @@ def frequent_cells(
     return tally.counted(frame, names).where(F.col(schemas.N_ROWS) >= least)
 
 
-# ----------------------------------------------------------------------------------------------- look-up
-
-
-def chunked(
-    records: DataFrame, disclosure: Disclosure, *, tasks: int | None = None, rows: int | None = None
-) -> DataFrame:
-    """Cut distinct records into chunks of neighbours: adds ``chunk`` long.
-
-    Which records share a chunk depends on the engine; materialize this before it is used twice. No result depends on
-    it.
+def collect_frequent_cells(
+    scratch: Scratch, spread: SpreadVectors, space: CellSpace, least: int
+) -> tuple[CellSpace, DataFrame]:
+    """Count the *t*-frequent cells of a dictionary that stays distributed, from end to end.
 
     Parameters
     ----------
-    records : DataFrame
-        VECTORS of the table.
-    disclosure : Disclosure
-    tasks : int, optional
-        Partitions; by default the session's.
-    rows : int, optional
-        Records of a chunk, a power of two; by default :func:`privrisk_spark.kernels.search.cells_asked.chunk_rows`.
-    """
-    codes = schemas.codes(len(disclosure.ancestor))
-    ranged = records.repartitionByRange(tasks, *codes) if tasks else records.repartitionByRange(*codes)
-    near = ranged.sortWithinPartitions(*codes)
-    bits = (rows or chunk_rows(disclosure)).bit_length() - 1
-    # The engine's row number is its partition times 2**33 plus its place there: cutting bits off stays in a partition.
-    return near.withColumn(CHUNK, F.shiftright(F.monotonically_increasing_id(), bits))
-
-
-def needed_cells(chunks: DataFrame, space: CellSpace, looked_up: Callable[[pa.Table], list[LongArray]]) -> DataFrame:
-    """Return the distinct cells each chunk can ask for: ``chunk`` long, ``c<j>`` long.
-
-    Parameters
-    ----------
-    chunks : DataFrame
-        Of :func:`chunked`, or the columns of it that ``looked_up`` reads.
+    scratch : Scratch
+    spread : SpreadVectors
     space : CellSpace
-    looked_up : callable
-        Gives words of the cells that the records of a chunk look up.
+    least : int
+        ``t``, at least 1.
+
+    Returns
+    -------
+    CellSpace
+        Restricted to classes that are frequent alone.
+    DataFrame
+        As :func:`frequent_cells` returns it, from files.
     """
-    names = words(space)
-
-    def run(table: pa.Table) -> pa.Table:
-        cells = looked_up(table)
-        chunk = np.full(len(cells[0]), table.column(CHUNK)[0].as_py(), dtype=np.int64)
-        return pa.table([pa.array(chunk), *[pa.array(cell) for cell in cells]], names=[CHUNK, *names])
-
-    schema = T.StructType(_longs([CHUNK, *names]))
-    return chunks.groupBy(CHUNK).applyInArrow(run, schema)
-
-
-def look_up(asked: DataFrame, counted: DataFrame, space: CellSpace) -> DataFrame:
-    """Return ``ρ`` of every cell each chunk asks for, 0 where none was counted: ``chunk``, ``c<j>``, ``n_rows``."""
-    names = words(space)
-    zero = F.coalesce(F.col(schemas.N_ROWS), F.lit(0).cast("long")).alias(schemas.N_ROWS)
-    return asked.join(counted, names, "left").select(CHUNK, *names, zero)
-
-
-def decide_chunks(
-    chunks: DataFrame,
-    answers: DataFrame,
-    space: CellSpace,
-    decide: Decide,
-    schema: T.StructType,
-    *,
-    dictionary_rows: int,
-) -> DataFrame:
-    """Decide distinct records: each chunk meets its counts.
-
-    Parameters
-    ----------
-    chunks : DataFrame
-        Of :func:`chunked`, materialized.
-    answers : DataFrame
-        Of :func:`look_up`.
-    space : CellSpace
-    decide : callable
-        Gets the records of a chunk with all their columns, in no order, and a
-        :class:`privrisk_spark.kernels.counting.given_counts.GivenCounts`; asking it for a cell that was not counted is
-        an error. Its closure travels with every task.
-    schema : StructType
-        Of what ``decide`` returns.
-    dictionary_rows : int
-        ``N``: rows of the dictionary, or its distinct entities where those are counted.
-    """
-    names = words(space)
-
-    def run(table: pa.Table, counted: pa.Table) -> pa.Table:
-        tally = _read(counted, [schemas.N_ROWS])[0]
-        return decide(table, GivenCounts.of(space, _read(counted, names), tally, dictionary_rows))
-
-    return chunks.groupBy(CHUNK).cogroup(answers.groupBy(CHUNK)).applyInArrow(run, schema)
-
-
-def shuffle_decisions(
-    records: DataFrame,
-    vectors: DataFrame,
-    disclosure: Disclosure,
-    floor: float | None,
-    space: CellSpace,
-    decide: Decide,
-    schema: T.StructType,
-    *,
-    dictionary_rows: int,
-    materialize: Materialize,
-    entities: bool = False,
-    prune: Collection[int] | None = (),
-    tasks: int | None = None,
-) -> DataFrame:
-    """Decide distinct records by the plan ``shuffle``, from end to end.
-
-    Parameters
-    ----------
-    records : DataFrame
-        VECTORS of the table: ``q<i>`` and whatever else deciding needs.
-    vectors : DataFrame
-        VECTORS of the dictionary; see :func:`count_cells` and :func:`own_vectors`.
-    disclosure : Disclosure
-    floor : float or None
-        Utility below which deciding looks at no node; None where it may look at any.
-    space, decide, schema, dictionary_rows
-        As in :func:`decide_chunks`.
-    materialize : callable
-        Called with ``chunks`` and ``needed``.
-    entities, prune
-        As in :func:`count_cells`; nothing is pruned by default, everywhere with None.
-    tasks : int, optional
-        Partitions of the records.
-    """
-    chunks = materialize(chunked(records, disclosure, tasks=tasks), "chunks")
-    codes = schemas.codes(len(disclosure.ancestor))
-
-    def looked_up(table: pa.Table) -> list[LongArray]:
-        return cells_to_ask(disclosure, floor, space, np.column_stack(_read(table, codes)).astype(np.int32))
-
-    asked = materialize(needed_cells(chunks.select(CHUNK, *codes), space, looked_up), "needed")
-    wanted = None if prune is not None and not prune else asked
-    counted = count_cells(vectors, space, entities=entities, needed=wanted, prune=prune)
-    answers = look_up(asked, counted, space)
-    return decide_chunks(chunks, answers, space, decide, schema, dictionary_rows=dictionary_rows)
+    space = collect_frequent(spread.vectors, space, least, entities=spread.entities)
+    found = frequent_cells(spread.vectors, space, least, materialize=scratch.write_frame, entities=spread.entities)
+    return space, scratch.write_frame(found, "frequent")

@@ -17,6 +17,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, decoded, grouped, in_chunks, part_name, report, write_ipc
+from privrisk_spark.engine.counts import StoredAttacker
 from privrisk_spark.engine.decided import Decide, Decided, WeightColumns, floats, integers
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.tuples import write_tuples
@@ -25,41 +26,11 @@ from privrisk_spark.kernels.counting.consistent import Counts
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import AnyObjective, GreatestUtility, LeastRisk
-from privrisk_spark.kernels.disclosure.risk import Attacker, DictionaryRule
 from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.moments import Moments, risk_histogram, rows_by_level
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.table_search import decide, decide_kinds
 from privrisk_spark.policy.decisions import DecisionPolicy, DisclosePerRecord
-from privrisk_spark.policy.policy import Policy
-from privrisk_spark.stages.counting.dense_sorted import StoredCounts
-
-
-@dataclass(frozen=True)
-class StoredAttacker:
-    """The counts of every dictionary the attacker may know, as workers find them.
-
-    Attributes
-    ----------
-    counts : tuple of StoredCounts
-    rule : {"bayes", "minimax"}
-    prior : tuple of float
-    """
-
-    counts: tuple[StoredCounts, ...]
-    rule: DictionaryRule
-    prior: tuple[float, ...]
-
-    @classmethod
-    def of(cls, policy: Policy, counts: Sequence[StoredCounts]) -> StoredAttacker:
-        """Put the counts of a policy's dictionaries together."""
-        if policy.dictionary.kind == "minimax":
-            return cls(tuple(counts), "minimax", ())
-        return cls(tuple(counts), "bayes", tuple(one.prior for one in policy.dictionaries))
-
-    def load(self) -> Attacker:
-        """Map the counts; once per process."""
-        return Attacker(tuple(counts.load() for counts in self.counts), self.rule, self.prior)
 
 
 def decided_table(

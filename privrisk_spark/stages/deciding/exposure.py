@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,10 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, in_chunks
+from privrisk_spark.engine.counts import CountLookup, StoredCounts
 from privrisk_spark.engine.decided import WeightColumns, floats, integers
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.errors import InfeasibleError
-from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import LevelArray, LongArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.cell_order import CellOrder
@@ -26,31 +26,27 @@ from privrisk_spark.kernels.search.rules import (
     marginal_counts,
 )
 from privrisk_spark.policy.decisions import CellsDecision, DiscloseInAll
-from privrisk_spark.policy.policy import Policy
-from privrisk_spark.stages.counting import shuffle_iceberg
-from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, cell_space
 
 
 def collect_exposure(
     disclosure: Disclosure,
-    counts: StoredCounts | SpreadVectors,
-    policy: Policy,
-    hierarchies: Mapping[str, Hierarchy],
+    counts: StoredCounts | CountLookup,
 ) -> Exposure:
     """Exposure from the counts of each attribute alone; collects no more numbers than the hierarchies have nodes."""
     if isinstance(counts, StoredCounts):
         alone: Sequence[LongArray] = marginal_counts(counts.load(), disclosure.code_depth)
         return Exposure.of(disclosure, alone, counts.dictionary_rows)
-    space = cell_space(counts, policy, hierarchies)
-    of_class = shuffle_iceberg.collect_marginals(counts.vectors, space, entities=counts.entities)
+    dictionary_rows = counts.spread.dictionary_rows
     alone = [
         # A dictionary that lacks the attribute has its rows consistent with every value.
         found[relation.node_class[ancestor[:, 0]]]
         if relation.known
-        else np.full(len(ancestor), counts.dictionary_rows, dtype=np.int64)
-        for found, relation, ancestor in zip(of_class, space.relations, disclosure.ancestor, strict=True)
+        else np.full(len(ancestor), dictionary_rows, dtype=np.int64)
+        for found, relation, ancestor in zip(
+            counts.collect_marginals(), counts.space.relations, disclosure.ancestor, strict=True
+        )
     ]
-    return Exposure.of(disclosure, alone, counts.dictionary_rows)
+    return Exposure.of(disclosure, alone, dictionary_rows)
 
 
 def collect_last_cell(

@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+import pyarrow as pa
+
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
-from privrisk_spark.engine.decided import Decide, Decided, WeightColumns
+from privrisk_spark.engine.counts import CountLookup, StoredAttacker, StoredCounts
+from privrisk_spark.engine.decided import Decide, Decided, WeightColumns, integers
+from privrisk_spark.engine.vectors import vectors_of_table
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.search.cells_asked import needed_cells
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.planning.search import decides_records
 from privrisk_spark.policy.decisions import RuleDecision
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import ChosenRule
-from privrisk_spark.stages.counting import shuffle_iceberg
-from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, cell_space, vectors_of_table
-from privrisk_spark.stages.deciding.decide import StoredAttacker, decided, decided_table, deciding, join_decisions
+from privrisk_spark.stages.deciding.decide import decided, decided_table, deciding, join_decisions
 from privrisk_spark.stages.deciding.rules import Ground, collect_rule
 
 DECISIONS_PER_TASK = 250_000
@@ -36,7 +40,7 @@ def collect_decisions(
     search: Search | None,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
-    counted: Sequence[StoredCounts | SpreadVectors],
+    counted: Sequence[StoredCounts | CountLookup],
 ) -> tuple[Batches, Decide, ChosenRule | None]:
     """Decide the table.
 
@@ -50,7 +54,7 @@ def collect_decisions(
         None where the policy's decision is a rule.
     policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
-    counted : sequence of StoredCounts or SpreadVectors
+    counted : sequence of StoredCounts or CountLookup
         Every dictionary of the policy.
 
     Returns
@@ -78,19 +82,13 @@ def collect_decisions(
         on_distinct = decided(spread_out, decide_chunk, k=k, gaps=single).frame()
     else:
         schema = schemas.decided(records.schema, k)
-        (spread,) = [vectors for vectors in counted if isinstance(vectors, SpreadVectors)]
-        on_distinct = shuffle_iceberg.shuffle_decisions(
-            records,
-            spread.vectors,
-            disclosure,
-            search.floor,
-            cell_space(spread, policy, hierarchies),
-            partial(decided_table, disclosure=disclosure, search=search, k=k, weights=weights, schema=schema),
-            schema,
-            dictionary_rows=spread.dictionary_rows,
-            materialize=scratch.write_frame,
-            entities=spread.entities,
-            prune=() if policy.dictionaries[0].table is None else None,
-        )
+        (lookup,) = [counts for counts in counted if not isinstance(counts, StoredCounts)]
+        space, codes, floor = lookup.space, schemas.codes(k), search.floor
+
+        def asked(table: pa.Table) -> list[LongArray]:
+            return needed_cells(disclosure, floor, space, integers(table, codes))
+
+        found = partial(decided_table, disclosure=disclosure, search=search, k=k, weights=weights, schema=schema)
+        on_distinct = lookup.collect_asked(records, asked, again=False).each(found, schema)
     joined = join_decisions(encoded.frame(), on_distinct, k=k, n_weights=weights.n)
     return Batches.of_frame(joined), partial(Decided.of_columns, k=k), None

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_chunks, report
+from privrisk_spark.engine.counts import AskedCounts, CountLookup, StoredAttacker, StoredCounts
 from privrisk_spark.engine.decided import Decide, Decided, WeightColumns
 from privrisk_spark.engine.fingerprints import fingerprints
+from privrisk_spark.engine.vectors import vectors_of_table
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import LevelArray, LongArray
-from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.consistent import Counts
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -48,9 +48,7 @@ from privrisk_spark.planning.rules import LevelRule, listed_rules
 from privrisk_spark.policy.decisions import CellsDecision, DisclosePerRecord, ListedRulesDecision
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import ChosenRule, Section
-from privrisk_spark.stages.counting import shuffle_iceberg
-from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, cell_space, vectors_of_table
-from privrisk_spark.stages.deciding.decide import StoredAttacker, decided, join_decisions
+from privrisk_spark.stages.deciding.decide import decided, join_decisions
 from privrisk_spark.stages.deciding.exposure import (
     Reader,
     Rows,
@@ -85,7 +83,7 @@ class Ground:
     ----------
     scratch : Scratch
     disclosure : Disclosure
-    counted : tuple of StoredCounts or SpreadVectors
+    counted : tuple of StoredCounts or CountLookup
         Every dictionary of the policy.
     policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
@@ -93,7 +91,7 @@ class Ground:
 
     scratch: Scratch
     disclosure: Disclosure
-    counted: tuple[StoredCounts | SpreadVectors, ...]
+    counted: tuple[StoredCounts | CountLookup, ...]
     policy: Policy
     hierarchies: Mapping[str, Hierarchy]
 
@@ -114,14 +112,14 @@ class Meeting:
         The rows, with ``x<i>`` where their levels depend on more than the record.
     records : Batches
         These rows, or their distinct records with ``n_rows``.
-    counts : StoredAttacker or GivenChunks
+    counts : StoredAttacker or AskedCounts
         Counts every task can hold, or those that come to each chunk of records.
     """
 
     reader: Reader
     encoded: Batches
     records: Batches
-    counts: StoredAttacker | GivenChunks
+    counts: StoredAttacker | AskedCounts
 
     @classmethod
     def collect_by_plan(cls, ground: Ground, encoded: Batches, ask: Ask) -> Meeting:
@@ -144,8 +142,15 @@ class Meeting:
             tasks = max(2, -(-records.count() // RECORDS_PER_TASK))
             held = StoredAttacker.of(ground.policy, stored)
             return cls(reader, encoded, Batches.of_frame(records.repartition(tasks)), held)
-        (spread,) = [vectors for vectors in ground.counted if isinstance(vectors, SpreadVectors)]
-        return cls(reader, encoded, Batches.of_frame(records), GivenChunks.collect_asked(ground, records, spread, ask))
+        (lookup,) = [counts for counts in ground.counted if not isinstance(counts, StoredCounts)]
+        space = lookup.space
+
+        def asked(table: pa.Table) -> list[LongArray]:
+            rows = reader.rows(table)
+            vectors = ask(rows, reader.levels(table))
+            return cells_at(space, rows.codes, [np.zeros(rows.codes.shape, dtype=np.int8), *vectors])
+
+        return cls(reader, encoded, Batches.of_frame(records), lookup.collect_asked(records, asked, again=True))
 
     def facts(self, measure: Measure) -> DataFrame:
         """Return PARTS, the facts of every chunk."""
@@ -158,7 +163,7 @@ class Meeting:
             np.add.at(times, member, table.column(schemas.N_ROWS).to_numpy() if there else 1)
             return report("", measure(attacker, reader.rows(table.take(pa.array(first))), times))
 
-        if isinstance(self.counts, GivenChunks):
+        if not isinstance(self.counts, StoredAttacker):
             return self.counts.each(lambda table, counts: found(table, Attacker.knowing(counts)), PARTS)
         held = self.counts
 
@@ -187,7 +192,7 @@ class Meeting:
             decisions = evaluate(attacker, reader.rows(one), reader.levels(one))
             return Decided(table, decisions, member, np.ones(table.num_rows, dtype=np.bool_))
 
-        if isinstance(self.counts, GivenChunks):
+        if not isinstance(self.counts, StoredAttacker):
             schema = schemas.decided(self.records.schema, k, gaps=gaps)
 
             def chunk(table: pa.Table, counts: Counts) -> pa.Table:
@@ -206,49 +211,6 @@ class Meeting:
             of_records = decided(self.records, decide_chunk, k=k, gaps=gaps).frame()
         joined = join_decisions(self.encoded.frame(), of_records, k=k, n_weights=reader.weights.n, more=more)
         return Batches.of_frame(joined), partial(Decided.of_columns, k=k)
-
-
-@dataclass(frozen=True, eq=False)
-class GivenChunks:
-    """Distinct records in chunks, each with the counts of the cells it asks for.
-
-    Attributes
-    ----------
-    chunks, answers : DataFrame
-    space : CellSpace
-    dictionary_rows : int
-    """
-
-    chunks: DataFrame
-    answers: DataFrame
-    space: CellSpace
-    dictionary_rows: int
-
-    @classmethod
-    def collect_asked(cls, ground: Ground, records: DataFrame, spread: SpreadVectors, ask: Ask) -> GivenChunks:
-        """Count the cells that records ask for: they themselves, and those of a rule."""
-        reader, write = ground.reader, ground.scratch.write_frame
-        space = cell_space(spread, ground.policy, ground.hierarchies)
-
-        def asked(table: pa.Table) -> list[LongArray]:
-            rows = reader.rows(table)
-            vectors = ask(rows, reader.levels(table))
-            return cells_at(space, rows.codes, [np.zeros(rows.codes.shape, dtype=np.int8), *vectors])
-
-        chunks = write(shuffle_iceberg.chunked(records, ground.disclosure), "chunks")
-        needed = write(shuffle_iceberg.needed_cells(chunks, space, asked), "needed")
-        own = ground.policy.dictionaries[0].table is None
-        found = shuffle_iceberg.count_cells(
-            spread.vectors, space, entities=spread.entities, needed=None if own else needed, prune=() if own else None
-        )
-        answers = write(shuffle_iceberg.look_up(needed, found, space), "answers")
-        return cls(chunks, answers, space, spread.dictionary_rows)
-
-    def each(self, found: Callable[[pa.Table, Counts], pa.Table], schema: T.StructType) -> DataFrame:
-        """Let every chunk meet its counts."""
-        return shuffle_iceberg.decide_chunks(
-            self.chunks, self.answers, self.space, found, schema, dictionary_rows=self.dictionary_rows
-        )
 
 
 # -------------------------------------------------------------------------------------------------------------- rules
@@ -281,7 +243,7 @@ def collect_rule(ground: Ground, encoded: Batches) -> tuple[Batches, Decide, Cho
         return _collect_best(ground, encoded, decision)
     assert isinstance(decision, CellsDecision)
     (counts,) = ground.counted
-    exposure = collect_exposure(disclosure, counts, ground.policy, ground.hierarchies)
+    exposure = collect_exposure(disclosure, counts)
     if isinstance(decision, DisclosePerRecord):
         most = decision.cells
 

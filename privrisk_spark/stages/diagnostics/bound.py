@@ -7,33 +7,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.claims import Status
-from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.decided import WeightColumns
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
-from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Section, json_safe
-from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts
-from privrisk_spark.stages.counting.shuffle_iceberg import own_vectors
 from privrisk_spark.stages.diagnostics.estimated import (
     Containment,
     DictionaryOrder,
     Tightness,
-    collect_held,
     gaps,
-    identities,
     measure_containment,
     measure_dictionary_order,
     measure_tightness,
-    not_held,
 )
-from privrisk_spark.stages.tables.encode import ID
 
 
 @dataclass(frozen=True)
@@ -146,57 +138,34 @@ def assumed_bound() -> Section:
     )
 
 
-def collect_bound(
-    scratch: Scratch,
+def measure_bound(
     decided: Batches,
-    encoded: Batches,
     disclosure: Disclosure,
-    estimate_counts: StoredCounts | SpreadVectors,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     *,
-    estimate: DataFrame | None,
+    estimate: DataFrame,
     true: DataFrame,
+    estimate_counts: StoredCounts,
+    true_counts: StoredCounts,
 ) -> BoundFacts:
     """Hold the estimate of a policy, and the decisions made against it, against its true dictionary.
 
     Parameters
     ----------
-    scratch : Scratch
     decided : Batches
         Columns of DECIDED; with ``n_rows`` if a row stands for several records.
-    encoded : Batches
-        The table, resolved: where the estimate is the table itself, its identities.
     disclosure : Disclosure
         That was decided.
-    estimate_counts : StoredCounts or SpreadVectors
     policy : Policy
         Of the kind ``estimated``, with a true dictionary.
     hierarchies : mapping of attribute to Hierarchy
-    estimate : DataFrame or None
-        As Spark opened it; None where it is the table itself.
-    true : DataFrame
-        As Spark opened it.
-
-    Raises
-    ------
-    InputError
-        If either dictionary takes a plan that leaves its count distributed.
-    SchemaError, HierarchyError
-        If an id column is not there, or the values of the true dictionary cannot be used.
+    estimate, true : DataFrame
+        The two dictionaries with their ids, as :func:`privrisk_spark.stages.tables.encode.identities` encodes them.
+    estimate_counts, true_counts : StoredCounts
     """
-    (of_estimate,), of_true = policy.dictionaries, true_dictionary(policy)
-    assert of_true is not None
-    if not isinstance(estimate_counts, StoredCounts):
-        raise not_held(of_estimate.key, estimate_counts.plan)
-    named = identities(true, of_true, policy, hierarchies)
-    if estimate is None:
-        low = own_vectors(encoded.frame(), estimate_counts.axes, F.col(schemas.RECORD_ID).alias(ID))
-    else:
-        low = identities(estimate, of_estimate, policy, hierarchies)
-    counts = collect_held(scratch, encoded, true, policy, hierarchies, of_true)
     k = len(hierarchies)
-    order = measure_dictionary_order(low, named, hierarchies)
+    order = measure_dictionary_order(estimate, true, hierarchies)
     containment = measure_containment(decided, estimate_counts, k=k)
     weights = WeightColumns.of_policy(policy, list(hierarchies))
     missing = gaps(
@@ -204,7 +173,7 @@ def collect_bound(
         containment,
         model=policy.risk.model,
         estimate_axes=estimate_counts.axes,
-        true_axes=counts.axes,
+        true_axes=true_counts.axes,
     )
-    tightness = measure_tightness(decided, disclosure, counts, k=k, weights=weights)
-    return BoundFacts(order, containment, tightness, missing, counts.plan)
+    tightness = measure_tightness(decided, disclosure, true_counts, k=k, weights=weights)
+    return BoundFacts(order, containment, tightness, missing, true_counts.plan)

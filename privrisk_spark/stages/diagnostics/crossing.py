@@ -13,14 +13,13 @@ import pyarrow as pa
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
+from privrisk_spark.engine.counts import SpreadVectors, StoredAttacker, StoredCounts
 from privrisk_spark.engine.decided import WeightColumns, floats, integers
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
 from privrisk_spark.kernels.search.crossing import crossings
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Section, json_safe
-from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts
-from privrisk_spark.stages.deciding.decide import StoredAttacker
 
 _PER_DECADE = 50
 """Steps in which quantiles are counted: they are right to 2.4 %."""

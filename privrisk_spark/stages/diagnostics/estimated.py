@@ -26,9 +26,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
+from privrisk_spark.engine.batches import PARTS, Batches, in_chunks, report
+from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.decided import WeightColumns, floats, integers
-from privrisk_spark.errors import InputError
+from privrisk_spark.engine.schemas import ID
+from privrisk_spark.engine.vectors import collect_ordered
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, consistent_at
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -38,11 +40,7 @@ from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.fold import folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments
-from privrisk_spark.policy.dictionaries import OneDictionary, TableEstimate, TrueDictionary
-from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Summary
-from privrisk_spark.stages.counting.dense_sorted import StoredCounts, collect_counts, collect_ordered, plan_of
-from privrisk_spark.stages.tables.encode import ID, encode_dictionary, resolve
 
 SHARES = 10
 """Nested samples of a dictionary: sample s holds the share buckets 1 to s, about s tenths of the rows."""
@@ -339,57 +337,6 @@ def measure_tightness(
         greatest_ratio=max((part["greatest"] for part in parts), default=1.0),
         broken=sum(part["broken"] for part in parts),
         absent=sum(part["absent"] for part in parts),
-    )
-
-
-def identities(frame: DataFrame, one: OneDictionary, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
-    """Return an external dictionary as codes, resolved: ``t<i>``, ``people`` and, where the policy has one, ``id``.
-
-    Raises
-    ------
-    SchemaError
-        If the column of the id is not there.
-    """
-    table = one.table
-    assert table is not None
-    identity = table.id if isinstance(table, TableEstimate | TrueDictionary) else None
-    coded = encode_dictionary(frame, table, hierarchies, key=one.key, identity=identity)
-    return resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True).frame()
-
-
-def collect_held(
-    scratch: Scratch,
-    encoded: Batches,
-    frame: DataFrame | None,
-    policy: Policy,
-    hierarchies: Mapping[str, Hierarchy],
-    one: OneDictionary,
-) -> StoredCounts:
-    """Count a dictionary by a plan whose count the driver holds, which is what evaluating given decisions takes.
-
-    Parameters
-    ----------
-    scratch, encoded, frame, policy, hierarchies, one
-        As :func:`privrisk_spark.stages.counting.dense_sorted.collect_counts` takes them.
-
-    Raises
-    ------
-    InputError
-        If the dictionary takes another plan.
-    """
-    choice = plan_of(policy, hierarchies, one)
-    if choice.plan in ("dense", "sorted"):
-        choice, counted = collect_counts(scratch, encoded, frame, policy, hierarchies, one, choice)
-        if isinstance(counted, StoredCounts):
-            return counted
-    raise not_held(one.key, choice.plan)
-
-
-def not_held(key: str, plan: str) -> InputError:
-    """Return the error for a dictionary whose count the driver does not hold."""
-    return InputError(
-        f"counting.plan: {key} takes '{plan}', and evaluating given decisions takes 'dense' or 'sorted'; raise "
-        "counting.sorted_vectors if the driver has the memory, use coarser hierarchies, or count rows, not persons."
     )
 
 

@@ -20,7 +20,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
+from privrisk_spark.engine.counts import SpreadVectors, StoredCounts
 from privrisk_spark.engine.decided import WeightColumns, floats, integers
+from privrisk_spark.engine.links import KEY, PROBABILITY, Linked, added_codes
 from privrisk_spark.engine.sources import column
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -34,8 +36,6 @@ from privrisk_spark.policy.dictionaries import DictionaryColumn, OneDictionary
 from privrisk_spark.policy.policy import Policy, QuasiIdentifier
 from privrisk_spark.policy.sensitivity import WeighedSensitivity
 from privrisk_spark.results.release import LinkageFacts, Summary
-from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, collect_counts, plan_of
-from privrisk_spark.stages.tables.links import KEY, PROBABILITY, Linked, added_codes
 
 LINKS = "links"
 UNLINKED_RISK = "unlinked_risk"
@@ -102,46 +102,36 @@ def decided_records(
 
 
 def collect_linkage(
-    scratch: Scratch,
     decided_rows: Batches,
     disclosure: Disclosure,
-    policy: Policy,
+    larger: Policy,
+    one: OneDictionary,
     hierarchies: Mapping[str, Hierarchy],
     *,
     linked: Linked,
-    counted: StoredCounts | SpreadVectors,
+    counts: StoredCounts | SpreadVectors,
 ) -> LinkageFacts:
     """Measure the risk of the decisions after record linkage.
 
     Parameters
     ----------
-    scratch : Scratch
     decided_rows : Batches
         Every record once: ``record_id``, ``q<i>``, ``l<i>``, ``w<i>`` and ``risk``.
     disclosure : Disclosure
         That was decided.
-    policy : Policy
-        With a linkage.
+    larger : Policy
+    one : OneDictionary
+        Of :func:`enlarged_policy`.
     hierarchies : mapping of quasi-identifier to Hierarchy
     linked : Linked
-    counted : StoredCounts or SpreadVectors
-        The dictionary as the decision was made against it. Where it knows an added attribute it is counted again.
+    counts : StoredCounts or SpreadVectors
+        The dictionary on all axes, or, where it knows no added attribute, on those of the decision.
 
     Raises
     ------
     InputError
         If the counts are too large for the driver.
     """
-    k, m = len(hierarchies), len(linked.hierarchies)
-    larger, one = enlarged_policy(policy)
-    counts: StoredCounts | SpreadVectors = counted
-    if one.table is not None and any(name in one.table.columns for name in linked.hierarchies):
-        everything = {**hierarchies, **linked.hierarchies}
-        choice = plan_of(larger, everything, one)
-        if choice.plan != "dense" and linked.dictionary is not None:
-            choice = plan_of(larger, everything, one, rows=linked.dictionary.count())
-        # The table is not counted: the dictionary is another one.
-        _, counts = collect_counts(scratch, decided_rows, linked.dictionary, larger, everything, one, choice)
     if not isinstance(counts, StoredCounts):
         raise InputError(
             f"{KEY}: it looks records up in counts that the driver holds, and those of the dictionary fit neither "
@@ -154,8 +144,8 @@ def collect_linkage(
         linked.links,
         enlarged(disclosure, added, weights),
         counts,
-        k=k,
-        m=m,
+        k=len(hierarchies),
+        m=len(linked.hierarchies),
         weights=WeightColumns.of_policy(larger, [*hierarchies, *linked.hierarchies]),
     )
     return measure_linkage(risks, list(linked.hierarchies))

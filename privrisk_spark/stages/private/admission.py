@@ -6,7 +6,7 @@ for the keyed randomness, and the guarantee must not rest on that alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,21 +14,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
-from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.dp.scheme_choice import peel, scores
 from privrisk_spark.kernels.random import keyed
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.reuse import Reused
-from privrisk_spark.stages.counting import shuffle_iceberg
-from privrisk_spark.stages.counting.dense_sorted import SpreadVectors
 from privrisk_spark.stages.private import sampling
 from privrisk_spark.stages.private.release_keys import ReleaseKeys
-from privrisk_spark.stages.private.sampling import AdmittedSet, FrequentCells, Recoding
+from privrisk_spark.stages.private.sampling import AdmittedSet, Recoding
 from privrisk_spark.stages.private.scheme_cells import collect_cells
 
 EXCESS = "excess"
@@ -126,17 +122,3 @@ def collect_admitted(
 def admitted_before(reused: Reused, recoding: Recoding) -> AdmittedSet:
     """Return the cells that an earlier release admitted."""
     return AdmittedSet.of_table(pq.read_table(reused.path), recoding)
-
-
-def collect_frequent(
-    scratch: Scratch, spread: SpreadVectors, space: CellSpace, recoding: Recoding, *, most: int
-) -> FrequentCells:
-    """Count the cells of the schemes with at least t rows of a public dictionary; collect them, at most ``most``."""
-    frequent = recoding.mechanism.frequent
-    materialize: Callable[[DataFrame, str], DataFrame] = scratch.write_frame
-    space = space.within(np.array(recoding.mechanism.schemes))
-    space = shuffle_iceberg.collect_frequent(spread.vectors, space, frequent, entities=spread.entities)
-    found = shuffle_iceberg.frequent_cells(
-        spread.vectors, space, frequent, entities=spread.entities, materialize=materialize
-    )
-    return FrequentCells.collect_cells(scratch.write_frame(found, "frequent"), space, most=most)

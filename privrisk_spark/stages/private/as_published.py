@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Scratch, grouped
+from privrisk_spark.engine.batches import grouped
+from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.decided import Decide, Decided, integers
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import LevelArray
@@ -36,8 +37,6 @@ from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.policy.as_published import ThresholdAsPublished, WalkAsPublished
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
-from privrisk_spark.stages.counting import shuffle_iceberg
-from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, cell_space
 from privrisk_spark.stages.private.release_keys import record_blocks
 from privrisk_spark.stages.private.sampling import Disclosing, FrequentCells
 
@@ -363,20 +362,3 @@ def _keyed(key: bytes, messages: npt.NDArray[np.uint32], number: int, columns: i
     each = np.concatenate([np.repeat(messages[:, None, :], blocks, axis=1), counters], axis=2)
     words = keyed.prf(key, each.reshape(-1, 8)).reshape(len(messages), 2 * blocks)
     return keyed.uniforms(np.ascontiguousarray(words[:, :columns]))
-
-
-def collect_elements(
-    scratch: Scratch,
-    counted: StoredCounts | SpreadVectors,
-    policy: Policy,
-    hierarchies: Mapping[str, Hierarchy],
-    *,
-    least: int,
-) -> Elements:
-    """Find the elements with at least that many rows (step 3 of Algorithm 6), unless all are counted already."""
-    if isinstance(counted, StoredCounts):
-        return counted
-    space = shuffle_iceberg.collect_frequent(counted.vectors, cell_space(counted, policy, hierarchies), least)
-    found = shuffle_iceberg.frequent_cells(counted.vectors, space, least, materialize=scratch.write_frame)
-    most = policy.counting.sorted_vectors
-    return FrequentCells.collect_cells(scratch.write_frame(found, "frequent"), space, most=most)

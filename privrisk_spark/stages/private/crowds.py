@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Scratch
-from privrisk_spark.stages.counting.dense_sorted import collect_vectors
+from privrisk_spark.engine.vectors import collect_vectors
 
 
 def collect_histogram(

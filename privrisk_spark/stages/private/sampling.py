@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, grouped, in_chunks
+from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.decided import Decide, Decided, integers
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -36,7 +37,6 @@ from privrisk_spark.planning.disclosure import node_utilities, sensitivity
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import Draw, ThresholdDraw
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.stages.counting.dense_sorted import StoredCounts
 from privrisk_spark.stages.private.release_keys import ReleaseKeys, record_blocks
 
 BoolArray = npt.NDArray[np.bool_]

@@ -21,16 +21,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, compact, in_chunks, part_name, report, together
 from privrisk_spark.engine.schemas import node_labels
-from privrisk_spark.engine.sources import plain_frame
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output, Policy
 from privrisk_spark.runs.places import sync
 from privrisk_spark.stages.publishing.row_order import FILE
@@ -211,14 +209,6 @@ def name_files(parts: Path, order: Sequence[str], directory: Path, kind: str) ->
         sync(target)
         entries.append({"name": target.name, "bytes": target.stat().st_size, "sha256": _sha256(target)})
     return entries
-
-
-def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame:
-    """Open staged data as a consumer would."""
-    if output.format == "csv":
-        return spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
-    frame = plain_frame(spark, Table(path=str(directory)))
-    return spark.read.parquet(str(directory)) if frame is None else frame
 
 
 def _sha256(path: Path) -> str:

@@ -6,7 +6,6 @@ The only place that sees foreign types, missing values and values outside a hier
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
@@ -22,52 +20,17 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, in_chunks, report, write_ipc
 from privrisk_spark.engine.fingerprints import fingerprints, one_chunk, text_bytes
-from privrisk_spark.engine.sources import Wanted, as_texts, column, dictionary_of, scan
+from privrisk_spark.engine.schemas import ID
+from privrisk_spark.engine.sources import Wanted, column, scan
+from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, resolve
 from privrisk_spark.errors import SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.planning.dictionaries import map_dictionary
-from privrisk_spark.policy.dictionaries import DictionaryTable
-from privrisk_spark.policy.policy import Policy, QuasiIdentifier
+from privrisk_spark.policy.dictionaries import DictionaryTable, OneDictionary, TableEstimate, TrueDictionary
+from privrisk_spark.policy.policy import Policy
 
 IntArray = npt.NDArray[np.int32]
-
-ID = "id"
-"""Column of a dictionary's identities."""
-
-
-@dataclass(frozen=True, eq=False)
-class ValueCodes:
-    """Codes of the texts of one column.
-
-    Attributes
-    ----------
-    texts : pa.Array of string
-        Distinct.
-    codes : ndarray of int32, shape (n,)
-    """
-
-    texts: pa.Array
-    codes: IntArray
-
-    @classmethod
-    def of(cls, code_of: Mapping[str, int]) -> ValueCodes:
-        """From a mapping of text to code."""
-        codes = np.fromiter(code_of.values(), dtype=np.int32, count=len(code_of))
-        return cls(pa.array(list(code_of), pa.string()), codes)
-
-    def encoded(self, values: pa.ChunkedArray) -> IntArray:
-        """Codes of a column: :data:`schemas.NULL` where it is missing, :data:`schemas.UNKNOWN` for no such text."""
-        distinct, place = dictionary_of(values)
-        found = pc.index_in(as_texts(distinct), value_set=self.texts)
-        position = found.fill_null(-1).to_numpy(zero_copy_only=False)
-        # One more entry, for missing values.
-        codes = np.full(len(position) + 1, schemas.NULL, dtype=np.int32)
-        codes[:-1] = np.where(position >= 0, np.append(self.codes, schemas.UNKNOWN)[position], schemas.UNKNOWN)
-        missing = distinct.is_null().to_numpy(zero_copy_only=False)
-        codes[:-1][missing] = schemas.NULL
-        result: IntArray = codes[place.fill_null(len(position)).to_numpy(zero_copy_only=False)]
-        return result
 
 
 def encode(
@@ -229,90 +192,38 @@ def encode_dictionary(
     return opened.then(step, T.StructType(fields))
 
 
-def as_text_column(values: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """An id as a text; numbers stay numbers where a number is wanted."""
-    if name == schemas.PEOPLE or pa.types.is_string(values.type):
-        return values
-    return pa.chunked_array([as_texts(chunk) for chunk in values.chunks], pa.string())
-
-
-def resolve(
-    coded: Batches, hierarchies: Mapping[str, Hierarchy], specs: Mapping[str, QuasiIdentifier], *, dictionary: bool
+def dictionary_rows(
+    table: Batches, frame: DataFrame | None, one: OneDictionary, hierarchies: Mapping[str, Hierarchy]
 ) -> Batches:
-    """Replace NULL and UNKNOWN by codes, by the one declared policy.
-
-    In the table a suppressed value is the code after the last leaf, ⊥ at every level; in the dictionary it is the root.
-    A dictionary value outside the hierarchy is the code after the last node, consistent with ⊥ alone.
-    """
-    instead = _instead(coded.schema.fieldNames(), hierarchies, specs, dictionary=dictionary)
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        for table in tables:
-            resolved = table
-            for name, codes in instead.items():
-                clean = codes.applied(table.column(name).to_numpy())
-                resolved = resolved.set_column(table.column_names.index(name), name, pa.array(clean))
-            yield resolved
-
-    return coded.then(step, coded.schema)
-
-
-def resolved_vectors(
-    vectors: IntArray,
-    names: Sequence[str],
-    hierarchies: Mapping[str, Hierarchy],
-    specs: Mapping[str, QuasiIdentifier],
-) -> IntArray:
-    """Dictionary vectors in axis order with NULL and UNKNOWN replaced, as :func:`resolve` does on frames.
+    """Return the rows of one of a policy's dictionaries as codes, to be counted.
 
     Parameters
     ----------
-    vectors : ndarray of int32, shape (m, number of names)
-    names : sequence of str
-        Their columns ``t<i>``; an attribute that has none becomes zeros.
-    hierarchies, specs : mapping of attribute to Hierarchy and to QuasiIdentifier
-
-    Returns
-    -------
-    ndarray of int32, shape (m, k)
+    table : Batches
+        ENCODED, resolved: the rows, where the table is the dictionary.
+    frame : DataFrame or None
+        The dictionary as Spark opened it; None where it is the table itself.
+    one : OneDictionary
+    hierarchies : mapping of attribute to Hierarchy
     """
-    instead = _instead(names, hierarchies, specs, dictionary=True)
-    result = np.zeros((len(vectors), len(hierarchies)), dtype=np.int32, order="F")
-    for i, name in enumerate(schemas.dictionary_codes(len(hierarchies))):
-        if name in instead:
-            result[:, i] = instead[name].applied(vectors[:, list(names).index(name)])
-    return result
+    if one.table is None or frame is None:
+        return table
+    return encode_dictionary(frame, one.table, hierarchies, key=one.key)
 
 
-@dataclass(frozen=True)
-class _Instead:
-    missing: int
-    unknown: int
+def identities(frame: DataFrame, one: OneDictionary, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
+    """Return an external dictionary as codes, resolved: ``t<i>``, ``people`` and, where the policy has one, ``id``.
 
-    def applied(self, codes: IntArray) -> IntArray:
-        if not (codes < 0).any():
-            return codes
-        clean = np.where(codes == schemas.NULL, self.missing, np.where(codes == schemas.UNKNOWN, self.unknown, codes))
-        result: IntArray = clean.astype(np.int32)
-        return result
-
-
-def _instead(
-    names: Sequence[str],
-    hierarchies: Mapping[str, Hierarchy],
-    specs: Mapping[str, QuasiIdentifier],
-    *,
-    dictionary: bool,
-) -> dict[str, _Instead]:
-    k = len(hierarchies)
-    aliases = schemas.dictionary_codes(k) if dictionary else schemas.codes(k)
-    instead = {}
-    for (attribute, hierarchy), name in zip(hierarchies.items(), aliases, strict=True):
-        if name in names:
-            suppressed = hierarchy.root if dictionary else hierarchy.n_leaves
-            missing = hierarchy.code_of_null if specs[attribute].nulls == "own-value" else suppressed
-            instead[name] = _Instead(missing, hierarchy.n_nodes if dictionary else suppressed)
-    return instead
+    Raises
+    ------
+    SchemaError
+        If the column of the id is not there.
+    """
+    table = one.table
+    assert table is not None
+    identity = table.id if isinstance(table, TableEstimate | TrueDictionary) else None
+    coded = encode_dictionary(frame, table, hierarchies, key=one.key, identity=identity)
+    return resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True).frame()
 
 
 MOST_WEIGHT = 1e9

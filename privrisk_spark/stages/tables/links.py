@@ -25,25 +25,17 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch, in_chunks
+from privrisk_spark.engine.links import KEY, PROBABILITY, Linked, added_codes
 from privrisk_spark.engine.sources import Wanted, scan
+from privrisk_spark.engine.value_codes import ValueCodes, as_text_column
 from privrisk_spark.errors import SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.linked import SLACK
 from privrisk_spark.policy.policy import LinkagePolicy, Policy
-from privrisk_spark.stages.tables.encode import ValueCodes, as_text_column
 from privrisk_spark.stages.tables.opening import collect_distinct_values, read
 
 LINKED_ID = "linked_id"
-PROBABILITY = "probability"
-
-KEY = "linkage"
-"""Key of the policy."""
-
-
-def added_codes(m: int) -> list[str]:
-    """Columns of the leaf codes that links add."""
-    return [f"z{j}" for j in range(m)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,24 +255,6 @@ def measure_link_faults(links: DataFrame, records: DataFrame, n_leaves: Sequence
 
 def _rows(condition: Column) -> Column:
     return F.coalesce(F.sum(F.when(condition, 1).otherwise(0)), F.lit(0))
-
-
-@dataclass(frozen=True, eq=False)
-class Linked:
-    """The linkage table, ready to be measured against.
-
-    Attributes
-    ----------
-    links : DataFrame
-        LINKS without faults, from files.
-    hierarchies : dict of added attribute to Hierarchy
-    dictionary : DataFrame or None
-        The dictionary as Spark opened it; None where it is the table itself.
-    """
-
-    links: DataFrame
-    hierarchies: dict[str, Hierarchy]
-    dictionary: DataFrame | None
 
 
 def collect_links(scratch: Scratch, encoded: Batches, opened: OpenLinks | None) -> Linked | None:

@@ -14,10 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch, materialized
+from privrisk_spark.engine.value_codes import resolve
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
-from privrisk_spark.stages.tables.encode import duplicates, encode, materialize, resolve
+from privrisk_spark.stages.tables.encode import duplicates, encode, materialize
 from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
 
 

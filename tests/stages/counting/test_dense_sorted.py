@@ -33,25 +33,25 @@ from pyspark.sql import types as T
 
 from privrisk_spark.engine import batches, schemas
 from privrisk_spark.engine.batches import Batches, Scratch, write_ipc
+from privrisk_spark.engine.counts import StoredCounts
+from privrisk_spark.engine.value_codes import resolve, resolved_vectors
+from privrisk_spark.engine.vectors import collect_vectors, vectors_of_table
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.counting.consistent import consistent_at
 from privrisk_spark.kernels.numeric.histogram import VectorHistogram
+from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.dictionaries import Alphabet, alphabets, axes
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.stages.counting import dense_sorted as counting_stage
 from privrisk_spark.stages.counting.dense_sorted import (
-    StoredCounts,
     collect_counts,
-    collect_vectors,
     count_and_store,
     count_vectors,
-    plan_of,
     sum_vectors,
     to_dictionary_codes,
     vectors_of,
-    vectors_of_table,
 )
-from privrisk_spark.stages.tables.encode import encode, encode_dictionary, resolve, resolved_vectors
+from privrisk_spark.stages.tables.encode import encode, encode_dictionary
 from privrisk_spark.stages.tables.opening import collect_hierarchies
 
 TREES: list[Any] = [
@@ -372,10 +372,10 @@ def test_more_people_than_a_float_can_count_are_refused_before_they_overflow(spa
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
     (one,) = policy.dictionaries
     choice = plan_of(policy, hierarchies, one)
-    table = Batches.of_frame(spark.createDataFrame([], "q0 int"))
     for people, rows in ((2**53 - 2, 1), (2**53 - 1, 1), (2**53 - 1, 2000)):
         register = spark.createDataFrame([("a", float(people))] * rows + [("b", 1.0)], "x string, people double")
-        given = (table, register.coalesce(1), policy, hierarchies, one, choice)
+        rows_of = encode_dictionary(register.coalesce(1), policy.dictionary, hierarchies)
+        given = (rows_of, policy, hierarchies, one, choice)
         scratch = Scratch(spark, tmp_path / f"{people}-{rows}")
         scratch.path.mkdir()
         if rows * people + 1 < 2**53:

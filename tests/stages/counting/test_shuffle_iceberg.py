@@ -11,6 +11,8 @@ import pytest
 from pyspark.sql import types as T
 
 from privrisk_spark.engine import schemas
+from privrisk_spark.engine.counts import SpreadVectors, own_vectors
+from privrisk_spark.engine.decided import integers
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts
@@ -21,13 +23,12 @@ from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.kernels.search.cells_asked import needed_cells
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.table_search import decide
+from privrisk_spark.stages.counting.look_up import SpreadLookup
 from privrisk_spark.stages.counting.shuffle_iceberg import (
     collect_frequent,
     count_cells,
     frequent_cells,
     marginals,
-    own_vectors,
-    shuffle_decisions,
     words,
 )
 
@@ -180,10 +181,16 @@ def test_decisions_by_shuffle_are_those_of_the_dense_plan(
     # Every record twice, with two weights: both are decided.
     twice = [(*map(int, record), w) for w in (0.5, 2.0) for record in world.records]
     records = spark.createDataFrame(twice, "q0 int, q1 int, q2 int, w0 double").repartition(partitions)
-    found = shuffle_decisions(
-        records, world.vectors(spark).repartition(partitions), disclosure, 4.0, space, step, schema,
-        dictionary_rows=int(world.weights.sum()), materialize=scratch, prune=prune, tasks=partitions,
-    )  # fmt: skip
+    vectors = world.vectors(spark).repartition(partitions)
+    spread = SpreadVectors("shuffle", world.axes, vectors, int(world.weights.sum()))
+    lookup = SpreadLookup(spread, space, disclosure, scratch, prune=prune, tasks=partitions)
+
+    def asked(table: pa.Table) -> list[Any]:
+        return needed_cells(disclosure, 4.0, space, integers(table, schemas.codes(K)))
+
+    again = partitions % 2 == 1
+    found = lookup.collect_asked(records, asked, again=again).each(step, schema)
+    assert ("answers" in scratch.rows) == again
     got = sorted(tuple(row.values()) for row in found.toArrow().to_pylist())
     want = decide(disclosure, search, world.dense, world.records)
     rows_wanted = [

@@ -41,24 +41,18 @@ from pyspark.sql import types as T
 
 from privrisk_spark.engine import batches, schemas
 from privrisk_spark.engine.batches import Batches, in_chunks, materialized, read_ipc
+from privrisk_spark.engine.counts import StoredAttacker, StoredCounts
 from privrisk_spark.engine.decided import Decided, WeightColumns
+from privrisk_spark.engine.value_codes import resolve, resolved_vectors
+from privrisk_spark.engine.vectors import collect_vectors, vectors_of_table
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.planning.dictionaries import alphabets, axes
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.search import search_of
-from privrisk_spark.stages.counting.dense_sorted import (
-    StoredCounts,
-    collect_vectors,
-    count_and_store,
-    count_vectors,
-    sum_vectors,
-    to_dictionary_codes,
-    vectors_of_table,
-)
+from privrisk_spark.stages.counting.dense_sorted import count_and_store, count_vectors, sum_vectors, to_dictionary_codes
 from privrisk_spark.stages.deciding.decide import (
     Conclusion,
-    StoredAttacker,
     class_members,
     collect_infeasible,
     conclude,
@@ -68,7 +62,7 @@ from privrisk_spark.stages.deciding.decide import (
     released_tuples,
 )
 from privrisk_spark.stages.publishing.measure import decision_facts
-from privrisk_spark.stages.tables.encode import encode, encode_dictionary, resolve, resolved_vectors
+from privrisk_spark.stages.tables.encode import encode, encode_dictionary
 from privrisk_spark.stages.tables.opening import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}

@@ -28,34 +28,35 @@ from naive_records import (
 from pyspark.sql import functions as F
 
 from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.counts import SpreadVectors, StoredAttacker, StoredCounts, own_vectors
 from privrisk_spark.engine.decided import WeightColumns
+from privrisk_spark.engine.value_codes import resolve
+from privrisk_spark.engine.vectors import vectors_of_table
 from privrisk_spark.errors import InputError, SchemaError
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.estimated import nested_counts
+from privrisk_spark.pipelines.release.diagnosed import bound_facts
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.search import search_of
 from privrisk_spark.policy.dictionaries import OneDictionary, TableDictionary, TrueDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Guarantee, Report
-from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, StoredCounts, count_and_store, vectors_of_table
-from privrisk_spark.stages.counting.shuffle_iceberg import own_vectors
-from privrisk_spark.stages.deciding.decide import StoredAttacker, decided, deciding
-from privrisk_spark.stages.diagnostics.bound import BoundFacts, assumed_bound, collect_bound
+from privrisk_spark.stages.counting.dense_sorted import collect_held, count_and_store
+from privrisk_spark.stages.deciding.decide import decided, deciding
+from privrisk_spark.stages.diagnostics.bound import BoundFacts, assumed_bound
 from privrisk_spark.stages.diagnostics.estimated import (
     Containment,
     DictionaryOrder,
-    collect_held,
     collect_share_vectors,
     gaps,
-    identities,
     measure_containment,
     measure_dictionary_order,
     measure_tightness,
     share_vectors,
 )
-from privrisk_spark.stages.tables.encode import encode, resolve
+from privrisk_spark.stages.tables.encode import dictionary_rows, encode, identities
 from privrisk_spark.stages.tables.opening import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}
@@ -342,7 +343,7 @@ def bound_policy(estimate: dict[str, Any], model: str) -> Any:
 
 @dataclass(frozen=True)
 class Stage:
-    """What :func:`collect_bound` takes, for the table above."""
+    """What :func:`bound_facts` takes, for the table above."""
 
     policy: Policy
     disclosure: Disclosure
@@ -363,7 +364,7 @@ class Stage:
         encoded = resolve(coded, HIERARCHIES, policy.quasi_identifiers, dictionary=False)
         disclosure = disclosure_of(policy, HIERARCHIES, AXES)
         (one,) = policy.dictionaries
-        counts = collect_held(scratch, encoded, estimate, policy, HIERARCHIES, one)
+        counts = collect_held(scratch, dictionary_rows(encoded, estimate, one, HIERARCHIES), policy, HIERARCHIES, one)
         weights = WeightColumns.of_policy(policy, list(HIERARCHIES))
         records = Batches.of_frame(vectors_of_table(encoded, 2, 0))
         found = decided(
@@ -376,7 +377,7 @@ class Stage:
         return cls(policy, disclosure, scratch, encoded, counts, found)
 
     def bound(self, true: Any, *, estimate: Any = None) -> BoundFacts:
-        return collect_bound(
+        return bound_facts(
             self.scratch, self.decided, self.encoded, self.disclosure, self.counts, self.policy, HIERARCHIES,
             estimate=estimate, true=true,
         )  # fmt: skip

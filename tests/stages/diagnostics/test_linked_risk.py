@@ -28,19 +28,24 @@ from pyspark.sql import functions as F
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.counts import SpreadVectors, StoredAttacker
 from privrisk_spark.engine.decided import WeightColumns
+from privrisk_spark.engine.links import Linked
+from privrisk_spark.engine.value_codes import resolve
 from privrisk_spark.errors import HierarchyError, InputError, SchemaError
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.linked import enlarged
+from privrisk_spark.pipelines.release.diagnosed import linkage_facts
+from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of, sensitivity
 from privrisk_spark.planning.search import search_of
 from privrisk_spark.results.release import LinkageFacts
-from privrisk_spark.stages.counting.dense_sorted import SpreadVectors, collect_counts, count_and_store, plan_of
-from privrisk_spark.stages.deciding.decide import StoredAttacker, decided, deciding
-from privrisk_spark.stages.diagnostics.linked_risk import collect_linkage, measure_linkage, with_linked_risk
-from privrisk_spark.stages.tables.encode import encode, resolve
-from privrisk_spark.stages.tables.links import Linked, LinkFaults, OpenLinks, collect_links, measure_link_faults
+from privrisk_spark.stages.counting.dense_sorted import collect_counts, count_and_store
+from privrisk_spark.stages.deciding.decide import decided, deciding
+from privrisk_spark.stages.diagnostics.linked_risk import measure_linkage, with_linked_risk
+from privrisk_spark.stages.tables.encode import dictionary_rows, encode
+from privrisk_spark.stages.tables.links import LinkFaults, OpenLinks, collect_links, measure_link_faults
 from privrisk_spark.stages.tables.opening import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": ["d", "e"]}]}
@@ -287,14 +292,16 @@ def measured(
     linked = collect_links(scratch, encoded, opened)
     assert linked is not None
     choice = plan_of(policy, hierarchies, one, rows=25)
-    _, counted = collect_counts(scratch, encoded, theta, policy, hierarchies, one, choice)
+    _, counted = collect_counts(
+        scratch, dictionary_rows(encoded, theta, one, hierarchies), policy, hierarchies, one, choice
+    )
     disclosure = disclosure_of(policy, hierarchies, axes(policy, hierarchies))
     weights = WeightColumns.of_policy(policy, list(hierarchies))
     attacker = StoredAttacker.of(policy, [counted])  # type: ignore[list-item]
     decisions = decided(
         encoded, deciding(disclosure, search_of(policy, hierarchies), attacker, k=2, weights=weights), k=2
     )
-    facts = collect_linkage(scratch, decisions, disclosure, policy, hierarchies, linked=linked, counted=counted)
+    facts = linkage_facts(scratch, decisions, disclosure, policy, hierarchies, linked=linked, counted=counted)
     return decisions.frame().toArrow().to_pylist(), facts
 
 
@@ -419,7 +426,7 @@ def test_counts_that_no_driver_holds_are_refused(spark, tmp_path):
     spread = SpreadVectors("shuffle", axes(policy, hierarchies), spark.range(1), 1)
     frame = spark.range(1)
     with pytest.raises(InputError, match=r"counting\.dense_cells nor counting\.sorted_vectors"):
-        collect_linkage(
+        linkage_facts(
             Scratch(spark, tmp_path),
             None,  # type: ignore[arg-type] - it does not come so far
             disclosure_of(policy, hierarchies, axes(policy, hierarchies)),

@@ -24,6 +24,7 @@ from naive_records import layouts, parts_of, policy_of, quasi
 
 from privrisk_spark.engine import batches
 from privrisk_spark.engine.batches import PARTS, Batches, in_chunks, report
+from privrisk_spark.engine.sources import read_back
 from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.errors import BusyError
 from privrisk_spark.policy.policy import Output
@@ -37,7 +38,6 @@ from privrisk_spark.stages.publishing.files import (
     name_files,
     named_nodes,
     parquet_files,
-    read_back,
     write_csv,
     write_empty,
 )

@@ -13,10 +13,11 @@ from pyspark.sql import types as T
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.value_codes import resolve
 from privrisk_spark.errors import HierarchyError, SchemaError
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.stages.tables import opening
-from privrisk_spark.stages.tables.encode import encode, encode_dictionary, resolve
+from privrisk_spark.stages.tables.encode import encode, encode_dictionary
 from privrisk_spark.stages.tables.opening import check_columns, check_dictionary, collect_hierarchies, read
 
 FLAT = {"flat": True}
