@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import Policy, with_frame
-from privrisk_spark.api.workspace import Kept, Workspace, check_reach, opened
+from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, opened
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Assessed(Kept):
+class Assessed(Closeable):
     """What an assessment found. All of it is exact: never publish it.
 
     Attributes

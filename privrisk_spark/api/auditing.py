@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.workspace import Kept, Workspace, check_reach
+from privrisk_spark.api.workspace import Closeable, Workspace, check_reach
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audited(Kept):
+class Audited(Closeable):
     """What an audit found. It reads nothing of the policy's table, so it may be shown to anybody.
 
     Attributes

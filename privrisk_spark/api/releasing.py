@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import placed, with_frame
-from privrisk_spark.api.workspace import Kept, Workspace, check_reach, opened
+from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, opened
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Released(Kept):
+class Released(Closeable):
     """A release, and what the vault holds of its run.
 
     Attributes

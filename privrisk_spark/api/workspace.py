@@ -60,7 +60,7 @@ def check_reach(spark: SparkSession, key: str) -> None:
         raise ConfigError([Fault(key, rule)])
 
 
-class Kept:
+class Closeable:
     """What results share: a directory of theirs, which can be given up early."""
 
     private: Workspace | None

@@ -26,7 +26,8 @@ Of the dictionary, a level vector of utility at least c generalizes no row g wit
 left out from the start, and the latter where a box has few rows left.
 
 Where ``f(ρ)`` is 0 at ``lo``, as in model III where every row is consistent, it is 0 in the whole box, and so is the
-risk, whatever Φ is: ``lo`` has the most utility and comes before all others, and is the best of the box for every goal.
+risk, whatever Φ is: ``lo`` has the most utility and comes before all others, and is the best of the box for every
+objective.
 
 Where ``f(ρ)`` is positive, and the same at ``lo`` as that bound of it, it is the same at every level vector of the box
 that may be the answer, and the knapsack is all there is. If utilities are multiples of one unit, as with the utility
@@ -63,7 +64,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.disclosure.objective import GreatestUtility, LeastRisk, Objective
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, reaches
 from privrisk_spark.kernels.search.boxes.arrays import record_of
-from privrisk_spark.kernels.search.boxes.search import Found, search
+from privrisk_spark.kernels.search.boxes.search import SearchResult, search
 from privrisk_spark.kernels.search.record import Answer, RecordLattice, answer
 
 MOST_BOXES = 1_000_000
@@ -135,7 +136,7 @@ def root_bound(lattice: RecordLattice, objective: Objective) -> float:
     return found.bound
 
 
-def _answer(lattice: RecordLattice, objective: Objective, found: Found) -> Answer:
+def _answer(lattice: RecordLattice, objective: Objective, found: SearchResult) -> Answer:
     # As the contract evaluates, whose sums these are too.
     risk, utility = np.array([lattice.risk(found.levels)]), np.array([lattice.utility(found.levels)])
     value = float(objective.value(risk, utility)[0])

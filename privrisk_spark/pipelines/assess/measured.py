@@ -34,7 +34,7 @@ from privrisk_spark.stages.assessing.population import PeopleOf
 from privrisk_spark.stages.assessing.records import ROWS, of_records
 from privrisk_spark.stages.assessing.sources import totals
 from privrisk_spark.stages.assessing.special_uniques import Sought, collect_special
-from privrisk_spark.stages.assessing.tallies import Asked, Released, Tallies
+from privrisk_spark.stages.assessing.tallies import ClassMeasures, Released, Tallies
 
 RECORDS = {"table": "records", "release": "released-records"}
 """Directory of the records of each subject."""
@@ -54,7 +54,7 @@ class MeasuredSet:
     ----------
     tallies : Tallies
         Of all classes.
-    asked : Asked
+    asked : ClassMeasures
         What was measured of a class.
     classes : str
         Directory of what is kept of the classes.
@@ -65,7 +65,7 @@ class MeasuredSet:
     """
 
     tallies: Tallies
-    asked: Asked
+    asked: ClassMeasures
     classes: str
     parts: tuple[dict[str, Any], ...]
     schema: T.StructType
@@ -147,7 +147,7 @@ def _measure_set(
 
 def _asked_of(
     run: Run, opened: Opened, subject: CountedSubject, columns: Sequence[str], released: Released | None
-) -> Asked:
+) -> ClassMeasures:
     """Return what is measured of a class of the set."""
     assess = run.policy.assess
     names = [vocabulary.name for vocabulary in subject.vocabularies]
@@ -156,7 +156,7 @@ def _asked_of(
         for vocabulary in subject.vocabularies
         if vocabulary.name in assess.sensitive or run.policy.columns[vocabulary.name].role == "sensitive"
     ]
-    return Asked(
+    return ClassMeasures(
         hierarchies=tuple(opened.hierarchies[column] for column in columns),
         k=assess.k,
         worst=assess.worst,

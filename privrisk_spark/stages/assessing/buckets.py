@@ -13,17 +13,17 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.stages.assessing.population import PeopleOf
 from privrisk_spark.stages.assessing.records import CLASS_SIZE, POPULATION, ROWS, WEIGHT
-from privrisk_spark.stages.assessing.tallies import Asked, Tallies
+from privrisk_spark.stages.assessing.tallies import ClassMeasures, Tallies
 
 
 def tallying(
-    asked: Asked, *, population: PeopleOf | None, own: PeopleOf | None, equal: Sequence[int]
+    asked: ClassMeasures, *, population: PeopleOf | None, own: PeopleOf | None, equal: Sequence[int]
 ) -> Callable[[Classes], tuple[pa.Table, dict[str, Any]]]:
     """Return the function that measures the classes of a bucket.
 
     Parameters
     ----------
-    asked : Asked
+    asked : ClassMeasures
     population, own : PeopleOf or None
         How many a class has in the population, and in the table itself where a missing value may be any.
     equal : sequence of int

@@ -17,12 +17,12 @@ from privrisk_spark.kernels.measures.population_sizes import PopulationRisk
 from privrisk_spark.kernels.measures.population_uniques import decided, pitman, slide_negative_binomial, zayatz
 from privrisk_spark.kernels.measures.special_uniques import ScoreTally, SpecialUniques
 from privrisk_spark.results.assessment import Measured, WorstClass
-from privrisk_spark.stages.assessing.tallies import Asked, Tallies
+from privrisk_spark.stages.assessing.tallies import ClassMeasures, Tallies
 
 Parameters = Mapping[str, object]
 
 
-def identity(tallies: Tallies, asked: Asked, of: Parameters) -> Iterator[Measured]:
+def identity(tallies: Tallies, asked: ClassMeasures, of: Parameters) -> Iterator[Measured]:
     """Prosecutor risk and class sizes."""
     risk = tallies.sizes.risk(asked.thresholds)
     below = {"k": int(tallies.small.asked) if tallies.small.asked.is_integer() else tallies.small.asked}
@@ -53,7 +53,7 @@ def identity(tallies: Tallies, asked: Asked, of: Parameters) -> Iterator[Measure
         yield Measured("prosecutor_share_above", above.share, {**of, "threshold": above.threshold})
 
 
-def population(tallies: Tallies, asked: Asked, of: Parameters, fraction: float | None) -> Iterator[Measured]:
+def population(tallies: Tallies, asked: ClassMeasures, of: Parameters, fraction: float | None) -> Iterator[Measured]:
     """Journalist and marketer risk from a population table, or estimates from weights or a sampling fraction."""
     if tallies.population is not None:
         yield from _known(tallies.population.risk(asked.thresholds), of)
@@ -107,7 +107,7 @@ def _known(risk: PopulationRisk, of: Parameters) -> Iterator[Measured]:
     yield Measured("population_unique_share", risk.population_uniques_share, of)
 
 
-def attribute(tallies: Tallies, asked: Asked, of: Parameters) -> Iterator[Measured]:
+def attribute(tallies: Tallies, asked: ClassMeasures, of: Parameters) -> Iterator[Measured]:
     """What the classes give away of each sensitive attribute."""
     for sensitive, found in zip(asked.sensitive, tallies.attribute, strict=True):
         about = {**of, "column": sensitive.name}
@@ -130,7 +130,7 @@ def attribute(tallies: Tallies, asked: Asked, of: Parameters) -> Iterator[Measur
 
 
 def utility(
-    tallies: Tallies, asked: Asked, of: Parameters, attributes: Sequence[str], *, original: Tallies | None
+    tallies: Tallies, asked: ClassMeasures, of: Parameters, attributes: Sequence[str], *, original: Tallies | None
 ) -> Iterator[Measured]:
     """What a release, or the table itself, is still good for."""
     with_k = {**of, "k": asked.k}
@@ -166,7 +166,7 @@ def special(found: SpecialUniques, of: Parameters, *, size: int, fraction: float
 
 
 def worst_classes(
-    tallies: Tallies, asked: Asked, of: Parameters, hierarchies: Sequence[Hierarchy]
+    tallies: Tallies, asked: ClassMeasures, of: Parameters, hierarchies: Sequence[Hierarchy]
 ) -> Iterator[WorstClass]:
     """Classes at the unsafe end of each measure, the worst first."""
 

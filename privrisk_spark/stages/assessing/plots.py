@@ -10,7 +10,7 @@ from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
 from privrisk_spark.policy.assessment import AdversaryPolicy
 from privrisk_spark.results.plots import Panel, Plot, Series
 from privrisk_spark.stages.assessing.attack import AttackTable, Groups, attack_of, played
-from privrisk_spark.stages.assessing.tallies import Asked, Tallies
+from privrisk_spark.stages.assessing.tallies import ClassMeasures, Tallies
 
 MOST_SHOWN = 200
 """Largest group size in a plot."""
@@ -19,7 +19,7 @@ Planned = tuple[Groups, Solution, AttackTable]
 
 
 def plots_of(
-    tallies: Tallies, asked: Asked, planned: Planned | None, policy: AdversaryPolicy | None, name: str
+    tallies: Tallies, asked: ClassMeasures, planned: Planned | None, policy: AdversaryPolicy | None, name: str
 ) -> list[Plot]:
     """All plots of one set of quasi-identifiers."""
     plots = [_sizes(tallies, asked, name)]
@@ -29,7 +29,7 @@ def plots_of(
     return plots
 
 
-def _sizes(tallies: Tallies, asked: Asked, name: str) -> Plot:
+def _sizes(tallies: Tallies, asked: ClassMeasures, name: str) -> Plot:
     """Records by the size of their class, and by the risk that follows from it."""
     sizes = np.array(tallies.sizes.sizes, dtype=np.float64)
     records = sizes * np.array(tallies.sizes.numbers)

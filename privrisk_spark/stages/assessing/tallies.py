@@ -102,7 +102,7 @@ class Released:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class ClassMeasures:
     """What is measured of the classes of a subject.
 
     Attributes
@@ -183,14 +183,18 @@ class Tallies:
 
     @classmethod
     def of(
-        cls, classes: Classes, asked: Asked, population: LongArray | None = None, compatible: LongArray | None = None
+        cls,
+        classes: Classes,
+        asked: ClassMeasures,
+        population: LongArray | None = None,
+        compatible: LongArray | None = None,
     ) -> Tallies:
         """Measure whole classes.
 
         Parameters
         ----------
         classes : Classes
-        asked : Asked
+        asked : ClassMeasures
         population : ndarray of int64, shape (m,), optional
             People of the population in each class.
         compatible : ndarray of int64, shape (m,), optional
@@ -255,7 +259,7 @@ class Tallies:
 
     @classmethod
     def empty(
-        cls, asked: Asked, *, weighted: bool = False, population: bool = False, compatible: bool = False
+        cls, asked: ClassMeasures, *, weighted: bool = False, population: bool = False, compatible: bool = False
     ) -> Tallies:
         """Tallies of no class, with those that sampling weights, a population or missing values bring."""
         nothing = np.zeros(0, dtype=np.int64)
@@ -361,7 +365,7 @@ def _written(tally: Any) -> Any:
     return None if tally is None else tally.to_dict()
 
 
-def _divergence(classes: Classes, asked: Asked, released: Released) -> DivergenceTally:
+def _divergence(classes: Classes, asked: ClassMeasures, released: Released) -> DivergenceTally:
     spread = spread_over(
         classes.nodes,
         released.nodes,

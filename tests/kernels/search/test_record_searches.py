@@ -34,21 +34,21 @@ from privrisk_spark.kernels.search.rules import choose_rule, least_exposed, log_
 Search = Callable[[RecordLattice, LeastRisk], Answer | None]
 
 
-def evolve(lattice: RecordLattice, goal: LeastRisk) -> Answer | None:
+def evolve(lattice: RecordLattice, objective: LeastRisk) -> Answer | None:
     shape = (6, 8, uniforms_per_individual(lattice))
-    return genetic(lattice, goal, np.random.default_rng(3).uniform(size=shape))
+    return genetic(lattice, objective, np.random.default_rng(3).uniform(size=shape))
 
 
 EXACT: dict[str, Search] = {
     "branch_and_bound": branch_and_bound,
     "btda": btda,
     "aruba-swap": aruba,
-    "aruba-cube": lambda lattice, goal: aruba(lattice, goal, neighbourhood="cube"),
+    "aruba-cube": lambda lattice, objective: aruba(lattice, objective, neighbourhood="cube"),
 }
 CUT_SHORT: dict[str, Search] = {
-    "branch_and_bound-cut": lambda lattice, goal: branch_and_bound(lattice, goal, most_boxes=2),
-    "btda-cut": lambda lattice, goal: btda(lattice, goal, most_nodes=3),
-    "aruba-cut": lambda lattice, goal: aruba(lattice, goal, most_nodes=2),
+    "branch_and_bound-cut": lambda lattice, objective: branch_and_bound(lattice, objective, most_boxes=2),
+    "btda-cut": lambda lattice, objective: btda(lattice, objective, most_nodes=3),
+    "aruba-cut": lambda lattice, objective: aruba(lattice, objective, most_nodes=2),
 }
 SEARCHES: dict[str, Search] = {**EXACT, **CUT_SHORT, "genetic": evolve, "approximate": approximate}
 
@@ -218,15 +218,15 @@ def test_all_goals_of_branch_and_bound(seed: int) -> None:
         trade = float(rng.choice([0, 0.01, 0.1, 1, 10]))
         penalized = branch_and_bound(lattice, LeastPenalized(trade))
         assert levels_of(penalized) == literal.least_penalized(record, trade)
-        for goal, found in ((GreatestUtility(ceiling), most), (LeastPenalized(trade), penalized)):
+        for objective, found in ((GreatestUtility(ceiling), most), (LeastPenalized(trade), penalized)):
             if found is None:
                 continue
             assert found.status == "proved"
-            cut = branch_and_bound(lattice, goal, most_boxes=1)
+            cut = branch_and_bound(lattice, objective, most_boxes=1)
             assert cut is not None
-            sign = -1 if isinstance(goal, GreatestUtility) else 1
+            sign = -1 if isinstance(objective, GreatestUtility) else 1
             slack = 1e-12 * max(1, abs(found.objective))
-            for bound in (cut.bound, root_bound(lattice, goal)):
+            for bound in (cut.bound, root_bound(lattice, objective)):
                 assert sign * bound <= sign * found.objective + slack
             assert sign * cut.objective >= sign * found.objective - slack
 
@@ -269,8 +269,8 @@ def test_a_sensitivity_too_large_for_a_float() -> None:
     cut = branch_and_bound(lattice_of(replace(record, rows=[(0, 0, 0), (1, 1, 1)])), LeastRisk(3), most_boxes=1)
     assert cut is not None
     assert math.isinf(cut.objective)
-    for goal in (LeastRisk(1), GreatestUtility(0), LeastPenalized(0)):
-        found = branch_and_bound(replace(lattice, model="III"), goal)
+    for objective in (LeastRisk(1), GreatestUtility(0), LeastPenalized(0)):
+        found = branch_and_bound(replace(lattice, model="III"), objective)
         assert (levels_of(found), found and found.risk) == ((0, 0, 0), 0)
 
 
@@ -280,9 +280,9 @@ def test_a_cycle_of_ties_ends() -> None:
     record = literal.Record(
         [(0, 0, 0, 0)], [[1e12], [2.0, 0], [1.3, 0], [0.6, 0]], [[0.0], [3.0, 0], [2.5, 0], [2.0, 0]], "I"
     )
-    goal = LeastRisk(4.5)
-    down = btda(lattice_of(record), goal, most_nodes=1)
-    for found in (branch_and_bound(lattice_of(record), goal), down):
+    objective = LeastRisk(4.5)
+    down = btda(lattice_of(record), objective, most_nodes=1)
+    for found in (branch_and_bound(lattice_of(record), objective), down):
         assert found is not None
         assert found.utility >= 4.5
         assert found.risk == pytest.approx(1e12, rel=4e-12)
@@ -311,8 +311,8 @@ def test_rows_that_repeat_beyond_32_bits() -> None:
             chains = [np.arange(h, -1, -1.0) for h in heights]
             counts = 2**power - rng.integers(1, 9, 4)
             lattice = RecordLattice.of_rows(rows, chains, chains, counts=counts, model=model)  # type: ignore[arg-type]
-            for goal in (LeastRisk(2), GreatestUtility(2.0 ** (1 - power)), LeastPenalized(0.1)):
-                found, want = branch_and_bound(lattice, goal), enumerate_nodes(lattice, goal)
+            for objective in (LeastRisk(2), GreatestUtility(2.0 ** (1 - power)), LeastPenalized(0.1)):
+                found, want = branch_and_bound(lattice, objective), enumerate_nodes(lattice, objective)
                 assert levels_of(found) == levels_of(want)
                 assert found is not None
                 assert found.risk == want.risk  # type: ignore[union-attr]
@@ -337,15 +337,15 @@ def test_room_for_open_boxes_grows() -> None:
         GreatestUtility(0.02 * lattice.risk(np.zeros(k, dtype=np.int64))),
         LeastPenalized(0.02),
     ]
-    for goal in goals:
-        record = arrays.record_of(lattice, goal)
+    for objective in goals:
+        record = arrays.record_of(lattice, objective)
         assert record is not None
         for limit in (600, 10**6):
             usual, little = (box_search.search(record, limit, 128, room) for room in (2**14, 1))
             assert usual.visited == little.visited > 500
             assert usual.bound == little.bound
             assert usual.levels.tolist() == little.levels.tolist()
-        assert levels_of(enumerate_nodes(lattice, goal)) == tuple(little.levels.tolist())
+        assert levels_of(enumerate_nodes(lattice, objective)) == tuple(little.levels.tolist())
 
 
 def test_utilities_of_any_size() -> None:
@@ -377,7 +377,9 @@ def test_how_boxes_are_looked_at_does_not_change_the_answer(few: int, monkeypatc
         goals.append([LeastRisk(case.floor), GreatestUtility(ceiling), LeastPenalized(0.1)][int(rng.integers(3))])
 
     def answers() -> list[tuple[int, ...] | None]:
-        return [levels_of(branch_and_bound(case.lattice, goal)) for case, goal in zip(cases, goals, strict=True)]
+        return [
+            levels_of(branch_and_bound(case.lattice, objective)) for case, objective in zip(cases, goals, strict=True)
+        ]
 
     want, down = answers(), [levels_of(btda(case.lattice, LeastRisk(case.floor))) for case in cases]
     monkeypatch.setattr(boxes, "_FEW_ROWS", few)
@@ -486,13 +488,13 @@ def test_swaps_look_at_fewer_nodes_than_the_cube() -> None:
     chains = [np.arange(h, -1, -1.0) for h in heights]
     rows = np.stack([rng.integers(0, h + 1, 500) for h in heights], axis=1)
     lattice = RecordLattice.of_rows(rows, chains, chains)
-    goal = LeastRisk(9.0)
-    swap, cube = walk(lattice, goal), walk(lattice, goal, neighbourhood="cube")
+    objective = LeastRisk(9.0)
+    swap, cube = walk(lattice, objective), walk(lattice, objective, neighbourhood="cube")
     assert np.array_equal(swap.levels, cube.levels)
     assert swap.distinct < cube.distinct
     assert swap.probes == len(swap.levels) * 42
     assert cube.probes == len(cube.levels) * 728
-    down, exact = btda(lattice, goal), branch_and_bound(lattice, goal)
+    down, exact = btda(lattice, objective), branch_and_bound(lattice, objective)
     assert down is not None
     assert exact is not None
     assert levels_of(down) == levels_of(exact)
@@ -590,30 +592,30 @@ def test_order_of_attributes_does_not_change_the_risk(name: str) -> None:
 
 def test_what_a_search_refuses() -> None:
     lattice = lattice_of(golden())
-    goal = LeastRisk(1)
+    objective = LeastRisk(1)
     with pytest.raises(InputError, match="most_boxes"):
-        branch_and_bound(lattice, goal, most_boxes=0)
+        branch_and_bound(lattice, objective, most_boxes=0)
     for search in (btda, aruba):
         with pytest.raises(InputError, match="most_nodes"):
-            search(lattice, goal, most_nodes=0)
+            search(lattice, objective, most_nodes=0)
     infinite = replace(lattice, weights=(np.array([np.inf, 1, 0]), *lattice.weights[1:]))
     with pytest.raises(InputError, match="no infinite weights in model 'III'"):
-        branch_and_bound(replace(infinite, model="III"), goal)
+        branch_and_bound(replace(infinite, model="III"), objective)
     with pytest.raises(InputError, match="'approximate' takes finite weights alone"):
-        approximate(infinite, goal)
-    for search in (approximate, lambda lattice, goal: aggregate(lattice, trade_off=1.0)):
+        approximate(infinite, objective)
+    for search in (approximate, lambda lattice, objective: aggregate(lattice, trade_off=1.0)):
         with pytest.raises(InputError, match="takes one dictionary"):
-            search(replace(lattice, further=(lattice.counts,), prior=(0.5, 0.5)), goal)
+            search(replace(lattice, further=(lattice.counts,), prior=(0.5, 0.5)), objective)
         with pytest.raises(InputError, match="a sum over attributes"):
-            search(replace(lattice, exponential=True), goal)
+            search(replace(lattice, exponential=True), objective)
     with pytest.raises(InputError, match="not negative"):
         LeastPenalized(-1.0)
     with pytest.raises(InputError, match="shape"):
-        genetic(lattice, goal, np.zeros((2, 8, 3)))
+        genetic(lattice, objective, np.zeros((2, 8, 3)))
     with pytest.raises(InputError, match="model III"):
-        approximate(replace(lattice, model="III"), goal)
+        approximate(replace(lattice, model="III"), objective)
     with pytest.raises(InputError, match="share"):
-        approximate(lattice, goal, share=0.0)
+        approximate(lattice, objective, share=0.0)
     wide = RecordLattice.of_rows(np.zeros((1, 64), dtype=np.int64), [np.arange(1, -1, -1.0)] * 64, [np.ones(2)] * 64)
     with pytest.raises(InputError, match="2\\*\\*63"):
         aruba(wide, LeastRisk(0))
@@ -621,7 +623,7 @@ def test_what_a_search_refuses() -> None:
     with pytest.raises(InputError, match="12 attributes"):
         walk(
             RecordLattice.of_rows(np.zeros((1, 13), dtype=np.int64), [np.ones(2)] * 13, [np.ones(2)] * 13),
-            goal,
+            objective,
             neighbourhood="cube",
         )
 
@@ -650,14 +652,14 @@ def test_a_limit_leaves_a_bound_that_closes() -> None:
     chains = [np.sort(rng.uniform(size=h + 1))[::-1] for h in heights]
     rows = np.stack([rng.integers(0, h + 1, 2000) for h in heights], axis=1)
     lattice = RecordLattice.of_rows(rows, chains, [np.arange(h, -1, -1.0) for h in heights])
-    goal = LeastRisk(0.5 * float(heights.sum()))
-    best = branch_and_bound(lattice, goal)
+    objective = LeastRisk(0.5 * float(heights.sum()))
+    best = branch_and_bound(lattice, objective)
     assert best is not None
     assert best.status == "proved"
     bounds, risks = [], []
     for limit in (1, 9, 65, 257):
-        found = branch_and_bound(lattice, goal, most_boxes=limit)
-        again = branch_and_bound(lattice, goal, most_boxes=limit)
+        found = branch_and_bound(lattice, objective, most_boxes=limit)
+        again = branch_and_bound(lattice, objective, most_boxes=limit)
         assert found is not None
         assert again is not None
         assert found.visited <= limit + 1
@@ -672,9 +674,9 @@ def test_a_limit_leaves_a_bound_that_closes() -> None:
 
 
 def descended(
-    lattice: RecordLattice, goal: Objective, start: np.ndarray
+    lattice: RecordLattice, objective: Objective, start: np.ndarray
 ) -> tuple[float, float, tuple[int, ...]] | None:
-    record = record_of(lattice, goal)
+    record = record_of(lattice, objective)
     assert record is not None
     best = Best(np.zeros(1, dtype=np.bool_), np.zeros(2), np.zeros(lattice.k, dtype=np.int64))
     words, n = np.zeros(record.rows.tables.shape[1], dtype=np.uint64), len(record.rows.counts)
@@ -697,10 +699,10 @@ def test_a_local_descent_ends_where_no_neighbour_is_better() -> None:
             (LeastPenalized(0.3), bottom),
             (LeastPenalized(0.3), top),
         ]
-        for goal, start in starts:
-            found = descended(lattice, goal, start)
+        for objective, start in starts:
+            found = descended(lattice, objective, start)
             values = np.array([[record.risk(x), record.utility(x)] for x in record.nodes])
-            admitted = goal.admits(values[:, 0], values[:, 1])
+            admitted = objective.admits(values[:, 0], values[:, 1])
             assert (found is None) == (not admitted.any())
             if found is None:
                 continue
@@ -708,7 +710,7 @@ def test_a_local_descent_ends_where_no_neighbour_is_better() -> None:
                 step = np.subtract(x, found[2])
                 near = np.abs(step).sum() == 1 or (np.abs(step).sum() == 2 and step.sum() == 0 and step.max() == 1)
                 if ok and near:
-                    assert not goal.prefers((risk, utility, x), found)
+                    assert not objective.prefers((risk, utility, x), found)
 
 
 def test_the_genetic_search_ends_on_the_frontier_and_repeats_itself() -> None:
@@ -716,9 +718,9 @@ def test_the_genetic_search_ends_on_the_frontier_and_repeats_itself() -> None:
     optimal = 0
     for _ in range(40):
         case = random_case(rng, most=4)
-        lattice, goal = case.lattice, LeastRisk(case.floor)
+        lattice, objective = case.lattice, LeastRisk(case.floor)
         draws = rng.uniform(size=(11, 20, uniforms_per_individual(lattice)))
-        found, again = genetic(lattice, goal, draws), genetic(lattice, goal, draws.copy())
+        found, again = genetic(lattice, objective, draws), genetic(lattice, objective, draws.copy())
         best = literal.least_risk(case.record, case.floor)
         check(found, case.record, best, case.floor)
         if found is None or again is None or best is None:
@@ -744,10 +746,13 @@ def test_later_generations_improve_on_random_paths() -> None:
         below = [1 - rng.uniform(0.4, 0.9) * (1 - 3.0 ** (np.arange(h + 1) - h)) for h in heights]
         rows = np.stack([np.searchsorted(share, rng.uniform(size=2000)) for share in below], axis=1)
         lattice = RecordLattice.of_rows(rows, weights, [np.arange(h, -1, -1.0) for h in heights])
-        goal = LeastRisk(0.5 * float(heights.sum()))
+        objective = LeastRisk(0.5 * float(heights.sum()))
         draws = rng.uniform(size=(40, 40, uniforms_per_individual(lattice)))
-        evolved, blind = genetic(lattice, goal, draws), genetic(lattice, goal, draws.reshape(1, -1, draws.shape[2]))
-        best = branch_and_bound(lattice, goal)
+        evolved, blind = (
+            genetic(lattice, objective, draws),
+            genetic(lattice, objective, draws.reshape(1, -1, draws.shape[2])),
+        )
+        best = branch_and_bound(lattice, objective)
         assert evolved is not None
         assert blind is not None
         assert best is not None
@@ -784,8 +789,8 @@ def test_the_relaxation_bounds_and_a_share_asks_for_less() -> None:
         case = random_case(rng, most=4)
         if case.record.model == "III":
             continue
-        lattice, goal = case.lattice, LeastRisk(case.floor)
-        hard, soft = approximate(lattice, goal), approximate(lattice, goal, share=0.3)
+        lattice, objective = case.lattice, LeastRisk(case.floor)
+        hard, soft = approximate(lattice, objective), approximate(lattice, objective, share=0.3)
         assert (hard is None) == (soft is None)
         if hard is not None and soft is not None:
             assert soft.risk <= hard.risk * (1 + 1e-12)

@@ -32,7 +32,7 @@ from privrisk_spark.stages.assessing.classes import (
 )
 from privrisk_spark.stages.assessing.pairs import _above
 from privrisk_spark.stages.assessing.sources import labels_of, totals
-from privrisk_spark.stages.assessing.tallies import Asked, Sensitive, Tallies
+from privrisk_spark.stages.assessing.tallies import ClassMeasures, Sensitive, Tallies
 
 PATHS = [
     [("a", "far"), ("b", "far"), ("c", "near"), ("d", "near"), ("e", "near")],
@@ -112,9 +112,9 @@ def told(found: Classes) -> dict[tuple[int, ...], dict[str, Any]]:
     }
 
 
-def asked(of: Layout, tables: tuple[Any, ...], hierarchies: list[Hierarchy]) -> Asked:
+def asked(of: Layout, tables: tuple[Any, ...], hierarchies: list[Hierarchy]) -> ClassMeasures:
     sensitive = tuple(Sensitive(name, "ordered", None, 3.0) for name in ("disease", "pay"))
-    return Asked(tuple(hierarchies), 3, 4, (0.2, 0.5), sensitive=sensitive, label=1, tables=tables, cells=True)
+    return ClassMeasures(tuple(hierarchies), 3, 4, (0.2, 0.5), sensitive=sensitive, label=1, tables=tables, cells=True)
 
 
 def measured(scratch: Scratch, subject: Batches, of: Layout, buckets: int, name: str, positions: list[int]) -> Tallies:

@@ -1,4 +1,4 @@
-"""One record's lattice and goal as arrays for the search over boxes; the risk of a level vector."""
+"""One record's lattice and objective as arrays for the search over boxes; the risk of a level vector."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNITS = 4096
 
 
 class Record(NamedTuple):
-    """One record's lattice, goal and tables.
+    """One record's lattice, objective and tables.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Record(NamedTuple):
     steps : ndarray of int64, shape (k, L), or of shape (k, 0)
         Utility lost from level 0 on in whole units, where utilities are multiples of one.
     unit : float
-    goal : int
+    objective : int
     constraint : float
         Floor, ceiling, or trade-off.
     """
@@ -73,7 +73,7 @@ class Record(NamedTuple):
     cheapest: npt.NDArray[np.int8]
     steps: LongArray
     unit: float
-    goal: int
+    objective: int
     constraint: float
 
 
@@ -137,7 +137,7 @@ def record_of(lattice: RecordLattice, objective: Objective) -> Record | None:
         cheapest=cheapest_levels(weights, utilities, bottom, heights, slopes),
         steps=steps,
         unit=unit,
-        goal=kind,
+        objective=kind,
         constraint=float(constraint),
     )
 

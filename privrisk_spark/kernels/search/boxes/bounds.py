@@ -193,7 +193,7 @@ def flat_optimum(
                 if value < table[i, b]:
                     table[i, b] = value
     ceiling = np.inf
-    if record.goal == LEAST_RISK:
+    if record.objective == LEAST_RISK:
         for b in range(budget + 1):
             ceiling = min(ceiling, table[0, b])
     else:
@@ -204,7 +204,7 @@ def flat_optimum(
         left += 1
     if left > budget or not np.isfinite(table[0, left]):
         return False
-    if record.goal == GREATEST_UTILITY:
+    if record.objective == GREATEST_UTILITY:
         ceiling = widened(record, table[0, left])
     spent = 0.0
     for i in range(k):

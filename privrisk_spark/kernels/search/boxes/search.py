@@ -38,7 +38,7 @@ LongArray = npt.NDArray[np.int64]
 WordArray = npt.NDArray[np.uint64]
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search came to.
 
     Attributes
@@ -108,9 +108,9 @@ def lower_risk(risk: float, utility: float, levels: LongArray, best: Best, by_ut
 @compiled
 def admits(record: Record, risk: float, utility: float) -> bool:
     """Whether a risk and utility satisfy the constraint."""
-    if record.goal == LEAST_RISK:
+    if record.objective == LEAST_RISK:
         return utility >= record.constraint - TOLERANCE * max(1.0, abs(record.constraint))
-    return record.goal == LEAST_PENALIZED or risk <= record.constraint * (1 + TOLERANCE)
+    return record.objective == LEAST_PENALIZED or risk <= record.constraint * (1 + TOLERANCE)
 
 
 @compiled
@@ -121,9 +121,9 @@ def offer(record: Record, best: Best, levels: LongArray, risk: float) -> bool:
         return False
     if best.known[0]:
         other = best.numbers[1]
-        if record.goal == LEAST_RISK:
+        if record.objective == LEAST_RISK:
             better = lower_risk(risk, utility, levels, best, True)
-        elif record.goal == GREATEST_UTILITY:
+        elif record.objective == GREATEST_UTILITY:
             if abs(utility - other) > TOLERANCE * max(1.0, abs(other)):
                 better = utility > other
             else:
@@ -182,9 +182,9 @@ def descend(record: Record, best: Best, start: LongArray, work: Workplace) -> No
 def criteria(record: Record, best: Best) -> tuple[float, float]:
     """First and second criterion of the best, both to be minimized."""
     risk, utility = best.numbers[0], best.numbers[1]
-    if record.goal == LEAST_RISK:
+    if record.objective == LEAST_RISK:
         return risk, -utility
-    if record.goal == GREATEST_UTILITY:
+    if record.objective == GREATEST_UTILITY:
         return -utility, risk
     return risk - record.constraint * utility, risk
 
@@ -204,16 +204,16 @@ def hopeful(record: Record, best: Best, first: float, second: float, lo: LongArr
     if not best.known[0]:
         return True
     mine, other = criteria(record, best)
-    slack = slack_of(mine, record.goal == LEAST_RISK)
+    slack = slack_of(mine, record.objective == LEAST_RISK)
     if first > mine + slack:
         return False
     if first < mine - slack:
         return True
-    gap = slack_of(other, record.goal != LEAST_RISK)
+    gap = slack_of(other, record.objective != LEAST_RISK)
     if second > other + gap:
         return False
     # Of a penalized risk the levels are not the third criterion.
-    if record.goal == LEAST_PENALIZED or second < other - gap:
+    if record.objective == LEAST_PENALIZED or second < other - gap:
         return True
     return comes_before(lo, best.levels)
 
@@ -221,9 +221,9 @@ def hopeful(record: Record, best: Best, first: float, second: float, lo: LongArr
 @compiled
 def floor_of(record: Record, best: Best) -> float:
     """Utility that something better than the best must reach."""
-    if record.goal == LEAST_RISK:
+    if record.objective == LEAST_RISK:
         return record.constraint - TOLERANCE * max(1.0, abs(record.constraint))
-    if record.goal == GREATEST_UTILITY and best.known[0]:
+    if record.objective == GREATEST_UTILITY and best.known[0]:
         return best.numbers[1] - 2 * TOLERANCE * max(1.0, abs(best.numbers[1]))  # type: ignore[no-any-return]
     return -np.inf
 
@@ -263,13 +263,13 @@ def bounded(
             return False, 0.0, 0.0
     least = sum_of(record.weights, hi)
     exact = False
-    if record.goal == LEAST_RISK:
+    if record.objective == LEAST_RISK:
         exact = sum_of(record.utilities, hi) >= floor
         first, second = risk, -at_lo
         if not exact:
             least = max(least, least_sum(record, lo, hi, floor, work.chosen))
             first = risk_of(record, least, factor) * (1 - SLACK)
-    elif record.goal == GREATEST_UTILITY:
+    elif record.objective == GREATEST_UTILITY:
         first, second = utility_bound(record, lo, hi, at_lo, factor, work.chosen), risk
     else:
         first, second = least_penalized(record, lo, hi, factor, record.constraint, work.chosen), risk
@@ -282,7 +282,7 @@ def bounded(
     if not exact and np.isfinite(floor) and 1 < total <= few:
         reached(record, lo, work.rows, floor, work.fewer)
         factor = max(factor, factor_of(record, work.fewer))
-        if record.goal == LEAST_RISK:
+        if record.objective == LEAST_RISK:
             first = risk_of(record, least, factor) * (1 - SLACK)
         else:
             first = utility_bound(record, lo, hi, at_lo, factor, work.chosen)
@@ -291,7 +291,7 @@ def bounded(
             return False, first, second
     if not exact:
         offer(record, best, work.chosen, risk_at(record, work.chosen, work.some, work.fewer))
-    if record.goal != LEAST_PENALIZED and record.steps.shape[1] > 0:
+    if record.objective != LEAST_PENALIZED and record.steps.shape[1] > 0:
         rows_within(record.rows, lo, work.some)
         count(record.rows, work.some, work.fewer)
         if factor >= factor_of(record, work.fewer) * (1 - SLACK):
@@ -301,7 +301,7 @@ def bounded(
             offer(record, best, work.chosen, risk)
             if admits(record, risk, sum_of(record.utilities, work.chosen)):
                 return False, first, second
-    if record.goal == LEAST_RISK and best.known[0] and first >= best.numbers[0] * (1 - 1e-9):
+    if record.objective == LEAST_RISK and best.known[0] and first >= best.numbers[0] * (1 - 1e-9):
         # Where the least risk is met, levels at which the risk is greater are left out.
         ceiling = best.numbers[0] * (1 + TOLERANCE)
         work.chosen[:] = hi
@@ -331,7 +331,7 @@ def before(first: FloatArray, second: FloatArray, a: int, b: int) -> bool:
 
 
 @compiled
-def search(record: Record, most_boxes: int, few: int, room: int) -> Found:
+def search(record: Record, most_boxes: int, few: int, room: int) -> SearchResult:
     """Search a record's lattice from ``bottom`` to ``heights``.
 
     Parameters
@@ -346,7 +346,7 @@ def search(record: Record, most_boxes: int, few: int, room: int) -> Found:
 
     Returns
     -------
-    Found
+    SearchResult
     """
     k, words, n_dictionaries = len(record.heights), record.rows.tables.shape[1], len(record.dictionary_rows)
     best = Best(np.zeros(1, dtype=np.bool_), np.zeros(2), np.zeros(k, dtype=np.int64))
@@ -362,9 +362,9 @@ def search(record: Record, most_boxes: int, few: int, room: int) -> Found:
         np.zeros(k, dtype=np.int64),
         np.zeros((k + 1, units + 1)),
     )
-    if record.goal != GREATEST_UTILITY:
+    if record.objective != GREATEST_UTILITY:
         descend(record, best, record.bottom, work)
-    if record.goal != LEAST_RISK:
+    if record.objective != LEAST_RISK:
         descend(record, best, record.heights, work)
     # Boxes that are open, in slots that are used again; the heap holds slots.
     corners = np.zeros((room, 2, k), dtype=np.int8)
@@ -437,7 +437,7 @@ def search(record: Record, most_boxes: int, few: int, room: int) -> Found:
                         spread, axis = part, i
         else:
             mine, _ = criteria(record, best)
-            if first[slot] > mine + slack_of(mine, record.goal == LEAST_RISK):
+            if first[slot] > mine + slack_of(mine, record.objective == LEAST_RISK):
                 # Boxes come in ascending order: the rest is beyond as well.
                 break
-    return Found(best.known[0], best.levels, bound, visited)
+    return SearchResult(best.known[0], best.levels, bound, visited)

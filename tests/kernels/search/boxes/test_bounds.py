@@ -22,7 +22,7 @@ class Box:
     """A random box of a random record, and its level vectors."""
 
     def __init__(
-        self, rng: np.random.Generator, goal: Objective, *, whole: bool = False, exponential: bool = False
+        self, rng: np.random.Generator, objective: Objective, *, whole: bool = False, exponential: bool = False
     ) -> None:
         k = int(rng.integers(2, 5))
         heights = rng.integers(1, 5, k)
@@ -34,7 +34,7 @@ class Box:
         rows = np.stack([rng.integers(0, h + 1, 40) for h in heights], axis=1)
         weights = [w / 4 for w in chains()]
         self.lattice = RecordLattice.of_rows(rows, weights, chains(), exponential=exponential)
-        record = record_of(self.lattice, goal)
+        record = record_of(self.lattice, objective)
         assert record is not None
         self.record: Record = record
         corners = np.sort(np.stack([rng.integers(0, h + 1, 2) for h in heights], axis=1), axis=0)
@@ -111,13 +111,13 @@ def test_least_penalized_bounds_every_level_vector(exponential: bool) -> None:
             assert found >= factor - trade * box.utility(tuple(box.lo)) - 1e-9 or not exponential
 
 
-@pytest.mark.parametrize("goal", [LeastRisk(0.0), GreatestUtility(1.0)])
-def test_a_flat_box_is_solved_with_its_ties(goal: Objective) -> None:
+@pytest.mark.parametrize("objective", [LeastRisk(0.0), GreatestUtility(1.0)])
+def test_a_flat_box_is_solved_with_its_ties(objective: Objective) -> None:
     rng = np.random.default_rng(4)
     solved = 0
     for _ in range(200):
         exponential = bool(rng.integers(2))
-        box = Box(rng, goal, whole=True, exponential=exponential)
+        box = Box(rng, objective, whole=True, exponential=exponential)
         record = box.record
         assert record.steps.shape[1]
         table = np.zeros((box.lattice.k + 1, 60))
@@ -127,7 +127,7 @@ def test_a_flat_box_is_solved_with_its_ties(goal: Objective) -> None:
         heaviest, lightest = box.weight(tuple(box.lo)), box.weight(tuple(box.hi))
         affordable = lightest + (heaviest - lightest) * float(rng.uniform(-0.2, 1))
         among = [x for x in box.inside if box.utility(x) >= floor]
-        if isinstance(goal, LeastRisk):
+        if isinstance(objective, LeastRisk):
             keys = {x: (round(box.weight(x), 9), -round(box.utility(x)), x) for x in among}
         else:
             keys = {
