@@ -40,8 +40,9 @@ from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.consistent import Axis, Counts, DenseCounts, SortedCounts
 from privrisk_spark.kernels.numeric.histogram import VectorHistogram
 from privrisk_spark.planning.counting import PlanChoice, choose_plan
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import NULL, UNKNOWN, Alphabet, alphabets, axes, entity_of, possible_codes
-from privrisk_spark.planning.search import decides_records, method_of
+from privrisk_spark.planning.search import decides_records
 from privrisk_spark.policy.dictionaries import EstimatedDictionary, OneDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.counting.shuffle_iceberg import own_vectors
@@ -323,7 +324,7 @@ def plan_of(
         entities=entity_of(policy, one) is not None,
         frequent=policy.guarantee.kind != "risk",
         several=len(policy.dictionaries) > 1 or compared(policy),
-        single=policy.decision is not None and decides_records(method_of(policy, hierarchies)[0]),
+        single=policy.decision is not None and decides_records(decision_of(policy).choice(hierarchies).method),
         rows=rows,
         vectors=vectors,
     )

@@ -15,8 +15,8 @@ from privrisk_spark.engine.decided import Decide, Decided, WeightColumns
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.planning.rules import Rule
 from privrisk_spark.planning.search import decides_records
-from privrisk_spark.policy.decisions import RuleDecision
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import ChosenRule
 from privrisk_spark.stages.counting import shuffle_iceberg
@@ -33,7 +33,7 @@ def collect_decisions(
     scratch: Scratch,
     encoded: Batches,
     disclosure: Disclosure,
-    search: Search | None,
+    procedure: Search | Rule,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     counted: Sequence[StoredCounts | SpreadVectors],
@@ -46,8 +46,8 @@ def collect_decisions(
     encoded : Batches
         The table, resolved.
     disclosure : Disclosure
-    search : Search or None
-        None where the policy's decision is a rule.
+    procedure : Search or Rule
+        Which decides.
     policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
     counted : sequence of StoredCounts or SpreadVectors
@@ -62,19 +62,18 @@ def collect_decisions(
         The rule for the whole table, where one was chosen from a list.
     """
     k, weights = len(hierarchies), WeightColumns.of_policy(policy, list(hierarchies))
-    if isinstance(policy.decision, RuleDecision):
-        return collect_rule(Ground(scratch, disclosure, tuple(counted), policy, hierarchies), encoded)
-    assert search is not None, "what no rule decides is searched for"
+    if not isinstance(procedure, Search):
+        return collect_rule(Ground(scratch, disclosure, tuple(counted), policy, hierarchies), encoded, procedure)
     stored = [counts for counts in counted if isinstance(counts, StoredCounts)]
     attacker = StoredAttacker.of(policy, stored)
     if stored and all(counts.plan == "dense" for counts in stored):
-        return encoded, deciding(disclosure, search, attacker, k=k, weights=weights), None
+        return encoded, deciding(disclosure, procedure, attacker, k=k, weights=weights), None
     records = scratch.write_frame(vectors_of_table(encoded, k, weights.n), "records")
     if stored:
-        single = decides_records(search.method)
+        single = decides_records(procedure.method)
         per_task = SINGLE_DECISIONS_PER_TASK if single else DECISIONS_PER_TASK
         spread_out = Batches.of_frame(records.repartition(max(2, -(-records.count() // per_task))))
-        decide_chunk = deciding(disclosure, search, attacker, k=k, weights=weights)
+        decide_chunk = deciding(disclosure, procedure, attacker, k=k, weights=weights)
         on_distinct = decided(spread_out, decide_chunk, k=k, gaps=single).frame()
     else:
         schema = schemas.decided(records.schema, k)
@@ -83,9 +82,9 @@ def collect_decisions(
             records,
             spread.vectors,
             disclosure,
-            search.floor,
+            procedure.floor,
             cell_space(spread, policy, hierarchies),
-            partial(decided_table, disclosure=disclosure, search=search, k=k, weights=weights, schema=schema),
+            partial(decided_table, disclosure=disclosure, search=procedure, k=k, weights=weights, schema=schema),
             schema,
             dictionary_rows=spread.dictionary_rows,
             materialize=scratch.write_frame,

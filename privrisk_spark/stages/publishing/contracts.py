@@ -19,14 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from privrisk_spark.errors import CheckError, SchemaError
-from privrisk_spark.policy.decisions import (
-    CellsDecision,
-    DisclosePerAttribute,
-    DisclosePerRecord,
-    GreatestUtilityDecision,
-    LeastRiskDecision,
-    ListedRulesDecision,
-)
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.contract import FactRule, Level
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
@@ -234,37 +227,12 @@ def decision_rules(
     classes: ClassFacts | None = None,
 ) -> tuple[list[FactRule], dict[str, float | int]]:
     """Rules on exact measures of the decisions, and the facts they read; never under differential privacy."""
-    assert policy.decision is not None
-    checks, decision = policy.checks, policy.decision
+    checks = policy.checks
     rules = [FactRule("released rows", "every record read is released", facts.rows, facts.rows)]
     values: dict[str, float | int] = {"released rows": released.rows}
-    # The slack is that of the search, for sums of weights that differ in their last bits.
-    if isinstance(decision, LeastRiskDecision) and not measured.infeasible:
-        floor = decision.utility_at_least
-        slack = 1e-9 * max(1.0, abs(floor))
-        rules.append(FactRule("least utility", f"every record's utility is at least {floor:g}", at_least=floor - slack))
-        values["least utility"] = measured.utility.min
-    if isinstance(decision, GreatestUtilityDecision) and not measured.infeasible:
-        ceiling = decision.risk_at_most
-        rules.append(FactRule("risk", f"every record's risk is at most {ceiling:g}", at_most=ceiling * (1 + 1e-9)))
-        values["risk"] = measured.risk_after.max
-    if isinstance(decision, ListedRulesDecision):
-        floor = decision.utility_at_least
-        slack = 1e-9 * max(1.0, abs(floor))
-        rules.append(FactRule("mean utility", f"the mean utility is at least {floor:g}", at_least=floor - slack))
-        values["mean utility"] = measured.utility.mean
-    if isinstance(decision, CellsDecision):
-        of_attribute = {levels.attribute: sum(levels.rows[:-1]) for levels in measured.levels}
-        if isinstance(decision, DisclosePerAttribute):
-            disclosed = {f"values of {name} disclosed": cells for name, cells in of_attribute.items()}
-            wanted = decision.cells
-        else:
-            disclosed = {"values disclosed": sum(of_attribute.values())}
-            records = measured.rows - measured.infeasible if isinstance(decision, DisclosePerRecord) else 1
-            wanted = decision.cells * records
-        for name, cells in disclosed.items():
-            rules.append(FactRule(name, f"{wanted:,} values are disclosed", wanted, wanted))
-            values[name] = cells
+    for rule, value in decision_of(policy).contract(measured):
+        rules.append(rule)
+        values[rule.name] = value
     if checks.min_class_size is not None and classes is not None and classes.fewest_persons is not None:
         size = checks.min_class_size
         rules.append(FactRule("fewest persons", f"every released class has at least {size} persons", at_least=size))
