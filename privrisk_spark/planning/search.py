@@ -16,7 +16,7 @@ from privrisk_spark.kernels.lattice.lattice import reaches
 from privrisk_spark.kernels.search.method import Method, RecordMethod
 from privrisk_spark.planning.disclosure import greatest_utility, sensitivity
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.rules.release import against_record_search
+from privrisk_spark.policy.rules.decisions import against_record_search
 
 EXACT_LIMIT = 2**20
 """Largest lattice the enumerating searches accept, in nodes."""

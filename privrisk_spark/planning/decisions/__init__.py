@@ -2,8 +2,9 @@
 
 ``decision`` says what every variant tells: the search or rule it makes of policy and hierarchies, its sentences, and
 what the release contract holds it against. ``searched`` and ``cells`` hold what several variants have in common, and
-``registry`` finds the variant of a policy. A new one is a module here, its line there, and its keys in
-:mod:`privrisk_spark.policy.decisions`.
+``registry`` finds the variant of a policy. A new one is a module here and its line there; what a person writes for it,
+its keys and which other keys it cannot take, is in :mod:`privrisk_spark.policy.decisions` and
+:mod:`privrisk_spark.policy.rules.decisions`.
 
 =================================  =====================================================  ==============================
 problem of the policy              module                                                 source

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
-from privrisk_spark.planning.decisions.searched import SearchedDecision
+from privrisk_spark.planning.decisions.searched import BySearch
 from privrisk_spark.planning.search import EXACT_LIMIT, SearchChoice
 from privrisk_spark.policy.decisions import AggregateDecision
-from privrisk_spark.policy.rules.release import against_record_search
+from privrisk_spark.policy.rules.decisions import against_record_search
 
 CHEAPLY_ENUMERATED = 2**14
 """Nodes up to which ``max-aggregate`` is decided by enumeration where minimum cuts would do as well.
@@ -24,7 +24,7 @@ either is done in seconds. A small table against a register of millions is the e
 
 
 @dataclass(frozen=True)
-class ByAggregate(SearchedDecision):
+class ByAggregate(BySearch):
     """Each record at its level vector of greatest aggregate."""
 
     asked: AggregateDecision

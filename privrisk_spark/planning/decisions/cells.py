@@ -24,7 +24,7 @@ class CellKeys(Protocol):
 
 
 @dataclass(frozen=True)
-class CellDecision(Decision):
+class ByCells(Decision):
     """A decision by suppression alone, of the cells that are exposed most.
 
     Attributes
@@ -53,7 +53,7 @@ class CellDecision(Decision):
 
 
 @dataclass(frozen=True)
-class OrderedCellDecision(CellDecision):
+class ByCellOrder(ByCells):
     """A decision by one order of cells, optimal for another objective than the mean risk."""
 
     def least_exposed(self, of: str, *, risk: str) -> str:

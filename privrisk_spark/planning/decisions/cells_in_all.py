@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from privrisk_spark.planning.decisions.cells import OrderedCellDecision, disclosed, exactly
+from privrisk_spark.planning.decisions.cells import ByCellOrder, disclosed, exactly
 from privrisk_spark.planning.decisions.decision import Hierarchies
 from privrisk_spark.planning.rules import LeastExposedInOrder
 from privrisk_spark.policy.decisions import DiscloseInAll
@@ -14,7 +14,7 @@ from privrisk_spark.results.facts import DecisionFacts
 
 
 @dataclass(frozen=True)
-class ByCellsInAll(OrderedCellDecision):
+class ByCellsInAll(ByCellOrder):
     """Of the whole table a number of cells."""
 
     asked: DiscloseInAll

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from privrisk_spark.kernels.disclosure.decisions import IntArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
-from privrisk_spark.planning.decisions.cells import INDEPENDENT, CellDecision, disclosed, exactly, values
+from privrisk_spark.planning.decisions.cells import INDEPENDENT, ByCells, disclosed, exactly, values
 from privrisk_spark.planning.decisions.decision import Hierarchies, Reach
 from privrisk_spark.planning.rules import LeastExposedOfRecord
 from privrisk_spark.policy.decisions import DisclosePerRecord
@@ -16,7 +16,7 @@ from privrisk_spark.results.facts import DecisionFacts
 
 
 @dataclass(frozen=True)
-class ByCellsPerRecord(CellDecision):
+class ByCellsPerRecord(ByCells):
     """Of each record the same number of cells."""
 
     asked: DisclosePerRecord

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from privrisk_spark.kernels.disclosure.objective import GreatestUtility
-from privrisk_spark.planning.decisions.searched import SearchedDecision
+from privrisk_spark.planning.decisions.searched import BySearch
 from privrisk_spark.policy.decisions import GreatestUtilityDecision
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import DecisionFacts
 
 
 @dataclass(frozen=True)
-class ByGreatestUtility(SearchedDecision):
+class ByGreatestUtility(BySearch):
     """Each record at its most useful level vector among those of little enough risk."""
 
     asked: GreatestUtilityDecision

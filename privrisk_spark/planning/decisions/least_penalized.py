@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privrisk_spark.kernels.disclosure.objective import LeastPenalized
-from privrisk_spark.planning.decisions.searched import SearchedDecision
+from privrisk_spark.planning.decisions.searched import BySearch
 from privrisk_spark.policy.decisions import LeastPenalizedDecision
 
 
 @dataclass(frozen=True)
-class ByLeastPenalizedRisk(SearchedDecision):
+class ByLeastPenalizedRisk(BySearch):
     """Each record at its level vector of least risk, less what its utility is worth."""
 
     asked: LeastPenalizedDecision

@@ -10,7 +10,7 @@ from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.planning.decisions.decision import Hierarchies, Reach
-from privrisk_spark.planning.decisions.searched import SearchedDecision
+from privrisk_spark.planning.decisions.searched import BySearch
 from privrisk_spark.planning.search import SearchChoice, refuse_unreachable
 from privrisk_spark.policy.decisions import LeastRiskDecision
 from privrisk_spark.results.contract import FactRule
@@ -18,7 +18,7 @@ from privrisk_spark.results.facts import DecisionFacts
 
 
 @dataclass(frozen=True)
-class ByLeastRisk(SearchedDecision):
+class ByLeastRisk(BySearch):
     """Each record at its level vector of least risk among those useful enough."""
 
     asked: LeastRiskDecision

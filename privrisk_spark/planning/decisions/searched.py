@@ -29,7 +29,7 @@ class SearchKeys(Protocol):
 
 
 @dataclass(frozen=True)
-class SearchedDecision(Decision):
+class BySearch(Decision):
     """A decision that is searched for in each record's lattice.
 
     Attributes
