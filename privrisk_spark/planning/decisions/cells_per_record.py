@@ -53,7 +53,7 @@ class ByCellsPerRecord(ByCells):
         """Return the number of values that every record has."""
         return _fewest_values
 
-    def infeasible(self, infeasible: int, total: int, most: float | None) -> str:
+    def shortfall(self, infeasible: int, total: int, most: float | None) -> str:
         """Say how many values all records have."""
         return (
             f"decision.cells: {infeasible:,} of {total:,} records have fewer than {self.asked.cells} values, others "

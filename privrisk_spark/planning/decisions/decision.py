@@ -110,7 +110,7 @@ class Decision(Protocol):
         """Return how to find the most that all records can give; None where no record tells."""
         return None
 
-    def infeasible(self, infeasible: int, total: int, most: float | None) -> str:
+    def shortfall(self, infeasible: int, total: int, most: float | None) -> str:
         """Say that some records cannot be disclosed as asked, and what would do.
 
         Parameters

@@ -40,7 +40,7 @@ class ByGreatestUtility(BySearch):
         rule = FactRule("risk", f"every record's risk is at most {ceiling:g}", at_most=ceiling * (1 + 1e-9))
         yield rule, measured.risk_after.max
 
-    def infeasible(self, infeasible: int, total: int, most: float | None) -> str:
+    def shortfall(self, infeasible: int, total: int, most: float | None) -> str:
         """Say that the ceiling is too low for some records."""
         del most
         return (

@@ -63,7 +63,7 @@ class ByLeastRisk(BySearch):
         """Return the utility that every record has as it is."""
         return _least_utility_as_it_is
 
-    def infeasible(self, infeasible: int, total: int, most: float | None) -> str:
+    def shortfall(self, infeasible: int, total: int, most: float | None) -> str:
         """Say which floor every record could reach."""
         return (
             f"decision.utility_at_least: {infeasible:,} of {total:,} records cannot reach "

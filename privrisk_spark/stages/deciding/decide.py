@@ -251,7 +251,7 @@ def collect_infeasible(
     """
     reach = decision.reach()
     if reach is None:
-        return InfeasibleError(decision.infeasible(infeasible, total, None))
+        return InfeasibleError(decision.shortfall(infeasible, total, None))
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
@@ -259,7 +259,7 @@ def collect_infeasible(
             yield pa.table({schemas.UTILITY: pa.array([least], pa.float64())})
 
     found = rows.then(step, T.StructType([T.StructField(schemas.UTILITY, T.DoubleType())])).frame().toArrow()
-    return InfeasibleError(decision.infeasible(infeasible, total, min(found.column(0).to_pylist())))
+    return InfeasibleError(decision.shortfall(infeasible, total, min(found.column(0).to_pylist())))
 
 
 def released_tuples(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.int32]] = ()) -> pa.Table:

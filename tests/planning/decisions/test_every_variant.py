@@ -326,7 +326,7 @@ def test_a_variant_that_may_be_infeasible_says_what_would_do(case: Case) -> None
     if case.infeasible is None:
         assert decision.reach() is None
         with pytest.raises(AssertionError, match="every record can be disclosed"):
-            decision.infeasible(2, 10, None)
+            decision.shortfall(2, 10, None)
         return
     reach, most = decision.reach(), None
     if reach is not None:
@@ -334,7 +334,7 @@ def test_a_variant_that_may_be_infeasible_says_what_would_do(case: Case) -> None
         codes = np.array([[0, 1], [hierarchies["x"].n_leaves, 0]], dtype=np.int32)
         most = pickle.loads(pickle.dumps(reach))(disclosure_of(policy, hierarchies, axes), codes)
     assert most == case.most
-    assert decision.infeasible(2, 10, most) == case.infeasible
+    assert decision.shortfall(2, 10, most) == case.infeasible
 
 
 @pytest.mark.parametrize("asked_of", [LeastRiskDecision, GreatestUtilityDecision], ids=lambda one: one.__name__)
