@@ -402,7 +402,8 @@ def test_the_package_imports_without_spark() -> None:
         "import sys\n"
         "for name in ('pyspark', 'pandas', 'great_expectations'): sys.modules[name] = None\n"
         "import privrisk_spark.policy.reading, privrisk_spark.planning.mechanism, privrisk_spark.ledger.ledger\n"
-        "import privrisk_spark.reporting.report, privrisk_spark.planning.search, privrisk_spark.reporting.pages\n"
+        "import privrisk_spark.reporting.report, privrisk_spark.reporting.pages\n"
+        "import privrisk_spark.planning.decisions.registry\n"
         "import privrisk_spark.kernels.search.table_search, privrisk_spark.kernels.dp.crowd\n"
         "import privrisk_spark.api, privrisk_spark.cli.app\n"
     )

@@ -35,10 +35,10 @@ from privrisk_spark.kernels.search.dictionary_curves import DictionaryCurves, di
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.curves import CurveRequest, floors_of, growing_dictionary, refuse_other_problems
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes, true_dictionary
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.places import all_dictionaries
-from privrisk_spark.planning.search import search_of
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.curves import curve_notes, curves_explanation, dictionary_in_words
@@ -214,8 +214,8 @@ def read(run: Run, table: DataFrame | None, announce: Announce | None) -> tuple[
     """Stage: open the sources; what records disclose, and the search that decides them."""
     with run.progress.stage("read") as stage:
         opened = open_curves(run.spark, run.policy, run.request, table)
-        search = search_of(run.policy, opened.hierarchies)
-        assert search is not None, "a decision of least risk is searched for"
+        search = decision_of(run.policy).procedure(opened.hierarchies)
+        assert isinstance(search, Search), "a decision of least risk is searched for"
         of_axes = axes(run.policy, opened.hierarchies, opened.grown)
         disclosure = disclosure_of(run.policy, opened.hierarchies, of_axes)
         if announce is not None:

@@ -10,11 +10,11 @@ from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import cost_of
 from privrisk_spark.planning.counting import plan_of
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import PublicCells
-from privrisk_spark.planning.search import search_of
 from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
@@ -50,7 +50,7 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str, table: DataFr
         return f"The leaves of {open_names} come from the data; lattice and plan are known once it is read."
     of_policy = axes(policy, complete)
     if plan is None:
-        search_of(policy, complete)
+        decision_of(policy).procedure(complete)
         disclosure_of(policy, complete, of_policy)
     choices = {}
     if not isinstance(plan, Mechanism) or isinstance(plan.mode, PublicCells):

@@ -24,8 +24,9 @@ import numpy.typing as npt
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, dense_cells, incidence
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes, entity_of, possible_codes
-from privrisk_spark.planning.search import decides_records, method_of
+from privrisk_spark.planning.search import decides_records
 from privrisk_spark.planning.stored import taken, whole
 from privrisk_spark.policy.dictionaries import EstimatedDictionary, OneDictionary
 from privrisk_spark.policy.policy import Counting, Policy
@@ -282,7 +283,7 @@ def plan_of(
         entities=entity_of(policy, one) is not None,
         frequent=policy.guarantee.kind != "risk",
         several=len(policy.dictionaries) > 1 or compared(policy),
-        single=policy.decision is not None and decides_records(method_of(policy, hierarchies)[0]),
+        single=policy.decision is not None and decides_records(decision_of(policy).choice(hierarchies).method),
         rows=rows,
         vectors=vectors,
     )

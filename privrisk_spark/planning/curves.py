@@ -11,9 +11,10 @@ import numpy as np
 from privrisk_spark.errors import ConfigError, Fault, InfeasibleError, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.lattice.lattice import reaches
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.planning.disclosure import greatest_utility
-from privrisk_spark.planning.search import decides_records, method_of
+from privrisk_spark.planning.search import decides_records
 from privrisk_spark.policy.decisions import LeastRiskDecision
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
@@ -88,7 +89,9 @@ def refuse_other_problems(policy: Policy, hierarchies: Mapping[str, Hierarchy]) 
     ------
     InputError
     """
-    if not isinstance(policy.decision, LeastRiskDecision) or decides_records(method_of(policy, hierarchies)[0]):
+    if not isinstance(policy.decision, LeastRiskDecision) or decides_records(
+        decision_of(policy).choice(hierarchies).method
+    ):
         raise InputError(
             "decision: curves are drawn of least risk over utility floors, by enumeration; use the problem "
             "'min-risk', the method 'auto' or 'exact', and lattices that can be enumerated."

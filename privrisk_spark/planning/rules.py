@@ -1,13 +1,12 @@
-"""Rules that a policy lists, as level vectors."""
+"""Rules that decide without a search, as the stages take them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from privrisk_spark.errors import InputError
-from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.policy.decisions import ListedRulesDecision
+CellScope = Literal["table", "attribute"]
+"""One order over all cells of the table, or one for each attribute."""
 
 
 @dataclass(frozen=True)
@@ -25,27 +24,47 @@ class LevelRule:
     levels: tuple[int, ...]
 
 
-def listed_rules(decision: ListedRulesDecision, hierarchies: Mapping[str, Hierarchy]) -> tuple[LevelRule, ...]:
-    """Resolve the listed rules to level vectors.
+@dataclass(frozen=True)
+class BestListedRule:
+    """The rule of a list that has the least mean risk of those useful enough.
 
-    Raises
-    ------
-    InputError
-        If a level is above its hierarchy, or two rules are the same.
+    Attributes
+    ----------
+    rules : tuple of LevelRule
+    utility_at_least : float
+        Floor of the mean utility.
     """
-    result: list[LevelRule] = []
-    for i, given in enumerate(decision.rules):
-        levels = []
-        for name, hierarchy in hierarchies.items():
-            level = hierarchy.height if name in given.suppress else given.levels.get(name, 0)
-            if level > hierarchy.height:
-                raise InputError(
-                    f"decision.rules.{i}.levels.{name}: must be at most {hierarchy.height}, the height of the "
-                    f"hierarchy. Got {level}."
-                )
-            levels.append(level)
-        same = [j for j, rule in enumerate(result) if rule.levels == tuple(levels)]
-        if same:
-            raise InputError(f"decision.rules.{i}: repeats decision.rules.{same[0]}; give each rule once.")
-        result.append(LevelRule(given.name or str(i + 1), tuple(levels)))
-    return tuple(result)
+
+    rules: tuple[LevelRule, ...]
+    utility_at_least: float
+
+
+@dataclass(frozen=True)
+class LeastExposedOfRecord:
+    """Of every record its least exposed cells.
+
+    Attributes
+    ----------
+    cells : int
+        Of each record.
+    """
+
+    cells: int
+
+
+@dataclass(frozen=True)
+class LeastExposedInOrder:
+    """The first cells of an order by exposure.
+
+    Attributes
+    ----------
+    cells : int
+        Of each order.
+    scope : {"table", "attribute"}
+    """
+
+    cells: int
+    scope: CellScope
+
+
+Rule = BestListedRule | LeastExposedOfRecord | LeastExposedInOrder

@@ -126,8 +126,8 @@ SINGLE = ("branch_and_bound", "btda", "genetic", "approximate", "aggregate")
 CellsDecision = DisclosePerRecord | DiscloseInAll | DisclosePerAttribute
 """Decisions by suppression alone that disclose a number of cells."""
 
-RuleDecision = CellsDecision | ListedRulesDecision
-"""Decisions by a rule rather than by a search of each record's lattice."""
+SearchedDecision = LeastRiskDecision | GreatestUtilityDecision | LeastPenalizedDecision | AggregateDecision
+"""Decisions that optimize an objective over each record's lattice."""
 
 DecisionPolicy = Annotated[
     LeastRiskDecision

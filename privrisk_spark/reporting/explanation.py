@@ -8,17 +8,14 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.assessment import carried
 from privrisk_spark.planning.counting import PlanChoice, explained
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import OneScheme
 from privrisk_spark.planning.proposals import scheme_table
-from privrisk_spark.planning.search import lattice_size, method_of
-from privrisk_spark.policy.decisions import (
-    LeastRiskDecision,
-)
+from privrisk_spark.planning.search import lattice_size
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.guarantees import dp_guarantee
-from privrisk_spark.reporting.sentences import objective_in_words
 
 
 def explanation(
@@ -33,13 +30,10 @@ def explanation(
     for name, choice in choices.items():
         lines += explained(choice, name="the table itself" if policy.dictionary.kind == "self" else name)
     if policy.decision is not None:
-        best = greatest_utility(policy, hierarchies)
-        if isinstance(policy.decision, LeastRiskDecision):
-            lines.append(f"floor: utility at least {policy.decision.utility_at_least:g} of at most {best:g}")
-        else:
-            lines.append(f"asked: {objective_in_words(policy, risk='risk')[0]}; utility at most {best:g}")
-        method, why = method_of(policy, hierarchies)
-        lines.append(f"search: {method} ({why})")
+        decision = decision_of(policy)
+        chosen = decision.choice(hierarchies)
+        lines.append(decision.expectation(greatest_utility(policy, hierarchies)))
+        lines.append(f"search: {chosen.method} ({chosen.reason})")
     if isinstance(plan, AsPublished):
         lines += [plan.statement, *_named(plan.to_dict())]
     elif plan is not None:

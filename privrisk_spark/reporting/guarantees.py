@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from privrisk_spark.claims import Status
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.mechanism import Mechanism
-from privrisk_spark.planning.search import method_of
-from privrisk_spark.policy.decisions import (
-    CellsDecision,
-    DisclosePerRecord,
-)
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.sentences import objective_in_words
 from privrisk_spark.results.facts import DecisionFacts
 from privrisk_spark.results.release import (
     ChosenRule,
@@ -40,9 +36,8 @@ def risk_guarantee(
     rule : ChosenRule, optional
         The rule of a list that was chosen.
     """
-    decision = policy.decision
-    assert decision is not None
-    method, why = method_of(policy, hierarchies)
+    decision = decision_of(policy)
+    choice = decision.choice(hierarchies)
     against = {
         "self": "the table itself",
         "table": "the given dictionary",
@@ -52,34 +47,18 @@ def risk_guarantee(
     }[policy.dictionary.kind]
     form = "not used" if policy.risk.model == "II" else policy.risk.sensitivity.form
     sensitivity = "" if policy.risk.model == "II" else f" ({form} sensitivity)"
-    asked, limits = objective_in_words(policy, risk=f"model-{policy.risk.model} risk{sensitivity} against {against}")
-    heuristic = measured.unproved > 0
+    asked = decision.objective(risk=f"model-{policy.risk.model} risk{sensitivity} against {against}")
+    limits = decision.parameters()
     if rule is not None:
         limits |= {"rule": rule.name, "levels": dict(rule.levels)}
-        statement = f"Every record is disclosed by the rule '{rule.name}', {asked}."
-    elif isinstance(decision, CellsDecision):
-        # Of the whole table or an attribute, the order of cells is optimal for another objective than the mean risk.
-        heuristic |= not isinstance(decision, DisclosePerRecord)
-        statement = f"What is disclosed is {asked}."
-    else:
-        statement = f"Each record is disclosed at the level vector of {asked}."
-        if measured.unproved:
-            statement = (
-                f"Each record is disclosed at the best level vector that '{method}' found in search of the {asked}."
-            )
+    statement = decision.statement(asked, measured, method=choice.method, rule=rule)
     statement += (
         " The risk is that of a uniform attacker who knows no more than that; it is no promise against one who knows "
         "more."
     )
     if measured.infeasible:
         statement += " Records for which that is impossible are fully suppressed."
-    if isinstance(decision, DisclosePerRecord):
-        statement += _against_the_dictionary(decision, measured)
-    elif measured.unproved:
-        statement += (
-            f" For {measured.unproved:,} of {measured.rows:,} records it is not proved that there is no better one; "
-            f"none is better by more than {measured.gap:.3g}."
-        )
+    statement += decision.proof(measured)
     parameters: dict[str, object] = {
         "risk_model": policy.risk.model,
         "sensitivity": form,
@@ -87,11 +66,12 @@ def risk_guarantee(
         "consistency": policy.dictionary.consistency,
         "utility": policy.utility.measure,
         "utility_unit": UNITS[policy.utility.measure],
-        "method": f"{method} ({why})",
+        "method": f"{choice.method} ({choice.reason})",
         **limits,
         **_known(policy),
     }
-    return Guarantee("risk", statement, "heuristic" if heuristic else "proved", parameters)
+    status: Status = "heuristic" if decision.is_heuristic(measured) else "proved"
+    return Guarantee("risk", statement, status, parameters)
 
 
 def _known(policy: Policy) -> dict[str, object]:
@@ -105,16 +85,6 @@ def _known(policy: Policy) -> dict[str, object]:
     if set(units.values()) != {"rows"}:
         known["counted"] = units if len(units) > 1 else next(iter(units.values()))
     return known
-
-
-def _against_the_dictionary(decision: DisclosePerRecord, measured: DecisionFacts) -> str:
-    """How good the choice of cells is where attributes are not independent."""
-    if not measured.unproved:
-        return f" Against the dictionary as it is, no other {decision.cells} values of a record have a lower risk."
-    return (
-        f" Attributes are hardly ever independent: for {measured.unproved:,} records other values may have a lower "
-        f"risk against the dictionary as it is, by {measured.gap:.3g} at most."
-    )
 
 
 def dp_guarantee(plan: Mechanism) -> Guarantee:

@@ -25,8 +25,11 @@ from privrisk_spark.pipelines.release.written import (
     write_classes,
     write_release,
 )
+from privrisk_spark.planning.decisions.decision import Decision
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.disclosure import disclosure_of
-from privrisk_spark.planning.search import lattice_size, method_of, search_of, takes_infinite
+from privrisk_spark.planning.rules import Rule
+from privrisk_spark.planning.search import lattice_size, takes_infinite
 from privrisk_spark.reporting.guarantees import risk_guarantee
 from privrisk_spark.reporting.release_reports import risk_reports
 from privrisk_spark.reporting.sentences import counting_sentence, decision_sentence, plan_reasons
@@ -48,18 +51,21 @@ class Asked:
     ----------
     disclosure : Disclosure
         What a row discloses at each node of its lattice.
-    search : Search or None
-        The search that decides; None where a rule does.
+    decision : Decision
+        How it is decided, and what is said of it.
+    procedure : Search or Rule
+        The search or the rule that decides.
     """
 
     disclosure: Disclosure
-    search: Search | None
+    decision: Decision
+    procedure: Search | Rule
 
 
 def release_by_risk(run: Run) -> dict[str, Any]:
     """Decide every row by risk, and publish; returns the manifest."""
     opened, asked = read(run)
-    encoded, linked = encode(run, opened, asked.search)
+    encoded, linked = encode(run, opened, asked.procedure)
     counted = count(run, opened, encoded)
     files = files_for(run.policy.places, encoded.facts.rows)
     decided, diagnosed = decide(run, opened, asked, encoded, counted, linked, files=files)
@@ -82,11 +88,12 @@ def release_by_risk(run: Run) -> dict[str, Any]:
 
 
 def read(run: Run) -> tuple[Opened, Asked]:
-    """Stage: open the sources; what every row discloses, and the search that decides it."""
+    """Stage: open the sources; what every row discloses, and the search or rule that decides it."""
     with run.progress.stage("read") as stage:
         opened = open_run(run)
-        search = search_of(run.policy, opened.hierarchies)
-        asked = Asked(disclosure_of(run.policy, opened.hierarchies, opened.axes), search)
+        decision = decision_of(run.policy)
+        procedure = decision.procedure(opened.hierarchies)
+        asked = Asked(disclosure_of(run.policy, opened.hierarchies, opened.axes), decision, procedure)
         opened = choose_plans(run, opened)
         announce_plan(run, opened)
         stage.sentence = (
@@ -96,13 +103,13 @@ def read(run: Run) -> tuple[Opened, Asked]:
     return opened, asked
 
 
-def encode(run: Run, opened: Opened, search: Search | None) -> tuple[Encoded, Linked | None]:
+def encode(run: Run, opened: Opened, procedure: Search | Rule) -> tuple[Encoded, Linked | None]:
     """Stage: the table, and the linkage table if there is one, as codes."""
     with run.progress.stage("encode") as stage:
         encoded = encode_table(run, opened, blocks=False)
         facts = encoded.facts
-        if search is not None and not takes_infinite(search.method, run.policy):
-            contracts.refuse_infinite(facts, search.method)
+        if isinstance(procedure, Search) and not takes_infinite(procedure.method, run.policy):
+            contracts.refuse_infinite(facts, procedure.method)
         linked = collect_links(run.scratch, encoded.rows, opened.sources.links)
         stage.sentence = "Encoded every value as an integer code and checked the input contract."
         stage.parameters = {"rows": facts.rows, "nulls": facts.nulls, "suppressed_unknown_values": facts.unknown}
@@ -160,12 +167,12 @@ def decide(
     """
     policy, hierarchies = run.policy, opened.hierarchies
     with run.progress.stage("decide") as stage:
-        method, _ = method_of(policy, hierarchies)
+        method = asked.decision.choice(hierarchies).method
         rows, decide_chunk, rule = collect_decisions(
             run.scratch,
             encoded.rows,
             asked.disclosure,
-            asked.search,
+            asked.procedure,
             policy,
             hierarchies,
             _looked_up(run, opened, asked, counted),
@@ -180,7 +187,7 @@ def decide(
             run.scratch,
             encoded.rows,
             asked.disclosure,
-            asked.search,
+            asked.procedure,
             policy,
             hierarchies,
             counted=counted.counts,
@@ -216,7 +223,7 @@ def _refuse_infeasible(run: Run, opened: Opened, asked: Asked, encoded: Encoded,
         raise collect_infeasible(
             encoded.rows,
             asked.disclosure,
-            decision if asked.search is None else asked.search.objective,
+            asked.decision,
             k=opened.k,
             infeasible=decided.facts.infeasible,
             total=decided.facts.rows,

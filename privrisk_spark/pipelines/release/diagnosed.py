@@ -17,6 +17,7 @@ from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.dictionaries import true_dictionary
+from privrisk_spark.planning.rules import Rule
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import LinkageFacts, Section
 from privrisk_spark.stages.counting.dense_sorted import collect_counts, collect_held
@@ -30,7 +31,7 @@ def measure_decisions(
     scratch: Scratch,
     encoded: Batches,
     disclosure: Disclosure,
-    search: Search | None,
+    procedure: Search | Rule,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     *,
@@ -47,8 +48,8 @@ def measure_decisions(
         Holds ``decisions``.
     encoded : Batches
         The table, resolved.
-    disclosure, search, policy, hierarchies
-        By which it was decided; no search where a rule decided.
+    disclosure, procedure, policy, hierarchies
+        By which it was decided.
     counted : sequence of StoredCounts or SpreadVectors
         The dictionaries as the decisions were made against them.
     linked : Linked or None
@@ -58,7 +59,7 @@ def measure_decisions(
         The external dictionaries as Spark opened them.
     """
     estimated = policy.dictionary.kind == "estimated"
-    objective = None if search is None else search.objective
+    objective = procedure.objective if isinstance(procedure, Search) else None
     sections = []
     if isinstance(objective, GreatestAggregate):
         crossings = collect_crossings(scratch, encoded, disclosure, objective, policy, list(hierarchies), counted)

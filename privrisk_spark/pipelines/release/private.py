@@ -39,6 +39,7 @@ from privrisk_spark.policy.private import DpGuarantee, ReusingDp
 from privrisk_spark.reporting.guarantees import dp_guarantee
 from privrisk_spark.reporting.release_reports import RunRecord, drawn_reports, tuple_levels
 from privrisk_spark.reporting.sentences import admission_sentence, choice_sentence, recoding_sentence
+from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.release import Check, Report
 from privrisk_spark.runs.keystore import pin_snapshot, release_key
 from privrisk_spark.stages.counting.shuffle_iceberg import collect_frequent_cells
@@ -284,9 +285,7 @@ def validate(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, writte
     """Stage: hold the staged files against the release contract; returns the checks of the input and of the release."""
     with run.progress.stage("validate") as stage:
         rules, values = contracts.release_rules(run.policy, written.facts)
-        rules.append(
-            contracts.Rule("crowd", f"every released tuple has at least k = {plan.crowd} rows", float(plan.crowd))
-        )
+        rules.append(FactRule("crowd", f"every released tuple has at least k = {plan.crowd} rows", float(plan.crowd)))
         values["crowd"] = written.facts.min_class_size if written.facts.rows else plan.crowd
         checks = validate_release(run, opened, written, rules, values)
         stage.sentence = "Checked the release contract on the staged files; it reads nothing but the release."

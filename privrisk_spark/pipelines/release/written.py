@@ -18,6 +18,7 @@ from privrisk_spark.engine.sources import Wanted, read_back, scan
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts
 from privrisk_spark.results.release import Check
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
@@ -194,7 +195,7 @@ def write_classes(run: Run, opened: Opened, members: DataFrame | None) -> ClassF
 
 
 def validate_release(
-    run: Run, opened: Opened, written: Written, rules: Sequence[contracts.Rule], values: Mapping[str, float | int]
+    run: Run, opened: Opened, written: Written, rules: Sequence[FactRule], values: Mapping[str, float | int]
 ) -> tuple[Check, ...]:
     """Hold the staged release against rules; ``values`` is what was measured, by name."""
     policy = run.policy

@@ -8,15 +8,6 @@ from pathlib import Path
 
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy.as_published import AsPublishedGuarantee
-from privrisk_spark.policy.decisions import (
-    SINGLE,
-    AggregateDecision,
-    DecisionPolicy,
-    DisclosePerRecord,
-    LeastRiskDecision,
-    ListedRulesDecision,
-    RuleDecision,
-)
 from privrisk_spark.policy.dictionaries import (
     DictionaryColumn,
     DictionaryTable,
@@ -30,6 +21,7 @@ from privrisk_spark.policy.policy import Identifier, Policy, WeightColumn
 from privrisk_spark.policy.private import DpGuarantee, PublicDp
 from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
+from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
 from privrisk_spark.policy.rules.private import impossible_dp
 from privrisk_spark.policy.sensitivity import (
     InteractionSensitivity,
@@ -54,7 +46,7 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
         yield Fault("checks.row_count.at_most", f"must be at least at_least = {rows.at_least}. Got {rows.at_most}")
     decision = policy.decision
     if decision is not None:
-        yield from _impossible_decision(policy, decision)
+        yield from impossible_decision(policy, decision)
     if policy.output is None and releasing:
         yield Fault("output", "is required to release; write output: {path: …, vault: …}")
     if isinstance(policy.guarantee, DpGuarantee):
@@ -70,89 +62,6 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
         yield Fault("decision", "is required when guarantee.kind is 'risk'; write decision: {utility_at_least: …}")
     if policy.ledger is not None:
         yield Fault("ledger", "is only used when guarantee.kind is 'dp'; leave it out")
-
-
-def _impossible_rules(policy: Policy, decision: RuleDecision) -> Iterable[Fault]:
-    """Yield what decisions by a rule cannot take."""
-    quasi = list(policy.quasi_identifiers)
-    if isinstance(decision, ListedRulesDecision):
-        names = [rule.name or str(i) for i, rule in enumerate(decision.rules, 1)]
-        for i, rule in enumerate(decision.rules):
-            at = f"decision.rules.{i}"
-            if names[i] in names[:i]:
-                yield Fault(f"{at}.name", f"'{names[i]}' is the name of another rule; give each its own")
-            mentioned = [(f"{at}.levels.{name}", name) for name in rule.levels]
-            mentioned += [(f"{at}.suppress.{j}", name) for j, name in enumerate(rule.suppress)]
-            for path, name in mentioned:
-                if name not in quasi:
-                    yield Fault(
-                        path, f"'{name}' is not a quasi-identifier{nearest(name, quasi)}; there are {listing(quasi)}"
-                    )
-            for name in sorted(set(rule.levels).intersection(rule.suppress)):
-                yield Fault(f"{at}.levels.{name}", "is suppressed by the same rule; give its level or suppress it")
-        return
-    if isinstance(decision, DisclosePerRecord) and decision.cells > len(quasi):
-        yield Fault(
-            "decision.cells", f"must be at most {len(quasi)}, the number of quasi-identifiers. Got {decision.cells}"
-        )
-    model, form = policy.risk.model, policy.risk.sensitivity.form
-    if model == "III":
-        yield Fault("risk.model", "must be 'I' or 'II' with 'minrisk', whose cells multiply to a risk. Got 'III'")
-    elif model == "I" and form not in ("multiplicative", "constant"):
-        yield Fault(
-            "risk.sensitivity.form",
-            f"must be 'multiplicative' or 'constant' with 'minrisk', whose cells multiply to a risk. Got '{form}'",
-        )
-    if len(policy.dictionaries) > 1:
-        yield Fault(
-            "dictionary.kind",
-            f"must be one dictionary with 'minrisk': cells multiply over one alone. Got '{policy.dictionary.kind}'",
-        )
-
-
-def _impossible_decision(policy: Policy, decision: DecisionPolicy) -> Iterable[Fault]:
-    if isinstance(decision, RuleDecision):
-        yield from _impossible_rules(policy, decision)
-        return
-    if isinstance(decision, LeastRiskDecision) and decision.neighbourhood != "swap" and decision.method != "aruba":
-        yield Fault(
-            "decision.neighbourhood",
-            f"is only used by the method 'aruba', and decision.method is '{decision.method}'; leave it out",
-        )
-    if decision.method not in SINGLE:
-        if decision.most_steps != 1_000_000 and decision.method != "auto":
-            yield Fault("decision.most_steps", f"is only used by the methods {listing(SINGLE)}; leave it out")
-        return
-    yield from against_record_search(policy, decision.method)
-
-
-def against_record_search(policy: Policy, method: str, *, enumerable: bool = True) -> Iterable[Fault]:
-    """Yield what a search of one record at a time cannot take, whether it is named or a lattice's size chose it."""
-    instead = "; use 'exhaustive'" if enumerable else ""
-    decision = policy.decision
-    if isinstance(decision, AggregateDecision) and decision.kappa not in (0, 1, 2):
-        yield Fault("decision.kappa", f"must be 0, 1 or 2 for '{method}'{instead}. Got {decision.kappa:g}")
-    ratios = method in ("aggregate", "approximate")
-    if ratios and policy.dictionary.kind in ("bayes", "minimax"):
-        yield Fault("decision.method", f"'{method}' takes one dictionary, and there are several{instead}")
-    form = policy.risk.sensitivity.form
-    if (form == "interaction" or (ratios and form == "multiplicative")) and policy.risk.model != "II":
-        yield Fault(
-            "decision.method",
-            f"'{method}' needs a sensitivity that is a sum over attributes, and the form is '{form}'{instead}"
-            f"{', or' if instead else '; use'} the form 'linear'",
-        )
-    if ratios and policy.risk.model == "III":
-        yield Fault("decision.method", f"'{method}' is stated for the risk models I and II{instead}. Got model 'III'")
-    if policy.counting.plan not in ("auto", "sorted"):
-        yield Fault(
-            "counting.plan",
-            f"must be 'auto' or 'sorted': '{method}' reads the dictionary's vectors. Got '{policy.counting.plan}'",
-        )
-    if policy.table.entity_id is not None or any(
-        one.table is not None and one.table.entity_id is not None for one in policy.dictionaries
-    ):
-        yield Fault("decision.method", f"'{method}' counts rows, and entity_id asks for persons{instead}")
 
 
 def _impossible_columns(policy: Policy) -> Iterable[Fault]:
@@ -314,15 +223,8 @@ def _impossible_dictionaries(policy: Policy) -> Iterable[Fault]:
             )
         if given.against is not None and isinstance(given.estimate, SelfEstimate) and policy.table.record_id is None:
             yield Fault("table.record_id", "is required where dictionary.against is held against the table itself")
-    decision = policy.decision
-    # A rule leaves nothing out by monotonicity.
-    searched = decision is not None and not isinstance(decision, RuleDecision)
-    if similar and decision is not None and searched and decision.method not in ("auto", "exhaustive"):
-        yield Fault(
-            "decision.method",
-            "must be 'auto' or 'exhaustive' under the consistency 'similar', whose counts are not monotone: a search "
-            f"that leaves nodes out may miss the least risk. Got '{decision.method}'",
-        )
+    if policy.decision is not None:
+        yield from impossible_where_similar(policy, policy.decision)
 
 
 def _impossible_counting(policy: Policy) -> Iterable[Fault]:

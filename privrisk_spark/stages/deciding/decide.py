@@ -25,12 +25,11 @@ from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.counting.consistent import Counts
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
-from privrisk_spark.kernels.disclosure.objective import AnyObjective, GreatestUtility, LeastRisk
 from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.moments import Moments, risk_histogram, rows_by_level
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.table_search import decide, decide_kinds
-from privrisk_spark.policy.decisions import DecisionPolicy, DisclosePerRecord
+from privrisk_spark.planning.decisions.decision import Decision
 
 
 def decided_table(
@@ -207,56 +206,31 @@ def conclude(rows: Batches, decide_chunk: Decide, conclusion: Conclusion) -> Bat
 
 
 def collect_infeasible(
-    rows: Batches,
-    disclosure: Disclosure,
-    asked: AnyObjective | DecisionPolicy,
-    *,
-    k: int,
-    infeasible: int,
-    total: int,
+    rows: Batches, disclosure: Disclosure, decision: Decision, *, k: int, infeasible: int, total: int
 ) -> InfeasibleError:
-    """Say which floor every record could reach, how many values all have, or that a ceiling is too low for some.
+    """Say that not every record can be disclosed as asked, and what all can give where the records tell.
 
     Parameters
     ----------
     rows : Batches
         ENCODED, resolved.
     disclosure : Disclosure
-    asked : LeastRisk, GreatestUtility or DisclosePerRecord
-        What not every record can give: a floor of utility, a ceiling of risk, or a number of values. No other decision
-        finds a record infeasible.
+    decision : Decision
+        One that finds records infeasible.
     k, infeasible, total : int
         Quasi-identifiers; records for which nothing is feasible; records.
     """
-    if isinstance(asked, GreatestUtility):
-        return InfeasibleError(
-            f"decision.risk_at_most: {infeasible:,} of {total:,} records have a higher risk than "
-            f"{asked.ceiling:g} even fully suppressed. Raise it, or set decision.infeasible: suppress."
-        )
-
-    assert isinstance(asked, LeastRisk | DisclosePerRecord)
+    reach = decision.reach()
+    if reach is None:
+        return InfeasibleError(decision.shortfall(infeasible, total, None))
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            codes = integers(table, schemas.codes(k))
-            if isinstance(asked, LeastRisk):
-                least = float(disclosure.greatest_utility(codes).min())
-            else:
-                least = float((codes != [len(depth) - 1 for depth in disclosure.code_depth]).sum(axis=1).min())
+            least = reach(disclosure, integers(table, schemas.codes(k)))
             yield pa.table({schemas.UTILITY: pa.array([least], pa.float64())})
 
     found = rows.then(step, T.StructType([T.StructField(schemas.UTILITY, T.DoubleType())])).frame().toArrow()
-    most = min(found.column(0).to_pylist())
-    if isinstance(asked, DisclosePerRecord):
-        return InfeasibleError(
-            f"decision.cells: {infeasible:,} of {total:,} records have fewer than {asked.cells} values, others being "
-            f"missing; all have {most:g}. Lower it, or set decision.infeasible: suppress."
-        )
-    return InfeasibleError(
-        f"decision.utility_at_least: {infeasible:,} of {total:,} records cannot reach {asked.floor:g} even unchanged "
-        f"(missing values, or short branches of a hierarchy); all can reach {most:g}. "
-        "Lower it, or set decision.infeasible: suppress."
-    )
+    return InfeasibleError(decision.shortfall(infeasible, total, min(found.column(0).to_pylist())))
 
 
 def released_tuples(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.int32]] = ()) -> pa.Table:

@@ -25,7 +25,7 @@ from privrisk_spark.kernels.search.rules import (
     Exposure,
     marginal_counts,
 )
-from privrisk_spark.policy.decisions import CellsDecision, DiscloseInAll
+from privrisk_spark.planning.rules import LeastExposedInOrder
 
 
 def collect_exposure(
@@ -50,7 +50,7 @@ def collect_exposure(
 
 
 def collect_last_cell(
-    encoded: Batches, reader: Reader, exposure: Exposure, decision: CellsDecision, attributes: Sequence[str]
+    encoded: Batches, reader: Reader, exposure: Exposure, rule: LeastExposedInOrder, attributes: Sequence[str]
 ) -> CellOrder:
     """Find the last cell to disclose, in all or of each attribute; a pass over the table a digit.
 
@@ -61,8 +61,7 @@ def collect_last_cell(
     InfeasibleError
         If there are fewer cells than asked for.
     """
-    in_all = isinstance(decision, DiscloseInAll)
-    order = CellOrder.wanted("table" if in_all else "attribute", reader.k, decision.cells)
+    order = CellOrder.wanted(rule.scope, reader.k, rule.cells)
     schema = T.StructType([T.StructField(name, T.LongType(), False) for name in ("order", "digit", "cells")])
     while not order.done:
 
@@ -77,7 +76,7 @@ def collect_last_cell(
         found = tallied.toArrow()
         columns = [found.column(name).to_numpy().astype(np.int64) for name in schema.fieldNames()]
         if order.step == 0:
-            _refuse_more(columns, decision.cells, None if in_all else attributes)
+            _refuse_more(columns, rule.cells, None if rule.scope == "table" else attributes)
         order = order.next(*columns)
     return order
 

@@ -21,8 +21,8 @@ from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.cells_asked import needed_cells
 from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.planning.rules import Rule
 from privrisk_spark.planning.search import decides_records
-from privrisk_spark.policy.decisions import RuleDecision
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import ChosenRule
 from privrisk_spark.stages.deciding.decide import decided, decided_table, deciding, join_decisions
@@ -37,7 +37,7 @@ def collect_decisions(
     scratch: Scratch,
     encoded: Batches,
     disclosure: Disclosure,
-    search: Search | None,
+    procedure: Search | Rule,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     counted: Sequence[StoredCounts | CountLookup],
@@ -50,8 +50,8 @@ def collect_decisions(
     encoded : Batches
         The table, resolved.
     disclosure : Disclosure
-    search : Search or None
-        None where the policy's decision is a rule.
+    procedure : Search or Rule
+        Which decides.
     policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
     counted : sequence of StoredCounts or CountLookup
@@ -66,29 +66,28 @@ def collect_decisions(
         The rule for the whole table, where one was chosen from a list.
     """
     k, weights = len(hierarchies), WeightColumns.of_policy(policy, list(hierarchies))
-    if isinstance(policy.decision, RuleDecision):
-        return collect_rule(Ground(scratch, disclosure, tuple(counted), policy, hierarchies), encoded)
-    assert search is not None, "what no rule decides is searched for"
+    if not isinstance(procedure, Search):
+        return collect_rule(Ground(scratch, disclosure, tuple(counted), policy, hierarchies), encoded, procedure)
     stored = [counts for counts in counted if isinstance(counts, StoredCounts)]
     attacker = StoredAttacker.of(policy, stored)
     if stored and all(counts.plan == "dense" for counts in stored):
-        return encoded, deciding(disclosure, search, attacker, k=k, weights=weights), None
+        return encoded, deciding(disclosure, procedure, attacker, k=k, weights=weights), None
     records = scratch.write_frame(vectors_of_table(encoded, k, weights.n), "records")
     if stored:
-        single = decides_records(search.method)
+        single = decides_records(procedure.method)
         per_task = SINGLE_DECISIONS_PER_TASK if single else DECISIONS_PER_TASK
         spread_out = Batches.of_frame(records.repartition(max(2, -(-records.count() // per_task))))
-        decide_chunk = deciding(disclosure, search, attacker, k=k, weights=weights)
+        decide_chunk = deciding(disclosure, procedure, attacker, k=k, weights=weights)
         on_distinct = decided(spread_out, decide_chunk, k=k, gaps=single).frame()
     else:
         schema = schemas.decided(records.schema, k)
         (lookup,) = [counts for counts in counted if not isinstance(counts, StoredCounts)]
-        space, codes, floor = lookup.space, schemas.codes(k), search.floor
+        space, codes, floor = lookup.space, schemas.codes(k), procedure.floor
 
         def asked(table: pa.Table) -> list[LongArray]:
             return needed_cells(disclosure, floor, space, integers(table, codes))
 
-        found = partial(decided_table, disclosure=disclosure, search=search, k=k, weights=weights, schema=schema)
+        found = partial(decided_table, disclosure=disclosure, search=procedure, k=k, weights=weights, schema=schema)
         on_distinct = lookup.collect_asked(records, asked, again=False).each(found, schema)
     joined = join_decisions(encoded.frame(), on_distinct, k=k, n_weights=weights.n)
     return Batches.of_frame(joined), partial(Decided.of_columns, k=k), None

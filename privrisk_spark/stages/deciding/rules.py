@@ -44,8 +44,7 @@ from privrisk_spark.kernels.search.rules import (
     suppressing,
     utility_at,
 )
-from privrisk_spark.planning.rules import LevelRule, listed_rules
-from privrisk_spark.policy.decisions import CellsDecision, DisclosePerRecord, ListedRulesDecision
+from privrisk_spark.planning.rules import BestListedRule, LeastExposedOfRecord, Rule
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import ChosenRule, Section
 from privrisk_spark.stages.deciding.decide import decided, join_decisions
@@ -216,14 +215,15 @@ class Meeting:
 # -------------------------------------------------------------------------------------------------------------- rules
 
 
-def collect_rule(ground: Ground, encoded: Batches) -> tuple[Batches, Decide, ChosenRule | None]:
-    """Decide the table by the rule its policy asks for.
+def collect_rule(ground: Ground, encoded: Batches, rule: Rule) -> tuple[Batches, Decide, ChosenRule | None]:
+    """Decide the table by a rule.
 
     Parameters
     ----------
     ground : Ground
     encoded : Batches
         The table, resolved.
+    rule : Rule
 
     Returns
     -------
@@ -238,14 +238,13 @@ def collect_rule(ground: Ground, encoded: Batches) -> tuple[Batches, Decide, Cho
     InfeasibleError
         If the table has fewer cells than are to be disclosed, or no listed rule is useful enough.
     """
-    decision, disclosure = ground.policy.decision, ground.disclosure
-    if isinstance(decision, ListedRulesDecision):
-        return _collect_best(ground, encoded, decision)
-    assert isinstance(decision, CellsDecision)
+    disclosure = ground.disclosure
+    if isinstance(rule, BestListedRule):
+        return _collect_best(ground, encoded, rule)
     (counts,) = ground.counted
     exposure = collect_exposure(disclosure, counts)
-    if isinstance(decision, DisclosePerRecord):
-        most = decision.cells
+    if isinstance(rule, LeastExposedOfRecord):
+        most = rule.cells
 
         def looked_up(rows: Rows, levels: LevelArray) -> Iterator[LevelArray]:
             del levels
@@ -260,7 +259,7 @@ def collect_rule(ground: Ground, encoded: Batches) -> tuple[Batches, Decide, Cho
 
         return *Meeting.collect_by_plan(ground, encoded, looked_up).decided(of_record, gaps=True), None
     reader = ground.reader
-    order = collect_last_cell(encoded, reader, exposure, decision, list(ground.hierarchies))
+    order = collect_last_cell(encoded, reader, exposure, rule, list(ground.hierarchies))
 
     def of_cells(table: pa.Table, rows: Rows) -> LevelArray:
         records = fingerprints(table.column(schemas.RECORD_ID))
@@ -273,11 +272,9 @@ def collect_rule(ground: Ground, encoded: Batches) -> tuple[Batches, Decide, Cho
     return *Meeting.collect_by_plan(ground, chosen, lambda _, levels: [levels]).decided(evaluated, gaps=False), None
 
 
-def _collect_best(
-    ground: Ground, encoded: Batches, decision: ListedRulesDecision
-) -> tuple[Batches, Decide, ChosenRule]:
+def _collect_best(ground: Ground, encoded: Batches, wanted: BestListedRule) -> tuple[Batches, Decide, ChosenRule]:
     """Measure every listed rule over the table in one pass, and apply the best."""
-    disclosure, rules = ground.disclosure, listed_rules(decision, ground.hierarchies)
+    disclosure, rules, floor = ground.disclosure, wanted.rules, wanted.utility_at_least
 
     def looked_up(rows: Rows, levels: LevelArray) -> Iterator[LevelArray]:
         del levels
@@ -302,10 +299,10 @@ def _collect_best(
     for i in range(len(rules)):
         of_dictionary = zip(*[part["rules"][i]["risks"] for part in parts], strict=True)
         risks.append([folded_dicts(Moments.empty(), of_part).mean for of_part in of_dictionary])
-    best = choose_rule(np.array([max(of) for of in risks]), np.array(utilities), decision.utility_at_least)
+    best = choose_rule(np.array([max(of) for of in risks]), np.array(utilities), floor)
     if best is None:
         raise InfeasibleError(
-            f"decision.utility_at_least: no rule has a mean utility of {decision.utility_at_least:g}; the greatest is "
+            f"decision.utility_at_least: no rule has a mean utility of {floor:g}; the greatest is "
             f"{max(utilities):.12g}, of rule '{rules[int(np.argmax(utilities))].name}'. Lower it, or list a finer rule."
         )
     levels = rules[best].levels
@@ -317,16 +314,16 @@ def _collect_best(
     chosen = ChosenRule(
         rules[best].name,
         dict(zip(ground.hierarchies, levels, strict=True)),
-        _section(ground, rules, risks, utilities, best),
+        _section(ground, wanted, risks, utilities, best),
     )
     return *meeting.decided(evaluated, gaps=False), chosen
 
 
 def _section(
-    ground: Ground, rules: Sequence[LevelRule], risks: Sequence[Sequence[float]], utilities: Sequence[float], best: int
+    ground: Ground, wanted: BestListedRule, risks: Sequence[Sequence[float]], utilities: Sequence[float], best: int
 ) -> Section:
     """Risk and utility of every rule, for the vault."""
-    minimax = ground.policy.dictionary.kind == "minimax"
+    rules, minimax = wanted.rules, ground.policy.dictionary.kind == "minimax"
     names = [one.name for one in ground.policy.dictionaries] if minimax else []
     figures = [
         {
@@ -339,13 +336,11 @@ def _section(
         }
         for i, (rule, of, utility) in enumerate(zip(rules, risks, utilities, strict=True))
     ]
-    decision = ground.policy.decision
-    assert isinstance(decision, ListedRulesDecision)
     return Section(
         "rules",
         "Listed rules",
         f"Each of the {len(rules):,} listed rules was applied to every record. Of those with a mean utility of at "
-        f"least {decision.utility_at_least:g}, '{rules[best].name}' has the least mean risk"
+        f"least {wanted.utility_at_least:g}, '{rules[best].name}' has the least mean risk"
         + (" against the worst dictionary" if minimax else "")
         + "; of equal ones, the more useful, then the first of the list (Fouad 2012, Algorithm 1).",
         "proved",

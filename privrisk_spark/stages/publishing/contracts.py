@@ -13,22 +13,15 @@ import os
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
 from privrisk_spark.errors import CheckError, SchemaError
-from privrisk_spark.policy.decisions import (
-    CellsDecision,
-    DisclosePerAttribute,
-    DisclosePerRecord,
-    GreatestUtilityDecision,
-    LeastRiskDecision,
-    ListedRulesDecision,
-)
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.results.contract import FactRule, Level
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
 from privrisk_spark.results.release import Check
 from privrisk_spark.runs.places import write_json
@@ -37,29 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Contract = Literal["input", "release"]
-Level = Literal["error", "warning"]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One rule on one fact.
-
-    Attributes
-    ----------
-    name : str
-        Name of the fact, a column of the facts table.
-    text : str
-        What must hold, in words.
-    at_least, at_most : float or None
-        Allowed range of the fact, ends included.
-    level : {"error", "warning"}
-    """
-
-    name: str
-    text: str
-    at_least: float | None = None
-    at_most: float | None = None
-    level: Level = "error"
 
 
 def prepare() -> None:
@@ -75,7 +45,7 @@ def validate(
     contract: Contract,
     *,
     facts: Mapping[str, float | int],
-    rules: Sequence[Rule],
+    rules: Sequence[FactRule],
     frame: DataFrame,
     columns: Sequence[str],
     vault: Path,
@@ -87,7 +57,7 @@ def validate(
     contract : {"input", "release"}
     facts : mapping of fact name to number
         Holds every rule's fact.
-    rules : sequence of Rule
+    rules : sequence of FactRule
     frame : DataFrame
         Whose columns are checked; not scanned.
     columns : sequence of str
@@ -124,7 +94,7 @@ def _column_text(contract: Contract) -> str:
 def _run(
     contract: Contract,
     facts: Mapping[str, float | int],
-    rules: Sequence[Rule],
+    rules: Sequence[FactRule],
     frame: DataFrame,
     columns: Sequence[str],
     vault: Path,
@@ -206,15 +176,15 @@ def _run(
     return outcomes
 
 
-def input_rules(policy: Policy, facts: InputFacts) -> tuple[list[Rule], dict[str, float | int]]:
+def input_rules(policy: Policy, facts: InputFacts) -> tuple[list[FactRule], dict[str, float | int]]:
     """Rules of the input contract and the facts they read.
 
     Under differential privacy only what the unit of the guarantee rests on: whether a run goes on must not tell about
     the values in the table.
     """
     rules = [
-        Rule("null record ids", "every record has an id", at_most=0),
-        Rule("duplicate record ids", "no two records share an id", at_most=0),
+        FactRule("null record ids", "every record has an id", at_most=0),
+        FactRule("duplicate record ids", "no two records share an id", at_most=0),
     ]
     values: dict[str, float | int] = {
         "null record ids": facts.null_ids,
@@ -223,26 +193,28 @@ def input_rules(policy: Policy, facts: InputFacts) -> tuple[list[Rule], dict[str
     if policy.guarantee.kind != "risk":
         return rules, values
     allowed = policy.checks.row_count
-    rules.append(Rule("rows", "the number of rows is in the expected range", allowed.at_least, allowed.at_most))
+    rules.append(FactRule("rows", "the number of rows is in the expected range", allowed.at_least, allowed.at_most))
     values["rows"] = facts.rows
     for name, rows in facts.unknown.items():
         fact = f"suppressed unknown values of {name}"
-        rules.append(Rule(fact, "at most half of the rows are outside the hierarchy", None, facts.rows / 2, "warning"))
+        rules.append(
+            FactRule(fact, "at most half of the rows are outside the hierarchy", None, facts.rows / 2, "warning")
+        )
         values[fact] = rows
     return rules, values
 
 
-def release_rules(policy: Policy, released: ReleaseFacts) -> tuple[list[Rule], dict[str, float | int]]:
+def release_rules(policy: Policy, released: ReleaseFacts) -> tuple[list[FactRule], dict[str, float | int]]:
     """Rules on the staged files alone, and the facts they read."""
     rules = []
     values: dict[str, float | int] = {}
     for name, rows in released.off_hierarchy.items():
         fact = f"texts of {name} outside its hierarchy"
-        rules.append(Rule(fact, "every released text is a node of its hierarchy", at_most=0))
+        rules.append(FactRule(fact, "every released text is a node of its hierarchy", at_most=0))
         values[fact] = rows
     size = policy.checks.min_class_size
     if size is not None:
-        rules.append(Rule("smallest class", f"every released class has at least {size} rows", at_least=size))
+        rules.append(FactRule("smallest class", f"every released class has at least {size} rows", at_least=size))
         values["smallest class"] = released.min_class_size if released.rows else size
     return rules, values
 
@@ -253,53 +225,28 @@ def decision_rules(
     measured: DecisionFacts,
     released: ReleaseFacts,
     classes: ClassFacts | None = None,
-) -> tuple[list[Rule], dict[str, float | int]]:
+) -> tuple[list[FactRule], dict[str, float | int]]:
     """Rules on exact measures of the decisions, and the facts they read; never under differential privacy."""
-    assert policy.decision is not None
-    checks, decision = policy.checks, policy.decision
-    rules = [Rule("released rows", "every record read is released", facts.rows, facts.rows)]
+    checks = policy.checks
+    rules = [FactRule("released rows", "every record read is released", facts.rows, facts.rows)]
     values: dict[str, float | int] = {"released rows": released.rows}
-    # The slack is that of the search, for sums of weights that differ in their last bits.
-    if isinstance(decision, LeastRiskDecision) and not measured.infeasible:
-        floor = decision.utility_at_least
-        slack = 1e-9 * max(1.0, abs(floor))
-        rules.append(Rule("least utility", f"every record's utility is at least {floor:g}", at_least=floor - slack))
-        values["least utility"] = measured.utility.min
-    if isinstance(decision, GreatestUtilityDecision) and not measured.infeasible:
-        ceiling = decision.risk_at_most
-        rules.append(Rule("risk", f"every record's risk is at most {ceiling:g}", at_most=ceiling * (1 + 1e-9)))
-        values["risk"] = measured.risk_after.max
-    if isinstance(decision, ListedRulesDecision):
-        floor = decision.utility_at_least
-        slack = 1e-9 * max(1.0, abs(floor))
-        rules.append(Rule("mean utility", f"the mean utility is at least {floor:g}", at_least=floor - slack))
-        values["mean utility"] = measured.utility.mean
-    if isinstance(decision, CellsDecision):
-        of_attribute = {levels.attribute: sum(levels.rows[:-1]) for levels in measured.levels}
-        if isinstance(decision, DisclosePerAttribute):
-            disclosed = {f"values of {name} disclosed": cells for name, cells in of_attribute.items()}
-            wanted = decision.cells
-        else:
-            disclosed = {"values disclosed": sum(of_attribute.values())}
-            records = measured.rows - measured.infeasible if isinstance(decision, DisclosePerRecord) else 1
-            wanted = decision.cells * records
-        for name, cells in disclosed.items():
-            rules.append(Rule(name, f"{wanted:,} values are disclosed", wanted, wanted))
-            values[name] = cells
+    for rule, value in decision_of(policy).contract(measured):
+        rules.append(rule)
+        values[rule.name] = value
     if checks.min_class_size is not None and classes is not None and classes.fewest_persons is not None:
         size = checks.min_class_size
-        rules.append(Rule("fewest persons", f"every released class has at least {size} persons", at_least=size))
+        rules.append(FactRule("fewest persons", f"every released class has at least {size} persons", at_least=size))
         values["fewest persons"] = classes.fewest_persons
     if checks.max_mean_risk is not None:
         limit = checks.max_mean_risk
-        rules.append(Rule("mean risk", f"the mean risk is at most {limit:g}", at_most=limit))
+        rules.append(FactRule("mean risk", f"the mean risk is at most {limit:g}", at_most=limit))
         values["mean risk"] = measured.risk_after.mean
     if checks.max_risk is not None:
         limit = checks.max_risk
-        rules.append(Rule("largest risk", f"no record's risk exceeds {limit:g}", at_most=limit))
+        rules.append(FactRule("largest risk", f"no record's risk exceeds {limit:g}", at_most=limit))
         values["largest risk"] = measured.risk_after.max
     if checks.forbid_verbatim:
-        rules.append(Rule("verbatim records", "no record is released with all its original values", at_most=0))
+        rules.append(FactRule("verbatim records", "no record is released with all its original values", at_most=0))
         values["verbatim records"] = measured.verbatim
     return rules, values
 

@@ -46,10 +46,9 @@ from privrisk_spark.engine.decided import Decided, WeightColumns
 from privrisk_spark.engine.value_codes import resolve, resolved_vectors
 from privrisk_spark.engine.vectors import collect_vectors, vectors_of_table
 from privrisk_spark.kernels.disclosure.decisions import Decisions
-from privrisk_spark.kernels.disclosure.objective import LeastRisk
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import alphabets, axes
 from privrisk_spark.planning.disclosure import disclosure_of
-from privrisk_spark.planning.search import search_of
 from privrisk_spark.stages.counting.dense_sorted import count_and_store, count_vectors, sum_vectors, to_dictionary_codes
 from privrisk_spark.stages.deciding.decide import (
     Conclusion,
@@ -290,7 +289,7 @@ def test_each_decision_is_the_literal_search_of_its_record(spark, tmp_path):
         encoded = resolve(encoded, hierarchies, policy.quasi_identifiers, dictionary=False)
         plan = "sorted" if number % 2 else "dense"
         counts = store(spark, policy, hierarchies, encoded, plan, tmp_path / str(number))
-        task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), search_of(policy, hierarchies)
+        task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), decision_of(policy).procedure(hierarchies)
         assert task[1].method == given[3]
         result = decided_frame(encoded, task, counts, k=3, weights=columns_of(policy))
         assert types_of(result.schema) == types_of(schemas.decided(encoded.schema, 3))
@@ -331,7 +330,7 @@ def test_decisions_do_not_depend_on_the_layout_nor_on_joining_back(spark, tmp_pa
         for frame in frames
     ]
     counts = store(spark, policy, hierarchies, encoded[0], "sorted", tmp_path / "counts")
-    task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), search_of(policy, hierarchies)
+    task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), decision_of(policy).procedure(hierarchies)
     weights = columns_of(policy)
     direct = [decided_frame(rows, task, counts, k=3, weights=weights) for rows in encoded]
     joined = []
@@ -361,7 +360,7 @@ def test_neighbours_in_a_batch_decide_apart(spark, tmp_path):
     theta = np.array([(0, 0), (1, 0), (1, 1), (2, 1), (2, 0)], dtype=np.int32)
     counts = count_and_store("dense", axes(policy, hierarchies), theta, np.array([3, 3, 9, 5, 1]), tmp_path / "c")
     frame = spark.createDataFrame([(str(i), *code) for i, code in enumerate(codes)], "record_id string, q0 int, q1 int")
-    task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), search_of(policy, hierarchies)
+    task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), decision_of(policy).procedure(hierarchies)
     result = decided_frame(Batches.of_frame(frame.coalesce(1)), task, counts, k=2)
     found = by("record_id", result.toArrow().to_pylist())
     theta_nodes = [(0, 0)] * 3 + [(1, 0)] * 3 + [(1, 1)] * 9 + [(2, 1)] * 5 + [(2, 0)]
@@ -394,7 +393,7 @@ def test_a_tie_is_settled_over_all_feasible_nodes(spark, tmp_path, method):
     theta = np.array([(0, 0), (0, 1), (1, 0)], dtype=np.int32)
     counts = count_and_store("dense", axes(policy, hierarchies), theta, np.array([2, 3, 3]), tmp_path / "c")
     frame = spark.createDataFrame([("i", 0, 0), ("j", 0, 1), ("k", 0, 0)], "record_id string, q0 int, q1 int")
-    task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), search_of(policy, hierarchies)
+    task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), decision_of(policy).procedure(hierarchies)
     found = by("record_id", decided_frame(Batches.of_frame(frame), task, counts, k=2).toArrow().to_pylist())
     assert [(found[i]["l0"], found[i]["l1"]) for i in "ik"] == [(1, 0)] * 2
     assert (found["i"]["utility"], found["i"]["consistent"]) == (2.5, 5)
@@ -414,7 +413,7 @@ def test_other_columns_pass_through_as_they_are(spark, tmp_path):
         "if(id = 0, null, cast('x' as binary)) as r5, timestamp'1900-01-01 00:00:00.123456' as r6, "
         "timestamp_ntz'2100-01-01 00:00:00' as r7, cast(id as tinyint) as r8, id > 2 as r9 from range(7)"
     )
-    task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), search_of(policy, hierarchies)
+    task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), decision_of(policy).procedure(hierarchies)
     result = decided_frame(Batches.of_frame(frame.repartition(2)), task, counts, k=1)
     assert_df_equality(
         result.select(*frame.columns), frame, ignore_row_order=True, allow_nan_equality=True, ignore_nullable=True
@@ -490,7 +489,7 @@ def test_what_is_concluded_is_what_was_decided(spark, tmp_path):
         for frame in frames
     ]
     counts = store(spark, policy, hierarchies, encoded[0], "dense", tmp_path / "counts")
-    task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), search_of(policy, hierarchies)
+    task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), decision_of(policy).procedure(hierarchies)
     weights = columns_of(policy)
     decide_chunk = deciding(*task, known(counts), k=3, weights=weights)
     frame = decided(encoded[1], decide_chunk, k=3).frame()
@@ -567,7 +566,7 @@ def test_tuples_tell_every_released_value_apart(spark, tmp_path):
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
     of_policy = axes(policy, hierarchies)
     counts = count_and_store("sorted", of_policy, np.array([[0]], dtype=np.int32), np.array([4]), tmp_path / "c")
-    task = disclosure_of(policy, hierarchies, of_policy), search_of(policy, hierarchies)
+    task = disclosure_of(policy, hierarchies, of_policy), decision_of(policy).procedure(hierarchies)
     whole = spark.sql(DECIDED_VALUES).toArrow()
     chunk = deciding(*task, known(counts), k=1, weights=WeightColumns())(whole)
     columns = [f"r{i}" for i in range(11)]
@@ -745,6 +744,6 @@ def test_the_floor_every_record_can_reach_is_that_of_a_loop(spark):
         for frame in layouts(spark, wanted_rows, SCHEMA):
             coded = encode(frame, policy, hierarchies, blocks=False)
             coded = resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=False)
-            found = collect_infeasible(coded, disclosure, LeastRisk(3.0), k=3, infeasible=1234, total=5678)
+            found = collect_infeasible(coded, disclosure, decision_of(policy), k=3, infeasible=1234, total=5678)
             assert "1,234 of 5,678 records cannot reach 3 even unchanged" in str(found)
             assert f"all can reach {min(greatest):g}." in str(found)

@@ -37,9 +37,9 @@ from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.estimated import nested_counts
 from privrisk_spark.pipelines.release.diagnosed import bound_facts
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.planning.disclosure import disclosure_of
-from privrisk_spark.planning.search import search_of
 from privrisk_spark.policy.dictionaries import OneDictionary, TableDictionary, TrueDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import Guarantee, Report
@@ -370,7 +370,11 @@ class Stage:
         found = decided(
             records,
             deciding(
-                disclosure, search_of(policy, HIERARCHIES), StoredAttacker.of(policy, [counts]), k=2, weights=weights
+                disclosure,
+                decision_of(policy).procedure(HIERARCHIES),
+                StoredAttacker.of(policy, [counts]),
+                k=2,
+                weights=weights,
             ),
             k=2,
         )

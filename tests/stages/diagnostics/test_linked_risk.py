@@ -37,9 +37,9 @@ from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.linked import enlarged
 from privrisk_spark.pipelines.release.diagnosed import linkage_facts
 from privrisk_spark.planning.counting import plan_of
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of, sensitivity
-from privrisk_spark.planning.search import search_of
 from privrisk_spark.results.release import LinkageFacts
 from privrisk_spark.stages.counting.dense_sorted import collect_counts, count_and_store
 from privrisk_spark.stages.deciding.decide import decided, deciding
@@ -299,7 +299,7 @@ def measured(
     weights = WeightColumns.of_policy(policy, list(hierarchies))
     attacker = StoredAttacker.of(policy, [counted])  # type: ignore[list-item]
     decisions = decided(
-        encoded, deciding(disclosure, search_of(policy, hierarchies), attacker, k=2, weights=weights), k=2
+        encoded, deciding(disclosure, decision_of(policy).procedure(hierarchies), attacker, k=2, weights=weights), k=2
     )
     facts = linkage_facts(scratch, decisions, disclosure, policy, hierarchies, linked=linked, counted=counted)
     return decisions.frame().toArrow().to_pylist(), facts

@@ -1,4 +1,4 @@
-"""From a policy to what the searches are asked."""
+"""The least risk above a floor: from a policy to what the searches are asked."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.kernels.counting.consistent import Axis, SortedCounts
 from privrisk_spark.kernels.search import record_search
 from privrisk_spark.kernels.search.branch_and_bound import branch_and_bound
+from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.table_search import decide
-from privrisk_spark.planning import search as planning
+from privrisk_spark.planning.decisions import searched
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.policy.reading import parse
 
@@ -41,7 +43,7 @@ def test_a_small_policy_is_decided_alike_by_enumeration_and_by_boxes(
     searched by boxes."""
     boxes = []
     if not enumerated:
-        monkeypatch.setattr(planning, "EXACT_LIMIT", 0)
+        monkeypatch.setattr(searched, "EXACT_LIMIT", 0)
         monkeypatch.setattr(record_search, "_ENUMERATED", 0)
     monkeypatch.setattr(
         record_search, "branch_and_bound", lambda *given, **named: boxes.append(1) or branch_and_bound(*given, **named)
@@ -49,8 +51,8 @@ def test_a_small_policy_is_decided_alike_by_enumeration_and_by_boxes(
     policy = parse(POLICY)
     hierarchies = {name: build(spec.hierarchy, name) for name, spec in policy.quasi_identifiers.items()}
     axes = tuple(Axis(h.at_depth, h.ancestor) for h in hierarchies.values())
-    search = planning.search_of(policy, hierarchies)
-    assert search is not None
+    search = decision_of(policy).procedure(hierarchies)
+    assert isinstance(search, Search)
     assert search.method == ("exact" if enumerated else "branch_and_bound")
     codes = np.array([[0, 0, hierarchies["z"].code_of[value]] for value in "bc"], dtype=np.int32)
     found = decide(

@@ -9,7 +9,7 @@ import yaml
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.planning.search import method_of
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
 
@@ -47,9 +47,10 @@ output: {path: out, vault: vault}
     ],
 )
 def test_what_is_faster_is_taken(k: int, search: str, why: str) -> None:
-    found, because = method_of(*asked(k))
-    assert found == search
-    assert why in because
+    policy, hierarchies = asked(k)
+    choice = decision_of(policy).choice(hierarchies)
+    assert choice.method == search
+    assert why in choice.reason
 
 
 BY_CUTS = [
@@ -69,9 +70,11 @@ BY_CUTS = [
 
 @pytest.mark.parametrize(("changes", "why"), BY_CUTS)
 def test_what_minimum_cuts_cannot_do_is_enumerated_or_refused(changes: dict[str, Any], why: str) -> None:
-    found, because = method_of(*asked(8, **changes))
-    assert found == "exhaustive"
-    assert "minimum cuts cannot do it" in because
-    assert why in because
+    policy, hierarchies = asked(8, **changes)
+    choice = decision_of(policy).choice(hierarchies)
+    assert choice.method == "exhaustive"
+    assert "minimum cuts cannot do it" in choice.reason
+    assert why in choice.reason
+    policy, hierarchies = asked(11, **changes)
     with pytest.raises(InputError, match="4,194,304 nodes, more than the 1,048,576 to be enumerated, and minimum cuts"):
-        method_of(*asked(11, **changes))
+        decision_of(policy).choice(hierarchies)
