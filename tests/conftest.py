@@ -168,8 +168,8 @@ def ledger(place: InFile | OnServer) -> Ledger:
 
 
 @pytest.fixture(scope="session")
-def shared_work(tmp_path_factory: pytest.TempPathFactory) -> list[Substitute]:
-    return substitutes(tmp_path_factory.mktemp("shared"))
+def shared_work() -> list[Substitute]:
+    return substitutes()
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def privrisk(
 ) -> Iterator[Privrisk]:
     """``privrisk(*arguments, root=…)``: output and vault under root, production batch size, the test's own session.
 
-    Charts and contracts that an earlier run of the session had too are not made again, but in tests marked ``alone``.
+    Charts that an earlier run of the session had too are not drawn again, but in tests marked ``alone``.
     """
 
     def run(*arguments: str, root: Path = tmp_path) -> Ran:

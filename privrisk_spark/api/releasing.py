@@ -243,7 +243,7 @@ def _prepare() -> None:
     """Import what checks and reports need, which takes seconds."""
     import importlib
 
-    from privrisk_spark.stages.publishing import contracts
+    from privrisk_spark.stages.publishing import suites
 
-    contracts.prepare()
+    suites.prepare()
     importlib.import_module("privrisk_spark.reporting.report")

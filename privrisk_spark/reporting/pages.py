@@ -5,6 +5,8 @@ Each function returns a page to be written as UTF-8; it loads nothing and runs n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
 
 from privrisk_spark.kernels.measures.catalogue import CATALOGUE
@@ -18,8 +20,9 @@ from privrisk_spark.results.audit import ALPHA, AuditResult
 from privrisk_spark.results.curves import CurveResult
 from privrisk_spark.results.experiment import ExperimentResult
 from privrisk_spark.results.plots import Panel, Plot, Series
+from privrisk_spark.results.release import Check
 
-__all__ = ["render_assessment", "render_audit", "render_curves", "render_experiment"]
+__all__ = ["render_assessment", "render_audit", "render_contract", "render_curves", "render_experiment"]
 
 _ROWS = 60
 """Rows of a chart's table, at most; all points are in the CSV file."""
@@ -47,6 +50,20 @@ def render_audit(result: AuditResult) -> str:
     result : AuditResult
     """
     return fill("audit.html.j2", result=result, chart_svg=Markup(draw(cells_plot(result), prefix="cells")), alpha=ALPHA)
+
+
+def render_contract(contract: str, checks: Sequence[Check], *, missing: Sequence[str], surplus: Sequence[str]) -> str:
+    """Return a contract and how its rules came out as a page, for the trusted zone.
+
+    Parameters
+    ----------
+    contract : {"input", "release"}
+    checks : sequence of Check
+    missing, surplus : sequence of str
+        Columns asked for that are not there, and the other way round.
+    """
+    failed = sum(not check.passed for check in checks)
+    return fill("contract.html.j2", contract=contract, checks=checks, failed=failed, missing=missing, surplus=surplus)
 
 
 def render_curves(result: CurveResult) -> str:

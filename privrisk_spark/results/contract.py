@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,3 +29,9 @@ class FactRule:
     at_least: float | None = None
     at_most: float | None = None
     level: Level = "error"
+
+    def holds(self, value: float) -> bool:
+        """Whether a fact is in the range; NaN never is."""
+        least = -math.inf if self.at_least is None else self.at_least
+        most = math.inf if self.at_most is None else self.at_most
+        return least <= value <= most

@@ -291,6 +291,7 @@ def test_a_bug_ends_with_3_and_names_a_line_but_no_text(policy: Path, monkeypatc
     assert "hunter2" not in result.stderr
 
 
+@pytest.mark.spark
 def test_the_cost_is_that_of_the_pipeline(tmp_path: Path):
     """What a release reserves, with hierarchies as Spark's stage builds them: digests must agree to the last bit."""
     table = pytest.importorskip("privrisk_spark.stages.tables.opening")

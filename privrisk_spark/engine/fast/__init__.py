@@ -19,7 +19,6 @@ workers       forks workers from a process that has imported  none seen   a libr
               what they need                                              would not survive; a test forbids it
 allocators    workers keep memory instead of giving it back   1.4 s       more resident memory (it saved 2 of 16 s
                                                                           of 5,667,004 rows)
-templates     compiles templates of Data Docs once a process  1.9 s       reaches into Great Expectations' views
 imports       imports what checks and reports need, and       none seen   a failing import shows later; it overlaps,
               warms a worker, while Java starts                           so it saves wall time of an idle core
 collector     no search for garbage during imports, nor       not         garbage among what was imported stays
@@ -38,7 +37,7 @@ from privrisk_spark.errors import ConfigError, Fault, listing
 SETTING = "PRIVRISK_FAST"
 """The one setting."""
 
-TRICKS = ("java", "classes", "workers", "allocators", "templates", "imports", "collector")
+TRICKS = ("java", "classes", "workers", "allocators", "imports", "collector")
 """Names of the tricks, for measuring one of them alone: ``PRIVRISK_FAST=java,classes``."""
 
 

@@ -297,7 +297,10 @@ def preferred(
     loss = -values if isinstance(objective, GreatestUtility) else values
     least = float(loss.min())
     near = admitted[loss <= least + 1e-9 * abs(least) + 1e-11]
-    for j in near[np.lexsort(levels[near].T[::-1])].tolist():
+    near = near[np.lexsort(levels[near].T[::-1])]
+    # A population that has converged holds one node many times.
+    again = (levels[near[1:]] == levels[near[:-1]]).all(axis=1)
+    for j in near[np.concatenate([[True], ~again])].tolist():
         one = (float(risk[j]), float(utility[j]), tuple(levels[j].tolist()))
         if best is None or objective.prefers(one, best):
             best = one

@@ -1,44 +1,27 @@
-"""Great Expectations contracts on the input and on the release (suites generated from the policy).
+"""Contracts on the input and on the release: rules made from the policy, and whether they hold.
 
-Two kinds of batch are validated: the frame itself, for what its schema tells without a scan, and a one-row table of
-facts measured in the passes a run makes anyway, so that validation never scans the table again. Results hold counts of
-rows, never rows: Great Expectations' own result formats would print offending values.
+Two things are looked at: the columns of a frame, without a scan, and facts measured in the passes a run makes anyway,
+so that validation never scans the table again.
 """
 
 from __future__ import annotations
 
-import importlib
-import logging
-import os
-import shutil
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from privrisk_spark.errors import CheckError, SchemaError
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.pages import render_contract
 from privrisk_spark.results.contract import FactRule, Level
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
 from privrisk_spark.results.release import Check
-from privrisk_spark.runs.places import write_json
+from privrisk_spark.runs.places import write_json, write_text
+from privrisk_spark.stages.publishing.suites import Contract, column_suite, fact_suite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-Contract = Literal["input", "release"]
-
-
-def prepare() -> None:
-    """Import Great Expectations, which takes seconds, at a moment of the caller's choice."""
-    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    with warnings.catch_warnings():
-        # It and its marshmallow warn about their own future on import and on use.
-        warnings.simplefilter("ignore")
-        importlib.import_module("great_expectations")
 
 
 def validate(
@@ -50,7 +33,7 @@ def validate(
     columns: Sequence[str],
     vault: Path,
 ) -> list[Check]:
-    """Run a contract and render its Data Docs.
+    """Hold a frame's columns and measured facts against a contract, and write it down with its outcome.
 
     Parameters
     ----------
@@ -63,117 +46,36 @@ def validate(
     columns : sequence of str
         Columns the frame must have, in order for a release.
     vault : Path
-        The suites go to ``contracts/``, the Data Docs to ``data_docs/``.
+        A page, and suites and results in Great Expectations' form, go to ``contracts/``.
 
     Returns
     -------
     list of Check
         The column rule first, then one per rule.
     """
-    prepare()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        logging.getLogger("great_expectations").setLevel(logging.ERROR)
-        results = _run(contract, facts, rules, frame, columns, vault)
-    checks = [Check(contract, "columns", "error", results[0], _column_text(contract), None)]
-    for rule, passed in zip(rules, results[1:], strict=True):
-        checks.append(Check(contract, rule.name, rule.level, passed, rule.text, facts[rule.name]))
+    there = frame.schema.names
+    has_columns = there == list(columns) if contract == "release" else set(there) == set(columns)
+    checks = [Check(contract, "columns", "error", has_columns, _column_text(contract), None)]
+    for rule in rules:
+        value = facts[rule.name]
+        checks.append(Check(contract, rule.name, rule.level, rule.holds(float(value)), rule.text, value))
+    directory = vault / "contracts"
+    directory.mkdir(exist_ok=True)
+    for name, documents in (
+        ("columns", column_suite(contract, columns, there, has_columns)),
+        ("facts", fact_suite(contract, rules, facts)),
+    ):
+        write_json(directory / f"{contract}-{name}.json", documents["suite"])
+        write_json(directory / f"{contract}-{name}-result.json", documents["result"])
+    missing, surplus = ([name for name in a if name not in b] for a, b in ((columns, there), (there, columns)))
+    write_text(directory / f"{contract}.html", render_contract(contract, checks, missing=missing, surplus=surplus))
     return checks
-
-
-def _view(name: str) -> dict[str, str]:
-    return {"module_name": "privrisk_spark.engine.fast.data_docs", "class_name": name}
 
 
 def _column_text(contract: Contract) -> str:
     if contract == "release":
         return "the release has exactly the columns the policy releases, and no direct identifier"
     return "the table has exactly the columns the policy mentions"
-
-
-def _run(
-    contract: Contract,
-    facts: Mapping[str, float | int],
-    rules: Sequence[FactRule],
-    frame: DataFrame,
-    columns: Sequence[str],
-    vault: Path,
-) -> list[bool]:
-    import great_expectations as gx
-    from great_expectations import expectations as gxe
-
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = {"globally": False}
-    for name, site in list(context.variables.data_docs_sites.items()):
-        # An ephemeral context makes a temporary directory for a site of its own; neither is wanted.
-        context.delete_data_docs_site(name)
-        shutil.rmtree(site["store_backend"]["base_directory"], ignore_errors=True)
-    context.add_data_docs_site(
-        site_name=contract,
-        site_config={
-            "class_name": "SiteBuilder",
-            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "view": _view("IndexPageView")},
-            "site_section_builders": {
-                section: {"view": _view("PageView")} for section in ("expectations", "validations", "profiling")
-            },
-            "store_backend": {
-                "class_name": "TupleFilesystemStoreBackend",
-                "base_directory": str((vault / "data_docs" / contract).resolve()),
-            },
-        },
-    )
-    if contract == "release":
-        column_rule = gxe.ExpectTableColumnsToMatchOrderedList(column_list=list(columns))
-    else:
-        column_rule = gxe.ExpectTableColumnsToMatchSet(column_set=list(columns), exact_match=True)
-    schema_suite = context.suites.add(gx.ExpectationSuite(f"{contract} columns", expectations=[column_rule]))
-    facts_suite = context.suites.add(
-        gx.ExpectationSuite(
-            f"{contract} facts",
-            expectations=[
-                gxe.ExpectColumnValuesToBeBetween(
-                    column=rule.name, min_value=rule.at_least, max_value=rule.at_most, notes=rule.text, meta={"rule": i}
-                )
-                for i, rule in enumerate(rules)
-            ],
-        )
-    )
-    spark_batch = (
-        # By default it would persist the frame: raw rows in Spark's storage, and in place of the files for later runs.
-        context.data_sources.add_spark("frame", persist=False)
-        .add_dataframe_asset(contract)
-        .add_batch_definition_whole_dataframe("whole")
-    )
-    facts_batch = (
-        context.data_sources.add_pandas("facts")
-        .add_dataframe_asset(contract)
-        .add_batch_definition_whole_dataframe("whole")
-    )
-    frames: list[tuple[str, Any, Any, Any]] = [
-        ("columns", spark_batch, schema_suite, frame),
-        ("facts", facts_batch, facts_suite, pd.DataFrame([{name: float(value) for name, value in facts.items()}])),
-    ]
-    outcomes: list[bool] = []
-    for name, batch, suite, data in frames:
-        definition = context.validation_definitions.add(
-            gx.ValidationDefinition(name=f"{contract} {name}", data=batch, suite=suite)
-        )
-        checkpoint = gx.Checkpoint(
-            name=f"{contract} {name}",
-            validation_definitions=[definition],
-            # Column names and counts only: no unexpected value is ever listed.
-            result_format={"result_format": "BASIC", "partial_unexpected_count": 0},
-        )
-        result = checkpoint.run(batch_parameters={"dataframe": data})
-        (run,) = result.run_results.values()
-        found = sorted(run.results, key=lambda r: (r.expectation_config.meta or {}).get("rule", 0))
-        outcomes += [bool(r.success) for r in found]
-        directory = vault / "contracts"
-        directory.mkdir(exist_ok=True)
-        write_json(directory / f"{contract}-{name}.json", suite.to_json_dict())
-    # Once for both: a build compiles every template again, which costs more than all it validates.
-    context.build_data_docs(site_names=[contract])
-    return outcomes
 
 
 def input_rules(policy: Policy, facts: InputFacts) -> tuple[list[FactRule], dict[str, float | int]]:

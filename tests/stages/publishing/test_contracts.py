@@ -1,0 +1,115 @@
+"""Contracts: a rule is decided by its fact, and written down where nothing of the table is, and nothing is fetched."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privrisk_spark.results.contract import FactRule
+from privrisk_spark.stages.publishing.contracts import validate
+from privrisk_spark.stages.publishing.suites import Contract, fact_suite, prepare
+
+NAMES = ["a.b", "<script>alert(1)</script>", "`c`", "struct.field", "plain & simple"]
+
+
+class Schema:
+    """What validation looks at of a frame."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+
+class Frame:
+    def __init__(self, names: list[str]) -> None:
+        self.schema = Schema(names)
+
+
+def validated(contract: Contract, there: list[str], vault: Path, *, columns: list[str] = NAMES) -> list[bool]:
+    rules = [
+        FactRule("rows", "there are rows", at_least=1),
+        FactRule("share of <b>", "at most half & no more", None, 0.5, "warning"),
+    ]
+    frame: Any = Frame(there)
+    vault.mkdir(exist_ok=True)
+    facts = {"rows": 3, "share of <b>": math.inf}
+    checks = validate(contract, facts=facts, rules=rules, frame=frame, columns=columns, vault=vault)
+    assert [(check.name, check.level) for check in checks] == [
+        ("columns", "error"), ("rows", "error"), ("share of <b>", "warning"),
+    ]  # fmt: skip
+    return [check.passed for check in checks]
+
+
+def test_columns_are_compared_by_their_whole_names(tmp_path: Path) -> None:
+    """Dots, back-ticks and blanks are parts of names; only a release has an order."""
+    turned = NAMES[::-1]
+    assert validated("input", NAMES, tmp_path) == [True, True, False]
+    assert validated("input", turned, tmp_path) == [True, True, False]
+    assert validated("release", NAMES, tmp_path) == [True, True, False]
+    assert validated("release", turned, tmp_path) == [False, True, False]
+    for contract in ("input", "release"):
+        assert validated(contract, NAMES[:-1], tmp_path)[0] is False
+        assert validated(contract, [*NAMES, "one more"], tmp_path)[0] is False
+
+
+@given(st.floats(), st.none() | st.floats(allow_nan=False), st.none() | st.floats(allow_nan=False))
+def test_a_rule_holds_between_its_ends_and_never_for_nan(value: float, least: float | None, most: float | None) -> None:
+    holds = FactRule("f", "t", least, most).holds(value)
+    too_small = least is not None and value < least
+    too_large = most is not None and value > most
+    assert holds == (not math.isnan(value) and not too_small and not too_large)
+
+
+def test_what_is_written_is_a_suite_for_a_program_and_a_page_that_fetches_nothing(tmp_path: Path) -> None:
+    validated("input", ["<i>other</i>", *NAMES[1:]], tmp_path)
+    import great_expectations as gx
+
+    place = tmp_path / "contracts"
+    names = ("input-columns", "input-facts")
+    written = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()]
+    assert set(written) == {"contracts/input.html", *(f"contracts/{n}{r}.json" for n in names for r in ("", "-result"))}
+    columns, facts = (json.loads((place / f"{name}.json").read_text()) for name in names)
+    assert [one["kwargs"]["column"] for one in facts["expectations"]] == ["rows", "share of <b>"]
+    assert set(columns["expectations"][0]["kwargs"]["column_set"]) == set(NAMES)
+    for suite in (columns, facts):  # Great Expectations reads it back
+        again = gx.ExpectationSuite(name=suite["name"], expectations=suite["expectations"])
+        assert len(again.expectations) == len(suite["expectations"])
+    outcomes = [json.loads((place / f"{name}-result.json").read_text()) for name in names]
+    assert [one["success"] for one in outcomes] == [False, False]
+    assert [one["success"] for one in outcomes[1]["results"]] == [True, False]
+    assert outcomes[1]["statistics"]["success_percent"] == 50
+    page = (place / "input.html").read_text()
+    assert "2 of 3 rules do not hold" in page
+    assert "share of &lt;b&gt;" in page
+    assert "&lt;i&gt;other&lt;/i&gt;" in page
+    assert "<script" not in page
+    assert not re.findall(r"(?:src|href|url)\s*[=(]", page)
+
+
+def test_great_expectations_comes_to_the_same_outcome(tmp_path: Path) -> None:
+    """On a table of the facts: what is written down as held, it finds to hold."""
+    prepare()
+    import great_expectations as gx
+    import pandas as pd
+
+    facts = {"a": 3.0, "b": 0.5, "c": 1.0, "d": 2.0}
+    rules = [
+        FactRule("a", "", 3, 3), FactRule("b", "", None, 0.5), FactRule("c", "", 1.5, None), FactRule("d", "", 0, 1.99),
+    ]  # fmt: skip
+    written = fact_suite("release", rules, facts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        batch = (
+            gx.get_context(mode="ephemeral").data_sources.add_pandas("facts").add_dataframe_asset("facts")
+            .add_batch_definition_whole_dataframe("whole").get_batch({"dataframe": pd.DataFrame([facts])})
+        )  # fmt: skip
+        suite = gx.ExpectationSuite(name="x", expectations=written["suite"]["expectations"])
+        theirs = {r.expectation_config.kwargs["column"]: r.success for r in batch.validate(suite).results}
+    ours = {r["expectation_config"]["kwargs"]["column"]: r["success"] for r in written["result"]["results"]}
+    assert ours == theirs == {"a": True, "b": True, "c": False, "d": False}
