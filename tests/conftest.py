@@ -35,8 +35,8 @@ MACHINE_CODE = machine_code.keep()
 LONG = ("jobs", "docs", "pipelines", "api", "experiments", "stages", "benchmarks", "engine")
 """Directories of the longest files, longest first."""
 
-STARTS_SPARK = {"test_worker_daemon.py", "test_quickstart.py", "test_experiment.py"}
-"""Files whose tests start Spark, or commands that import it, though they import none of it themselves."""
+STARTS_SPARK = {"test_worker_daemon.py", "test_quickstart.py", "test_experiment.py", "test_contracts.py"}
+"""Files whose tests start Spark, or import it with a command or Great Expectations, though not themselves."""
 
 
 def without_spark(config: pytest.Config) -> bool:
