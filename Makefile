@@ -21,9 +21,9 @@ demo: $(VENV)/ready
 test: lint machine-code
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-# Everything that needs no Spark.
+# Everything that needs no Spark, with few random examples of each property: while you work.
 test-fast: machine-code
-	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not spark"
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not spark" --few-examples
 
 # What the tests run compiled: once for each state of the sources, so that no two processes compile the same.
 machine-code: $(VENV)/ready

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import machine_code
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 from ledgers import InFile, OnServer
 from postgresql import Server, binaries, server
 from product import Privrisk, Ran, production_batches, release
@@ -39,6 +39,10 @@ STARTS_SPARK = {"test_worker_daemon.py", "test_quickstart.py", "test_experiment.
 """Files whose tests start Spark, or import it with a command or Great Expectations, though not themselves."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--few-examples", action="store_true", help="few random examples of each property")
+
+
 def without_spark(config: pytest.Config) -> bool:
     """Whether only tests are asked for that need no Spark (``make test-fast``)."""
     return bool(config.option.markexpr == "not spark")
@@ -51,9 +55,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+FEW_EXAMPLES = 8
+"""Of a property in ``make test-fast``; ``make test`` takes as many as each property asks for."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what needs Spark."""
+    """Mark what needs Spark, and take few examples where that is asked for."""
+    function = getattr(item, "function", None)
+    if item.config.getoption("--few-examples") and is_hypothesis_test(function):
+        # Hypothesis has no other way to change what a test's decorator says.
+        usual = getattr(function, "_hypothesis_internal_use_settings", None) or settings.default
+        few = settings(usual, max_examples=min(usual.max_examples, FEW_EXAMPLES))
+        function._hypothesis_internal_use_settings = few  # type: ignore[union-attr]
     fixtures = getattr(item, "fixturenames", ())
     if "spark" in fixtures or item.path.name in STARTS_SPARK or needs_spark(item.path):
         item.add_marker("spark")

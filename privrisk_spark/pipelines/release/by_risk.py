@@ -44,7 +44,7 @@ from privrisk_spark.stages.tables.links import collect_links
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class DecisionTask:
     """What is decided for every row.
 
     Attributes
@@ -64,11 +64,11 @@ class Asked:
 
 def release_by_risk(run: Run) -> dict[str, Any]:
     """Decide every row by risk, and publish; returns the manifest."""
-    opened, asked = read(run)
-    encoded, linked = encode(run, opened, asked.procedure)
+    opened, task = read(run)
+    encoded, linked = encode(run, opened, task.procedure)
     counted = count(run, opened, encoded)
     files = files_for(run.policy.places, encoded.facts.rows)
-    decided, diagnosed = decide(run, opened, asked, encoded, counted, linked, files=files)
+    decided, diagnosed = decide(run, opened, task, encoded, counted, linked, files=files)
     written = write(run, opened, decided, files=files)
     checked = validate(run, opened, encoded, decided, written)
     fill_vault(run, "Moved decisions and exact measures to the vault.")
@@ -87,20 +87,20 @@ def release_by_risk(run: Run) -> dict[str, Any]:
     return publish(run, opened, record, public, written, {"rows_read": encoded.facts.rows})
 
 
-def read(run: Run) -> tuple[Opened, Asked]:
+def read(run: Run) -> tuple[Opened, DecisionTask]:
     """Stage: open the sources; what every row discloses, and the search or rule that decides it."""
     with run.progress.stage("read") as stage:
         opened = open_run(run)
         decision = decision_of(run.policy)
         procedure = decision.procedure(opened.hierarchies)
-        asked = Asked(disclosure_of(run.policy, opened.hierarchies, opened.axes), decision, procedure)
+        task = DecisionTask(disclosure_of(run.policy, opened.hierarchies, opened.axes), decision, procedure)
         opened = choose_plans(run, opened)
         announce_plan(run, opened)
         stage.sentence = (
             f"Opened the table with {opened.k} quasi-identifiers; a record's lattice has up to "
             f"{lattice_size(opened.hierarchies):,} nodes."
         )
-    return opened, asked
+    return opened, task
 
 
 def encode(run: Run, opened: Opened, procedure: Search | Rule) -> tuple[Encoded, Linked | None]:
@@ -151,7 +151,7 @@ class Diagnosed:
 def decide(
     run: Run,
     opened: Opened,
-    asked: Asked,
+    task: DecisionTask,
     encoded: Encoded,
     counted: Counted,
     linked: Linked | None,
@@ -167,18 +167,18 @@ def decide(
     """
     policy, hierarchies = run.policy, opened.hierarchies
     with run.progress.stage("decide") as stage:
-        method = asked.decision.choice(hierarchies).method
+        method = task.decision.choice(hierarchies).method
         rows, decide_chunk, rule = collect_decisions(
             run.scratch,
             encoded.rows,
-            asked.disclosure,
-            asked.procedure,
+            task.disclosure,
+            task.procedure,
             policy,
             hierarchies,
-            _looked_up(run, opened, asked, counted),
+            _looked_up(run, opened, task, counted),
         )
         decided = conclude_rows(run, opened, rows, decide_chunk, method=method, files=files)
-        _refuse_infeasible(run, opened, asked, encoded, decided)
+        _refuse_infeasible(run, opened, task, encoded, decided)
         stage.sentence = decision_sentence(policy, hierarchies)
         stage.parameters = {"infeasible_records_suppressed": decided.facts.infeasible}
         guarantee = risk_guarantee(policy, decided.facts, hierarchies, rule)
@@ -186,8 +186,8 @@ def decide(
         linkage, sections = measure_decisions(
             run.scratch,
             encoded.rows,
-            asked.disclosure,
-            asked.procedure,
+            task.disclosure,
+            task.procedure,
             policy,
             hierarchies,
             counted=counted.counts,
@@ -198,7 +198,9 @@ def decide(
     return decided, Diagnosed(guarantee, linkage, _with_rule(sections, rule))
 
 
-def _looked_up(run: Run, opened: Opened, asked: Asked, counted: Counted) -> tuple[StoredCounts | SpreadLookup, ...]:
+def _looked_up(
+    run: Run, opened: Opened, task: DecisionTask, counted: Counted
+) -> tuple[StoredCounts | SpreadLookup, ...]:
     """Counts as records look them up."""
     own = run.policy.dictionaries[0].table is None
     return tuple(
@@ -207,7 +209,7 @@ def _looked_up(run: Run, opened: Opened, asked: Asked, counted: Counted) -> tupl
         else SpreadLookup(
             counts,
             cell_space(counts, run.policy, opened.hierarchies),
-            asked.disclosure,
+            task.disclosure,
             run.scratch.write_frame,
             # The table asks for most of its own cells.
             prune=() if own else None,
@@ -216,14 +218,14 @@ def _looked_up(run: Run, opened: Opened, asked: Asked, counted: Counted) -> tupl
     )
 
 
-def _refuse_infeasible(run: Run, opened: Opened, asked: Asked, encoded: Encoded, decided: Decided) -> None:
+def _refuse_infeasible(run: Run, opened: Opened, task: DecisionTask, encoded: Encoded, decided: Decided) -> None:
     decision = run.policy.decision
     assert decision is not None
     if decided.facts.infeasible and decision.infeasible == "error":
         raise collect_infeasible(
             encoded.rows,
-            asked.disclosure,
-            asked.decision,
+            task.disclosure,
+            task.decision,
             k=opened.k,
             infeasible=decided.facts.infeasible,
             total=decided.facts.rows,

@@ -26,7 +26,7 @@ from privrisk_spark.planning.search import decides_records
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import ChosenRule
 from privrisk_spark.stages.deciding.decide import decided, decided_table, deciding, join_decisions
-from privrisk_spark.stages.deciding.rules import Ground, collect_rule
+from privrisk_spark.stages.deciding.rules import RuleInputs, collect_rule
 
 DECISIONS_PER_TASK = 250_000
 SINGLE_DECISIONS_PER_TASK = 100
@@ -67,7 +67,7 @@ def collect_decisions(
     """
     k, weights = len(hierarchies), WeightColumns.of_policy(policy, list(hierarchies))
     if not isinstance(procedure, Search):
-        return collect_rule(Ground(scratch, disclosure, tuple(counted), policy, hierarchies), encoded, procedure)
+        return collect_rule(RuleInputs(scratch, disclosure, tuple(counted), policy, hierarchies), encoded, procedure)
     stored = [counts for counts in counted if isinstance(counts, StoredCounts)]
     attacker = StoredAttacker.of(policy, stored)
     if stored and all(counts.plan == "dense" for counts in stored):

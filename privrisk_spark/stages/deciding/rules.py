@@ -75,7 +75,7 @@ Ask = Callable[[Rows, LevelArray], Iterable[LevelArray]]
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class RuleInputs:
     """What a rule is chosen on.
 
     Attributes
@@ -121,27 +121,27 @@ class Meeting:
     counts: StoredAttacker | AskedCounts
 
     @classmethod
-    def collect_by_plan(cls, ground: Ground, encoded: Batches, ask: Ask) -> Meeting:
+    def collect_by_plan(cls, inputs: RuleInputs, encoded: Batches, ask: Ask) -> Meeting:
         """Bring them together by the plan of the counts.
 
         Parameters
         ----------
-        ground : Ground
+        inputs : RuleInputs
         encoded : Batches
         ask : callable
             Which cells will be looked up, where not all are counted.
         """
-        scratch, reader = ground.scratch, ground.reader
-        stored = [counts for counts in ground.counted if isinstance(counts, StoredCounts)]
+        scratch, reader = inputs.scratch, inputs.reader
+        stored = [counts for counts in inputs.counted if isinstance(counts, StoredCounts)]
         if stored and all(counts.plan == "dense" for counts in stored):
-            return cls(reader, encoded, encoded, StoredAttacker.of(ground.policy, stored))
+            return cls(reader, encoded, encoded, StoredAttacker.of(inputs.policy, stored))
         distinct = vectors_of_table(encoded, reader.k, reader.weights.n, reader.chosen_in(encoded.schema))
         records = scratch.write_frame(distinct, "records")
         if stored:
             tasks = max(2, -(-records.count() // RECORDS_PER_TASK))
-            held = StoredAttacker.of(ground.policy, stored)
+            held = StoredAttacker.of(inputs.policy, stored)
             return cls(reader, encoded, Batches.of_frame(records.repartition(tasks)), held)
-        (lookup,) = [counts for counts in ground.counted if not isinstance(counts, StoredCounts)]
+        (lookup,) = [counts for counts in inputs.counted if not isinstance(counts, StoredCounts)]
         space = lookup.space
 
         def asked(table: pa.Table) -> list[LongArray]:
@@ -215,12 +215,12 @@ class Meeting:
 # -------------------------------------------------------------------------------------------------------------- rules
 
 
-def collect_rule(ground: Ground, encoded: Batches, rule: Rule) -> tuple[Batches, Decide, ChosenRule | None]:
+def collect_rule(inputs: RuleInputs, encoded: Batches, rule: Rule) -> tuple[Batches, Decide, ChosenRule | None]:
     """Decide the table by a rule.
 
     Parameters
     ----------
-    ground : Ground
+    inputs : RuleInputs
     encoded : Batches
         The table, resolved.
     rule : Rule
@@ -238,10 +238,10 @@ def collect_rule(ground: Ground, encoded: Batches, rule: Rule) -> tuple[Batches,
     InfeasibleError
         If the table has fewer cells than are to be disclosed, or no listed rule is useful enough.
     """
-    disclosure = ground.disclosure
+    disclosure = inputs.disclosure
     if isinstance(rule, BestListedRule):
-        return _collect_best(ground, encoded, rule)
-    (counts,) = ground.counted
+        return _collect_best(inputs, encoded, rule)
+    (counts,) = inputs.counted
     exposure = collect_exposure(disclosure, counts)
     if isinstance(rule, LeastExposedOfRecord):
         most = rule.cells
@@ -257,9 +257,9 @@ def collect_rule(ground: Ground, encoded: Batches, rule: Rule) -> tuple[Batches,
             del levels
             return min_risk(disclosure, attacker, rows.codes, exposure, most, **rows.given)
 
-        return *Meeting.collect_by_plan(ground, encoded, looked_up).decided(of_record, gaps=True), None
-    reader = ground.reader
-    order = collect_last_cell(encoded, reader, exposure, rule, list(ground.hierarchies))
+        return *Meeting.collect_by_plan(inputs, encoded, looked_up).decided(of_record, gaps=True), None
+    reader = inputs.reader
+    order = collect_last_cell(encoded, reader, exposure, rule, list(inputs.hierarchies))
 
     def of_cells(table: pa.Table, rows: Rows) -> LevelArray:
         records = fingerprints(table.column(schemas.RECORD_ID))
@@ -269,12 +269,12 @@ def collect_rule(ground: Ground, encoded: Batches, rule: Rule) -> tuple[Batches,
         return decide_at(disclosure, attacker, rows.codes, levels, **rows.given)
 
     chosen = reader.with_chosen(encoded, of_cells)
-    return *Meeting.collect_by_plan(ground, chosen, lambda _, levels: [levels]).decided(evaluated, gaps=False), None
+    return *Meeting.collect_by_plan(inputs, chosen, lambda _, levels: [levels]).decided(evaluated, gaps=False), None
 
 
-def _collect_best(ground: Ground, encoded: Batches, wanted: BestListedRule) -> tuple[Batches, Decide, ChosenRule]:
+def _collect_best(inputs: RuleInputs, encoded: Batches, wanted: BestListedRule) -> tuple[Batches, Decide, ChosenRule]:
     """Measure every listed rule over the table in one pass, and apply the best."""
-    disclosure, rules, floor = ground.disclosure, wanted.rules, wanted.utility_at_least
+    disclosure, rules, floor = inputs.disclosure, wanted.rules, wanted.utility_at_least
 
     def looked_up(rows: Rows, levels: LevelArray) -> Iterator[LevelArray]:
         del levels
@@ -291,7 +291,7 @@ def _collect_best(ground: Ground, encoded: Batches, wanted: BestListedRule) -> t
             found.append({"utility": utility.to_dict(), "risks": [Moments.of(r, times).to_dict() for r in means]})
         return {"rules": found}
 
-    meeting = Meeting.collect_by_plan(ground, encoded, looked_up)
+    meeting = Meeting.collect_by_plan(inputs, encoded, looked_up)
     parts = [json.loads(facts) for facts in meeting.facts(measure).toArrow().column("facts").to_pylist()]
     of_rule = [[part["rules"][i]["utility"] for part in parts] for i in range(len(rules))]
     utilities = [folded_dicts(Moments.empty(), utility).mean for utility in of_rule]
@@ -313,22 +313,22 @@ def _collect_best(ground: Ground, encoded: Batches, wanted: BestListedRule) -> t
 
     chosen = ChosenRule(
         rules[best].name,
-        dict(zip(ground.hierarchies, levels, strict=True)),
-        _section(ground, wanted, risks, utilities, best),
+        dict(zip(inputs.hierarchies, levels, strict=True)),
+        _section(inputs, wanted, risks, utilities, best),
     )
     return *meeting.decided(evaluated, gaps=False), chosen
 
 
 def _section(
-    ground: Ground, wanted: BestListedRule, risks: Sequence[Sequence[float]], utilities: Sequence[float], best: int
+    inputs: RuleInputs, wanted: BestListedRule, risks: Sequence[Sequence[float]], utilities: Sequence[float], best: int
 ) -> Section:
     """Risk and utility of every rule, for the vault."""
-    rules, minimax = wanted.rules, ground.policy.dictionary.kind == "minimax"
-    names = [one.name for one in ground.policy.dictionaries] if minimax else []
+    rules, minimax = wanted.rules, inputs.policy.dictionary.kind == "minimax"
+    names = [one.name for one in inputs.policy.dictionaries] if minimax else []
     figures = [
         {
             "name": rule.name,
-            "levels": dict(zip(ground.hierarchies, rule.levels, strict=True)),
+            "levels": dict(zip(inputs.hierarchies, rule.levels, strict=True)),
             "risk": max(of),
             "utility": utility,
             **({"risk_by_dictionary": dict(zip(names, of, strict=True))} if minimax else {}),
