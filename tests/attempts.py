@@ -64,7 +64,7 @@ def attempt(asked: Asked) -> str:
         if done is not None:
             charge.confirm(release_digest(done))
             return "already released"
-        secret = charge.begin(bound=charge.reserve())
+        secret = charge.begin(charge.reserve())
         step("read")
         charge.pin("1-table")
         content = hmac.new(secret, b"1-table", hashlib.sha256).hexdigest()

@@ -260,7 +260,7 @@ def release(world: Effects) -> str:
     if done is not None:
         charge.confirm(done)
         return "already released"
-    key = charge.begin(bound=charge.reserve())
+    key = charge.begin(charge.reserve())
     snapshot = world.read(key)
     charge.pin(str(snapshot))
     content = world.draw(key, snapshot)
@@ -417,43 +417,41 @@ class Checker:
                     raise StateError("an attempt says that it released, and there is nothing")
                 if run is None or (run.asked or {}).get("policy") != mine.asked:
                     raise StateError("an attempt says that what it asked for is released, and it is something else")
+        if run is not None and run.key is not None and not world.shown and self.keeps_keys:
+            held = {key_commitment(key, **RUN) for _, key in world.vaults}
+            if run.key not in held and run.state != "void":
+                raise StateError("the key was destroyed before its release was visible")
         if all(going.ended for going in world.going):
             self.ends.add(tuple(going.ended for going in world.going))
             self.refuse_dead_end(world, run)
 
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether no vault is lost and every key lies in one."""
+        return all(mine.keeps_vault and mine.reference is None for mine in self.attempts)
+
     def refuse_dead_end(self, world: World, run: Run | None) -> None:
-        """Whoever began the run and lost nothing comes to its end, if it is tried once more."""
-        if run is not None and run.state == "void":
-            return
-        for who, mine in enumerate(self.attempts):
-            if self.programs[who] is refund or not mine.keeps_vault:
-                continue
-            keys = (
-                {mine.reference.encode()} if mine.reference else {key for at, key in world.vaults if at == mine.vault}
-            )
-            begun = run is not None and run.key is not None
-            if begun and run is not None and run.release is None and run.snapshot not in (None, str(world.table)):
-                continue
-            visible = any(place == mine.output and whole for place, _, whole in world.places)
-            owns = begun and run is not None and run.key in {key_commitment(key, **RUN) for key in keys}
-            if not (visible or owns or not begun) or (run is not None and (run.asked or {})["policy"] != mine.asked):
-                continue
-            if begun and run is not None and run.place != mine.output:
-                continue
-            if (
-                begun
-                and run is not None
-                and not visible
-                and (run.snapshot not in (None, str(world.table)) or (run.release or "1")[-1] != str(world.public))
-            ):
-                continue
-            alone = self.moved(world, who, Going())
-            while alone.going[who].ended is None:
-                _, alone = self.step(alone, who)
-            if alone.going[who].ended not in ("released", "already released"):
-                raise StateError(f"nobody can finish the run any more ({alone.going[who].ended})")
-        if run is not None and run.key is not None and not world.shown and not self.changes:
-            owners = {at: key_commitment(key, **RUN) for at, key in world.vaults}
-            lost = any(not mine.keeps_vault for mine in self.attempts)
-            if not lost and not any(mine.reference for mine in self.attempts) and run.key not in owners.values():
-                raise StateError("the key was destroyed before its release was visible")
+        """Whoever agrees with what the ledger holds, tried once more and alone, comes to the end."""
+        for who in range(len(self.attempts)):
+            if self.programs[who] is not refund and self.agrees(world, who, run):
+                alone = self.moved(world, who, Going())
+                while alone.going[who].ended is None:
+                    _, alone = self.step(alone, who)
+                if alone.going[who].ended not in ("released", "already released"):
+                    raise StateError(f"nobody can finish the run any more ({alone.going[who].ended})")
+
+    def agrees(self, world: World, who: int, run: Run | None) -> bool:
+        mine = self.attempts[who]
+        if run is None:
+            return True
+        if run.state == "void" or (run.asked or {}).get("policy") != mine.asked:
+            return False
+        if run.key is None or any(place == mine.output and whole for place, _, whole in world.places):
+            return True
+        key = dict(world.vaults).get(mine.vault) if mine.reference is None else mine.reference.encode()
+        return (
+            key is not None
+            and (run.key, run.place) == (key_commitment(key, **RUN), mine.output)
+            and run.snapshot in (None, str(world.table))
+            and (run.release is None or run.release.endswith(f" {world.public}"))
+        )

@@ -64,8 +64,8 @@ class Reservation:
         The cap recorded for the lineage after this call.
     snapshot : str or None
         What the run read; None before it read anything.
-    bound : bool
-        Whether the run is held to one key and one place.
+    place : str or None
+        Where the run publishes; None before it is held to one place and one key.
     """
 
     lineage: str
@@ -79,7 +79,7 @@ class Reservation:
     cap_epsilon: Decimal
     cap_delta: Decimal
     snapshot: str | None = None
-    bound: bool = False
+    place: str | None = None
 
 
 @dataclass(frozen=True)
@@ -393,7 +393,7 @@ def on_record(account: Account, run: Run) -> Reservation:
         cap_epsilon=decimal_of(account.cap_epsilon or Fraction(0)),
         cap_delta=decimal_of(account.cap_delta or Fraction(0)),
         snapshot=run.snapshot,
-        bound=run.key is not None,
+        place=run.place,
     )
 
 

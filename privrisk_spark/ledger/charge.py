@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.ledger.commitments import refuse_other_place
+from privrisk_spark.ledger.ledger import Ledger, Reservation
 from privrisk_spark.runs.keystore import key_commitment
 
 __all__ = ["Charge", "Keys"]
@@ -47,30 +48,32 @@ class Charge:
     place: str
     keys: Keys
 
-    def reserve(self) -> bool:
-        """Charge the run, or find it charged; returns whether it is bound to a key already.
+    def reserve(self) -> Reservation:
+        """Charge the run, or find it charged.
 
         Raises
         ------
         BudgetError
-            As `Ledger.reserve`.
+            As `Ledger.reserve`, or if it was begun for another place.
         """
-        return self.ledger.reserve(**self.request).bound
+        made = self.ledger.reserve(**self.request)
+        refuse_other_place(made.run_id, made.place, self.place)
+        return made
 
-    def begin(self, *, bound: bool) -> bytes:
+    def begin(self, made: Reservation) -> bytes:
         """Return the key, after the ledger holds the run to it and to the place; only now may the table be read.
 
         Parameters
         ----------
-        bound : bool
-            What `reserve` returned: a run that has a key gets no other.
+        made : Reservation
+            What `reserve` returned: a run that is bound has a key and gets no other.
 
         Raises
         ------
         BudgetError
             If the run was begun with another key, or for another place.
         """
-        key = self.keys.obtain(draw=not bound)
+        key = self.keys.obtain(draw=made.place is None)
         self.ledger.bind(**self._run, key=key_commitment(key, **self._run), place=self.place)
         return key
 

@@ -10,7 +10,7 @@ from privrisk_spark.errors import BudgetError, InternalError
 from privrisk_spark.ledger.account import Run, differences
 from privrisk_spark.ledger.request import Request
 
-__all__ = ["binds", "commits", "confirms", "pins"]
+__all__ = ["binds", "commits", "confirms", "pins", "refuse_other_place"]
 
 
 def binds(run: Run, *, key: str, place: str) -> bool:
@@ -41,11 +41,7 @@ def binds(run: Run, *, key: str, place: str) -> bool:
             f"run id {run.run_id} was reserved by an earlier version of the program, which kept no commitment to its "
             "key and its place, so that nobody can tell what was drawn for it; void it and use a new run id."
         )
-    if run.place is not None and run.place != place:
-        raise BudgetError(
-            f"run id {run.run_id} was begun for output.path '{run.place}', and its budget covers one release there. "
-            f"Got '{place}'. Run it there, or use a new run id."
-        )
+    refuse_other_place(run.run_id, run.place, place)
     if run.key is not None and run.key != key:
         raise BudgetError(
             f"run id {run.run_id} was begun with another release key than that of output.vault or guarantee.key, and "
@@ -171,6 +167,21 @@ def confirms(run: Run, request: Request, *, place: str, release: str) -> bool:
             "publication. Restore it from a copy, or use a new run id."
         )
     return run.state == "reserved"
+
+
+def refuse_other_place(run_id: str, held: str | None, place: str) -> None:
+    """Refuse a place that is not the one a run is held to, if it is held to one.
+
+    Raises
+    ------
+    BudgetError
+        Naming both.
+    """
+    if held is not None and held != place:
+        raise BudgetError(
+            f"run id {run_id} was begun for output.path '{held}', and its budget covers one release there. Got "
+            f"'{place}'. Run it there, or use a new run id."
+        )
 
 
 def _refuse_void(run: Run, done: str) -> None:

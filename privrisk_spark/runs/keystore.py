@@ -140,8 +140,9 @@ def release_key(vault_dir: str | Path, run_id: str, *, reference: str | None = N
         except FileNotFoundError:
             if not draw:
                 raise BudgetError(
-                    f"run id {run_id} was begun with a key that is not in output.vault, and its budget covers one "
-                    "draw. Run it with the vault it was begun with, or use a new run id."
+                    f"run id {run_id} was begun with a key that is not in output.vault: it is in another vault, or was "
+                    "destroyed after publication. Its budget covers one draw. Use a new run id, or the vault it was "
+                    "begun with."
                 ) from None
             _draw_key(path)
             return _read_key(path, run_id)

@@ -157,7 +157,7 @@ def test_a_run_id_covers_one_snapshot(
     table.write_text("\n".join(lines[:-1]) + "\n")
     refused = dp(privrisk, root, source, key=False)
     assert refused.code == 1
-    assert "The table changed since the run id 'r1' was reserved" in refused.err
+    assert "The table changed since the run id 'r1' first read it" in refused.err
     table.write_text("\n".join([lines[0], *lines[:0:-1]]) + "\n")
     assert key.read_bytes() == secret
     assert dp(privrisk, root, source, key=False).code == 0, "the same rows in another order are the same content"

@@ -43,8 +43,9 @@ def no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", WORLDS)
 def test_one_charge_is_one_draw_in_every_order(name: str) -> None:
     attempts, changes = WORLDS[name]
-    checker = Checker(attempts, [release] * 2, changes=changes)
-    assert checker.explore() > 500
+    # Where something changes, whoever comes second is the first one again, and no third start tells more.
+    checker = Checker(attempts, [release] * 2, starts=(1, 1) if changes else (2, 1), changes=changes)
+    assert checker.explore() > 300
     ends = {end for pair in checker.ends for end in pair}
     assert {"released", "dead"} <= ends
     if attempts[0] == attempts[1] and not changes and attempts[0].keeps_vault:
@@ -88,7 +89,7 @@ def reads_first(world: Effects) -> str:
 
 def commits_late(world: Effects) -> str:
     charge = Charge(world, world.mine.request, world.mine.output, world)  # type: ignore[arg-type]
-    key = charge.begin(bound=charge.reserve())
+    key = charge.begin(charge.reserve())
     charge.pin(str(world.read(key)))
     content = world.draw(key, 1)
     world.show(content)
@@ -102,7 +103,7 @@ def destroys_early(world: Effects) -> str:
     if done is not None:
         charge.confirm(done)
         return "already released"
-    key = charge.begin(bound=charge.reserve())
+    key = charge.begin(charge.reserve())
     charge.pin(str(world.read(key)))
     content = world.draw(key, 1)
     world.commit(**RUN, release=content)
@@ -115,7 +116,7 @@ def believes_what_is_there(world: Effects) -> str:
     if world.look() is not None:
         return "already released"
     charge = Charge(world, world.mine.request, world.mine.output, world)  # type: ignore[arg-type]
-    key = charge.begin(bound=charge.reserve())
+    key = charge.begin(charge.reserve())
     charge.pin(str(world.read(key)))
     content = world.draw(key, 1)
     charge.publish(content, lambda: world.show(content))

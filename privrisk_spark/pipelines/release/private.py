@@ -125,7 +125,7 @@ def reserve(run: Run, opened: Opened, plan: Mechanism) -> Reserved:
         digest = plan.digest(policy, opened.hierarchies)
         cost = cost_of(policy, plan, place.run_id, digest, date=run.date)
         charge = charge_of(policy, place, cost.arguments())
-        key = charge.begin(bound=charge.reserve())
+        key = charge.begin(charge.reserve())
         stage.sentence = (
             f"Reserved epsilon {plan.epsilon} and delta {plan.delta} in the ledger before making a key, and bound the "
             "run to key and place."
