@@ -102,6 +102,25 @@ def reserve(ledger: Ledger, run_id: str = "r1", epsilon: str = "1", delta: str =
     return ledger.reserve(run_id=run_id, epsilon=epsilon, delta=delta, **arguments)
 
 
+def bind(ledger: Ledger, run_id: str = "r1", key: str = "k", place: str = "/out") -> Reservation:
+    return ledger.bind(lineage="adult", run_id=run_id, key=key, place=place)
+
+
+def pin(ledger: Ledger, run_id: str = "r1", snapshot: str = "s") -> Reservation:
+    return ledger.pin(lineage="adult", run_id=run_id, snapshot=snapshot)
+
+
+def commit(ledger: Ledger, run_id: str = "r1", release: str = "d") -> Reservation:
+    return ledger.commit(lineage="adult", run_id=run_id, release=release)
+
+
+def publish(ledger: Ledger, run_id: str = "r1", snapshot: str = "s") -> Reservation:
+    """Take a reserved run to its end."""
+    bind(ledger, run_id)
+    pin(ledger, run_id, snapshot)
+    return commit(ledger, run_id)
+
+
 def would_cost(ledger: Ledger, run_id: str = "r1", epsilon: str = "1", **other: Any) -> Reservation:
     arguments = {"lineage": "adult", "delta": "1e-9", "cap_epsilon": "4", "cap_delta": "1e-7"} | other
     return ledger.would_cost(run_id=run_id, epsilon=epsilon, mechanism=MECHANISM, **arguments)

@@ -90,4 +90,4 @@ def plan(
                 return Plan(assessment_plan(spark, asked, table=given), run)
             from privrisk_spark.pipelines.plan import plan_only
 
-            return Plan(plan_only(spark, asked, run_id=run, table=given), run)
+            return Plan(plan_only(spark, asked, run_id=run, date=day, table=given), run)

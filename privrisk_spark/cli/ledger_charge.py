@@ -20,8 +20,8 @@ def reserve(policies: Policies, run_id: RunId = None, overrides: Overrides = Non
     with ended():
         from privrisk_spark.planning import budget
 
-        policy, run = read(policies, overrides, date, run_id)
-        made = budget.reserve(policy, run)
+        policy, run, day = read(policies, overrides, date, run_id)
+        made = budget.reserve(policy, run, day)
     if made.fresh:
         typer.echo(
             f"Reserved epsilon {made.epsilon} and delta {made.delta} for run id {run} of lineage {made.lineage}."
@@ -54,12 +54,13 @@ def void(
 
     The budget stays spent, because whether and how a run ended is an output too, unless you state that nothing left the
     trusted zone. A run that never opened its table qualifies; one given up because its result was poor does not.
-    Refused for what is published, and where the statement cannot be true.
+    Refused for what is committed, which may be seen already, and where the statement cannot be true: the ledger knows
+    the place the run was begun for, whatever output.path says now.
     """
     with ended():
         from privrisk_spark.planning import budget
 
-        policy, run = read(policies, overrides, date, run_id)
+        policy, run, _ = read(policies, overrides, date, run_id)
         balance = budget.void(policy, run, reason=reason, nothing_left_the_zone=nothing_left_the_zone)
     kept = "its budget was given back" if nothing_left_the_zone else "its budget stays spent"
     typer.echo(f"Voided run id {run} of lineage {balance.lineage}; {kept}.")
@@ -72,7 +73,7 @@ def create(
     overrides: Overrides = None,
     date: Date = None,
 ) -> None:
-    """Create an empty ledger, which the first reservation does by itself where its role may.
+    """Create an empty ledger if there is none, or bring an older one up to date; a reservation does so where it may.
 
     On PostgreSQL run this as the database's owner, and grant what it prints to the role that releases: it can then read
     and append, and nothing else.

@@ -35,13 +35,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; amounts are te
 
 def read(
     files: Sequence[Path], overrides: Sequence[str] | None, date: dt.datetime | None, run_id: str | None
-) -> tuple[Policy, str]:
-    """Return the policy, and the run's id."""
+) -> tuple[Policy, str, dt.date]:
+    """Return the policy, the run's id and its business date."""
     from privrisk_spark.policy import reading
 
     day = dt.datetime.now(dt.UTC).date() if date is None else date.date()
     policy = reading.load(files, overrides=overrides or [], date=day)
-    return policy, reading.check_run_id(run_id or policy.run_id(day))
+    return policy, reading.check_run_id(run_id or policy.run_id(day)), policy.run.date or day
 
 
 def place(
@@ -56,5 +56,5 @@ def place(
         return None, url
     from privrisk_spark.planning.budget import ledger_of
 
-    policy, _ = read(files or [], overrides, date, None)
+    policy, _, _ = read(files or [], overrides, date, None)
     return policy, ledger_of(policy).url

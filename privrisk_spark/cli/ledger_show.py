@@ -66,8 +66,8 @@ def plan(
     with ended():
         from privrisk_spark.planning import budget
 
-        policy, run = read(policies, overrides, date, run_id)
-        found = budget.forecast(policy, run)
+        policy, run, day = read(policies, overrides, date, run_id)
+        found = budget.forecast(policy, run, day)
         typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else prospect(found))
         if found.refusal is not None:
             raise found.refusal

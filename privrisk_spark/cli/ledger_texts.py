@@ -60,7 +60,7 @@ def prospect(found: Forecast) -> str:
     included = ", this one included" if state == "new" else ""
     lines = [f"Lineage {found.balance.lineage}, run id {found.run_id}", table(rows)]
     lines += closer(found.tighter)
-    if state in ("reserved", "committed"):
+    if state not in ("new", "refused"):
         lines.append(f"This run id is {state} already: running it costs nothing more.")
     what = "1 release like this one fits" if fits == 1 else f"{fits} releases like this one fit"
     return "\n".join([*lines, f"{what} in what is left{included}."])

@@ -7,11 +7,12 @@ epsilons add and the deltas add (Dwork and Roth, *The Algorithmic Foundations of
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from privrisk_spark.errors import BudgetError, EngineError
 from privrisk_spark.ledger.amounts import decimal_of, stored_amount
@@ -22,13 +23,24 @@ __all__ = [
     "Balance",
     "Reservation",
     "Run",
+    "State",
     "balance_of",
     "decide",
+    "differences",
     "on_record",
     "replay",
 ]
 
-State = Literal["reserved", "committed", "void"]
+State = Literal["reserved", "bound", "pinned", "committed", "void"]
+
+_FOLLOWS: Final[Mapping[str, frozenset[str]]] = {
+    "bound": frozenset({"reserved"}),
+    "pinned": frozenset({"bound"}),
+    "committed": frozenset({"pinned"}),
+    "void": frozenset({"reserved", "bound", "pinned"}),
+}
+"""Which states a state follows; see docs/charge.md."""
+_MECHANISM: Final = "mechanism"
 
 
 @dataclass(frozen=True)
@@ -42,9 +54,8 @@ class Reservation:
     fresh : bool
         True if this call charged the lineage (or, from `Ledger.would_cost`, would charge it); False if the
         run was charged earlier and this is a retry, which costs nothing.
-    state : {'reserved', 'committed'}
-        ``committed`` means the release of this run exists already: the caller returns it instead of drawing
-        again.
+    state : {'reserved', 'bound', 'pinned', 'committed'}
+        ``committed`` means that it is settled, to the byte, what is published for this run.
     epsilon, delta : decimal.Decimal
         What the run costs.
     spent_epsilon, spent_delta : decimal.Decimal
@@ -52,13 +63,15 @@ class Reservation:
     cap_epsilon, cap_delta : decimal.Decimal
         The cap recorded for the lineage after this call.
     snapshot : str or None
-        Snapshot the run was committed on; None before the commit.
+        What the run read; None before it read anything.
+    place : str or None
+        Where the run publishes; None before it is held to one place and one key.
     """
 
     lineage: str
     run_id: str
     fresh: bool
-    state: Literal["reserved", "committed"]
+    state: State
     epsilon: Decimal
     delta: Decimal
     spent_epsilon: Decimal
@@ -66,6 +79,7 @@ class Reservation:
     cap_epsilon: Decimal
     cap_delta: Decimal
     snapshot: str | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +90,7 @@ class Run:
     ----------
     run_id : str
         The run.
-    state : {'reserved', 'committed', 'void'}
+    state : {'reserved', 'bound', 'pinned', 'committed', 'void'}
         Its last recorded state.
     epsilon, delta : decimal.Decimal
         What it reserved.
@@ -85,8 +99,17 @@ class Run:
         statement that nothing left the trusted zone.
     mechanism, mechanism_digest : str
         Canonical JSON of its mechanism record, and its SHA-256 in hexadecimal.
+    asked : mapping of str to str, or None
+        Digests of what it was asked for, by name; None for a run that was reserved under schema 1, which knew no
+        commitments.
+    key : str or None
+        Commitment to its release key.
+    place : str or None
+        Where it publishes, resolved.
     snapshot : str or None
-        Snapshot named at the commit.
+        What it read.
+    release : str or None
+        Digest of what it publishes.
     reason : str or None
         Reason named when it was voided.
     reserved_at : str
@@ -106,6 +129,15 @@ class Run:
     reason: str | None
     reserved_at: str
     closed_at: str | None
+    asked: Mapping[str, str] | None = None
+    key: str | None = None
+    place: str | None = None
+    release: str | None = None
+
+    @property
+    def before_commitments(self) -> bool:
+        """Whether it was reserved by a version of the program that held no run to one draw."""
+        return self.asked is None
 
 
 @dataclass(frozen=True)
@@ -210,9 +242,10 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
                 reason=None,
                 reserved_at=row["created_at"],
                 closed_at=None,
+                asked=_parts(row),
             )
         else:
-            if earlier is None or earlier.state != "reserved":
+            if earlier is None or not _may_follow(earlier, row):
                 raise _inconsistent(row["sequence"])
             follows = follows and cost == (Fraction(earlier.epsilon), Fraction(earlier.delta))
             follows = follows and row["mechanism_digest"] == earlier.mechanism_digest
@@ -223,9 +256,13 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
                 earlier,
                 state=row["state"],
                 counted=not refunded,
-                snapshot=row["snapshot"],
+                snapshot=row["snapshot"] or earlier.snapshot,
                 reason=row["reason"],
-                closed_at=row["created_at"],
+                closed_at=row["created_at"] if row["state"] in ("committed", "void") else None,
+                # Columns a ledger of schema 1 does not have.
+                key=row.get("key_commitment") or earlier.key,
+                place=row.get("place") or earlier.place,
+                release=row.get("release_digest"),
             )
         if not follows or after != (epsilon, delta) or epsilon > cap[0] or delta > cap[1]:
             raise _inconsistent(row["sequence"])
@@ -257,16 +294,15 @@ def decide(account: Account, request: Request) -> Reservation:
     """
     run = account.runs.get(request.run_id)
     if run is not None:
-        same = (run.mechanism_digest, Fraction(run.epsilon), Fraction(run.delta)) == (
-            request.digest,
-            request.epsilon,
-            request.delta,
-        )
-        if not same:
-            raise BudgetError(f"run id {request.run_id} was reserved with other parameters; use a new run id.")
+        found = differences(run, request)
+        if found:
+            raise BudgetError(
+                f"run id {request.run_id} was reserved with other parameters; use a new run id. What differs: "
+                f"{', '.join(found)}."
+            )
         if run.state == "void":
             raise BudgetError(f"run id {request.run_id} was voided and cannot be reserved again; use a new run id.")
-        return on_record(account, run, state=run.state, snapshot=run.snapshot)
+        return on_record(account, run)
     for name, cap, recorded in (
         ("epsilon", request.cap_epsilon, account.cap_epsilon),
         ("delta", request.cap_delta, account.cap_delta),
@@ -302,9 +338,35 @@ def decide(account: Account, request: Request) -> Reservation:
     )
 
 
-def on_record(
-    account: Account, run: Run, *, state: Literal["reserved", "committed"], snapshot: str | None
-) -> Reservation:
+def differences(run: Run, request: Request) -> list[str]:
+    """Name what a request asks otherwise than the run that was charged.
+
+    Parameters
+    ----------
+    run : Run
+        As the ledger knows it.
+    request : Request
+        For the same run id.
+
+    Returns
+    -------
+    list of str
+        ``epsilon``, ``delta``, names of what was asked, and keys of the mechanism record; empty if they agree. Of a
+        run reserved under schema 1 the ledger does not know what was asked besides the mechanism.
+    """
+    amounts = (("epsilon", run.epsilon, request.epsilon), ("delta", run.delta, request.delta))
+    found = [name for name, charged, asked in amounts if Fraction(charged) != asked]
+    if run.asked is not None:
+        parts = request.parts
+        found += [name for name in sorted({*run.asked, *parts}) if run.asked.get(name) != parts.get(name)]
+    if run.mechanism_digest != request.digest:
+        mine, theirs = json.loads(run.mechanism), json.loads(request.mechanism)
+        keys = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
+        found += [f"{_MECHANISM}.{name}" for name in keys]
+    return found
+
+
+def on_record(account: Account, run: Run) -> Reservation:
     """Return the reservation of a run that was charged earlier.
 
     Parameters
@@ -312,11 +374,7 @@ def on_record(
     account : Account
         The lineage's account, the run included.
     run : Run
-        The run.
-    state : {'reserved', 'committed'}
-        Its state.
-    snapshot : str or None
-        What it was committed on.
+        The run, which is not void.
 
     Returns
     -------
@@ -327,14 +385,15 @@ def on_record(
         lineage=account.lineage,
         run_id=run.run_id,
         fresh=False,
-        state=state,
+        state=run.state,
         epsilon=run.epsilon,
         delta=run.delta,
         spent_epsilon=decimal_of(account.epsilon),
         spent_delta=decimal_of(account.delta),
         cap_epsilon=decimal_of(account.cap_epsilon or Fraction(0)),
         cap_delta=decimal_of(account.cap_delta or Fraction(0)),
-        snapshot=snapshot,
+        snapshot=run.snapshot,
+        place=run.place,
     )
 
 
@@ -358,6 +417,31 @@ def balance_of(account: Account) -> Balance:
         cap_delta=None if account.cap_delta is None else decimal_of(account.cap_delta),
         runs=tuple(account.runs.values()),
     )
+
+
+def _may_follow(run: Run, row: Mapping[str, Any]) -> bool:
+    """Whether an event may come next, and holds what its state needs."""
+    state, place = row["state"], row.get("place")
+    if run.before_commitments:
+        # What was published before the ledger knew of commitments is recorded in one step, with or without them.
+        return run.state == "reserved" and state in ("committed", "void")
+    if run.state not in _FOLLOWS.get(state, frozenset()):
+        return False
+    if state == "bound":
+        return bool(row.get("key_commitment") and place)
+    if state == "pinned":
+        return bool(row["snapshot"])
+    return state == "void" or bool(row["snapshot"] == run.snapshot and row.get("release_digest"))
+
+
+def _parts(row: Mapping[str, Any]) -> dict[str, str] | None:
+    text = row.get("asked")
+    if text is None:
+        return None
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError):
+        raise _inconsistent(row["sequence"]) from None
 
 
 def _stored(row: Mapping[str, Any], column: str) -> Fraction:

@@ -4,7 +4,8 @@ A *lineage* names one table through all its snapshots, together with the unit th
 release drawn from the table charges the same lineage, because the losses of two releases of one table add
 up, whatever they are called. A run reserves its budget **before** its release key exists, and the
 reservation is never given back unless the caller states that nothing left the trusted zone: a crash, a
-retry or an unlucky result costs what was reserved.
+retry or an unlucky result costs what was reserved. From then on it is held to one draw: to its key and place
+before it reads anything, to what it read, and to what it publishes before anybody sees it (docs/charge.md).
 
 Accounting is basic composition: the epsilons add, the deltas add (Dwork and Roth, *The Algorithmic
 Foundations of Differential Privacy*, 2014, Theorem 3.16). Amounts are decimals, kept as text and added as
@@ -13,30 +14,28 @@ exact fractions, so that three times 0.1 is 0.3 and a cap of 0.3 admits it.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from decimal import Decimal
-from fractions import Fraction
-from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final
 
 import sqlalchemy as sa
 
-from privrisk_spark.errors import BudgetError, InputError
+from privrisk_spark.errors import BudgetError
+from privrisk_spark.ledger import rows
 from privrisk_spark.ledger.account import Account, Balance, Reservation, Run, balance_of, decide, on_record, replay
-from privrisk_spark.ledger.amounts import decimal_of
-from privrisk_spark.ledger.postgresql import LedgerServer
-from privrisk_spark.ledger.request import Request, check_name, check_request
-from privrisk_spark.ledger.sqlite import LedgerFile
-from privrisk_spark.ledger.storage import Storage, events
+from privrisk_spark.ledger.commitments import binds, commits, confirms, pins
+from privrisk_spark.ledger.request import check_name, check_request
+from privrisk_spark.ledger.storage import events
+from privrisk_spark.ledger.urls import storage_of
 
 __all__ = ["Balance", "Ledger", "Reservation", "Run"]
 
-_FILE: Final = "sqlite:///"
-_SERVER: Final = "postgresql+psycopg://"
-_REFERENCE: Final = "env:"
+_LONGEST_PLACE: Final = 4096
+
+
+class _UnknownRunError(BudgetError):
+    """The lineage has no such run."""
 
 
 class Ledger:
@@ -78,7 +77,7 @@ class Ledger:
     """
 
     def __init__(self, url: str) -> None:
-        self._storage = _storage_of(url)
+        self._storage = storage_of(url)
 
     @property
     def grants(self) -> tuple[str, ...]:
@@ -126,6 +125,7 @@ class Ledger:
         cap_epsilon: str | Decimal,
         cap_delta: str | Decimal,
         mechanism: Mapping[str, object],
+        asked: Mapping[str, str] | None = None,
     ) -> Reservation:
         """Charge a run to its lineage, before its release key exists.
 
@@ -145,6 +145,9 @@ class Ledger:
         mechanism : mapping
             JSON-able record of everything that fixes the draw (parameters, code version, and the snapshot
             if it is known by now). Never a key or a seed. Its digest tells a retry from another release.
+        asked : mapping of str to str, optional
+            Digests of what else the run was asked for, by name, such as parts of its policy: a retry must agree in
+            all, and a refusal names those that differ.
 
         Returns
         -------
@@ -156,19 +159,19 @@ class Ledger:
         ------
         BudgetError
             If the sum over the lineage's counted runs and this one would exceed a cap, a cap was raised,
-            the run id was reserved with other parameters, or the run was voided.
+            the run id was reserved with other parameters (the message names them), or the run was voided.
         InputError
             If an argument is malformed.
         EngineError
             If the database fails; nothing is reserved then.
         """
-        request = check_request(lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism)
+        request = check_request(lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked)
         self._storage.create()
         with self._storage.transaction(request.lineage, read_only=False) as connection:
             account = self._replay(connection, request.lineage)
             reservation = decide(account, request)
             if reservation.fresh:
-                self._append(connection, account, _reserved(account, request))
+                self._append(connection, account, rows.charge(account, request))
         return reservation
 
     def would_cost(
@@ -181,51 +184,152 @@ class Ledger:
         cap_epsilon: str | Decimal,
         cap_delta: str | Decimal,
         mechanism: Mapping[str, object],
+        asked: Mapping[str, str] | None = None,
     ) -> Reservation:
         """Return what `reserve` would return, or raise what it would raise, and write nothing.
 
         A ledger that does not exist yet counts as empty and is not created. Parameters, result and errors
         are those of `reserve`. The answer holds for the moment only: another run may reserve in between.
         """
-        request = check_request(lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism)
+        request = check_request(lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked)
         return decide(self._account(request.lineage), request)
 
-    def commit(self, *, lineage: str, run_id: str, snapshot: str) -> Reservation:
-        """Record that the release of a reserved run was published.
+    def bind(self, *, lineage: str, run_id: str, key: str, place: str) -> Reservation:
+        """Hold a charged run to one key and one place, before anything private is read for it.
+
+        Parameters
+        ----------
+        lineage, run_id : str
+            As reserved.
+        key : str
+            Commitment to the release key (`privrisk_spark.runs.keystore.key_commitment`), never the key.
+        place : str
+            Where the release goes, resolved.
+
+        Returns
+        -------
+        Reservation
+            Binding again to the same changes nothing.
+
+        Raises
+        ------
+        BudgetError
+            If the run was never reserved, is bound to another key or place, was voided, or was reserved under schema 1.
+        EngineError
+            If the database fails; nothing may be read then.
+        """
+        key, place = check_name("key", key), check_name("output.path", place, longest=_LONGEST_PLACE)
+        with self._change(lineage, run_id) as (connection, account, run):
+            if binds(run, key=key, place=place):
+                self._append(connection, account, rows.step(account, run, "bound", key_commitment=key, place=place))
+            return self._on_record(connection, lineage, run_id)
+
+    def pin(self, *, lineage: str, run_id: str, snapshot: str) -> Reservation:
+        """Hold a bound run to what it read.
 
         Parameters
         ----------
         lineage, run_id : str
             As reserved.
         snapshot : str
-            Identity of the immutable snapshot the release was drawn from.
+            Identity of the content.
 
         Returns
         -------
         Reservation
-            In state ``committed``. Committing again with the same snapshot changes nothing and is no error.
+            Pinning again to the same changes nothing.
 
         Raises
         ------
         BudgetError
-            If the run was never reserved, was voided, or was committed on another snapshot.
+            If the run was never reserved, first read other content, or was voided.
         EngineError
-            If the database fails; the run then stays reserved, and its budget spent.
+            If the database fails; nothing may be drawn then.
         """
-        lineage, run_id = check_name("lineage", lineage), check_name("run_id", run_id)
         snapshot = check_name("snapshot", snapshot)
         with self._change(lineage, run_id) as (connection, account, run):
-            if run.state == "void":
-                raise BudgetError(f"run id {run_id} was voided and cannot be committed; use a new run id.")
-            if run.state == "committed" and run.snapshot != snapshot:
-                raise BudgetError(
-                    f"run id {run_id} was committed on another snapshot; a release of this one needs a new run id."
-                )
-            if run.state == "reserved":
-                self._append(connection, account, _closed(account, run, "committed", snapshot=snapshot))
-        return on_record(account, run, state="committed", snapshot=snapshot)
+            if pins(run, snapshot=snapshot):
+                self._append(connection, account, rows.step(account, run, "pinned", snapshot=snapshot))
+            return self._on_record(connection, lineage, run_id)
 
-    def void(self, *, lineage: str, run_id: str, reason: str, nothing_left_the_zone: bool = False) -> Balance:
+    def commit(self, *, lineage: str, run_id: str, release: str) -> Reservation:
+        """Record what a pinned run publishes, before anybody can see it.
+
+        Parameters
+        ----------
+        lineage, run_id : str
+            As reserved.
+        release : str
+            Digest of all that will be published.
+
+        Returns
+        -------
+        Reservation
+            In state ``committed``. Committing again to the same changes nothing and is no error.
+
+        Raises
+        ------
+        BudgetError
+            If the run was never reserved, was voided, or is committed to another release.
+        EngineError
+            If the database fails; nothing may be published then.
+        """
+        release = check_name("release", release)
+        with self._change(lineage, run_id) as (connection, account, run):
+            if commits(run, release=release):
+                event = rows.step(account, run, "committed", snapshot=run.snapshot, release_digest=release)
+                self._append(connection, account, event)
+            return self._on_record(connection, lineage, run_id)
+
+    def confirm(self, request: Mapping[str, Any], *, place: str, release: str) -> Reservation:
+        """Hold a release that is published against the ledger; nothing is charged.
+
+        Parameters
+        ----------
+        request : mapping
+            Arguments of `reserve`, as they are asked for now.
+        place : str
+            Where the release lies, resolved.
+        release : str
+            Its digest.
+
+        Returns
+        -------
+        Reservation
+            In state ``committed``; one that was published under schema 1 and not committed is committed now.
+
+        Raises
+        ------
+        BudgetError
+            If the ledger does not know the run, or knows another release of it, or another one is asked for.
+        EngineError
+            If the database fails.
+        """
+        asked = check_request(**request)
+        place = check_name("output.path", place, longest=_LONGEST_PLACE)
+        try:
+            with self._change(asked.lineage, asked.run_id) as (connection, account, run):
+                if confirms(run, asked, place=place, release=release):
+                    event = rows.step(
+                        account, run, "committed", snapshot="unrecorded", place=place, release_digest=release
+                    )
+                    self._append(connection, account, event)
+                return self._on_record(connection, asked.lineage, asked.run_id)
+        except _UnknownRunError:
+            raise BudgetError(
+                f"output.path holds a release of run id {asked.run_id}, which ledger.lineage {asked.lineage} does not "
+                "know. Name the ledger and lineage it was charged to, or restore the ledger from its latest backup."
+            ) from None
+
+    def void(
+        self,
+        *,
+        lineage: str,
+        run_id: str,
+        reason: str,
+        nothing_left_the_zone: bool = False,
+        examine: Callable[[Run], None] | None = None,
+    ) -> Balance:
         """Close a reserved run that will not be published; its id can never be reserved again.
 
         Parameters
@@ -239,8 +343,10 @@ class Ledger:
             True only if nothing that depends on the data left the trusted zone: no file, number, log line,
             error text or timing, and no decision made after looking at a result ("the utility was poor") -
             such a decision is an output as well. A run that never opened its snapshot qualifies. Only then
-            is the reservation given back. The run must also have ended: a run that is still executing could
-            publish afterwards (its `commit` will then be refused, but by then the data are out).
+            is the reservation given back. The run must also have ended; whatever it still does, it cannot publish
+            any more, as its `commit` will be refused. Refused for a run of schema 1, whose place is not known.
+        examine : callable, optional
+            Called, before a run is closed, with the run as the ledger knows it; what it raises is a refusal.
 
         Returns
         -------
@@ -251,15 +357,11 @@ class Ledger:
         ------
         BudgetError
             If the run was never reserved, or was committed, or was voided earlier without the statement
-            that is made now. Repeating the same void changes nothing.
+            that is made now, or it cannot be held against anything. Repeating the same void changes nothing.
         EngineError
             If the database fails; the run then stays as it was.
         """
-        lineage, run_id, reason = (
-            check_name("lineage", lineage),
-            check_name("run_id", run_id),
-            check_name("reason", reason),
-        )
+        reason = check_name("reason", reason)
         with self._change(lineage, run_id) as (connection, account, run):
             if run.state == "committed":
                 raise BudgetError(f"run id {run_id} is committed: what was published cannot be voided.")
@@ -267,8 +369,16 @@ class Ledger:
                 raise BudgetError(
                     f"run id {run_id} was voided with its budget kept as spent; that cannot be taken back."
                 )
-            if run.state == "reserved":
-                event = _closed(account, run, "void", reason=reason, nothing_left=nothing_left_the_zone)
+            if run.state != "void":
+                if nothing_left_the_zone and run.before_commitments:
+                    raise BudgetError(
+                        f"run id {run_id} was reserved by an earlier version of the program, which kept no place that "
+                        "the statement could be held against; void it without --nothing-left-the-zone, and its budget "
+                        "stays spent."
+                    )
+                if examine is not None:
+                    examine(run)
+                event = rows.step(account, run, "void", reason=reason, nothing_left=nothing_left_the_zone)
                 self._append(connection, account, event)
             return balance_of(self._replay(connection, lineage))
 
@@ -293,16 +403,22 @@ class Ledger:
 
     @contextmanager
     def _change(self, lineage: str, run_id: str) -> Iterator[tuple[sa.Connection, Account, Run]]:
-        unknown = BudgetError(
+        lineage, run_id = check_name("lineage", lineage), check_name("run_id", run_id)
+        unknown = _UnknownRunError(
             f"run id {run_id} is not reserved in ledger.lineage {lineage}; reserve it before it is closed."
         )
         if not self._storage.exists():
             raise unknown
+        self._storage.create()
         with self._storage.transaction(lineage, read_only=False) as connection:
             account = self._replay(connection, lineage)
             if run_id not in account.runs:
                 raise unknown
             yield connection, account, account.runs[run_id]
+
+    def _on_record(self, connection: sa.Connection, lineage: str, run_id: str) -> Reservation:
+        account = self._replay(connection, lineage)
+        return on_record(account, account.runs[run_id])
 
     def _account(self, lineage: str) -> Account:
         if not self._storage.exists():
@@ -311,97 +427,11 @@ class Ledger:
             return self._replay(connection, lineage)
 
     def _replay(self, connection: sa.Connection, lineage: str) -> Account:
-        rows = sa.select(events).where(events.c.lineage == lineage).order_by(events.c.sequence)
-        found = connection.execute(rows).mappings()
+        # All columns there are: a ledger of schema 1 has fewer.
+        every = sa.select(sa.text("*")).select_from(events)
+        found = connection.execute(every.where(events.c.lineage == lineage).order_by(events.c.sequence)).mappings()
         return replay(lineage, ({**row} for row in found), gapless=self._storage.gapless)
 
     def _append(self, connection: sa.Connection, account: Account, event: Mapping[str, object]) -> None:
         number = {"sequence": account.last + 1} if self._storage.gapless else {}
         connection.execute(events.insert(), {"lineage": account.lineage, **number, **event})
-
-
-def _reserved(account: Account, request: Request) -> dict[str, object]:
-    return {
-        "run_id": request.run_id,
-        "state": "reserved",
-        "epsilon": str(decimal_of(request.epsilon)),
-        "delta": str(decimal_of(request.delta)),
-        "cap_epsilon": str(decimal_of(request.cap_epsilon)),
-        "cap_delta": str(decimal_of(request.cap_delta)),
-        **_totals(account, account.epsilon + request.epsilon, account.delta + request.delta),
-        "mechanism": request.mechanism,
-        "mechanism_digest": request.digest,
-        "nothing_left_the_zone": False,
-        "created_at": _now(),
-    }
-
-
-def _closed(
-    account: Account,
-    run: Run,
-    state: Literal["committed", "void"],
-    *,
-    snapshot: str | None = None,
-    reason: str | None = None,
-    nothing_left: bool = False,
-) -> dict[str, object]:
-    back = (Fraction(run.epsilon), Fraction(run.delta)) if nothing_left else (Fraction(0), Fraction(0))
-    return {
-        "run_id": run.run_id,
-        "state": state,
-        "epsilon": str(run.epsilon),
-        "delta": str(run.delta),
-        "cap_epsilon": str(decimal_of(account.cap_epsilon or Fraction(0))),
-        "cap_delta": str(decimal_of(account.cap_delta or Fraction(0))),
-        **_totals(account, account.epsilon - back[0], account.delta - back[1]),
-        "mechanism": run.mechanism,
-        "mechanism_digest": run.mechanism_digest,
-        "snapshot": snapshot,
-        "nothing_left_the_zone": nothing_left,
-        "reason": reason,
-        "created_at": _now(),
-    }
-
-
-def _totals(account: Account, epsilon: Fraction, delta: Fraction) -> dict[str, str]:
-    return {
-        "spent_epsilon_before": str(decimal_of(account.epsilon)),
-        "spent_epsilon_after": str(decimal_of(epsilon)),
-        "spent_delta_before": str(decimal_of(account.delta)),
-        "spent_delta_after": str(decimal_of(delta)),
-    }
-
-
-def _storage_of(url: str) -> Storage:
-    # No message repeats the URL or a part of it: it may hold a password, in its place or, mistyped, in another.
-    if url.startswith(_REFERENCE):
-        url = os.environ.get(url.removeprefix(_REFERENCE), "")
-        if not url:
-            raise InputError("ledger.url names an environment variable that is not set; write env:NAME of one that is.")
-    if url.startswith(_FILE):
-        return LedgerFile(_path_of(url.removeprefix(_FILE)))
-    if not url.startswith(_SERVER):
-        raise InputError(f"ledger.url must start with {_FILE} or {_SERVER}, or be env:NAME of a variable that does.")
-    try:
-        parsed = sa.make_url(url)
-    except (sa.exc.ArgumentError, ValueError):
-        parsed = None
-    if parsed is None or not parsed.database:
-        raise InputError(
-            f"ledger.url must name a database, as {_SERVER}role:password@host:port/database; write : / ? # [ ] @ and % "
-            "in a password as %3A %2F %3F %23 %5B %5D %40 and %25."
-        )
-    return LedgerServer(parsed)
-
-
-def _path_of(name: str) -> Path:
-    if not name or name.endswith("/") or name.startswith((":memory:", "file:")) or "?" in name or "\0" in name:
-        raise InputError(
-            "ledger.url must name a file, as sqlite:///relative/path or sqlite:////absolute/path, without "
-            "options; a ledger in memory would forget what was spent."
-        )
-    return Path(name)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

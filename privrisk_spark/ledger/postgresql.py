@@ -24,7 +24,7 @@ from privrisk_spark.errors import EngineError, InputError, PrivriskError
 __all__ = ["LedgerServer"]
 
 _SCHEMA: Final = "privrisk_ledger"
-_SCHEMA_VERSION: Final = 1
+_SCHEMA_VERSION: Final = 2
 _WAIT_SECONDS: Final = 30
 
 _GRANTS: Final = (
@@ -47,8 +47,11 @@ DECLARE
   charge integer := CASE WHEN NEW.state = 'reserved' THEN 1
                          WHEN NEW.state = 'void' AND NEW.nothing_left_the_zone THEN -1 ELSE 0 END;
   fits boolean;
+  closed boolean;
 BEGIN
   SELECT * INTO last FROM privrisk_ledger.events WHERE lineage = NEW.lineage ORDER BY sequence DESC LIMIT 1;
+  closed := EXISTS (SELECT FROM privrisk_ledger.events AS earlier WHERE earlier.lineage = NEW.lineage
+                    AND earlier.run_id = NEW.run_id AND earlier.state IN ('committed', 'void'));
   fits := NEW.sequence = coalesce(last.sequence, 0) + 1
       AND NEW.spent_epsilon_before::numeric = coalesce(last.spent_epsilon_after::numeric, 0)
       AND NEW.spent_delta_before::numeric = coalesce(last.spent_delta_after::numeric, 0)
@@ -57,11 +60,27 @@ BEGIN
       AND NEW.cap_epsilon::numeric <= coalesce(last.cap_epsilon, NEW.cap_epsilon)::numeric
       AND NEW.cap_delta::numeric <= coalesce(last.cap_delta, NEW.cap_delta)::numeric
       AND (NEW.state = 'void' OR NOT NEW.nothing_left_the_zone)
+      AND (NOT closed OR NEW.state IN ('committed', 'void'))
+      AND (CASE NEW.state
+             WHEN 'reserved' THEN NEW.asked IS NOT NULL
+             WHEN 'bound' THEN NEW.key_commitment IS NOT NULL AND NEW.place IS NOT NULL
+             WHEN 'pinned' THEN NEW.snapshot IS NOT NULL
+             WHEN 'committed' THEN NEW.snapshot IS NOT NULL AND NEW.release_digest IS NOT NULL
+             ELSE true END)
       AND (NEW.state = 'reserved' OR EXISTS (
              SELECT FROM privrisk_ledger.events AS reserved
              WHERE reserved.lineage = NEW.lineage AND reserved.run_id = NEW.run_id AND reserved.state = 'reserved'
                AND reserved.epsilon::numeric = NEW.epsilon::numeric AND reserved.delta::numeric = NEW.delta::numeric
-               AND reserved.mechanism_digest = NEW.mechanism_digest));
+               AND reserved.mechanism_digest = NEW.mechanism_digest
+               AND (NEW.state = 'void'
+                    OR (reserved.asked IS NULL AND NEW.state = 'committed' AND NEW.place IS NOT NULL)
+                    OR (reserved.asked IS NOT NULL
+                        AND (NEW.state = 'bound' OR EXISTS (
+                          SELECT FROM privrisk_ledger.events AS earlier
+                          WHERE earlier.lineage = NEW.lineage AND earlier.run_id = NEW.run_id
+                            AND (NEW.state = 'pinned' AND earlier.state = 'bound'
+                                 OR NEW.state = 'committed' AND earlier.state = 'pinned'
+                                    AND earlier.snapshot = NEW.snapshot)))))));
   IF fits IS NOT TRUE THEN
     RAISE EXCEPTION 'the event does not follow from the events before it'
       USING ERRCODE = 'integrity_constraint_violation';
@@ -69,6 +88,10 @@ BEGIN
   RETURN NEW;
 END"""
 
+_STATES: Final = "CHECK (state IN ('reserved', 'bound', 'pinned', 'committed', 'void'))"
+_CLOSED_ONCE: Final = (
+    f"CREATE UNIQUE INDEX events_closed_once ON {_SCHEMA}.events (lineage, run_id) WHERE state IN ('committed', 'void')"
+)
 _TABLES: Final = (
     f"""CREATE DOMAIN {_SCHEMA}.amount AS text COLLATE "C" NOT NULL
       CONSTRAINT written CHECK (VALUE ~ '^[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{{1,4}})?$')""",
@@ -91,16 +114,30 @@ _TABLES: Final = (
       nothing_left_the_zone boolean NOT NULL,
       reason text,
       created_at text NOT NULL,
+      asked text,
+      key_commitment text COLLATE "C",
+      place text COLLATE "C",
+      release_digest text COLLATE "C",
       CONSTRAINT events_one_per_number PRIMARY KEY (lineage, sequence),
       CONSTRAINT events_one_per_state UNIQUE (lineage, run_id, state),
-      CONSTRAINT events_state CHECK (state IN ('reserved', 'committed', 'void')),
+      CONSTRAINT events_state {_STATES},
       CONSTRAINT events_within_cap CHECK (
         spent_epsilon_after::numeric <= cap_epsilon::numeric AND spent_delta_after::numeric <= cap_delta::numeric)
     )""",
-    f"CREATE UNIQUE INDEX events_closed_once ON {_SCHEMA}.events (lineage, run_id) WHERE state <> 'reserved'",
+    _CLOSED_ONCE,
     f"CREATE TABLE {_SCHEMA}.schema_version (version integer NOT NULL)",
     f"INSERT INTO {_SCHEMA}.schema_version VALUES ({_SCHEMA_VERSION})",
 )
+_FROM_1: Final = (
+    f"""ALTER TABLE {_SCHEMA}.events
+      ADD COLUMN asked text, ADD COLUMN key_commitment text COLLATE "C", ADD COLUMN place text COLLATE "C",
+      ADD COLUMN release_digest text COLLATE "C",
+      DROP CONSTRAINT events_state, ADD CONSTRAINT events_state {_STATES}""",
+    f"DROP INDEX {_SCHEMA}.events_closed_once",
+    _CLOSED_ONCE,
+    f"INSERT INTO {_SCHEMA}.schema_version VALUES ({_SCHEMA_VERSION})",
+)
+"""From a ledger of schema 1: no event changes, and whoever may append to it still may."""
 _CONSTRAINTS: Final = {"events_one_per_number", "events_one_per_state", "events_closed_once", "events_state",
                        "events_within_cap"}  # fmt: skip
 # Name, table, when it fires, and its body; a type is what pg_trigger keeps: before, and statement or row.
@@ -163,23 +200,27 @@ class LedgerServer:
             return _is_there(connection)
 
     def create(self) -> None:
-        """Create an empty ledger if there is none."""
-        if self.exists():
-            return
+        """Create an empty ledger if there is none, and bring one of schema 1 to this one."""
+        with self._begun(read_only=True) as connection:
+            if _is_there(connection) and _version(connection) != 1:
+                return
         with self._begun(read_only=False) as connection:
             _lock(connection, _SCHEMA)
-            if _is_there(connection):
+            old = _is_there(connection)
+            if old and _version(connection) != 1:
                 return
             try:
-                _create_schema(connection)
+                (_upgrade if old else _create_schema)(connection)
             except sa.exc.DBAPIError as error:
-                if getattr(error.orig, "sqlstate", None) in {"42501", "42P06", "42P07", "42710"}:
-                    raise InputError(
-                        f"ledger.url: the database has no ledger yet, and its schema {_SCHEMA} cannot be made by this "
-                        f"role ({_primary(error)}); let the database's owner run 'privrisk ledger create' and grant "
-                        "what it prints."
-                    ) from None
-                raise
+                if getattr(error.orig, "sqlstate", None) not in {"42501", "42P06", "42P07", "42710"}:
+                    raise
+                what = f"the database has no ledger yet, and its schema {_SCHEMA} cannot be made"
+                if old:
+                    what = f"the ledger is of schema 1, and cannot be brought to schema {_SCHEMA_VERSION}"
+                raise InputError(
+                    f"ledger.url: {what} by this role ({_primary(error)}); let the database's owner run 'privrisk "
+                    "ledger create' and grant what it prints."
+                ) from None
 
     @contextmanager
     def transaction(self, lineage: str | None, *, read_only: bool) -> Iterator[sa.Connection]:
@@ -188,7 +229,7 @@ class LedgerServer:
             if lineage is not None and not read_only:
                 # Taken before anything is read: under READ COMMITTED every later statement sees what others committed.
                 _lock(connection, f"{_SCHEMA} {lineage}")
-            _check_schema(connection)
+            _check_schema(connection, read_only=read_only)
             yield connection
 
     @contextmanager
@@ -248,10 +289,7 @@ def _create_schema(connection: sa.Connection) -> None:
     for statement in _TABLES:
         connection.exec_driver_sql(statement)
     for name, body in (("refuse_change", _REFUSE_CHANGE), ("check_event", _CHECK_EVENT)):
-        connection.exec_driver_sql(
-            f"CREATE FUNCTION {_SCHEMA}.{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog "
-            f"AS $body${body.replace('%', '%%')}$body$"
-        )
+        _define(connection, name, body)
     for name, table, when, body in sorted(_TRIGGERS):
         function = "refuse_change" if body == _REFUSE_CHANGE else "check_event"
         each = "ROW" if when & 1 else "STATEMENT"
@@ -263,10 +301,35 @@ def _create_schema(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"ALTER TABLE {_SCHEMA}.{table} ENABLE ALWAYS TRIGGER {name}")
 
 
-def _check_schema(connection: sa.Connection) -> None:
-    version = connection.exec_driver_sql(f"SELECT max(version) FROM {_SCHEMA}.schema_version").scalar_one()
-    if version != _SCHEMA_VERSION:
-        raise InputError(f"ledger.url names a ledger of schema {version}; this version reads schema {_SCHEMA_VERSION}.")
+def _upgrade(connection: sa.Connection) -> None:
+    for statement in _FROM_1:
+        connection.exec_driver_sql(statement)
+    _define(connection, "check_event", _CHECK_EVENT)
+
+
+def _define(connection: sa.Connection, name: str, body: str) -> None:
+    connection.exec_driver_sql(
+        f"CREATE OR REPLACE FUNCTION {_SCHEMA}.{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog "
+        f"AS $body${body.replace('%', '%%')}$body$"
+    )
+
+
+def _version(connection: sa.Connection) -> int | None:
+    version: int | None = connection.exec_driver_sql(f"SELECT max(version) FROM {_SCHEMA}.schema_version").scalar_one()
+    return version
+
+
+def _check_schema(connection: sa.Connection, *, read_only: bool) -> None:
+    version = _version(connection)
+    if version not in (1, _SCHEMA_VERSION):
+        raise InputError(
+            f"ledger.url names a ledger of schema {version}; this version reads schemas 1 to {_SCHEMA_VERSION}."
+        )
+    if version == 1 and not read_only:
+        raise InputError(
+            f"ledger.url names a ledger of schema 1; let the database's owner run 'privrisk ledger create', which "
+            f"brings it to schema {_SCHEMA_VERSION}."
+        )
     triggers = connection.exec_driver_sql(
         "SELECT t.tgname, c.relname, t.tgtype, p.prosrc FROM pg_catalog.pg_trigger t "
         "JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
@@ -278,7 +341,8 @@ def _check_schema(connection: sa.Connection) -> None:
         "UNION SELECT c.relname FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid "
         f"WHERE i.indrelid = '{_SCHEMA}.events'::regclass AND i.indisunique AND i.indisvalid"
     )
-    if not {tuple(row) for row in triggers} >= _TRIGGERS or not set(rules.scalars()) >= _CONSTRAINTS:
+    wanted = {trigger for trigger in _TRIGGERS if version != 1 or trigger[3] != _CHECK_EVENT}
+    if not {tuple(row) for row in triggers} >= wanted or not set(rules.scalars()) >= _CONSTRAINTS:
         raise EngineError(
             "the ledger is no longer append-only (its triggers or constraints were changed); restore it from its "
             "backup."

@@ -13,9 +13,9 @@ from typing import Final
 from privrisk_spark.errors import InputError
 from privrisk_spark.ledger.amounts import amount
 
-__all__ = ["Request", "check_name", "check_request", "digest_of"]
+__all__ = ["LONGEST_NAME", "Request", "canonical", "check_name", "check_request", "digest_of"]
 
-_LONGEST: Final = 200
+LONGEST_NAME: Final = 200
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Request:
         The exact amounts.
     mechanism, digest : str
         Canonical JSON of the mechanism record, and its SHA-256 in hexadecimal.
+    asked : str
+        Canonical JSON of the digests of what the run was asked for, by name.
     """
 
     lineage: str
@@ -40,6 +42,12 @@ class Request:
     cap_delta: Fraction
     mechanism: str
     digest: str
+    asked: str = "{}"
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """Digests of what the run was asked for, by name."""
+        return dict(json.loads(self.asked))
 
 
 def check_request(
@@ -50,12 +58,13 @@ def check_request(
     cap_epsilon: str | Decimal,
     cap_delta: str | Decimal,
     mechanism: Mapping[str, object],
+    asked: Mapping[str, str] | None = None,
 ) -> Request:
     """Check and normalize the arguments of a reservation.
 
     Parameters
     ----------
-    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism
+    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked
         See `privrisk_spark.ledger.ledger.Ledger.reserve`.
 
     Returns
@@ -70,7 +79,7 @@ def check_request(
         If one is malformed.
     """
     try:
-        text = json.dumps(dict(mechanism), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = canonical(dict(mechanism))
     except (TypeError, ValueError) as error:
         raise InputError(
             "mechanism must be a mapping of JSON values: text, finite numbers, true, false, null, lists and mappings."
@@ -84,11 +93,17 @@ def check_request(
         cap_delta=amount("cap_delta", cap_delta, below_one=True),
         mechanism=text,
         digest=digest_of(text),
+        asked=canonical({check_name("asked", name): check_name("asked", of) for name, of in (asked or {}).items()}),
     )
 
 
-def check_name(key: str, value: str) -> str:
-    """Return a name if it is printable text of 1 to 200 characters.
+def canonical(document: object) -> str:
+    """Return a JSON document as one text: sorted keys, no spaces, ASCII."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def check_name(key: str, value: str, *, longest: int = LONGEST_NAME) -> str:
+    """Return a name if it is printable text that is not too long.
 
     Parameters
     ----------
@@ -96,6 +111,8 @@ def check_name(key: str, value: str) -> str:
         What it names, for the message.
     value : str
         The name.
+    longest : int
+        Most characters it may have.
 
     Returns
     -------
@@ -107,8 +124,8 @@ def check_name(key: str, value: str) -> str:
     InputError
         If it is not.
     """
-    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST or not value.isprintable():
-        raise InputError(f"{key} must be printable text of 1 to {_LONGEST} characters.")
+    if not isinstance(value, str) or not value.strip() or len(value) > longest or not value.isprintable():
+        raise InputError(f"{key} must be printable text of 1 to {longest} characters.")
     return value
 
 

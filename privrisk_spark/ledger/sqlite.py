@@ -25,7 +25,7 @@ __all__ = ["LedgerFile"]
 
 # Marks the file as ours ("PRLG"), so that another program's database is never taken for a ledger.
 _APPLICATION_ID: Final = 0x50524C47
-_SCHEMA_VERSION: Final = 1
+_SCHEMA_VERSION: Final = 2
 _BUSY_SECONDS: Final = 30.0
 
 # The third trigger is there because INSERT OR REPLACE deletes the old row without firing a DELETE trigger.
@@ -42,10 +42,16 @@ _TRIGGERS: Final = {
         "CREATE TRIGGER events_no_replace BEFORE INSERT ON events WHEN EXISTS ("
         "SELECT 1 FROM events WHERE sequence = NEW.sequence "
         "OR (lineage = NEW.lineage AND run_id = NEW.run_id "
-        "AND (state = NEW.state OR (state <> 'reserved' AND NEW.state <> 'reserved')))) "
+        "AND (state = NEW.state OR state IN ('committed', 'void')))) "
         "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
     ),
 }
+_TRIGGERS_1: Final = _TRIGGERS | {
+    "events_no_replace": _TRIGGERS["events_no_replace"].replace(
+        "state IN ('committed', 'void')", "(state <> 'reserved' AND NEW.state <> 'reserved')"
+    )
+}
+"""Those of schema 1."""
 
 
 class LedgerFile:
@@ -104,7 +110,8 @@ class LedgerFile:
         """Open the file for one transaction."""
         del lineage
         with _opened(self._path, read_only=read_only) as connection:
-            _check_schema(connection)
+            if _checked_schema(connection) < _SCHEMA_VERSION and not read_only:
+                _upgrade(connection)
             yield connection
 
 
@@ -138,19 +145,37 @@ def _create_schema(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
 
-def _check_schema(connection: sa.Connection) -> None:
+def _upgrade(connection: sa.Connection) -> None:
+    """Bring a ledger of schema 1 to this one, inside the transaction that writes; every event stays as it is."""
+    names = [row.name for row in connection.exec_driver_sql("PRAGMA table_info(events)")]
+    for name in _TRIGGERS_1:
+        connection.exec_driver_sql(f"DROP TRIGGER {name}")
+    connection.exec_driver_sql("DROP INDEX events_one_per_state")
+    # SQLite cannot change a CHECK: the table is made again and the events are copied with their numbers.
+    connection.exec_driver_sql("ALTER TABLE events RENAME TO events_1")
+    _create_schema(connection)
+    columns = ", ".join(names)
+    connection.exec_driver_sql(f"INSERT INTO events ({columns}) SELECT {columns} FROM events_1 ORDER BY sequence")
+    connection.exec_driver_sql("DROP TABLE events_1")
+
+
+def _checked_schema(connection: sa.Connection) -> int:
+    """Return the schema's version, 1 or this one; refuse what is none, or not append-only."""
     if connection.exec_driver_sql("PRAGMA application_id").scalar_one() != _APPLICATION_ID:
         raise InputError(
             "ledger.url names a file that is not a privacy-budget ledger; if it was one, restore it from its backup."
         )
-    version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-    if version != _SCHEMA_VERSION:
-        raise InputError(f"ledger.url names a ledger of schema {version}; this version reads schema {_SCHEMA_VERSION}.")
+    version = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    if version not in (1, _SCHEMA_VERSION):
+        raise InputError(
+            f"ledger.url names a ledger of schema {version}; this version reads schemas 1 to {_SCHEMA_VERSION}."
+        )
     found = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-    if {row.name: row.sql for row in found} != _TRIGGERS:
+    if {row.name: row.sql for row in found} != (_TRIGGERS if version == _SCHEMA_VERSION else _TRIGGERS_1):
         raise EngineError(
             "the ledger is no longer append-only (its triggers were changed); restore it from its backup."
         )
+    return version
 
 
 def _make_directory(directory: Path) -> None:

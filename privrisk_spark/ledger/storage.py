@@ -37,7 +37,12 @@ events: Final = sa.Table(
     sa.Column("nothing_left_the_zone", sa.Boolean(create_constraint=True, name="nothing_left"), nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("created_at", sa.Text, nullable=False),
-    sa.CheckConstraint("state IN ('reserved', 'committed', 'void')", name="state"),
+    # Since schema 2: what binds a run to one draw. `asked` tells a run reserved under it from an older one.
+    sa.Column("asked", sa.Text),
+    sa.Column("key_commitment", sa.Text),
+    sa.Column("place", sa.Text),
+    sa.Column("release_digest", sa.Text),
+    sa.CheckConstraint("state IN ('reserved', 'bound', 'pinned', 'committed', 'void')", name="state"),
     sqlite_autoincrement=True,
 )
 sa.Index("events_one_per_state", events.c.lineage, events.c.run_id, events.c.state, unique=True)
@@ -72,7 +77,9 @@ class Storage(Protocol):
         """
 
     def create(self) -> None:
-        """Create an empty ledger if there is none; if several processes do so at once, all use one.
+        """Create an empty ledger if there is none, and bring one of schema 1 to schema 2.
+
+        If several processes do so at once, all use one. No event changes: those of schema 1 lack what binds a run.
 
         Raises
         ------
@@ -84,6 +91,9 @@ class Storage(Protocol):
 
     def transaction(self, lineage: str | None, *, read_only: bool) -> AbstractContextManager[sa.Connection]:
         """Open an existing ledger for one transaction: committed when the block ends, rolled back when it raises.
+
+        A ledger of schema 1 may be read as it is; it is written only under schema 2, so that no earlier version of the
+        program, which would not hold a run to its commitments, can draw by it any more.
 
         Parameters
         ----------

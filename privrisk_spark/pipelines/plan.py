@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.ledger.ledger import Ledger
@@ -22,7 +24,9 @@ from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 
 
-def plan_only(spark: SparkSession, policy: Policy, *, run_id: str, table: DataFrame | None = None) -> str:
+def plan_only(
+    spark: SparkSession, policy: Policy, *, run_id: str, date: dt.date, table: DataFrame | None = None
+) -> str:
     """Resolve everything a run needs, write nothing, and return the plan as text (``--dry-run``).
 
     Hierarchies whose leaves come from the data are not built, and the counting plan is then left open.
@@ -32,6 +36,8 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str, table: DataFr
     spark : SparkSession
     policy : Policy
     run_id : str
+    date : date
+        Business date.
     table : DataFrame, optional
         Of the same session; instead of the policy's table.
     """
@@ -44,7 +50,8 @@ def plan_only(spark: SparkSession, policy: Policy, *, run_id: str, table: DataFr
     if isinstance(policy.guarantee, DpGuarantee):
         assert policy.ledger is not None
         plan = mechanism(policy, complete)
-        Ledger(policy.ledger.url).would_cost(**cost_of(policy, plan, run_id, plan.digest(policy, complete)).arguments())
+        cost = cost_of(policy, plan, run_id, plan.digest(policy, complete), date=date)
+        Ledger(policy.ledger.url).would_cost(**cost.arguments())
     if len(complete) < len(hierarchies):
         open_names = ", ".join(name for name in hierarchies if name not in complete)
         return f"The leaves of {open_names} come from the data; lattice and plan are known once it is read."

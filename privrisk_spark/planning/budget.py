@@ -6,6 +6,7 @@ hierarchies suffice, and the same run id asks the ledger for the same here and i
 
 from __future__ import annotations
 
+import datetime as dt
 import fcntl
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.ledger.amounts import decimal_of
-from privrisk_spark.ledger.ledger import Balance, Ledger, Reservation
+from privrisk_spark.ledger.ledger import Balance, Ledger, Reservation, Run
 from privrisk_spark.ledger.losses import basic
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import RunCost, cost_of
@@ -50,7 +51,7 @@ def ledger_of(policy: Policy) -> LedgerPolicy:
     return policy.ledger
 
 
-def run_cost(policy: Policy, run_id: str) -> RunCost:
+def run_cost(policy: Policy, run_id: str, date: dt.date) -> RunCost:
     """Return what a run of the policy asks of the ledger.
 
     Parameters
@@ -58,6 +59,8 @@ def run_cost(policy: Policy, run_id: str) -> RunCost:
     policy : Policy
         With guarantee.kind ``dp``.
     run_id : str
+    date : date
+        Business date.
 
     Returns
     -------
@@ -76,7 +79,7 @@ def run_cost(policy: Policy, run_id: str) -> RunCost:
         for name, spec in policy.quasi_identifiers.items()
     }
     plan = mechanism(policy, hierarchies)
-    return cost_of(policy, plan, run_id, plan.digest(policy, hierarchies))
+    return cost_of(policy, plan, run_id, plan.digest(policy, hierarchies), date=date)
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class Forecast:
         }
 
 
-def forecast(policy: Policy, run_id: str) -> Forecast:
+def forecast(policy: Policy, run_id: str, date: dt.date) -> Forecast:
     """Say what a run would cost and what would be left; nothing is written.
 
     Parameters
@@ -153,6 +156,8 @@ def forecast(policy: Policy, run_id: str) -> Forecast:
     policy : Policy
         With guarantee.kind ``dp``.
     run_id : str
+    date : date
+        Business date.
 
     Returns
     -------
@@ -165,7 +170,7 @@ def forecast(policy: Policy, run_id: str) -> Forecast:
     EngineError
         If the ledger fails.
     """
-    cost = run_cost(policy, run_id)
+    cost = run_cost(policy, run_id, date)
     ledger = Ledger(ledger_of(policy).url)
     balance = ledger.balance(cost.lineage)
     reservation, refusal = None, None
@@ -193,7 +198,7 @@ def forecast(policy: Policy, run_id: str) -> Forecast:
     )
 
 
-def reserve(policy: Policy, run_id: str) -> Reservation:
+def reserve(policy: Policy, run_id: str, date: dt.date) -> Reservation:
     """Charge a run to its lineage now; the release of this run id is then charged nothing more.
 
     Parameters
@@ -201,6 +206,8 @@ def reserve(policy: Policy, run_id: str) -> Reservation:
     policy : Policy
         With guarantee.kind ``dp``.
     run_id : str
+    date : date
+        Business date.
 
     Returns
     -------
@@ -213,7 +220,7 @@ def reserve(policy: Policy, run_id: str) -> Reservation:
     InputError, EngineError
         As `forecast`.
     """
-    return Ledger(ledger_of(policy).url).reserve(**run_cost(policy, run_id).arguments())
+    return Ledger(ledger_of(policy).url).reserve(**run_cost(policy, run_id, date).arguments())
 
 
 def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: bool) -> Balance:
@@ -222,11 +229,11 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
     Parameters
     ----------
     policy : Policy
-        Names the ledger, output and vault; the rest may have changed since.
+        Names ledger, lineage and vault; the rest may have changed since. Where the run publishes, the ledger knows.
     run_id : str
     reason : str
     nothing_left_the_zone : bool
-        The caller's statement of `Ledger.void`. What lies at output.path is held against it.
+        The caller's statement of `Ledger.void`. What lies at the run's place is held against it.
 
     Returns
     -------
@@ -235,31 +242,41 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
     Raises
     ------
     BudgetError
-        If the run's release is published, or, with the statement, output.path holds anything of the run or a run
-        is at work there; and as `Ledger.void`.
+        If the run is committed, or, with the statement, its place holds anything of it, is not on this machine, or a
+        run is at work there; and as `Ledger.void`.
     InputError, EngineError
         As `forecast`.
     """
     ledger = ledger_of(policy)
-    root, vault = Path(policy.places.path), Path(policy.places.vault)
-    if (root / "releases" / run_id / "manifest.json").exists():
-        raise BudgetError(
-            f"run id {run_id} is published at output.path and cannot be voided; run 'privrisk release' with this run "
-            "id again, which records it as committed."
-        )
-    if nothing_left_the_zone:
+    vault = Path(policy.places.vault)
+
+    def examine(run: Run) -> None:
+        """Hold the statement against the place that the ledger has the run at; before that nothing was read for it."""
+        if not nothing_left_the_zone or run.place is None:
+            return
+        root = Path(run.place)
+        if not root.is_dir():
+            raise BudgetError(
+                f"run id {run_id} publishes at '{root}', which is not on this machine, so that the statement cannot be "
+                "held against it; void it there, or without --nothing-left-the-zone, and its budget stays spent."
+            )
         if (root / "releases" / run_id).exists() or any(root.glob(f".staging-{run_id}~*")):
             raise BudgetError(
-                f"output.path holds files of run id {run_id}, so that something did leave the trusted zone; void it "
+                f"'{root}' holds files of run id {run_id}, so that something did leave the trusted zone; void it "
                 "without --nothing-left-the-zone, and its budget stays spent."
             )
         if _held(root) or _held(vault):
             raise BudgetError(
-                "a run is at work on output.path or output.vault, and what it will do cannot be stated; wait until it "
+                f"a run is at work on '{root}' or output.vault, and what it will do cannot be stated; wait until it "
                 "has ended."
             )
+
     balance = Ledger(ledger.url).void(
-        lineage=ledger.lineage, run_id=run_id, reason=reason, nothing_left_the_zone=nothing_left_the_zone
+        lineage=ledger.lineage,
+        run_id=run_id,
+        reason=reason,
+        nothing_left_the_zone=nothing_left_the_zone,
+        examine=examine,
     )
     destroy_key(vault, run_id)
     return balance
@@ -322,7 +339,9 @@ def balance_document(balance: Balance) -> dict[str, Any]:
                 "delta": str(run.delta),
                 "reserved_at": run.reserved_at,
                 "closed_at": run.closed_at,
+                "place": run.place,
                 "snapshot": run.snapshot,
+                "release_digest": run.release,
                 "reason": run.reason,
                 "mechanism_digest": run.mechanism_digest,
             }

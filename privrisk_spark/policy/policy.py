@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from privrisk_spark.hierarchies.builders import HierarchySpec
 from privrisk_spark.policy.assessment import AssessPolicy
+from privrisk_spark.policy.contents import contents_of
 from privrisk_spark.policy.decisions import DecisionPolicy
 from privrisk_spark.policy.dictionaries import (
     Dictionary,
@@ -282,5 +284,11 @@ class Policy(Part):
         return hashlib.sha256(self.canonical().encode()).hexdigest()
 
     def run_id(self, date: dt.date) -> str:
-        """Return the default run id: name, date and the start of the digest, so that a changed policy is a new run."""
-        return f"{self.run.name}-{(self.run.date or date).isoformat()}-{self.digest()[:8]}"
+        """Return the default run id: name, date and the start of a digest, so that a changed policy is a new run.
+
+        So is one whose hierarchy or mapping files hold something else.
+        """
+        digest, files = self.digest(), contents_of(self, but=("assess",))
+        if files:
+            digest = hashlib.sha256(json.dumps([digest, files], sort_keys=True).encode()).hexdigest()
+        return f"{self.run.name}-{(self.run.date or date).isoformat()}-{digest[:8]}"

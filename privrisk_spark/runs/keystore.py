@@ -9,17 +9,20 @@ error.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from privrisk_spark.errors import BudgetError, EngineError, InputError
 
-__all__ = ["KEY_BYTES", "destroy_key", "release_key"]
+__all__ = ["KEY_BYTES", "VaultKey", "destroy_key", "key_commitment", "pin_snapshot", "release_key"]
 
 KEY_BYTES: Final = 32
 
@@ -34,7 +37,59 @@ _FORMS: Final = (
 )
 
 
-def release_key(vault_dir: str | Path, run_id: str, *, reference: str | None = None) -> bytes:
+_COMMITMENT: Final = b"privrisk: commitment of a run to its release key, 1"
+
+
+@dataclass(frozen=True)
+class VaultKey:
+    """The key of a run: where it is kept, or by which reference it is given.
+
+    Attributes
+    ----------
+    vault : Path
+    run_id : str
+    reference : str or None
+        As `release_key` has it.
+    """
+
+    vault: Path
+    run_id: str
+    reference: str | None = None
+
+    def obtain(self, *, draw: bool) -> bytes:
+        """Return the key; see `release_key`."""
+        return release_key(self.vault, self.run_id, reference=self.reference, draw=draw)
+
+    def destroy(self) -> None:
+        """Destroy it, unless it was given by reference; see `destroy_key`."""
+        destroy_key(self.vault, self.run_id)
+
+
+def key_commitment(key: bytes, *, lineage: str, run_id: str) -> str:
+    """Return what a ledger may know of a key: that another attempt has the same one, and nothing else.
+
+    HMAC-SHA256 under the key, of a text no other use of the key has (draws use derived keys, whose messages begin with
+    a count), with the lineage and the run, hex. It binds, as SHA-256 has no known collisions; it hides, as the key has
+    256 random bits.
+
+    Parameters
+    ----------
+    key : bytes of length 32
+    lineage, run_id : str
+        Equal keys of two runs do not show.
+
+    Returns
+    -------
+    str
+    """
+    message = [_COMMITMENT]
+    for part in (lineage, run_id):
+        encoded = part.encode("utf-8")
+        message += [len(encoded).to_bytes(8, "little"), encoded]
+    return hmac.new(key, b"".join(message), hashlib.sha256).hexdigest()
+
+
+def release_key(vault_dir: str | Path, run_id: str, *, reference: str | None = None, draw: bool = True) -> bytes:
     """Return the key of a run, drawing it if the run has none yet.
 
     Parameters
@@ -47,6 +102,8 @@ def release_key(vault_dir: str | Path, run_id: str, *, reference: str | None = N
         ``env:NAME`` or ``file:PATH``, holding 64 hexadecimal digits (white space around them is ignored).
         By default the key is ``<vault>/keys/<run_id>.key``, read if it is there and drawn from the
         operating system if not.
+    draw : bool, default True
+        False refuses to draw: something was made with the run's key already, or may have been.
 
     Returns
     -------
@@ -57,6 +114,8 @@ def release_key(vault_dir: str | Path, run_id: str, *, reference: str | None = N
     InputError
         If the reference has another form, what it names is missing or is not such a key, or the run id
         could leave the key directory.
+    BudgetError
+        If there is no key and none may be drawn.
     EngineError
         If the key directory cannot be read or written, or its key file is damaged.
 
@@ -79,6 +138,12 @@ def release_key(vault_dir: str | Path, run_id: str, *, reference: str | None = N
         try:
             return _read_key(path, run_id)
         except FileNotFoundError:
+            if not draw:
+                raise BudgetError(
+                    f"run id {run_id} was begun with a key that is not in output.vault: it is in another vault, or was "
+                    "destroyed after publication. Its budget covers one draw. Use a new run id, or the vault it was "
+                    "begun with."
+                ) from None
             _draw_key(path)
             return _read_key(path, run_id)
 
@@ -100,22 +165,20 @@ def pin_snapshot(vault_dir: str | Path, run_id: str, snapshot: str) -> None:
     BudgetError
         If the run was bound to other content: its budget paid for one draw on that.
     EngineError
-        If the key directory cannot be read or written.
+        If the key directory cannot be read or written; the run is then bound to nothing.
+
+    Notes
+    -----
+    Like a key, the pin appears whole or not at all. An empty one, which earlier versions left on a full disk, pins
+    nothing and is replaced.
     """
     path = _key_path(vault_dir, run_id).with_suffix(".snapshot")
     with _failures(run_id):
         _make_key_directory(path.parent)
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        except FileExistsError:
-            pinned = path.read_text(encoding="utf-8")
-        else:
-            try:
-                _write_all(handle, snapshot.encode())
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-            pinned = snapshot
+        pinned = _pinned(path)
+        if pinned is None:
+            _link_whole(path, snapshot.encode())
+            pinned = _pinned(path)
     if pinned != snapshot:
         raise BudgetError(
             f"The table changed since the run id '{run_id}' was reserved; its budget covers one release of what it was "
@@ -153,6 +216,7 @@ def destroy_key(vault_dir: str | Path, run_id: str) -> bool:
     """
     path = _key_path(vault_dir, run_id)
     with _failures(run_id):
+        path.with_suffix(".snapshot").unlink(missing_ok=True)
         try:
             handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -164,7 +228,6 @@ def destroy_key(vault_dir: str | Path, run_id: str) -> bool:
         finally:
             os.close(handle)
         path.unlink(missing_ok=True)
-        path.with_suffix(".snapshot").unlink(missing_ok=True)
         _sync_directory(path.parent)
     return True
 
@@ -214,12 +277,26 @@ def _read_key(path: Path, run_id: str) -> bytes:
 
 def _draw_key(path: Path) -> None:
     _make_key_directory(path.parent)
-    # Linked under its name only when it is whole and on disk, so that no reader ever sees half a key.
+    _link_whole(path, secrets.token_bytes(KEY_BYTES))
+
+
+def _pinned(path: Path) -> str | None:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    if not text:
+        path.unlink(missing_ok=True)
+    return text or None
+
+
+def _link_whole(path: Path, content: bytes) -> None:
+    """Give content a name once it is whole and on disk, so that no reader ever sees half of it; the first one stays."""
     draft = path.with_name(f".{secrets.token_hex(8)}.new")
     try:
         handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
         try:
-            _write_all(handle, secrets.token_bytes(KEY_BYTES))
+            _write_all(handle, content)
             os.fsync(handle)
         finally:
             os.close(handle)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from privrisk_spark.errors import BusyError, ConfigError, Fault
+from privrisk_spark.runs.sealing import verify
 
 
 def sync(path: Path) -> None:
@@ -79,11 +80,18 @@ class Workplace:
         return self.root / "releases" / self.run_id
 
     def published(self) -> dict[str, Any] | None:
-        """Manifest of this run id's release, or None; the root's manifest is mended if a crash left it behind."""
+        """Manifest of this run id's release, or None; the root's manifest is mended if a crash left it behind.
+
+        Raises
+        ------
+        CheckError
+            If the release is not what its manifest says.
+        """
         path = self.target / "manifest.json"
         if not path.exists():
             return None
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        verify(manifest, self.target)
         if self._current_sequence() < manifest["sequence"]:
             write_json(self.root / "manifest.json", manifest)
         return manifest

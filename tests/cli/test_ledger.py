@@ -30,6 +30,8 @@ from privrisk_spark.runs.keystore import release_key
 
 Place = InFile | OnServer
 
+DAY = dt.date(2026, 11, 1)
+
 COSTED = changed(DP, ("columns.zip.hierarchy", {"flat": {"values": ["89073", "53111"]}}), ("guarantee.frequent", DROP))
 
 
@@ -79,8 +81,8 @@ def test_a_plan_writes_nothing_and_counts_the_releases_that_fit(policy: Path, pl
 
 def test_a_tighter_figure_of_all_counted_runs_stands_beside_the_sums(policy: Path, place: Place):
     """By the same accounting as a manifest's, at the sum of the deltas; a run not charged is not in it."""
-    loaded = reading.load([policy], overrides=[], date=dt.date(2026, 11, 1))
-    one = budget.run_cost(loaded, "r").stored.mechanism.events
+    loaded = reading.load([policy], overrides=[], date=DAY)
+    one = budget.run_cost(loaded, "r", DAY).stored.mechanism.events
 
     def epsilon(runs: int) -> float:
         return math.ceil(composed([one] * runs, runs * one.delta) * 1e5) / 1e5
@@ -121,6 +123,7 @@ def test_a_reservation_is_that_of_the_release_and_free_the_second_time(policy: P
     other = privrisk("reserve", policy, "--run-id", "r1", "--set", "guarantee.epsilon.admit=0.2")
     assert other.exit_code == 1
     assert "reserved with other parameters; use a new run id" in other.stderr
+    assert "What differs: epsilon, guarantee.epsilon, mechanism.digest" in " ".join(other.stderr.split())
     assert Ledger(place.url).balance("census").spent_epsilon == 1
 
 
@@ -140,14 +143,17 @@ def test_a_run_that_does_not_fit_is_refused_with_1_and_still_explained(policy: P
     assert "lowered but not raised" in raised.stderr
 
 
-def test_what_is_shown(policy: Path, place: Place):
+def test_what_is_shown(policy: Path, place: Place, tmp_path: Path):
     empty = privrisk("show", policy)
     assert empty.exit_code == 0
     assert "No run was ever reserved." in empty.stdout
     assert not place.exists()
     for run in ("r1", "r2", "r3"):
         privrisk("reserve", policy, "--run-id", run)
-    Ledger(place.url).commit(lineage="census", run_id="r1", snapshot="s1")
+    begin(place, tmp_path / "out")
+    of = {"lineage": "census", "run_id": "r1"}
+    Ledger(place.url).pin(**of, snapshot="s1")
+    Ledger(place.url).commit(**of, release="d1")
     privrisk("void", policy, "--run-id", "r3", "--reason", "a column is missing", "--nothing-left-the-zone")
     for arguments in ([policy], ["--url", place.url, "--lineage", "census"], ["--url", "env:CENSUS_LEDGER",
                                                                                "--lineage", "census"]):  # fmt: skip
@@ -159,7 +165,8 @@ def test_what_is_shown(policy: Path, place: Place):
             ("r2", "reserved", True),
             ("r3", "void", False),
         ]
-        assert shown["runs"][0]["snapshot"] == "s1"
+        assert (shown["runs"][0]["snapshot"], shown["runs"][0]["release_digest"]) == ("s1", "d1")
+        assert shown["runs"][0]["place"] == str(tmp_path / "out")
         assert shown["runs"][2]["reason"] == "a column is missing"
     told = privrisk("show", policy).stdout
     for line in ("  left   2        9.8E-8", "r1      committed  yes      1        1E-9", "r3      void       no"):
@@ -173,6 +180,11 @@ def test_what_is_shown(policy: Path, place: Place):
     unknown = privrisk("show", "--url", place.url, "--lineage", "sensus")
     assert unknown.exit_code == 2
     assert "did you mean 'census'?" in unknown.stderr
+
+
+def begin(place: Place, output: Path, run_id: str = "r1") -> None:
+    """As an attempt does before it reads anything."""
+    Ledger(place.url).bind(lineage="census", run_id=run_id, key="k", place=str(output.resolve()))
 
 
 def test_void_keeps_the_budget_unless_the_statement_is_made(policy: Path, place: Place, tmp_path: Path):
@@ -195,23 +207,58 @@ def test_void_keeps_the_budget_unless_the_statement_is_made(policy: Path, place:
 
 
 @pytest.mark.parametrize("trace", ["releases/r1/manifest.json", "releases/r1/data/part", ".staging-r1~0a/data/part"])
-def test_a_statement_that_output_path_belies_is_refused(policy: Path, place: Place, tmp_path: Path, trace: str):
+@pytest.mark.parametrize("asked", ["out", "elsewhere"])
+def test_a_statement_that_the_runs_own_place_belies_is_refused(
+    policy: Path, place: Place, tmp_path: Path, trace: str, asked: str
+):
+    """The place is the one the ledger has the run at, whatever output.path somebody asks with."""
     privrisk("reserve", policy, "--run-id", "r1")
+    begin(place, tmp_path / "out")
     left = tmp_path / "out" / trace
     left.parent.mkdir(parents=True)
     left.write_text("{}")
+    void = ("void", policy, "--run-id", "r1", "--reason", "x", f"--set=output.path={tmp_path / asked}")
+    refused = privrisk(*void, "--nothing-left-the-zone")
+    assert refused.exit_code == 1
+    assert f"'{tmp_path / 'out'}' holds files of run id r1" in " ".join(refused.stderr.split())
+    kept = privrisk(*void)
+    assert kept.exit_code == 0, kept.stderr
+    assert Ledger(place.url).balance("census").spent_epsilon == 1
+
+
+@pytest.mark.parametrize("statement", [[], ["--nothing-left-the-zone"]])
+def test_what_is_committed_is_never_given_back_whatever_place_is_asked(
+    policy: Path, place: Place, tmp_path: Path, statement: list[str]
+):
+    """It may be visible from its commit on; where, another output path does not tell."""
+    privrisk("reserve", policy, "--run-id", "r1")
+    begin(place, tmp_path / "out")
+    of = {"lineage": "census", "run_id": "r1"}
+    Ledger(place.url).pin(**of, snapshot="s1")
+    Ledger(place.url).commit(**of, release="d1")
+    elsewhere = f"--set=output.path={tmp_path / 'elsewhere'}"
+    refused = privrisk("void", policy, "--run-id", "r1", "--reason", "x", elsewhere, *statement)
+    assert refused.exit_code == 1
+    assert "r1 is committed: what was published cannot be voided" in refused.stderr
+    assert Ledger(place.url).balance("census").spent_epsilon == 1
+
+
+def test_a_place_that_is_not_on_this_machine_cannot_bear_a_statement_out(policy: Path, place: Place, tmp_path: Path):
+    privrisk("reserve", policy, "--run-id", "r1")
+    begin(place, tmp_path / "gone")
     refused = privrisk("void", policy, "--run-id", "r1", "--reason", "x", "--nothing-left-the-zone")
     assert refused.exit_code == 1
-    assert "output.path" in refused.stderr
-    kept = privrisk("void", policy, "--run-id", "r1", "--reason", "x")
-    assert kept.exit_code == (1 if trace.endswith("manifest.json") else 0), "what is published is never voided"
+    assert "is not on this machine" in refused.stderr
+    assert privrisk("void", policy, "--run-id", "r1", "--reason", "x").exit_code == 0
     assert Ledger(place.url).balance("census").spent_epsilon == 1
 
 
 @pytest.mark.parametrize("directory", ["out", "vault"])
 def test_nothing_is_given_back_while_a_run_is_at_work(policy: Path, place: Place, tmp_path: Path, directory: str):
     privrisk("reserve", policy, "--run-id", "r1")
-    (tmp_path / directory).mkdir(exist_ok=True)
+    begin(place, tmp_path / "out")
+    for name in ("out", "vault"):
+        (tmp_path / name).mkdir(exist_ok=True)
     arguments = ("void", policy, "--run-id", "r1", "--reason", "x", "--nothing-left-the-zone")
     with (tmp_path / directory / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -301,7 +348,8 @@ def test_the_cost_is_that_of_the_pipeline(tmp_path: Path):
     policy = parse(COSTED)
     hierarchies = table.hierarchies_from_policy(policy)
     plan = mechanism(policy, hierarchies)
-    assert budget.run_cost(policy, "r") == cost_of(policy, plan, "r", plan.digest(policy, hierarchies))
+    asked = cost_of(policy, plan, "r", plan.digest(policy, hierarchies), date=DAY)
+    assert budget.run_cost(policy, "r", DAY) == asked
 
 
 def test_the_commands_need_no_spark(file: InFile, tmp_path: Path):

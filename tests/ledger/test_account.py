@@ -8,7 +8,19 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ledgers import MECHANISM, InFile, OnServer, compete, reserve, stop_after_reserve, stop_before_commit, would_cost
+from ledgers import (
+    MECHANISM,
+    InFile,
+    OnServer,
+    commit,
+    compete,
+    pin,
+    publish,
+    reserve,
+    stop_after_reserve,
+    stop_before_commit,
+    would_cost,
+)
 
 from privrisk_spark.errors import BudgetError, EngineError, InputError
 from privrisk_spark.ledger.amounts import decimal_of
@@ -98,7 +110,7 @@ def test_a_lowered_cap_is_recorded_and_binds(ledger: Ledger):
     assert reserve(ledger, "r2", cap_epsilon="3").cap_epsilon == 3
     with pytest.raises(BudgetError, match="at most 3"):
         reserve(ledger, "r3")
-    ledger.commit(lineage="adult", run_id="r1", snapshot="s")
+    publish(ledger)
     assert ledger.balance("adult").cap_epsilon == 3
     # The release of the old policy is still there to be returned.
     assert reserve(ledger).state == "committed"
@@ -106,15 +118,16 @@ def test_a_lowered_cap_is_recorded_and_binds(ledger: Ledger):
 
 def test_commit_is_idempotent_and_keeps_its_snapshot(ledger: Ledger, place: Place):
     reserve(ledger)
-    first = ledger.commit(lineage="adult", run_id="r1", snapshot="2026-11-21")
-    again = ledger.commit(lineage="adult", run_id="r1", snapshot="2026-11-21")
-    assert first == again
+    first = publish(ledger, snapshot="2026-11-21")
+    assert commit(ledger) == first == publish(ledger, snapshot="2026-11-21")
     assert (first.state, first.snapshot, first.spent_epsilon) == ("committed", "2026-11-21", 1)
-    assert count(place) == 2
+    assert count(place) == 4
     found = reserve(ledger)
     assert (found.fresh, found.state, found.snapshot) == (False, "committed", "2026-11-21")
-    with pytest.raises(BudgetError, match="another snapshot"):
-        ledger.commit(lineage="adult", run_id="r1", snapshot="2026-11-22")
+    with pytest.raises(BudgetError, match="table changed"):
+        pin(ledger, snapshot="2026-11-22")
+    with pytest.raises(BudgetError, match="committed to another release"):
+        commit(ledger, release="e")
     with pytest.raises(BudgetError, match="cannot be voided"):
         ledger.void(lineage="adult", run_id="r1", reason="regret", nothing_left_the_zone=True)
 
@@ -141,13 +154,13 @@ def test_void_gives_back_what_never_left_the_zone(ledger: Ledger, place: Place):
     with pytest.raises(BudgetError, match="voided and cannot be reserved again"):
         reserve(ledger, epsilon="3.9")
     with pytest.raises(BudgetError, match="voided and cannot be committed"):
-        ledger.commit(lineage="adult", run_id="r1", snapshot="s")
+        commit(ledger)
     assert reserve(ledger, "r2", epsilon="3.9").fresh
 
 
 def test_closing_an_unknown_run_is_refused_and_makes_no_ledger(ledger: Ledger, place: Place):
     for act in (
-        lambda: ledger.commit(lineage="adult", run_id="r9", snapshot="s"),
+        lambda: commit(ledger, "r9"),
         lambda: ledger.void(lineage="adult", run_id="r9", reason="x"),
     ):
         with pytest.raises(BudgetError, match="run id r9 is not reserved"):
@@ -155,7 +168,7 @@ def test_closing_an_unknown_run_is_refused_and_makes_no_ledger(ledger: Ledger, p
         assert not place.exists()
     reserve(ledger)
     with pytest.raises(BudgetError, match="run id r9 is not reserved"):
-        ledger.commit(lineage="adult", run_id="r9", snapshot="s")
+        commit(ledger, "r9")
 
 
 def test_a_dry_run_leaves_no_trace(ledger: Ledger, place: Place):
@@ -229,7 +242,10 @@ def test_any_history_agrees_with_a_plain_sum(ledger: Ledger, history: list[tuple
                 assert (state == "new" and spent + epsilon <= 3) or cost == epsilon
                 runs.setdefault(run, ("reserved", epsilon))
             elif act == "commit":
-                ledger.commit(lineage=lineage, run_id=run, snapshot="s")
+                of = {"lineage": lineage, "run_id": run}
+                ledger.bind(**of, key="k", place="/out")
+                ledger.pin(**of, snapshot="s")
+                ledger.commit(**of, release="d")
                 assert state in ("reserved", "committed")
                 runs[run] = ("committed", cost)
             else:
@@ -353,5 +369,5 @@ def test_a_run_killed_between_reserve_and_commit_stays_charged_once(ledger: Ledg
         reserve(ledger, "other", epsilon="1.5")
     retry = reserve(ledger, "killed", epsilon="3")
     assert (retry.fresh, retry.state, retry.spent_epsilon) == (False, "reserved", 3)
-    assert ledger.commit(lineage="adult", run_id="killed", snapshot="s").state == "committed"
-    assert count(place) == 2
+    assert publish(ledger, "killed").state == "committed"
+    assert count(place) == 4

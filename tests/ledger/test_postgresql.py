@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from ledgers import OnServer, compete, reserve, would_cost
+from ledgers import OnServer, commit, compete, publish, reserve, would_cost
 
 from privrisk_spark.errors import BudgetError, EngineError, InputError, PrivriskError
 from privrisk_spark.ledger import postgresql
@@ -46,7 +46,7 @@ def test_a_role_that_may_read_and_append_can_do_all_and_change_nothing(ledger: L
     pipeline = as_role(place, role)
     for run in ("r1", "r2", "r3"):
         assert reserve(pipeline, run).fresh
-    pipeline.commit(lineage="adult", run_id="r1", snapshot="s")
+    publish(pipeline)
     pipeline.void(lineage="adult", run_id="r2", reason="x", nothing_left_the_zone=True)
     assert pipeline.balance("adult").spent_epsilon == 2
     before = place.content()
@@ -113,11 +113,11 @@ LINE = {
     "lineage": "adult", "sequence": 3, "run_id": "r2", "state": "reserved", "epsilon": "0.5", "delta": "0",
     "cap_epsilon": "4", "cap_delta": "1e-7", "spent_epsilon_before": "2", "spent_epsilon_after": "2.5",
     "spent_delta_before": "2e-9", "spent_delta_after": "0.000000002", "mechanism": "{}", "mechanism_digest": "d",
-    "nothing_left_the_zone": False, "created_at": "now",
+    "nothing_left_the_zone": False, "created_at": "now", "asked": "{}",
 }  # fmt: skip
 
 
-def write(place: OnServer, **changes: Any) -> None:
+def write(place: OnServer, /, **changes: Any) -> None:
     line = LINE | changes
     marks = ", ".join(f"%({name})s" for name in line)
     with place.server.connect(place.database) as connection:
@@ -156,6 +156,7 @@ def test_an_event_that_follows_is_taken(ledger: Ledger, place: OnServer):
         {"state": "void", "run_id": "r9", "spent_epsilon_after": "1.5", "nothing_left_the_zone": True},
         {"state": "reserved", "nothing_left_the_zone": True},
         {"state": "free"},
+        {"asked": None},
     ],
 )
 def test_the_database_refuses_what_the_rules_refuse(ledger: Ledger, place: OnServer, changes: dict[str, Any]):
@@ -173,10 +174,14 @@ def test_a_run_is_closed_once(ledger: Ledger, place: OnServer):
     reserve(ledger)
     ledger.void(lineage="adult", run_id="r1", reason="x", nothing_left_the_zone=True)
     (digest,) = place.run("SELECT mechanism_digest FROM events LIMIT 1")[0]
-    again = {"run_id": "r1", "state": "committed", "epsilon": "1", "delta": "1e-9", "mechanism_digest": digest}
+    again = {"run_id": "r1", "epsilon": "1", "delta": "1e-9", "mechanism_digest": digest}
     totals = {f"spent_{name}_{when}": "0" for name in ("epsilon", "delta") for when in ("before", "after")}
+    for state in ("bound", "pinned", "committed"):
+        held = {"state": state, "key_commitment": "k", "place": "/out", "snapshot": "s", "release_digest": "d"}
+        with pytest.raises(psycopg.errors.IntegrityConstraintViolation):
+            write(place, **again, **totals, **held)
     with pytest.raises(psycopg.errors.UniqueViolation):
-        write(place, **again, **totals)
+        write(place, **again, **totals, state="void")
 
 
 def test_writers_that_forget_the_lock_still_never_overspend(ledger: Ledger, place: OnServer):
@@ -239,7 +244,7 @@ def test_a_server_that_is_down_fails_closed_and_an_acknowledged_reservation_surv
             lambda: reserve(ledger, "r2"),
             lambda: would_cost(ledger),
             lambda: ledger.balance("adult"),
-            lambda: ledger.commit(lineage="adult", run_id="r1", snapshot="s"),
+            lambda: commit(ledger),
             lambda: ledger.void(lineage="adult", run_id="r1", reason="x"),
         ):
             with pytest.raises(EngineError, match="nothing listens there"):
@@ -314,7 +319,7 @@ def test_lifted_rules_are_noticed(ledger: Ledger, place: OnServer, change: str):
 def test_a_missing_event_is_noticed(ledger: Ledger, place: OnServer):
     """One that changes no total: the numbers show it."""
     reserve(ledger)
-    ledger.commit(lineage="adult", run_id="r1", snapshot="s")
+    publish(ledger)
     reserve(ledger, "r2")
     place.tamper("DELETE FROM events WHERE sequence = 2")
     with pytest.raises(EngineError, match="does not follow"):
@@ -327,8 +332,8 @@ def test_a_newer_or_foreign_schema_is_refused(ledger: Ledger, place: OnServer):
         reserve(ledger)
     place.run("DROP TABLE events")
     reserve(ledger)
-    place.run("INSERT INTO schema_version VALUES (2)")
-    with pytest.raises(InputError, match="schema 2; this version reads schema 1"):
+    place.run("INSERT INTO schema_version VALUES (3)")
+    with pytest.raises(InputError, match="schema 3; this version reads schemas 1 to 2"):
         reserve(ledger)
 
 

@@ -377,7 +377,7 @@ def test_the_canonical_policy_is_json_without_secrets_and_reads_back() -> None:
 def test_default_run_id() -> None:
     policy = parse(DP)
     assert policy.run_id(DAY) == f"census-2026-11-21-{policy.digest()[:8]}"
-    dated = parse(RISK)
+    dated = parse(changed(DP, ("run.date", "2026-11-01")))
     assert dated.run_id(DAY) == f"census-2026-11-01-{dated.digest()[:8]}"  # the policy's own date wins
     assert check_run_id(policy.run_id(DAY)) == policy.run_id(DAY)
     longest = parse(changed(DP, ("run.name", "x" * 64)))

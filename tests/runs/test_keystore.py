@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import stat
@@ -7,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from privrisk_spark.errors import EngineError, InputError
+from privrisk_spark.errors import BudgetError, EngineError, InputError
+from privrisk_spark.kernels.random.keyed import derive_key
 from privrisk_spark.runs import keystore
-from privrisk_spark.runs.keystore import destroy_key, release_key
+from privrisk_spark.runs.keystore import destroy_key, key_commitment, pin_snapshot, release_key
 
 SECRET = "0123456789abcdefABCDEF9876543210" * 2
 
@@ -145,3 +147,64 @@ def test_destroy_overwrites_then_unlinks(tmp_path: Path):
 def test_destroying_a_key_that_never_was_is_no_error(tmp_path: Path):
     assert not destroy_key(tmp_path / "vault", "r")
     assert not (tmp_path / "vault").exists()
+
+
+def test_no_key_is_drawn_where_none_may_be(tmp_path: Path):
+    with pytest.raises(BudgetError, match=r"not in output\.vault"):
+        release_key(tmp_path / "vault", "r", draw=False)
+    assert not (tmp_path / "vault").exists()
+    key = release_key(tmp_path / "vault", "r")
+    assert release_key(tmp_path / "vault", "r", draw=False) == key
+
+
+# ------------------------------------------------------------------------------------------- commitment and pin
+
+
+def test_a_commitment_tells_one_key_of_one_run_and_not_the_key():
+    key, other = bytes(range(32)), bytes(32)
+    runs = [
+        (key, "adult", "r1"),
+        (other, "adult", "r1"),
+        (key, "adult", "r2"),
+        (key, "cups", "r1"),
+        (key, "adultr", "1"),
+    ]
+    made = [key_commitment(of, lineage=lineage, run_id=run) for of, lineage, run in runs]
+    assert len(set(made)) == len(runs)
+    assert made[0] == key_commitment(bytes(range(32)), lineage="adult", run_id="r1")
+    assert all(len(bytes.fromhex(text)) == 32 for text in made)
+    assert not any(of.hex()[:16] in text for (of, _, _), text in zip(runs, made, strict=True))
+    # No key of a draw, whatever it is bound to, is told by it: their messages begin with a small count.
+    assert derive_key(key, "adult", "r1").hex() not in made
+
+
+def test_a_full_disk_leaves_no_pin_and_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An empty pin would say for ever that the table changed."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for step in ("write", "fsync", "link"):
+        with monkeypatch.context() as patch:
+            patch.setattr(keystore.os, step, full)
+            with pytest.raises(EngineError, match="No space left"):
+                pin_snapshot(tmp_path, "r", "3-ab")
+        assert not list((tmp_path / "keys").iterdir()), step
+    pin_snapshot(tmp_path, "r", "3-ab")
+    pin_snapshot(tmp_path, "r", "3-ab")
+    with pytest.raises(BudgetError, match="The table changed"):
+        pin_snapshot(tmp_path, "r", "4-cd")
+
+
+def test_an_empty_pin_of_an_earlier_version_pins_nothing(tmp_path: Path):
+    release_key(tmp_path, "r")
+    (tmp_path / "keys" / "r.snapshot").write_text("")
+    pin_snapshot(tmp_path, "r", "3-ab")
+    with pytest.raises(BudgetError, match="The table changed"):
+        pin_snapshot(tmp_path, "r", "4-cd")
+
+
+def test_a_pin_goes_with_its_run_wherever_its_key_came_from(tmp_path: Path):
+    pin_snapshot(tmp_path, "r", "3-ab")
+    assert not destroy_key(tmp_path, "r")
+    assert not list((tmp_path / "keys").iterdir())

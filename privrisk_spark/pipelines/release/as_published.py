@@ -12,7 +12,7 @@ import numpy as np
 from privrisk_spark.engine.counts import SpreadVectors, StoredCounts, cell_space
 from privrisk_spark.pipelines.release.encoded import Counted, Encoded, count_dictionaries, encode_table
 from privrisk_spark.pipelines.release.opened import Opened, Run, announce_plan, choose_plans, open_run
-from privrisk_spark.pipelines.release.published import fill_vault, publish, record_of, settle, write_vault_report
+from privrisk_spark.pipelines.release.published import fill_vault, publish, record_of, write_vault_report
 from privrisk_spark.pipelines.release.written import (
     Decided,
     Histogram,
@@ -24,7 +24,7 @@ from privrisk_spark.pipelines.release.written import (
 from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.reporting.release_reports import drawn_reports, tuple_levels
 from privrisk_spark.results.release import Check
-from privrisk_spark.runs.keystore import pin_snapshot, release_key
+from privrisk_spark.runs.keystore import destroy_key, pin_snapshot, release_key
 from privrisk_spark.stages.counting.shuffle_iceberg import collect_frequent_cells
 from privrisk_spark.stages.private import crowds
 from privrisk_spark.stages.private.as_published import Draws, Elements
@@ -53,7 +53,7 @@ def release_as_published(run: Run) -> dict[str, Any]:
     write_vault_report(run, vault, plan=counted.plan, snapshot=encoded.facts.snapshot)
     contracts.refuse_failures(checks, fail_on=run.policy.checks.fail_on)
     published = publish(run, opened, record, public, histogram.written, {})
-    settle(run.policy, run.place)
+    destroy_key(run.place.vault, run.place.run_id)
     return published
 
 

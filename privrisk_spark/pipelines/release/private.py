@@ -17,11 +17,16 @@ import numpy as np
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import StoredCounts, cell_space
 from privrisk_spark.engine.decided import Decide
-from privrisk_spark.errors import BudgetError
-from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.pipelines.release.encoded import Encoded, count_dictionaries, encode_table
 from privrisk_spark.pipelines.release.opened import Opened, Run, announce_plan, choose_plans, open_run
-from privrisk_spark.pipelines.release.published import fill_vault, publish, record_of, settle, write_vault_report
+from privrisk_spark.pipelines.release.published import (
+    charge_of,
+    fill_vault,
+    record_of,
+    stage_documents,
+    write_vault_report,
+)
 from privrisk_spark.pipelines.release.written import (
     Decided,
     Histogram,
@@ -41,7 +46,7 @@ from privrisk_spark.reporting.release_reports import RunRecord, drawn_reports, t
 from privrisk_spark.reporting.sentences import admission_sentence, choice_sentence, recoding_sentence
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.release import Check, Report
-from privrisk_spark.runs.keystore import pin_snapshot, release_key
+from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.stages.counting.shuffle_iceberg import collect_frequent_cells
 from privrisk_spark.stages.private import admission, crowds, release_keys, sampling
 from privrisk_spark.stages.publishing import contracts
@@ -99,41 +104,37 @@ class Reserved:
 
     Attributes
     ----------
-    cost : dict
-        As :meth:`privrisk_spark.ledger.ledger.Ledger.reserve` takes it.
+    charge : Charge
     digest : str
         Of the mechanism.
     key : bytes
         Secret of the run.
     """
 
-    cost: dict[str, Any]
+    charge: Charge
     digest: str
     key: bytes
 
 
 def reserve(run: Run, opened: Opened, plan: Mechanism) -> Reserved:
-    """Stage: reserve the budget, then make the key.
+    """Stage: reserve the budget, make the key, and have the ledger hold the run to it before anything is read.
 
     Raises
     ------
     BudgetError
-        If the budget does not suffice, or the run was committed before and its key is gone.
+        If the budget does not suffice, or the run was begun with another key, or for another place.
     """
     policy, place = run.policy, run.place
-    assert policy.ledger is not None
-    assert isinstance(policy.guarantee, DpGuarantee)
     with run.progress.stage("reserve") as stage:
         digest = plan.digest(policy, opened.hierarchies)
-        cost = cost_of(policy, plan, place.run_id, digest).arguments()
-        if Ledger(policy.ledger.url).reserve(**cost).state == "committed":
-            raise BudgetError(
-                f"The run id '{place.run_id}' is committed in the ledger but its release is not at "
-                "output.path; its key is destroyed, so it cannot be made again. Use a new run id."
-            )
-        key = release_key(place.vault, place.run_id, reference=policy.guarantee.key)
-        stage.sentence = f"Reserved epsilon {plan.epsilon} and delta {plan.delta} in the ledger before making a key."
-    return Reserved(cost, digest, key)
+        cost = cost_of(policy, plan, place.run_id, digest, date=run.date)
+        charge = charge_of(policy, place, cost.arguments())
+        key = charge.begin(charge.reserve())
+        stage.sentence = (
+            f"Reserved epsilon {plan.epsilon} and delta {plan.delta} in the ledger before making a key, and bound the "
+            "run to key and place."
+        )
+    return Reserved(charge, digest, key)
 
 
 def encode(run: Run, opened: Opened, reserved: Reserved) -> tuple[Encoded, release_keys.ReleaseKeys]:
@@ -142,7 +143,7 @@ def encode(run: Run, opened: Opened, reserved: Reserved) -> tuple[Encoded, relea
     with run.progress.stage("encode") as stage:
         encoded = encode_table(run, opened, blocks=True)
         snapshot = encoded.facts.snapshot
-        pin_snapshot(place.vault, place.run_id, snapshot)
+        reserved.charge.pin(snapshot)
         keys = release_keys.ReleaseKeys.derive(
             reserved.key, run_id=place.run_id, snapshot=snapshot, mechanism=reserved.digest
         )
@@ -301,12 +302,9 @@ def publish_and_settle(
     written: Written,
     more: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Stage: publish, then commit the ledger and destroy the key."""
-    assert run.policy.ledger is not None
+    """Stage: commit the ledger to the release, publish it, then destroy the key."""
     with run.progress.stage("publish") as stage:
-        # Costs nothing for a run that is still reserved, and refuses one that was voided meanwhile.
-        Ledger(run.policy.ledger.url).reserve(**reserved.cost)
-        published = publish(run, opened, record, public, written, more)
-        settle(run.policy, run.place)
-        stage.sentence = "Published, committed the ledger and destroyed the key."
+        manifest = stage_documents(run, opened, record, public, written, more)
+        published = reserved.charge.publish(release_digest(manifest), lambda: run.place.commit(manifest))
+        stage.sentence = "Committed the ledger, published and destroyed the key."
     return published

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.pipelines.release.written import Written
+from privrisk_spark.planning.budget import run_cost
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.manifest import data_dictionary, manifest, summary
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.release import Check, Guarantee, Report
-from privrisk_spark.runs.keystore import destroy_key
+from privrisk_spark.runs.keystore import VaultKey, destroy_key
 from privrisk_spark.runs.places import Workplace, write_json, write_text
+from privrisk_spark.runs.sealing import release_digest, sealed
 
 
 def fill_vault(run: Run, sentence: str) -> None:
@@ -56,10 +61,10 @@ def write_vault_report(run: Run, report: Report, *, plan: str, snapshot: str) ->
     write_json(vault / "summary.json", figures)
 
 
-def publish(
+def stage_documents(
     run: Run, opened: Opened, record: RunRecord, public: Report, written: Written, more: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Write the public documents beside the staged data, and publish both at once.
+    """Write the public documents beside the staged data; nobody sees either yet.
 
     Parameters
     ----------
@@ -75,13 +80,20 @@ def publish(
     Returns
     -------
     dict
-        The manifest.
+        The manifest, which names every file by its SHA-256.
     """
     staging = run.place.staging
     write_json(staging / "checks.json", [check.to_dict() for check in public.checks])
     write_json(staging / "dictionary.json", {"columns": data_dictionary(run.policy, opened.hierarchies)})
     write_text(staging / "report.html", render(public))
-    return run.place.commit(manifest(record, public, written.facts, files=written.files, more=more))
+    return sealed(manifest(record, public, written.facts, files=written.files, more=more), staging)
+
+
+def publish(
+    run: Run, opened: Opened, record: RunRecord, public: Report, written: Written, more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the public documents beside the staged data, and publish both at once; returns the manifest."""
+    return run.place.commit(stage_documents(run, opened, record, public, written, more))
 
 
 def render(report: Report) -> str:
@@ -91,13 +103,33 @@ def render(report: Report) -> str:
     return page(report)
 
 
-def settle(policy: Policy, place: Workplace) -> None:
-    """After publication: commit the ledger, if there is one, then destroy the key; safe to repeat."""
-    if policy.guarantee.kind == "risk":
-        return
-    if policy.ledger is not None:
-        ledger = Ledger(policy.ledger.url)
-        states = {run.run_id: run.state for run in ledger.balance(policy.ledger.lineage).runs}
-        if states.get(place.run_id) == "reserved":
-            ledger.commit(lineage=policy.ledger.lineage, run_id=place.run_id, snapshot=place.recorded_snapshot())
-    destroy_key(place.vault, place.run_id)
+def charge_of(policy: Policy, place: Workplace, request: Mapping[str, Any]) -> Charge:
+    """Return the charge of a run.
+
+    Parameters
+    ----------
+    policy : Policy
+        Of kind ``dp``.
+    place : Workplace
+    request : mapping
+        Arguments of `Ledger.reserve`.
+    """
+    assert policy.ledger is not None
+    assert isinstance(policy.guarantee, DpGuarantee)
+    keys = VaultKey(place.vault, place.run_id, policy.guarantee.key)
+    return Charge(Ledger(policy.ledger.url), request, str(place.root), keys)
+
+
+def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, date: dt.date) -> None:
+    """Hold a release that is there already against what is asked, and against the ledger if there is one.
+
+    Raises
+    ------
+    BudgetError
+        If it is not the release of this run.
+    """
+    if policy.ledger is not None and isinstance(policy.guarantee, DpGuarantee):
+        request = run_cost(policy, place.run_id, date).arguments()
+        charge_of(policy, place, request).confirm(release_digest(manifest))
+    elif policy.guarantee.kind != "risk":
+        destroy_key(place.vault, place.run_id)

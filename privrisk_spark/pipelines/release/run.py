@@ -15,7 +15,7 @@ from privrisk_spark.pipelines.release.as_published import release_as_published
 from privrisk_spark.pipelines.release.by_risk import release_by_risk
 from privrisk_spark.pipelines.release.opened import Announce, Run
 from privrisk_spark.pipelines.release.private import release_privately
-from privrisk_spark.pipelines.release.published import settle
+from privrisk_spark.pipelines.release.published import confirm
 from privrisk_spark.policy.guarantees import Guarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee, PeeledDp
@@ -77,7 +77,8 @@ def release(
     InputError
         Exit code 2: the policy or the data must be mended.
     RefusedError
-        Exit code 1: a check or the budget forbids the release; nothing was published.
+        Exit code 1: a check or the budget forbids the release, or what is there under the run id is not it; nothing
+        was published.
     EngineError
         Exit code 3: running again may help.
     """
@@ -85,7 +86,7 @@ def release(
     with place.held():
         done = place.published()
         if done is not None:
-            settle(policy, place)
+            confirm(policy, place, done, date=date)
             write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
         progress = Progress(place.vault, run_id, stages_of(policy.guarantee))

@@ -20,7 +20,8 @@ from product import ROOT, Privrisk, Ran
 from benchmarks.standalone import standalone
 from privrisk_spark.engine import tuples
 from privrisk_spark.ledger.ledger import Ledger
-from privrisk_spark.pipelines.release import encoded, private, published
+from privrisk_spark.pipelines.release import encoded
+from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.places import Workplace
 from privrisk_spark.stages.private import crowds, sampling
 
@@ -74,20 +75,25 @@ def charged(root: Path) -> list[tuple[str, str]]:
     return found
 
 
+WHOLE = [("reserved", "2"), ("bound", "2"), ("pinned", "2"), ("committed", "2")]
+
+
 class Stopped(BaseException):
     """The driver is gone: nothing catches this."""
 
 
 POINTS: dict[str, tuple[Any, str, bool]] = {
-    "after the reservation, before a key": (private, "release_key", False),
-    "after the key, before anything is read": (encoded, "collect_materialized", False),
+    "after the reservation, before a key": (VaultKey, "obtain", False),
+    "after the key, before the ledger knows of it": (Ledger, "bind", False),
+    "after it is bound, before anything is read": (encoded, "collect_materialized", False),
+    "after the table is read, before the ledger knows": (Ledger, "pin", False),
     "after the admission": (sampling, "drawing", False),
     "after the draw": (crowds, "crowd_histogram", False),
     "after the histogram": (tuples.TupleParts, "of_vectors", False),
-    "before publication": (Workplace, "commit", False),
-    "after publication, before the ledger knows": (Ledger, "commit", False),
-    "after the ledger knows, before the key is destroyed": (published, "destroy_key", False),
-    "after all": (published, "destroy_key", True),
+    "before the ledger knows the release": (Ledger, "commit", False),
+    "after the ledger knows, before publication": (Workplace, "commit", False),
+    "after publication, before the key is destroyed": (VaultKey, "destroy", False),
+    "after all": (VaultKey, "destroy", True),
 }
 
 
@@ -114,7 +120,7 @@ def test_a_restarted_run_is_the_run_it_was(
     secret = keys[0].read_bytes().hex() if keys else None
     ran = privrisk(file, "--run-id", "r1", root=root)
     assert ran.code == 0, ran.err
-    assert charged(root) == [("reserved", "2"), ("committed", "2")], "spent once"
+    assert charged(root) == WHOLE, "spent once"
     assert not list((root / "vault" / "keys").glob("*"))
     assert ran.manifest["rows"] > 500
     if secret is not None:
@@ -156,7 +162,7 @@ def test_a_killed_driver(
     monkeypatch.setenv("FIRST_KEY", key.read_bytes().hex())
     ran = privrisk(file, "--run-id", "r1", root=root)
     assert ran.code == 0, ran.err
-    assert charged(root) == [("reserved", "2"), ("committed", "2")]
+    assert charged(root) == WHOLE
     assert not [path for path in (root / "vault").iterdir() if path.name.startswith(".scratch")], "left behind"
     straight = privrisk(
         policy(tmp_path / "s"), "--run-id", "r1", "--set=guarantee.key=env:FIRST_KEY", root=tmp_path / "s"
@@ -241,4 +247,4 @@ def test_failing_tasks_lost_executors_and_speculation_on_a_cluster(
     assert {"killed-0", "killed-1"} < set(names)
     assert sum(name.startswith("failed-") for name in names) == 6
     assert digests(Ran(0, "", "", root)) == digests(straight)
-    assert charged(root) == [("reserved", "2"), ("committed", "2")]
+    assert charged(root) == WHOLE

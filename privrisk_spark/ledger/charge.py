@@ -1,0 +1,128 @@
+"""One charge, one draw: the steps by which a run spends what it was charged, in their order (docs/charge.md).
+
+Each step is one transaction of the ledger, or one change of the vault that is whole or not there. An attempt may stop
+between any two; whoever runs it again takes every step again, and what was recorded lets it pass only if it agrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from privrisk_spark.ledger.commitments import refuse_other_place
+from privrisk_spark.ledger.ledger import Ledger, Reservation
+from privrisk_spark.runs.keystore import key_commitment
+
+__all__ = ["Charge", "Keys"]
+
+T = TypeVar("T")
+
+
+class Keys(Protocol):
+    """Where the release key of a run is kept, such as `privrisk_spark.runs.keystore.VaultKey`."""
+
+    def obtain(self, *, draw: bool) -> bytes:
+        """Return the key of the run, the same at every call until it is destroyed; draw it if it may be."""
+
+    def destroy(self) -> None:
+        """Destroy the key, unless it is somebody else's to keep."""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One attempt of a run, as the ledger sees it.
+
+    Attributes
+    ----------
+    ledger : Ledger
+    request : mapping
+        Arguments of `Ledger.reserve`.
+    place : str
+        Where the attempt publishes, resolved.
+    keys : Keys
+    """
+
+    ledger: Ledger
+    request: Mapping[str, Any]
+    place: str
+    keys: Keys
+
+    def reserve(self) -> Reservation:
+        """Charge the run, or find it charged.
+
+        Raises
+        ------
+        BudgetError
+            As `Ledger.reserve`, or if it was begun for another place.
+        """
+        made = self.ledger.reserve(**self.request)
+        refuse_other_place(made.run_id, made.place, self.place)
+        return made
+
+    def begin(self, made: Reservation) -> bytes:
+        """Return the key, after the ledger holds the run to it and to the place; only now may the table be read.
+
+        Parameters
+        ----------
+        made : Reservation
+            What `reserve` returned: a run that is bound has a key and gets no other.
+
+        Raises
+        ------
+        BudgetError
+            If the run was begun with another key, or for another place.
+        """
+        key = self.keys.obtain(draw=made.place is None)
+        self.ledger.bind(**self._run, key=key_commitment(key, **self._run), place=self.place)
+        return key
+
+    def pin(self, snapshot: str) -> None:
+        """Hold the run to what was read; only now may anything be drawn.
+
+        Raises
+        ------
+        BudgetError
+            If it first read something else.
+        """
+        self.ledger.pin(**self._run, snapshot=snapshot)
+
+    def publish(self, release: str, show: Callable[[], T]) -> T:
+        """Commit the run to what it publishes, then make that visible, then destroy the key.
+
+        Parameters
+        ----------
+        release : str
+            Digest of all that becomes visible.
+        show : callable
+            Makes it visible; its result is returned.
+
+        Raises
+        ------
+        BudgetError
+            If the run was voided meanwhile, or is committed to something else.
+        """
+        self.ledger.commit(**self._run, release=release)
+        shown = show()
+        self.keys.destroy()
+        return shown
+
+    def confirm(self, release: str) -> None:
+        """Hold a release that is visible already against the ledger, then destroy the key, if it is still there.
+
+        Parameters
+        ----------
+        release : str
+            Digest of what lies at the place.
+
+        Raises
+        ------
+        BudgetError
+            If it is not the one release of this run, or another one is asked for.
+        """
+        self.ledger.confirm(self.request, place=self.place, release=release)
+        self.keys.destroy()
+
+    @property
+    def _run(self) -> dict[str, str]:
+        return {"lineage": self.request["lineage"], "run_id": self.request["run_id"]}

@@ -1,0 +1,185 @@
+"""One charge, one draw, from the outside (docs/charge.md): what a release does in which order, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from interleavings import Attempt, Checker, Going, World, release
+from product import ROOT, Privrisk
+from typer.testing import CliRunner
+
+from privrisk_spark.cli.app import app
+from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.pipelines.release import encoded
+from privrisk_spark.runs.keystore import VaultKey
+from privrisk_spark.runs.places import Workplace
+from privrisk_spark.stages.private import sampling
+
+POLICY = """
+version: 1
+run: {{name: charged}}
+table: {{path: {root}/table.csv, format: csv, options: {{sep: ";", header: true}}}}
+columns:
+  age: {{role: quasi-identifier, hierarchy: {{intervals: {{widths: [10, 50], domain: [0, 99]}}}}}}
+  city: {{role: quasi-identifier, hierarchy: {{file: {root}/city.csv}}}}
+guarantee:
+  kind: dp
+  epsilon: {{admit: 1, keep: 1}}
+  delta: 1e-6
+  public_rows: 4000
+  schemes: [[1, 0], [2, 0], [1, 1]]
+  objective: {{lambda: 0.001, tau: 1, phi_min: 1}}
+output: {{path: out, vault: vault}}
+ledger: {{url: "sqlite:///{root}/ledger.db", lineage: charged, cap: {{epsilon: 2, delta: 1e-5}}}}
+"""
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    generator = np.random.default_rng(1)
+    ages, cities = generator.integers(20, 60, 4000), generator.choice(["Ulm", "Bonn", "Kiel"], 4000)
+    rows = [f"{age};{city}" for age, city in zip(ages, cities, strict=True)]
+    (tmp_path / "table.csv").write_text("\n".join(["age;city", *rows]) + "\n")
+    (tmp_path / "city.csv").write_text("Ulm;south;*\nBonn;north;*\nKiel;north;*\n")
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY.format(root=tmp_path))
+    return file
+
+
+@contextmanager
+def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The effects of a release, in the order in which they begin."""
+    found: list[str] = []
+    places: list[tuple[Any, str, tuple[str, ...]]] = [
+        (Workplace, "published", ("look",)),
+        (Ledger, "reserve", ("reserve",)),
+        (VaultKey, "obtain", ("obtain",)),
+        (Ledger, "bind", ("bind",)),
+        (encoded, "collect_materialized", ("read",)),
+        (Ledger, "pin", ("pin",)),
+        (sampling, "drawing", ("draw",)),
+        (Ledger, "commit", ("commit",)),
+        (Workplace, "commit", ("rename", "manifest")),
+        (VaultKey, "destroy", ("destroy",)),
+        (Ledger, "confirm", ("confirm",)),
+    ]
+    with monkeypatch.context() as patch:
+        for owner, name, effects in places:
+            original = getattr(owner, name)
+
+            def noting(*arguments: Any, _original: Any = original, _effects: Any = effects, **options: Any) -> Any:
+                found.extend(_effects)
+                return _original(*arguments, **options)
+
+            patch.setattr(owner, name, noting)
+        yield found
+
+
+def effects_of_the_model() -> tuple[list[str], list[str]]:
+    """What an attempt does that nothing disturbs in `interleavings`, and what the one after it does."""
+    checker = Checker([Attempt(), Attempt()], [release] * 2)
+    world, ways = World((Going(), Going())), []
+    for who in range(2):
+        names = []
+        while world.going[who].ended is None:
+            name, world = checker.step(world, who)
+            names.append(name.split()[1])
+        ways.append(names)
+    return ways[0], ways[1]
+
+
+def test_a_release_takes_the_steps_that_were_checked_and_is_found_again_only_as_it_is(
+    privrisk: Privrisk, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = (str(policy), "--run-id", "r1")
+    first, second = effects_of_the_model()
+    with noted(monkeypatch) as found:
+        ran = privrisk(*run)
+    assert ran.code == 0, ran.err
+    assert found == first
+    with noted(monkeypatch) as found:
+        again = privrisk(*run)
+    assert again.code == 0, again.err
+    assert "Already released" in again.out
+    assert found == second
+    (known,) = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("charged").runs
+    assert known.place == str(tmp_path / "out")
+
+    # Another request under the same run id is told what differs.
+    other = privrisk(*run, "--set=guarantee.epsilon.keep=0.5")
+    assert (other.code, other.status["code"]) == (1, 1)
+    assert "What differs: epsilon, guarantee.epsilon, mechanism." in other.err
+    moved = privrisk(*run, f"--set=table.path={tmp_path}/other.csv")
+    assert moved.code == 1
+    assert "What differs: table." in moved.err
+    hierarchy = tmp_path / "city.csv"
+    usual = hierarchy.read_text()
+    hierarchy.write_text(usual.replace("Kiel;north", "Kiel;south"))
+    recoded = privrisk(*run)
+    assert recoded.code == 1
+    assert "What differs: contents of columns.city.hierarchy.file, mechanism.digest." in recoded.err
+    hierarchy.write_text(usual)
+
+    # What was altered by hand is not believed; a manifest that was made to fit neither.
+    (part,) = ran.data.iterdir()
+    content = part.read_bytes()
+    part.write_bytes(content[:-1])
+    cut = privrisk(*run)
+    assert cut.code == 1
+    assert "was changed after publication: 'data/part-00000.parquet' is not the file" in cut.err
+    part.write_bytes(content)
+    manifest = ran.data.parent / "manifest.json"
+    text = manifest.read_text()
+    manifest.write_text(text.replace(f'"rows": {ran.manifest["rows"]}', '"rows": 1'))
+    assert manifest.read_text() != text
+    told = privrisk(*run)
+    assert told.code == 1
+    assert "is not the one the ledger knows" in told.err
+    manifest.write_text(text)
+
+    # Another output finds nothing there, and may not draw; void looks where the ledger says.
+    elsewhere = privrisk(*run, root=tmp_path / "elsewhere")
+    assert elsewhere.code == 1
+    assert "What differs: output." in elsewhere.err
+    void = ["ledger", "void", str(policy), "--run-id", "r1", "--reason", "x", "--nothing-left-the-zone"]
+    refused = CliRunner().invoke(app, [*void, f"--set=output.path={tmp_path}/elsewhere/out"])
+    assert refused.exit_code == 1
+    # A copy of the release at another place is not the release either.
+    shutil.copytree(tmp_path / "out", tmp_path / "copy" / "out")
+    assert privrisk(*run, root=tmp_path / "copy").code == 1
+    assert privrisk(*run).code == 0
+    balance = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("charged")
+    assert (len(balance.runs), balance.spent_epsilon) == (1, 2)
+
+
+def test_two_schedulers_that_start_one_run_publish_one_release(policy: Path, tmp_path: Path) -> None:
+    """Two drivers of one command in two directories: by relative paths, outputs and vaults are others."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    started = []
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "privrisk_spark.cli", "release", str(policy), "--run-id", "r1"],
+                cwd=tmp_path / name, env=environment | {"PYTHONPATH": str(ROOT)}, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )
+        )  # fmt: skip
+    said = {name: process.communicate(timeout=500) for name, process in zip("ab", started, strict=True)}
+    codes = {name: process.returncode for name, process in zip("ab", started, strict=True)}
+    assert sorted(codes.values()) == [0, 1], said
+    (refused,) = (name for name, code in codes.items() if code == 1)
+    (released,) = (name for name, code in codes.items() if code == 0)
+    assert "begun for output.path" in said[refused][1]
+    assert not list((tmp_path / refused / "out").rglob("*.parquet"))
+    (run,) = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("charged").runs
+    assert (run.state, run.place) == ("committed", str(tmp_path / released / "out"))

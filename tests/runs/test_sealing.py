@@ -1,0 +1,81 @@
+"""A release is what was published, to the byte, or it is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privrisk_spark.errors import CheckError, EngineError
+from privrisk_spark.runs.places import Workplace
+from privrisk_spark.runs.sealing import release_digest, sealed
+
+
+def published(tmp_path: Path) -> tuple[Workplace, dict[str, Any]]:
+    place = Workplace(tmp_path / "out", tmp_path / "vault", "r1")
+    with place.held():
+        data = place.staging / "data"
+        data.mkdir()
+        (data / "part-00000.csv").write_text("a\n1\n")
+        (place.staging / "report.html").write_text("<p>")
+        (place.staging / "checks.json").write_text("[]")
+        files = [{"name": "part-00000.csv", "bytes": 4, "sha256": hashlib.sha256(b"a\n1\n").hexdigest()}]
+        manifest = sealed({"run_id": "r1", "data": {"files": files}, "levels": {1: 0.1}}, place.staging)
+        return place, place.commit(manifest)
+
+
+def test_a_manifest_names_every_file_and_its_digest_survives_being_read(tmp_path: Path):
+    place, manifest = published(tmp_path)
+    assert [entry["name"] for entry in manifest["documents"]] == ["checks.json", "report.html"]
+    found = place.published()
+    assert found == json.loads(json.dumps(manifest))
+    assert release_digest(found) == release_digest(manifest)
+    assert release_digest({**manifest, "sequence": 9}) == release_digest(manifest), "its number says nothing of it"
+    assert release_digest({**manifest, "run_id": "r2"}) != release_digest(manifest)
+
+
+CHANGES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "altered": (lambda at: (at / "data/part-00000.csv").write_text("a\n2\n"), "'data/part-00000.csv' is not the file"),
+    "cut": (lambda at: (at / "data/part-00000.csv").write_text("a\n"), "'data/part-00000.csv' is not the file"),
+    "lost": (lambda at: (at / "data/part-00000.csv").unlink(), "'data/part-00000.csv' is missing"),
+    "extended": (lambda at: (at / "data/part-00001.csv").write_text("a\n3\n"), "'data/part-00001.csv' was added"),
+    "hidden": (lambda at: (at / "data/.part").write_text(""), "'data/.part' was added"),
+    "a report of somebody": (lambda at: (at / "report.html").write_text("<b>"), "'report.html' is not the file"),
+    "a document lost": (lambda at: (at / "checks.json").unlink(), "'checks.json' is missing"),
+    "a document more": (lambda at: (at / "notes.txt").write_text("x"), "'notes.txt' was added"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_release_that_was_changed_is_not_believed(tmp_path: Path, name: str):
+    place, _ = published(tmp_path)
+    change, message = CHANGES[name]
+    change(place.target)
+    with pytest.raises(CheckError, match=message) as caught:
+        place.published()
+    assert caught.value.exit_code == 1
+    assert str(place.target) in str(caught.value)
+
+
+def test_what_cannot_be_read_is_an_engine_error(tmp_path: Path):
+    place, _ = published(tmp_path)
+    (place.target / "report.html").unlink()
+    (place.target / "report.html").symlink_to("nowhere")
+    with pytest.raises(EngineError, match="cannot be read"):
+        place.published()
+
+
+def test_a_release_of_an_earlier_version_is_held_against_what_it_says(tmp_path: Path):
+    """Its manifest names data files alone."""
+    place, manifest = published(tmp_path)
+    old = {name: value for name, value in manifest.items() if name != "documents"}
+    (place.target / "manifest.json").write_text(json.dumps(old))
+    (place.target / "report.html").write_text("<b>")
+    assert place.published() == json.loads(json.dumps(old))
+    (place.target / "data" / "part-00000.csv").write_text("a\n2\n")
+    with pytest.raises(CheckError):
+        place.published()
