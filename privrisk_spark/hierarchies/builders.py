@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WrapValidator
 
 from privrisk_spark.errors import HierarchyError, listing, nearest
-from privrisk_spark.hierarchies.hierarchy import Hierarchy, LeafPath
+from privrisk_spark.hierarchies.hierarchy import ROOT, Hierarchy
+from privrisk_spark.hierarchies.paths import LeafPath, message_head, refuse_equal_labels
 from privrisk_spark.hierarchies.scales import Cuts, Dates, DateStep, Widths
 from privrisk_spark.hierarchies.text import Builder, FileHierarchy, Flat, Mask, Order, TreeHierarchy
 
@@ -174,7 +175,9 @@ def build(spec: Builder, attribute: str, *, values: Iterable[str] | None = None,
     """
     rule = spec.rule if isinstance(spec, _Keyed) else spec
     if rule.public:
-        return Hierarchy.from_paths(attribute, rule.paths(attribute), null_leaf=null_leaf)
+        paths = rule.paths(attribute)
+        _refuse_equal_labels(attribute, paths, public=True)
+        return Hierarchy.from_paths(attribute, paths, null_leaf=null_leaf)
     given = set(values or ())
     if not given:
         raise HierarchyError(
@@ -187,4 +190,10 @@ def build(spec: Builder, attribute: str, *, values: Iterable[str] | None = None,
             f"hierarchy of '{attribute}': no value of the column is understood; it takes {rule.understands}."
         )
     paths = [understood[value] for value in sorted(understood, key=rule.sort_key)]
+    _refuse_equal_labels(attribute, paths, public=False)
     return Hierarchy.from_paths(attribute, paths, null_leaf=null_leaf, public=False)
+
+
+def _refuse_equal_labels(attribute: str, paths: Sequence[LeafPath], *, public: bool) -> None:
+    remedy = "make the labels of groups differ" if public else "a value of the column is written like a generalized one"
+    refuse_equal_labels(paths, root=ROOT, where=lambda _: message_head(attribute), public=public, remedy=remedy)

@@ -14,19 +14,24 @@ from pathlib import Path
 from typing import Any
 
 from privrisk_spark.errors import HierarchyError, listing
-from privrisk_spark.hierarchies.hierarchy import (
+from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, ROOT
+from privrisk_spark.hierarchies.paths import (
     MAX_HEIGHT,
-    MAX_LEAVES,
-    ROOT,
     LeafPath,
     branch_text,
     message_head,
+    qualified,
     refuse_clashes,
+    refuse_equal_labels,
     two_places,
 )
 
+_REMEDY = "give one of them another label, or write labels: qualify, which puts the label above before it"
 
-def read_arx(path: str | Path, *, attribute: str, separator: str = ";", root: str = ROOT) -> list[LeafPath]:
+
+def read_arx(
+    path: str | Path, *, attribute: str, separator: str = ";", root: str = ROOT, qualify: bool = False
+) -> list[LeafPath]:
     """Read a hierarchy in the format of ARX: one row ``leaf;level 1;…;root`` per leaf.
 
     UTF-8 with or without byte order mark; cells may be quoted; blank lines are passed over. A root label
@@ -42,6 +47,8 @@ def read_arx(path: str | Path, *, attribute: str, separator: str = ";", root: st
         One character between cells.
     root : str
         Label of the root.
+    qualify : bool
+        Put the labels above before labels of several nodes, instead of refusing them.
 
     Returns
     -------
@@ -53,7 +60,7 @@ def read_arx(path: str | Path, *, attribute: str, separator: str = ";", root: st
     HierarchyError
         Naming attribute, file and line: unreadable file, not UTF-8, bad quoting, no rows, ragged row, empty
         cell, last column not the root, root followed by something else, a leaf given twice or with two
-        parents.
+        parents, two nodes of one label.
     """
     where = message_head(attribute, path)
     if len(separator) != 1 or separator in '"\r\n':
@@ -105,11 +112,15 @@ def read_arx(path: str | Path, *, attribute: str, separator: str = ";", root: st
                     f"'{row[column]}'; after the root only the root may come."
                 )
         paths.append(tuple(row[:end]))
+    paths = qualified(paths, root) if qualify else paths
     refuse_clashes(paths, root=root, where=lambda index: f"{where}, line {lines[index]}", public=True)
+    refuse_equal_labels(
+        paths, root=root, where=lambda index: f"{where}, line {lines[index]}", public=True, remedy=_REMEDY
+    )
     return paths
 
 
-def read_tree(path: str | Path, *, attribute: str, root: str = ROOT) -> list[LeafPath]:
+def read_tree(path: str | Path, *, attribute: str, root: str = ROOT, qualify: bool = False) -> list[LeafPath]:
     """Read a hierarchy written as a nested mapping: JSON if the file is named ``*.json``, else safe YAML.
 
     Parameters
@@ -120,6 +131,8 @@ def read_tree(path: str | Path, *, attribute: str, root: str = ROOT) -> list[Lea
         Name of the attribute, for messages.
     root : str
         Label of the root.
+    qualify : bool
+        As :func:`read_arx` takes it.
 
     Returns
     -------
@@ -139,11 +152,16 @@ def read_tree(path: str | Path, *, attribute: str, root: str = ROOT) -> list[Lea
         raise HierarchyError(f"{where}: the tree is nested too deeply; at most {MAX_HEIGHT} levels.") from None
     except HierarchyError as error:
         raise HierarchyError(f"{where}: {error}") from error
-    return paths_of_tree(tree, attribute, root, source=path)
+    return paths_of_tree(tree, attribute, root, source=path, qualify=qualify)
 
 
 def paths_of_tree(
-    tree: Mapping[Any, Any], attribute: str, root: str = ROOT, *, source: str | Path | None = None
+    tree: Mapping[Any, Any],
+    attribute: str,
+    root: str = ROOT,
+    *,
+    source: str | Path | None = None,
+    qualify: bool = False,
 ) -> list[LeafPath]:
     """Return the leaf paths of a nested mapping: ``{"*": {"North": ["a", "b"], "South": {"x": ["c"]}}}``.
 
@@ -160,6 +178,8 @@ def paths_of_tree(
         Label of the root.
     source : str or Path, optional
         The file it came from, for messages.
+    qualify : bool
+        As :func:`read_arx` takes it.
 
     Returns
     -------
@@ -238,7 +258,9 @@ def paths_of_tree(
         open_nodes.discard(id(node))
 
     walk(content, ())
+    paths = qualified(paths, root) if qualify else paths
     refuse_clashes(paths, root=root, where=lambda _: where, public=True)
+    refuse_equal_labels(paths, root=root, where=lambda _: where, public=True, remedy=_REMEDY)
     return paths
 
 

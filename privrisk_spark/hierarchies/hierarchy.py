@@ -17,20 +17,19 @@ Sources: Lebanon, Scannapieco, Fouad and Bertino, PSD 2006 (LSFB06), section 2.1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrisk_spark.errors import HierarchyError, listing, nearest
+from privrisk_spark.hierarchies.paths import MAX_HEIGHT, LeafPath, message_head, refuse_clashes
 
 IntArray = NDArray[np.int32]
 LongArray = NDArray[np.int64]
-LeafPath = tuple[str, ...]
 _Number = TypeVar("_Number", bound=np.generic)
 
 ROOT = "*"
@@ -38,9 +37,6 @@ ROOT = "*"
 
 MAX_LEAVES = 2_000_000
 """Most leaves of one hierarchy."""
-
-MAX_HEIGHT = 127
-"""Most levels above a leaf; a level is stored in one signed byte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,57 +355,6 @@ class Hierarchy:
             f"{where}: {len(found)} nodes are labelled '{label}'; name one of the levels "
             f"{listing([str(number) for number in levels])} as well."
         )
-
-
-def refuse_clashes(paths: Iterable[LeafPath], *, root: str, where: Callable[[int], str], public: bool) -> None:
-    """Refuse a leaf given twice or above another one, an empty path, and the root label below the root."""
-    index_of: dict[str, int] = {}
-    path_of: dict[str, LeafPath] = {}
-    above: dict[LeafPath, LeafPath] = {}
-    for index, path in enumerate(paths):
-        if not path:
-            raise HierarchyError(f"{where(index)}: a path is empty; it must hold at least the leaf.")
-        if root in path:
-            raise HierarchyError(f"{where(index)}: the root label '{root}' may not stand below the root.")
-        leaf = path[0]
-        if leaf in path_of:
-            text = two_places(path_of[leaf], path, root) if public else "a value has two paths."
-            raise HierarchyError(f"{where(index)}: {text}")
-        path_of[leaf] = path
-        index_of[leaf] = index
-        upper = path[1:]
-        while upper and upper not in above:
-            above[upper] = path
-            upper = upper[1:]
-    for leaf, path in path_of.items():
-        if path in above:
-            text = f"'{leaf}' is a leaf and also above '{above[path][0]}'" if public else "a leaf is also above another"
-            raise HierarchyError(f"{where(index_of[leaf])}: {text}; give the leaf another label, or a node above it.")
-
-
-def two_places(first: LeafPath, second: LeafPath, root: str) -> str:
-    """Say how a leaf that was given twice was given."""
-    leaf = first[0]
-    if first == second:
-        return f"value '{leaf}' is listed twice."
-    one, other = ((*path[1:], root)[0] for path in (first, second))
-    if one == other:
-        return (
-            f"value '{leaf}' has two parents {branch_text(first[1:], root)} and {branch_text(second[1:], root)}; "
-            "keep one of them."
-        )
-    return f"value '{leaf}' has two parents '{one}' and '{other}'; keep one of them."
-
-
-def branch_text(above: LeafPath, root: str) -> str:
-    """Return a node as the path from the root, for a message."""
-    return "'" + " > ".join((root, *reversed(above))) + "'"
-
-
-def message_head(attribute: str, path: str | Path | None = None) -> str:
-    """Return the opening of a message."""
-    of = f" of '{attribute}'" if attribute else ""
-    return f"hierarchy{of}" + ("" if path is None else f", file '{path}'")
 
 
 def _frozen(array: NDArray[_Number]) -> NDArray[_Number]:

@@ -23,7 +23,8 @@ from pydantic import (
 )
 
 from privrisk_spark.errors import listing
-from privrisk_spark.hierarchies.hierarchy import MAX_HEIGHT, MAX_LEAVES, LeafPath
+from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES
+from privrisk_spark.hierarchies.paths import MAX_HEIGHT, LeafPath
 from privrisk_spark.hierarchies.text import Builder, Label, Some
 
 # Numbers of the policy and of records are bounded below, so that no operation in this context ever rounds.

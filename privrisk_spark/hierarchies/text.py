@@ -18,11 +18,22 @@ from itertools import accumulate
 from operator import mul
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from privrisk_spark.errors import HierarchyError, listing
 from privrisk_spark.hierarchies.files import paths_of_tree, read_arx, read_tree
-from privrisk_spark.hierarchies.hierarchy import MAX_HEIGHT, MAX_LEAVES, ROOT, LeafPath
+from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, ROOT
+from privrisk_spark.hierarchies.paths import MAX_HEIGHT, LeafPath
 
 
 def _text(value: object) -> object:
@@ -89,6 +100,19 @@ class Builder(BaseModel, ABC):
 class _Written(Builder):
     """Leaves written out with their paths."""
 
+    labels: Literal["distinct", "qualify"] = Field(
+        "distinct",
+        description="Where two nodes have one label: distinct refuses them, qualify puts the labels above before it.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_silence(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return what says something: policies that mean the same keep the digest they had."""
+        own: dict[str, Any] = handler(self)
+        if own.get("labels") == "distinct":
+            del own["labels"]
+        return own
+
     @property
     def public(self) -> bool:
         """True: the leaves are written in the policy or a file of it."""
@@ -121,7 +145,7 @@ class FileHierarchy(_Written):
 
     def paths(self, attribute: str) -> list[LeafPath]:
         """Read the file; see :func:`privrisk_spark.hierarchies.files.read_arx`."""
-        return read_arx(self.file, attribute=attribute, separator=self.separator)
+        return read_arx(self.file, attribute=attribute, separator=self.separator, qualify=self.labels == "qualify")
 
 
 class TreeHierarchy(_Written):
@@ -144,10 +168,10 @@ class TreeHierarchy(_Written):
 
     @field_validator("tree")
     @classmethod
-    def _well_formed(cls, tree: dict[Any, Any] | None) -> dict[Any, Any] | None:
+    def _well_formed(cls, tree: dict[Any, Any] | None, info: ValidationInfo) -> dict[Any, Any] | None:
         if tree is not None:
             try:
-                paths_of_tree(tree, "")
+                paths_of_tree(tree, "", qualify=info.data.get("labels") == "qualify")
             except HierarchyError as error:
                 raise ValueError(str(error).removeprefix("hierarchy: ")) from error
         return tree
@@ -155,8 +179,8 @@ class TreeHierarchy(_Written):
     def paths(self, attribute: str) -> list[LeafPath]:
         """Walk the tree; see :func:`privrisk_spark.hierarchies.files.paths_of_tree`."""
         if self.tree is not None:
-            return paths_of_tree(self.tree, attribute)
-        return read_tree(str(self.tree_file), attribute=attribute)
+            return paths_of_tree(self.tree, attribute, qualify=self.labels == "qualify")
+        return read_tree(str(self.tree_file), attribute=attribute, qualify=self.labels == "qualify")
 
 
 class Mask(Builder):

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from privrisk_spark.errors import HierarchyError
 from privrisk_spark.hierarchies.builders import HierarchySpec, build, is_public
+from privrisk_spark.hierarchies.paths import equal_labels
 from privrisk_spark.hierarchies.text import Builder
 
 
@@ -401,6 +402,10 @@ def test_masks_of_any_length_keep_apart(values: set[str], steps: int, side: str)
     understood = sorted(value for value in values if value not in ("", "*"))
     if not understood:
         with pytest.raises(HierarchyError, match="no value of the column is understood"):
+            build(rule, "zip", values=values)
+        return
+    if list(equal_labels([path for value in understood if (path := rule.rule.path(value))])):
+        with pytest.raises(HierarchyError, match="two different nodes have one label"):
             build(rule, "zip", values=values)
         return
     h = build(rule, "zip", values=values)

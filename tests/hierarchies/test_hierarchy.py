@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from privrisk_spark.errors import HierarchyError
 from privrisk_spark.hierarchies.files import paths_of_tree, read_arx, read_tree
-from privrisk_spark.hierarchies.hierarchy import MAX_HEIGHT, Hierarchy
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.hierarchies.paths import MAX_HEIGHT
 
 ADULT = Path(os.environ.get("PRIVRISK_ADULT") or Path(__file__).resolve().parents[3] / "shared" / "data" / "adult")
 needs_adult = pytest.mark.skipif(
@@ -237,9 +238,9 @@ def arx(tmp_path: Path, text: str | bytes) -> Path:
 
 
 def test_read_arx(tmp_path: Path) -> None:
-    text = '\ufeff"a;1";North;"say ""N""";*\r\nb;North;*;*\r\n\r\nc;*;*;*\r\n'
+    text = '\ufeff"a;1";North;"say ""N""";*\r\nb;South;*;*\r\n\r\nc;*;*;*\r\n'
     paths = read_arx(arx(tmp_path, text), attribute="city")
-    assert paths == [("a;1", "North", 'say "N"'), ("b", "North"), ("c",)]
+    assert paths == [("a;1", "North", 'say "N"'), ("b", "South"), ("c",)]
     assert Hierarchy.from_paths("city", paths).height == 3
 
 

@@ -49,7 +49,7 @@ def test_an_unknown_key_is_told_what_is_allowed_at_every_depth(base: Document, k
         ("tabel", "(did you mean 'table'?)"),
         ("run.nmae", "(did you mean 'name'?)"),
         ("columns.age.hierachy", "(did you mean 'hierarchy'?)"),
-        ("columns.City.hierarchy.seperator", "(did you mean 'separator'?); allowed here: file, separator"),
+        ("columns.City.hierarchy.seperator", "(did you mean 'separator'?); allowed here: labels, file, separator"),
         (
             "columns.zip.hierarchy.mask.form",
             "(did you mean 'from' or 'risk.sensitivity.form'?); allowed here: from, steps",
