@@ -8,7 +8,7 @@ from fractions import Fraction
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.builders import is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.dp.crowd import certificate, keep_numerator, least_crowd, survival_rows
+from privrisk_spark.kernels.dp.crowd import CROWD_MAX, certificate, keep_numerator, least_crowd, survival_rows
 from privrisk_spark.kernels.dp.scheme_choice import precision
 from privrisk_spark.kernels.numeric.rational import round_down
 from privrisk_spark.kernels.random.discrete_gaussian import calibrate_admission
@@ -64,15 +64,11 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
     budget = Fraction(dp.delta) / 2 if noisy else Fraction(dp.delta)
     epsilon_keep = Fraction(dp.epsilon.keep)
     numerator = keep_numerator(epsilon_keep, Fraction(str(dp.keep_fraction)))
-    crowd = dp.crowd if dp.crowd is not None else least_crowd(budget, numerator, epsilon_keep)
+    crowd = dp.crowd if dp.crowd is not None else _least_crowd(budget, numerator, epsilon_keep, faults)
     proof = certificate(crowd, numerator, epsilon_keep)
     if proof.delta > budget:
-        faults.append(
-            Fault(
-                "guarantee.crowd",
-                f"must be at least {least_crowd(budget, numerator, epsilon_keep)} for delta {dp.delta}. Got {crowd}",
-            )
-        )
+        least = _least_crowd(budget, numerator, epsilon_keep, faults)
+        faults.append(Fault("guarantee.crowd", f"must be at least {least} for delta {dp.delta}. Got {crowd}"))
     survival = (survival_rows(crowd, numerator, 0.5), survival_rows(crowd, numerator, 0.99))
     proposal = None
     if hierarchies is not None and not faults and not vectors:
@@ -138,6 +134,17 @@ def _mode(
     # Schemes that are not known yet are at least one.
     admission, reason = _admission(dp, budget, len(vectors) or 1)
     return LocalSchemes(admit, vectors, dp.frequent or admission.threshold, draw, admission), reason
+
+
+def _least_crowd(budget: Fraction, numerator: int, epsilon: Fraction, faults: Sequence[Fault]) -> int:
+    try:
+        return least_crowd(budget, numerator, epsilon)
+    except InputError as error:
+        rule = (
+            f"takes a crowd threshold above {CROWD_MAX:,} rows; lower it or guarantee.keep_fraction, or raise "
+            f"guarantee.delta. Got {float(epsilon):g}"
+        )
+        raise ConfigError([*faults, Fault("guarantee.epsilon.keep", rule)]) from error
 
 
 def _tuples(vectors: Sequence[Sequence[int]] | None) -> Schemes:

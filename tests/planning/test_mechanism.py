@@ -101,3 +101,12 @@ def test_noise_is_for_admissions():
     )
     assert set(faults(public)) == {"guarantee.noise"}
     assert "noise" in str(faults(changed(DP, ("guarantee.noise", "cauchy"))))
+
+
+@pytest.mark.parametrize("keep", ["7", "40"])
+def test_a_keep_epsilon_that_takes_days_to_calibrate_is_refused_by_its_key(keep):
+    with pytest.raises(ConfigError) as refused:
+        planned(("guarantee.epsilon", {"admit": "0.3", "keep": keep}), ("guarantee.keep_fraction", 1))
+    (fault,) = refused.value.faults
+    assert fault.path == "guarantee.epsilon.keep"
+    assert "crowd threshold above 5,000 rows; lower it or guarantee.keep_fraction" in fault.rule

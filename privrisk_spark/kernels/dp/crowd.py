@@ -74,6 +74,9 @@ KEEP_UNIT = 1 << KEEP_BITS
 EPSILON_MAX = 64
 """Largest epsilon taken: beyond it there is nothing to protect, and the rationals only grow."""
 
+CROWD_MAX = 5_000
+"""Largest threshold that is searched for: thresholds grow as e^epsilon, and certificates with their square."""
+
 _ROWS_MAX = 1 << 40
 
 
@@ -202,7 +205,7 @@ def least_crowd(
     Raises
     ------
     InputError
-        If an argument is out of range.
+        If an argument is out of range, or it takes a threshold above :data:`CROWD_MAX`.
     """
     target = rational(delta, "delta")
     if not 0 < target < 1:
@@ -217,7 +220,12 @@ def least_crowd(
         return floor
     low, high = floor, 2 * floor
     while not enough(high):
-        low, high = high, 2 * high
+        if high >= CROWD_MAX:
+            raise InputError(
+                f"epsilon {float(rational(epsilon, 'epsilon')):g} with delta {float(target):g} takes a crowd threshold "
+                f"above {CROWD_MAX:,} rows: lower epsilon or the keep fraction, or raise delta."
+            )
+        low, high = high, max(floor, min(2 * high, CROWD_MAX))
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -170,6 +170,15 @@ def test_exp_lower_bound_is_below_and_close(epsilon):
     assert 0 <= shortfall < Decimal(2) ** -254
 
 
+@pytest.mark.parametrize("epsilon", ["6", "12", "40"])
+def test_a_threshold_that_nobody_could_use_is_refused_at_once(epsilon):
+    """It grows as e^epsilon: at 12 the search would take days."""
+    numerator = keep_numerator(epsilon)
+    with pytest.raises(InputError, match=r"above 5,000 rows: lower epsilon or the keep fraction, or raise delta"):
+        least_crowd("1e-9", numerator, epsilon)
+    assert least_crowd("1e-9", keep_numerator("5"), "5") == 3066
+
+
 @pytest.mark.parametrize("epsilon", ["0.1", "0.7", "1", "3"])
 def test_one_more_than_the_largest_numerator_is_refused(epsilon):
     most = keep_numerator(epsilon)
