@@ -71,7 +71,7 @@ def attempt(asked: Asked) -> str:
         (place.staging / "data").mkdir()
         (place.staging / "data" / "part-00000.csv").write_text(content)
         files = [{"name": "part-00000.csv", "bytes": 64, "sha256": hashlib.sha256(content.encode()).hexdigest()}]
-        manifest = sealed({"run_id": asked.run_id, "data": {"files": files}}, place.staging)
+        manifest = sealed({"run_id": asked.run_id, "date": "2026-01-31", "data": {"files": files}}, place.staging)
 
         def show() -> None:
             step("show")

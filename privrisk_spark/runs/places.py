@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import fcntl
 import json
 import os
@@ -26,19 +27,21 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replace a file atomically and durably."""
+def write_text(path: Path, text: str, *, modified: float | None = None) -> None:
+    """Replace a file atomically and durably; ``modified``, in seconds since 1970, is the time it is to bear."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("w", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
+    if modified is not None:
+        os.utime(temporary, (modified, modified))
     temporary.replace(path)
 
 
-def write_json(path: Path, document: Any) -> None:
+def write_json(path: Path, document: Any, *, modified: float | None = None) -> None:
     """Replace a JSON file atomically; the document must be JSON-safe, without NaN and infinities."""
-    write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", modified=modified)
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class Workplace:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         verify(manifest, self.target)
         if self._current_sequence() < manifest["sequence"]:
-            write_json(self.root / "manifest.json", manifest)
+            write_json(self.root / "manifest.json", manifest, modified=_business_time(manifest))
         return manifest
 
     def recorded_snapshot(self) -> str:
@@ -140,8 +143,13 @@ class Workplace:
             path.unlink(missing_ok=True)
 
     def commit(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Make the staged directory the release: rename, then its manifest, then the root's."""
+        """Make the staged directory the release: rename, then its manifest, then the root's.
+
+        Everything of it gets the time of the business date: when a file was written, and how long a stage took, depends
+        on the table, and no guarantee is about that.
+        """
         complete = {"sequence": self._current_sequence() + 1, **manifest}
+        day = _business_time(manifest)
         if self.target.exists():
             shutil.rmtree(self.target)
         self.target.parent.mkdir(exist_ok=True)
@@ -149,10 +157,14 @@ class Workplace:
         for directory in (self.staging / "data", self.staging):
             if directory.is_dir():
                 sync(directory)
+        for path in self.staging.rglob("*"):
+            os.utime(path, (day, day))
         self.staging.rename(self.target)
         sync(self.target.parent)
-        write_json(self.target / "manifest.json", complete)
-        write_json(self.root / "manifest.json", complete)
+        for directory in (self.target, self.root):
+            write_json(directory / "manifest.json", complete, modified=day)
+        for directory in (self.target, self.target.parent):
+            os.utime(directory, (day, day))
         return complete
 
     def swap_into_vault(self, source: Path, name: str) -> None:
@@ -163,6 +175,11 @@ class Workplace:
             target.rename(old)
         if source.exists():
             source.rename(target)
+
+
+def _business_time(manifest: Mapping[str, Any]) -> float:
+    """Start of a release's business date, seconds since 1970."""
+    return dt.datetime.combine(dt.date.fromisoformat(manifest["date"]), dt.time(), dt.UTC).timestamp()
 
 
 @contextmanager

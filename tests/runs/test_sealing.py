@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 from collections.abc import Callable
@@ -24,7 +25,8 @@ def published(tmp_path: Path) -> tuple[Workplace, dict[str, Any]]:
         (place.staging / "report.html").write_text("<p>")
         (place.staging / "checks.json").write_text("[]")
         files = [{"name": "part-00000.csv", "bytes": 4, "sha256": hashlib.sha256(b"a\n1\n").hexdigest()}]
-        manifest = sealed({"run_id": "r1", "data": {"files": files}, "levels": {1: 0.1}}, place.staging)
+        stated = {"run_id": "r1", "date": "2026-01-31", "data": {"files": files}, "levels": {1: 0.1}}
+        manifest = sealed(stated, place.staging)
         return place, place.commit(manifest)
 
 
@@ -79,3 +81,16 @@ def test_a_release_of_an_earlier_version_is_held_against_what_it_says(tmp_path: 
     (place.target / "data" / "part-00000.csv").write_text("a\n2\n")
     with pytest.raises(CheckError):
         place.published()
+
+
+def test_times_of_public_files_tell_the_business_date_alone(tmp_path: Path) -> None:
+    """When a file was written, and how long a stage took, depends on the table."""
+    place, _ = published(tmp_path)
+    seconds = dt.datetime(2026, 1, 31, tzinfo=dt.UTC).timestamp()
+    public = [place.root / "manifest.json", place.root / "releases", *place.target.rglob("*"), place.target]
+    assert len(public) >= 8
+    assert {path.stat().st_mtime for path in public} == {seconds}
+    # A run that died before the root's manifest: whoever finds the release puts it there, with the same time.
+    (place.root / "manifest.json").unlink()
+    assert place.published()
+    assert (place.root / "manifest.json").stat().st_mtime == seconds

@@ -27,6 +27,7 @@ from privrisk_spark.engine.batches import PARTS, Batches, in_chunks, report
 from privrisk_spark.engine.sources import read_back
 from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.errors import BusyError
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Output
 from privrisk_spark.runs import places
 from privrisk_spark.runs.places import Workplace, write_json
@@ -44,7 +45,7 @@ from privrisk_spark.stages.publishing.files import (
 from privrisk_spark.stages.publishing.row_order import FILE, ordered
 from privrisk_spark.stages.tables.opening import collect_hierarchies
 
-PLACE = {"*": ["z", {"north": ["a b", 'q"q', {"far, away": ["c"]}]}, {"south": [{"north": ["d"]}, " f "]}]}
+PLACE = {"*": ["z", {"north": ["a b", 'q"q', {"far, away": ["c"]}]}, {"south": [{"deep": ["d"]}, " f "]}]}
 SEX = {"*": ["u", "v"]}
 TEXTS = [
     "plain",
@@ -149,7 +150,7 @@ def test_labels_stand_in_the_order_of_the_policy_and_nothing_else(spark, tmp_pat
         (p, s): (place.labels[p], sex.labels[s]) for p in range(place.n_nodes) for s in range(sex.n_nodes)
     }
     assert [p for p, _ in by_kept.values()].count(None) == sex.n_nodes  # the leaf that stands for null
-    assert [p for p, _ in by_kept.values()].count("north") == 2 * sex.n_nodes  # one label, two nodes
+    assert [p for p, _ in by_kept.values()].count("north") == sex.n_nodes
 
 
 @contextmanager
@@ -385,7 +386,7 @@ def place_of(tmp_path: Path, run_id: str) -> Workplace:
 def publish(place: Workplace, content: str) -> dict[str, Any]:
     with place.held():
         (place.staging / "data").write_text(content)
-        return place.commit({"run_id": place.run_id, "content": content})
+        return place.commit({"run_id": place.run_id, "date": "2026-01-31", "content": content})
 
 
 def current(tmp_path: Path) -> Any:
@@ -402,13 +403,13 @@ def killed_at_write(monkeypatch: pytest.MonkeyPatch, number: int) -> Iterator[No
     """Die at the n-th JSON file (1: the release's manifest, 2: the root's), after the half of it is on disk."""
     calls = 0
 
-    def write(path: Path, document: Any) -> None:
+    def write(path: Path, document: Any, **named: Any) -> None:
         nonlocal calls
         calls += 1
         if calls == number:
             path.with_name(f".{path.name}.0").write_text('{"half":')
             raise Killed
-        write_json(path, document)
+        write_json(path, document, **named)
 
     with monkeypatch.context() as patch:
         patch.setattr(places, "write_json", write)
@@ -420,7 +421,7 @@ def test_a_release_is_published_once(tmp_path):
     place = place_of(tmp_path, "run-1")
     assert place.published() is None
     manifest = publish(place, "first")
-    assert manifest == {"sequence": 1, "run_id": "run-1", "content": "first"}
+    assert manifest == {"sequence": 1, "run_id": "run-1", "date": "2026-01-31", "content": "first"}
     assert current(tmp_path) == manifest
     assert (place.target / "data").read_text() == "first"
     assert leftovers(tmp_path) == []
@@ -593,10 +594,12 @@ def test_json_is_replaced_whole_and_takes_no_nan(tmp_path):
 
 
 def test_nodes_of_one_label_are_not_told_apart_by_order(spark, tmp_path):
-    """'north' of north and 'north' of south are two nodes and one text: where rows stand must not say which."""
+    """Policies refuse two nodes of one label; if there were such, where rows stand must not say which it was."""
     policy = policy_for(tmp_path, "parquet")
-    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
-    place = next(iter(hierarchies.values()))
+    hierarchies = dict(collect_hierarchies(policy, None, None))  # type: ignore[arg-type]
+    paths = [("z",), ("a b", "north"), ('q"q', "north"), ("c", "far, away", "north"), ("d", "north", "south")]
+    place = Hierarchy.from_paths("pl`ace", [*paths, (" f ", "south")], null_leaf=True)
+    hierarchies["pl`ace"] = place
     alike = [node for node, label in enumerate(place.labels) if label == "north"]
     assert len(alike) == 2
     named = named_nodes(hierarchies)
