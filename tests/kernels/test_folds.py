@@ -38,7 +38,7 @@ from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.exact_sums import ExactMean
 from privrisk_spark.kernels.numeric.fold import Fold, folded, folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments
-from privrisk_spark.stages.assessing.tallies import Asked, Released, Sensitive, Tallies
+from privrisk_spark.stages.assessing.tallies import ClassMeasures, Released, Sensitive, Tallies
 
 Item = tuple[Any, ...]
 
@@ -114,7 +114,7 @@ TREES = [
 ]
 LOSSES = [floats([0.0, 0.1, 1 / 3, 0.7]), floats([0.0, 1.0])]
 ANCESTOR = ints([[0, 5, 7], [1, 5, 7], [2, 6, 7], [3, 6, 7], [4, 6, 7]], 3)
-ASKED = Asked(
+ASKED = ClassMeasures(
     tuple(TREES),
     k=3,
     worst=2,
@@ -126,7 +126,7 @@ ASKED = Asked(
     cells=True,
     released=Released(ints([[4, 0], [5, 3], [6, 3]], 2), longs([3, 4, 5])),
 )
-PLAIN = Asked(tuple(TREES), k=3, worst=2, thresholds=())
+PLAIN = ClassMeasures(tuple(TREES), k=3, worst=2, thresholds=())
 
 
 def class_tally(items: Sequence[Item], most: int = 3) -> ClassTally:
