@@ -103,11 +103,22 @@ class Server:
                 time.sleep(0.05)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Stop the server: SIGINT cuts connections off, SIGQUIT is a crash."""
+        """Stop the server, and wait until nothing listens: SIGINT cuts connections off, SIGQUIT is a crash."""
         if self.process is not None:
             self.process.send_signal(how)
             self.process.wait(timeout=60)
             self.process = None
+            # A process that a crash leaves for a moment may still hold the port, and accept what it cannot serve.
+            limit = time.monotonic() + 10
+            while time.monotonic() < limit:
+                try:
+                    socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                except ConnectionRefusedError:
+                    return
+                except OSError:
+                    pass
+                time.sleep(0.02)
+            raise RuntimeError("the server ended, and something still listens at its port")
 
 
 @contextmanager
