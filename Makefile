@@ -18,7 +18,7 @@ demo: $(VENV)/ready
 	@echo "  conf/demo.yaml                 the policy; copy it, or run it with --set decision.utility_at_least=4"
 
 # Everything CI runs: lint, types, all tests.
-test: lint machine-code
+test: lint machine-code $(VENV)/java
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Everything that needs no Spark, with few random examples of each property: while you work.

@@ -66,7 +66,9 @@ def submit_environment(logs: Path) -> dict[str, str]:
 
 
 @contextmanager
-def standalone(directory: Path, *, workers: int = 2, memory: str = "1g") -> Iterator[Cluster]:
+def standalone(
+    directory: Path, *, workers: int = 2, memory: str = "1g", java_options: str | None = None
+) -> Iterator[Cluster]:
     """Start a cluster and stop it at the end.
 
     Parameters
@@ -77,6 +79,8 @@ def standalone(directory: Path, *, workers: int = 2, memory: str = "1g") -> Iter
         One core each.
     memory : str, default "1g"
         What each worker may give to executors.
+    java_options : str, optional
+        For every Java process of the cluster, those of submitted jobs among them.
 
     Raises
     ------
@@ -84,6 +88,8 @@ def standalone(directory: Path, *, workers: int = 2, memory: str = "1g") -> Iter
         If the workers do not register in two minutes.
     """
     environment = submit_environment(directory / "logs")
+    if java_options is not None:
+        environment["JAVA_TOOL_OPTIONS"] = java_options
     port = _free_port()
     address = f"spark://127.0.0.1:{port}"
     started: list[subprocess.Popen[bytes]] = []

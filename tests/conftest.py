@@ -32,6 +32,9 @@ settings.load_profile("ci")
 # Before any module with compiled functions is imported; workers of Spark and started programs inherit it.
 MACHINE_CODE = machine_code.keep()
 
+# Sessions that tests start map Java's classes, if `make test` has stored them; nothing else of them is another.
+os.environ.setdefault("PRIVRISK_FAST", "classes")
+
 LONG = ("jobs", "docs", "pipelines", "api", "experiments", "stages", "benchmarks", "engine")
 """Directories of the longest files, longest first."""
 
@@ -95,7 +98,7 @@ def no_spark(pytestconfig: pytest.Config) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+def spark(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[object]:
     """A local session: few partitions, tiny Arrow batches so that batching always happens, its own warehouse."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -110,7 +113,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         .config("spark.log.level", "ERROR")
         .config("spark.driver.memory", "1g")
         # Short plans, many of them: what the second compiler would gain later is not seen in a test.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", java_options)
         # As on a laptop: workers are forked from a process that has all imported.
         .config("spark.python.daemon.module", "privrisk_spark.engine.fast.worker_daemon")
         .config("spark.driver.host", "127.0.0.1")
@@ -126,11 +129,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         .getOrCreate()
     )
     # It does not encrypt what it spills, as pyspark leaves a socket open then, and warnings are errors here. Runs that
-    # need it are refused in such a session (tests/engine/test_settings.py), but for these tests of what they compute.
+    # need it are refused in such a session, and others warn (tests/engine/test_session.py), but for these tests.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("privrisk_spark.engine.session.check_encryption", lambda _: None)
+        patch.setattr("privrisk_spark.engine.session.encrypts", lambda _: True)
         yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def java_options() -> str:
+    """As a local session of the product has them that maps Java's classes, if they are stored."""
+    from privrisk_spark.engine.fast.local import settings as fast_settings
+
+    usual = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    return fast_settings(local=True).get("spark.driver.extraJavaOptions", usual)
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,8 @@
-"""Numba's code for the tests: kept from run to run, compiled by one process, and never older than the sources.
-
-Numba looks only at the file in which a function stands. The code of a function holds, too, the functions it calls and
-the numbers it reads, which may stand in other files: so each state of all these files has a directory of its own.
-"""
+"""Numba's code for the tests: kept from run to run, and compiled by one process."""
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import shutil
 import time
@@ -16,38 +11,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sources import ROOT, reached
-
-KERNELS = ROOT / "privrisk_spark" / "kernels"
-COMPILER = KERNELS / "numeric" / "machine_code.py"
+ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache" / "machine-code"
 WEEK = 7 * 24 * 3600
 """Seconds; another process may still use what is younger."""
 
 
-def sources() -> list[Path]:
-    """Every source whose change may change compiled code."""
-    compiled = [file for file in KERNELS.rglob("*.py") if COMPILER in reached(file)[0]]
-    return sorted({source for file in compiled for source in reached(file)[0]})
-
-
-def key_of(files: list[Path]) -> str:
-    found = hashlib.sha256()
-    for file in files:
-        found.update(f"{file.relative_to(ROOT)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
-    return found.hexdigest()[:16]
-
-
 def keep() -> Path:
     """Tell Numba, in this process and in those it starts, where to keep code; throw away what is a week old."""
-    directory = CACHE / key_of(sources())
-    if not directory.is_dir():
-        directory.mkdir(parents=True, exist_ok=True)
-        for other in CACHE.iterdir():
-            if other.stat().st_mtime < time.time() - WEEK:
-                shutil.rmtree(other, ignore_errors=True)
-    os.environ["NUMBA_CACHE_DIR"] = str(directory)
-    return directory
+    CACHE.mkdir(parents=True, exist_ok=True)
+    for other in CACHE.iterdir():
+        if other.is_dir() and other.stat().st_mtime < time.time() - WEEK:
+            shutil.rmtree(other, ignore_errors=True)
+    os.environ["NUMBA_CACHE_DIR"] = str(CACHE)
+    return CACHE
 
 
 @contextmanager

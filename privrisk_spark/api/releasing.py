@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import placed, with_frame
 from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, opened
-from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page, html_table
@@ -192,8 +191,6 @@ def release(
             with held(table, f"privrisk release {asked.run.name}", encrypt=encrypt, prepare=_prepare) as (spark, given):
                 if private is not None:
                     check_reach(spark, " and ".join(name for name, where in wanted.items() if where is None))
-                if given is not None:
-                    _refuse_input(given, places)
                 outcome = pipeline.release(spark, asked, run_id=run, date=day, announce=announce, table=given)
                 return _opened(spark, outcome, asked, private)
         except BaseException:
@@ -219,24 +216,6 @@ def _opened(spark: SparkSession, outcome: Outcome, policy: written.Policy, priva
         spark=spark,
         output=policy.places.model_copy(update={"format": manifest["data"]["format"]}),
     )
-
-
-def _refuse_input(table: DataFrame, places: Mapping[str, str]) -> None:
-    """Refuse to write where the frame is read.
-
-    Raises
-    ------
-    ConfigError
-        Naming the place.
-    """
-    from urllib.parse import unquote, urlparse
-
-    files = [Path(unquote(found.path)) for uri in table.inputFiles() if (found := urlparse(uri)).scheme == "file"]
-    for name, where in places.items():
-        place = Path(where).resolve()
-        if any(place in file.parents or place == file.parent for file in files):
-            rule = "must not be around files the frame is read from: a run never writes onto its input"
-            raise ConfigError([Fault(name, rule)])
 
 
 def _prepare() -> None:

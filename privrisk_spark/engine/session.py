@@ -5,6 +5,8 @@ Every other module takes the session of the frame it is given.
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.fast.local import settings as fast_settings
 from privrisk_spark.engine.fast.start import started
-from privrisk_spark.engine.settings import ENCRYPTION, REQUIRED, as_required, check_encryption, fixed
+from privrisk_spark.engine.local_directory import LocalDirectory, places
+from privrisk_spark.engine.settings import ENCRYPTION, REQUIRED, as_required, check_encryption, encrypts, fixed
+
+_LOG = logging.getLogger(__name__)
 
 # What suits one machine; a cluster's own configuration comes with spark-submit.
 _LAPTOP = {
@@ -45,8 +50,11 @@ def held(
         None is a table the policy names, which is read by the session that is there, or by a new one.
     name : str
         Application name of a new session.
-    encrypt, retries : bool
-        See :func:`build`. A session that is there must encrypt if asked to.
+    encrypt : bool
+        Whether the run's keys travel inside tasks: a session that is there must encrypt then what it keeps on local
+        disks, and is only warned of otherwise. A new one always does.
+    retries : bool
+        See :func:`build`.
     prepare : callable, optional
         What the run imports later; called while a new session starts, if fast starts are asked for.
 
@@ -62,9 +70,14 @@ def held(
     with ExitStack() as stack:
         spark = existing() if table is None else table.sparkSession
         if spark is None:
-            spark = stack.enter_context(started(lambda: build(name, encrypt=encrypt, retries=retries), prepare))
+            spark = stack.enter_context(started(lambda: build(name, retries=retries), prepare))
         if encrypt:
             check_encryption(spark)
+        elif not encrypts(spark):
+            _LOG.warning(
+                "%s is off in this session: Spark keeps values of the table readable on local disks while it runs",
+                ENCRYPTION,
+            )
         given = None if table is None else fixed(table)
         stack.enter_context(as_required(spark))
         yield spark, given
@@ -78,16 +91,16 @@ def existing() -> SparkSession | None:
         return None
 
 
-def build(name: str, *, encrypt: bool, retries: bool = False) -> SparkSession:
+def build(name: str, *, retries: bool = False) -> SparkSession:
     """Return the session spark-submit prepared, or a local one.
+
+    Either encrypts what it spills, shuffles and broadcasts to local disks, unless it is one of Spark Connect, whose
+    server decides. A local one keeps it in a directory of this process (:mod:`privrisk_spark.engine.local_directory`).
 
     Parameters
     ----------
     name : str
         Application name.
-    encrypt : bool
-        Encrypt what Spark spills, shuffles and broadcasts to local disks; always on for a differentially private
-        release, whose keys travel inside tasks.
     retries : bool
         Let a new local session, too, try a failed task again; tasks that are told to fail then are not logged.
     """
@@ -96,6 +109,7 @@ def build(name: str, *, encrypt: bool, retries: bool = False) -> SparkSession:
     remote, submitted = "SPARK_REMOTE" in os.environ, "SPARK_ENV_LOADED" in os.environ
     settings = dict(REQUIRED)
     if not remote:
+        settings[ENCRYPTION] = "true"
         settings |= fast_settings(local=not submitted)
     if not remote and not submitted:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -105,8 +119,31 @@ def build(name: str, *, encrypt: bool, retries: bool = False) -> SparkSession:
             # Read where Java is started, so that a session which is there already keeps the master it has.
             os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--master local[*,4] pyspark-shell")
             settings["spark.log.level"] = "FATAL"
-    if encrypt:
-        settings[ENCRYPTION] = "true"
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with ExitStack() as stack:
+        if not remote and not submitted:
+            settings |= stack.enter_context(_own_directory())
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+
+@functools.cache
+def _local_directory() -> LocalDirectory:
+    return LocalDirectory(places())
+
+
+@contextmanager
+def _own_directory() -> Iterator[dict[str, str]]:
+    """Settings by which a session that starts meanwhile writes to a directory of this process alone."""
+    paths = [str(path) for path in _local_directory().paths]
+    # Spark prefers what the environment says to any setting; Java takes it from ours when it starts.
+    before = os.environ.get("SPARK_LOCAL_DIRS")
+    os.environ["SPARK_LOCAL_DIRS"] = ",".join(paths)
+    try:
+        # Beside the options of the user's own configuration, not in place of them.
+        yield {"spark.driver.defaultJavaOptions": f'"-Djava.io.tmpdir={paths[0]}"'}
+    finally:
+        if before is None:
+            del os.environ["SPARK_LOCAL_DIRS"]
+        else:
+            os.environ["SPARK_LOCAL_DIRS"] = before

@@ -104,6 +104,11 @@ def differing(spark: SparkSession) -> dict[str, str]:
     }
 
 
+def encrypts(spark: SparkSession) -> bool:
+    """Tell whether a session encrypts what it keeps on local disks."""
+    return spark.conf.get(ENCRYPTION, None) == "true"
+
+
 def check_encryption(spark: SparkSession) -> None:
     """Refuse a session that writes keys to local disks in the clear.
 
@@ -112,8 +117,8 @@ def check_encryption(spark: SparkSession) -> None:
     ConfigError
         Naming the setting, its value and what would do.
     """
-    value = spark.conf.get(ENCRYPTION, None)
-    if value != "true":
+    if not encrypts(spark):
+        value = spark.conf.get(ENCRYPTION, None)
         rule = (
             f"must be true for a release whose keys travel inside tasks, and cannot be set once Spark runs. Got "
             f"{value or 'false'}; build the session with .config('{ENCRYPTION}', 'true'), or let privrisk build it"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -198,6 +198,38 @@ def _of_files(frame: DataFrame, tasks: Sequence[_RowGroups], wanted: Sequence[Wa
         T.StructField(want.alias, T.DoubleType() if want.kind == "number" else kinds[want.name]) for want in wanted
     ]
     return Batches.of_parts(frame.sparkSession, tasks, read, T.StructType(fields))
+
+
+def files_only_spark_knows(
+    spark: SparkSession, given: DataFrame | None, tables: Mapping[str, Table]
+) -> dict[str, list[Path]]:
+    """Return the files on local and mounted paths of what is read, but of tables whose path the policy names.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    given : DataFrame or None
+        Read instead of the policy's table.
+    tables : mapping of key to Table
+
+    Returns
+    -------
+    dict of key to list of Path
+        As Spark lists them; links followed. A table of a catalog that is not there has none.
+    """
+    frames = {
+        key: spark.table(table.catalog)
+        for key, table in tables.items()
+        if table.catalog is not None and spark.catalog.tableExists(table.catalog)
+    }
+    if given is not None:
+        frames["the given frame"] = given
+    return {key: _local_files(frame) for key, frame in frames.items()}
+
+
+def _local_files(frame: DataFrame) -> list[Path]:
+    found = (urlparse(uri) for uri in frame.inputFiles())
+    return [Path(unquote(uri.path)).resolve() for uri in found if uri.scheme == "file"]
 
 
 def as_texts(values: pa.Array) -> pa.Array:

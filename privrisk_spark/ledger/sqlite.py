@@ -74,6 +74,11 @@ class LedgerFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    @property
+    def path(self) -> Path:
+        """Its place."""
+        return self._path
+
     def exists(self) -> bool:
         """Tell whether there is a ledger file."""
         try:

@@ -13,7 +13,7 @@ from privrisk_spark.ledger.postgresql import LedgerServer
 from privrisk_spark.ledger.sqlite import LedgerFile
 from privrisk_spark.ledger.storage import Storage
 
-__all__ = ["storage_of"]
+__all__ = ["file_of", "storage_of"]
 
 _FILE: Final = "sqlite:///"
 _SERVER: Final = "postgresql+psycopg://"
@@ -47,6 +47,18 @@ def storage_of(url: str) -> Storage:
             "in a password as %3A %2F %3F %23 %5B %5D %40 and %25."
         )
     return LedgerServer(parsed)
+
+
+def file_of(url: str) -> Path | None:
+    """Return the file of a ledger that is one, else None.
+
+    Raises
+    ------
+    InputError
+        If the URL names no ledger.
+    """
+    storage = storage_of(url)
+    return storage.path if isinstance(storage, LedgerFile) else None
 
 
 def _path_of(name: str) -> Path:

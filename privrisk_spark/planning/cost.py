@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from privrisk_spark import __version__
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism
 from privrisk_spark.planning.modes import ReusedCells
+from privrisk_spark.planning.request import asked_of
 from privrisk_spark.planning.reuse import refuse_unpaid
-from privrisk_spark.policy.contents import contents_of
 from privrisk_spark.policy.policy import Policy
-
-_APART: Final = ("columns", "guarantee")
-"""Parts of a policy that are told apart key by key."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +30,7 @@ class RunCost:
     stored : StoredMechanism
         What the ledger keeps of the mechanism.
     asked : dict of str to str
-        As :func:`asked_of` gives it.
+        As :func:`~privrisk_spark.planning.request.asked_of` gives it.
     """
 
     lineage: str
@@ -93,28 +87,3 @@ def cost_of(policy: Policy, plan: Mechanism, run_id: str, digest: str, *, date: 
         stored=StoredMechanism(plan, digest, __version__),
         asked=asked_of(policy, date),
     )
-
-
-def asked_of(policy: Policy, date: dt.date) -> dict[str, str]:
-    """Return digests of all that a release is asked for, by name: a retry of the run must agree in each.
-
-    Parameters
-    ----------
-    policy : Policy
-        Part by part, and the contents of the hierarchy and mapping files it names. A table counts by what the policy
-        says of it; what it holds is another matter (the snapshot).
-    date : date
-        Business date.
-    """
-    return {name: hashlib.sha256(text.encode()).hexdigest()[:32] for name, text in _asked(policy, date)}
-
-
-def _asked(policy: Policy, date: dt.date) -> Iterator[tuple[str, str]]:
-    yield "date", (policy.run.date or date).isoformat()
-    for part, value in json.loads(policy.canonical()).items():
-        for name in value if part in _APART else ():
-            yield f"{part}.{name}", json.dumps(value[name], sort_keys=True)
-        if part not in _APART:
-            yield part, json.dumps(value, sort_keys=True)
-    for key, digest in contents_of(policy, but=("assess",)).items():
-        yield f"contents of {key}", digest

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from privrisk_spark.errors import ConfigError, Fault, InputError
+from privrisk_spark.ledger.urls import file_of
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.policy.dictionaries import OneDictionary, Table
+from privrisk_spark.policy.overlap import local_places, overlap, overlapping
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.places import check_place, local_path
 
@@ -40,25 +42,16 @@ def check_private_place(
     """
     fault = "--output"
     place = local_path(output)
-    if policy.output is not None:
-        release = Path(policy.output.path).resolve()
-        if place == release or release in place.parents or place in release.parents:
-            rule = f"must be neither output.path nor inside nor around it: {what} stay private"
-            raise ConfigError([Fault(fault, rule)])
+    if policy.output is not None and overlap(place, Path(policy.output.path).resolve()):
+        rule = f"must be neither output.path nor inside nor around it: {what} stay private"
+        raise ConfigError([Fault(fault, rule)])
     sources: list[tuple[str, Table]] = [("table", policy.table), *more]
     sources += [(one.key, one.table) for one in all_dictionaries(policy) if one.table is not None]
     for key, source in sources:
-        if source.path is None or "://" in source.path:
-            continue
-        there = Path(source.path).resolve()
-        if place == there or there in place.parents or place in there.parents:
-            raise ConfigError(
-                [
-                    Fault(
-                        fault, f"must be neither {key}.path nor inside nor around it: a run never writes onto its input"
-                    )
-                ]
-            )
+        there = [] if source.path is None else local_places(source.path)
+        faults = list(overlapping({fault: place}, f"{key}.path", there))
+        if faults:
+            raise ConfigError(faults)
     check_place(place, files=files, what=what)
     return place
 
@@ -67,3 +60,36 @@ def all_dictionaries(policy: Policy) -> list[OneDictionary]:
     """Return the dictionaries a policy decides against, and the one an estimate is held against."""
     true = true_dictionary(policy)
     return [*policy.dictionaries, *([true] if true is not None else [])]
+
+
+def refuse_input(places: Mapping[str, Path], read: Mapping[str, Iterable[Path]]) -> None:
+    """Refuse to write where files are read of which only Spark knows: those of a frame, or of a table in a catalog.
+
+    Parameters
+    ----------
+    places : mapping of key to Path
+        Where is written, resolved.
+    read : mapping of key to iterable of Path
+        Files as Spark lists them, links followed.
+
+    Raises
+    ------
+    ConfigError
+        Naming the places.
+    """
+    faults = [fault for key, files in read.items() for fault in overlapping(places, f"the files of {key}", files)]
+    if faults:
+        raise ConfigError(faults)
+
+
+def refuse_public_ledger(policy: Policy, root: Path) -> None:
+    """Refuse a ledger that would lie among published releases.
+
+    Raises
+    ------
+    ConfigError
+        Naming the key.
+    """
+    file = None if policy.ledger is None else file_of(policy.ledger.url)
+    if file is not None and root in file.resolve().parents:
+        raise ConfigError([Fault("ledger.url", "must not lie inside output.path, which is published")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import fcntl
 import json
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from privrisk_spark.errors import BusyError, ConfigError, Fault
+from privrisk_spark.runs import permissions
 from privrisk_spark.runs.sealing import verify
 
 
@@ -27,21 +29,30 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def write_text(path: Path, text: str, *, modified: float | None = None) -> None:
-    """Replace a file atomically and durably; ``modified``, in seconds since 1970, is the time it is to bear."""
+def write_text(path: Path, text: str, *, published: float | None = None) -> None:
+    """Replace a file atomically and durably, for its owner alone.
+
+    Parameters
+    ----------
+    path : Path
+    text : str
+    published : float, optional
+        The time it is to bear, in seconds since 1970, if everyone may read it.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("w", encoding="utf-8") as stream:
+        os.fchmod(stream.fileno(), permissions.PRIVATE_FILE if published is None else permissions.PUBLIC_FILE)
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
-    if modified is not None:
-        os.utime(temporary, (modified, modified))
+    if published is not None:
+        os.utime(temporary, (published, published))
     temporary.replace(path)
 
 
-def write_json(path: Path, document: Any, *, modified: float | None = None) -> None:
-    """Replace a JSON file atomically; the document must be JSON-safe, without NaN and infinities."""
-    write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", modified=modified)
+def write_json(path: Path, document: Any, *, published: float | None = None) -> None:
+    """Replace a JSON file as :func:`write_text` does; the document must be JSON-safe, without NaN and infinities."""
+    write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", published=published)
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,7 @@ class Workplace:
 
     @property
     def parts(self) -> Path:
-        """Where tasks write the release's files before it is known which of them count; never published."""
+        """Directory in which tasks write the release's files before it is known which count; never published."""
         return self.root / f".staging-{self.run_id}~{self.attempt}-parts"
 
     @property
@@ -96,7 +107,7 @@ class Workplace:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         verify(manifest, self.target)
         if self._current_sequence() < manifest["sequence"]:
-            write_json(self.root / "manifest.json", manifest, modified=_business_time(manifest))
+            write_json(self.root / "manifest.json", manifest, published=_business_time(manifest))
         return manifest
 
     def recorded_snapshot(self) -> str:
@@ -107,6 +118,23 @@ class Workplace:
             if summary.get("run_id") == self.run_id:
                 return str(summary["snapshot"])
         return "unrecorded"
+
+    def record_request(self, asked: Mapping[str, str]) -> None:
+        """Write to the vault what the run's release was asked for, as digests by name."""
+        permissions.make_private(self._request.parent, "output.vault")
+        write_json(self._request, dict(asked))
+
+    def recorded_request(self) -> dict[str, str] | None:
+        """Return what :meth:`record_request` wrote; None if the vault has nothing of this run."""
+        try:
+            found: dict[str, str] = json.loads(self._request.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return found
+
+    @property
+    def _request(self) -> Path:
+        return self.vault / "requests" / f"{self.run_id}.json"
 
     def _current_sequence(self) -> int:
         path = self.root / "manifest.json"
@@ -123,18 +151,20 @@ class Workplace:
         BusyError
             If another process is at work there; running again later helps.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
-        self.vault.mkdir(parents=True, exist_ok=True, mode=0o700)
+        permissions.make_public(self.root)
+        permissions.make_private(self.vault, "output.vault")
         with locked(self.root, "output.path"), locked(self.vault, "output.vault"):
             self._sweep()
             self.scratch.mkdir(mode=0o700)
             self.staging.mkdir(mode=0o700)
+            self.parts.mkdir(mode=0o700)
             try:
                 yield
             finally:
                 shutil.rmtree(self.scratch, ignore_errors=True)
                 shutil.rmtree(self.staging, ignore_errors=True)
                 shutil.rmtree(self.parts, ignore_errors=True)
+                permissions.close(self.vault)
 
     def _sweep(self) -> None:
         for path in [*self.root.glob(".staging-*"), *self.vault.glob(".scratch-*")]:
@@ -152,8 +182,8 @@ class Workplace:
         day = _business_time(manifest)
         if self.target.exists():
             shutil.rmtree(self.target)
-        self.target.parent.mkdir(exist_ok=True)
-        self.staging.chmod(0o755)
+        permissions.make_public(self.target.parent)
+        permissions.open_to_all(self.staging)
         for directory in (self.staging / "data", self.staging):
             if directory.is_dir():
                 sync(directory)
@@ -162,7 +192,7 @@ class Workplace:
         self.staging.rename(self.target)
         sync(self.target.parent)
         for directory in (self.target, self.root):
-            write_json(directory / "manifest.json", complete, modified=day)
+            write_json(directory / "manifest.json", complete, published=day)
         for directory in (self.target, self.target.parent):
             os.utime(directory, (day, day))
         return complete
@@ -186,11 +216,17 @@ def _business_time(manifest: Mapping[str, Any]) -> float:
 def locked(directory: Path, key: str) -> Iterator[None]:
     """Hold a directory's lock file; a dead process holds none."""
     path = directory / ".lock"
-    with path.open("w") as lock:
+    try:
+        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, permissions.PRIVATE_FILE)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise ConfigError([Fault(key, f"must not hold a link named '{path.name}'; remove it")]) from None
+    try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # A run that ended meanwhile has unlinked the file; a lock on what is gone keeps nobody out.
-            mine = os.path.samestat(os.fstat(lock.fileno()), path.stat())
+            mine = os.path.samestat(os.fstat(lock), path.stat())
         except OSError:
             mine = False
         if not mine:
@@ -199,6 +235,8 @@ def locked(directory: Path, key: str) -> Iterator[None]:
             yield
         finally:
             path.unlink(missing_ok=True)
+    finally:
+        os.close(lock)
 
 
 def local_path(output: str) -> Path:
@@ -233,18 +271,14 @@ def check_place(place: Path, *, files: Sequence[str], what: str) -> None:
 @contextmanager
 def held(place: Path, run_id: str) -> Iterator[Path]:
     """Hold the directory, for the owner's eyes only, with a scratch directory that is removed at the end."""
-    usual = os.umask(0o077)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        place.chmod(0o700)
-        with locked(place, "--output"):
-            for path in place.glob(".scratch-*"):
-                shutil.rmtree(path, ignore_errors=True)
-            scratch = place / f".scratch-{run_id}~{uuid.uuid4().hex[:8]}"
-            scratch.mkdir()
-            try:
-                yield scratch
-            finally:
-                shutil.rmtree(scratch, ignore_errors=True)
-    finally:
-        os.umask(usual)
+    permissions.make_private(place, "--output")
+    with locked(place, "--output"):
+        for path in place.glob(".scratch-*"):
+            shutil.rmtree(path, ignore_errors=True)
+        scratch = place / f".scratch-{run_id}~{uuid.uuid4().hex[:8]}"
+        scratch.mkdir(mode=0o700)
+        try:
+            yield scratch
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+            permissions.close(place)

@@ -16,8 +16,8 @@ from benchmarks.standalone import Cluster, standalone
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    with standalone(tmp_path) as running:
+def cluster(tmp_path: Path, java_options: str) -> Iterator[Cluster]:
+    with standalone(tmp_path, java_options=java_options) as running:
         yield running
 
 

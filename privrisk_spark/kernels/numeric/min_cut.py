@@ -13,7 +13,7 @@ import numpy as np
 
 from privrisk_spark.errors import InternalError
 from privrisk_spark.kernels.arrays import BoolArray, IntArray, LongArray
-from privrisk_spark.kernels.numeric.machine_code import compiled
+from privrisk_spark.machine_code import compiled
 
 LARGEST_SUM = 2**61
 """Largest sum of the finite capacities, and largest capacity of an arc; the residuals then fit 64 bits."""
@@ -85,7 +85,7 @@ def minimum_cut(network: Network, *, negligible: int = 0) -> Cut:
 
     Notes
     -----
-    The search is compiled on first use, in about 2 s (:mod:`privrisk_spark.kernels.numeric.machine_code`).
+    The search is compiled on first use, in about 2 s (:mod:`privrisk_spark.machine_code`).
     """
     if network.source == network.sink:
         raise InternalError("source and sink must differ")

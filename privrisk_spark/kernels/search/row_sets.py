@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
-from privrisk_spark.kernels.numeric.machine_code import compiled
 from privrisk_spark.kernels.search.record import RecordLattice
+from privrisk_spark.machine_code import compiled
 
 LongArray = npt.NDArray[np.int64]
 LevelArray = npt.NDArray[np.int8]

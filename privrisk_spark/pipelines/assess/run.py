@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark import __version__
 from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import RefusedError, SchemaError
 from privrisk_spark.pipelines.assess.counted import Counted, Encoded, count_subjects
 from privrisk_spark.pipelines.assess.measured import (
@@ -31,7 +32,7 @@ from privrisk_spark.pipelines.assess.measured import (
 )
 from privrisk_spark.pipelines.assess.opened import Opened, Run, explained, open_assessment
 from privrisk_spark.planning.assessment import POPULATION, RELEASE
-from privrisk_spark.planning.places import check_private_place
+from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
@@ -120,6 +121,8 @@ def assess(
     EngineError
         Exit code 3: running again may help.
     """
+    given = files_only_spark_knows(spark, table, {} if table is not None else {"table": policy.table})
+    refuse_input({"--output": place}, given)
     with held(place, run_id) as scratch:
         run = Run(spark, policy, place, Scratch(spark, scratch), Progress(place, run_id, STAGES))
         opened, vocabularies = read(run, table, announce)

@@ -6,11 +6,13 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from privrisk_spark.errors import CheckError
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.pipelines.release.written import Written
 from privrisk_spark.planning.budget import run_cost
+from privrisk_spark.planning.request import differing, request_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.manifest import data_dictionary, manifest, summary
@@ -92,7 +94,11 @@ def stage_documents(
 def publish(
     run: Run, opened: Opened, record: RunRecord, public: Report, written: Written, more: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Write the public documents beside the staged data, and publish both at once; returns the manifest."""
+    """Write the public documents beside the staged data, and publish both at once; returns the manifest.
+
+    For a guarantee that no ledger keeps account of: the vault keeps what was asked for.
+    """
+    run.place.record_request(request_of(run.policy, given=run.table is not None))
     return run.place.commit(stage_documents(run, opened, record, public, written, more))
 
 
@@ -120,16 +126,38 @@ def charge_of(policy: Policy, place: Workplace, request: Mapping[str, Any]) -> C
     return Charge(Ledger(policy.ledger.url), request, str(place.root), keys)
 
 
-def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, date: dt.date) -> None:
-    """Hold a release that is there already against what is asked, and against the ledger if there is one.
+def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, date: dt.date, given: bool) -> None:
+    """Hold a release that is there already against what is asked for, and against the ledger if there is one.
+
+    Parameters
+    ----------
+    policy : Policy
+    place : Workplace
+    manifest : mapping
+        Of the release.
+    date : date
+        Business date.
+    given : bool
+        Whether the caller gave the table.
 
     Raises
     ------
-    BudgetError
+    RefusedError
         If it is not the release of this run.
     """
     if policy.ledger is not None and isinstance(policy.guarantee, DpGuarantee):
         request = run_cost(policy, place.run_id, date).arguments()
         charge_of(policy, place, request).confirm(release_digest(manifest))
-    elif policy.guarantee.kind != "risk":
+        return
+    recorded = place.recorded_request()
+    if recorded is not None:
+        others = differing(recorded, request_of(policy, given=given))
+    else:  # another vault: the manifest knows the policy as a whole
+        others = [] if manifest["policy_digest"] == policy.digest() else ["the policy"]
+    if others:
+        raise CheckError(
+            f"run id {place.run_id} is released already, and was asked for with another content of: "
+            f"{', '.join(others)}. Use a new run id."
+        )
+    if policy.guarantee.kind != "risk":
         destroy_key(place.vault, place.run_id)

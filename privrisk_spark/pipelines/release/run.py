@@ -11,11 +11,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.pipelines.release.as_published import release_as_published
 from privrisk_spark.pipelines.release.by_risk import release_by_risk
 from privrisk_spark.pipelines.release.opened import Announce, Run
 from privrisk_spark.pipelines.release.private import release_privately
 from privrisk_spark.pipelines.release.published import confirm
+from privrisk_spark.planning.places import refuse_input, refuse_public_ledger
+from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy.guarantees import Guarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee, PeeledDp
@@ -83,10 +86,16 @@ def release(
         Exit code 3: running again may help.
     """
     place = Workplace(Path(policy.places.path).resolve(), Path(policy.places.vault).resolve(), run_id)
+    # Before anything is written or any right is changed there.
+    refuse_input(
+        {"output.path": place.root, "output.vault": place.vault},
+        files_only_spark_knows(spark, table, tables_of(policy, given=table is not None)),
+    )
+    refuse_public_ledger(policy, place.root)
     with place.held():
         done = place.published()
         if done is not None:
-            confirm(policy, place, done, date=date)
+            confirm(policy, place, done, date=date, given=table is not None)
             write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
         progress = Progress(place.vault, run_id, stages_of(policy.guarantee))

@@ -133,7 +133,7 @@ def write_release(run: Run, opened: Opened, tuples: TupleParts, *, files: int) -
         Written for as many files.
     files : int
     """
-    output, parts_at, data = run.policy.places, run.place.parts, run.place.staging / "data"
+    output, parts_at, data = run.policy.places, run.place.parts / "files", run.place.staging / "data"
     release = labelled(ordered(run.spark, tuples, files=files), run.policy, opened.hierarchies)
     if output.format == "csv":
         write_csv(release, parts_at)

@@ -17,6 +17,7 @@ from privrisk_spark.policy.dictionaries import (
     Table,
 )
 from privrisk_spark.policy.guarantees import RiskGuarantee
+from privrisk_spark.policy.overlap import local_places, overlapping
 from privrisk_spark.policy.policy import Identifier, Policy, WeightColumn
 from privrisk_spark.policy.private import DpGuarantee, PublicDp
 from privrisk_spark.policy.rules.as_published import impossible_as_published
@@ -336,8 +337,11 @@ def _impossible_paths(policy: Policy) -> Iterable[Fault]:
     targets: list[tuple[str, Path]] = []
     output = policy.output
     for key, path in () if output is None else (("output.path", output.path), ("output.vault", output.vault)):
-        if "://" in path:
-            yield Fault(key, "must be a local or mounted path in this version; remote file systems are not available")
+        if "://" in path or path.startswith("file:"):
+            yield Fault(
+                key,
+                "must be a local or mounted path without a scheme in this version; no remote file systems yet",
+            )
         else:
             targets.append((key, Path(path).resolve()))
     if len(targets) == 2:
@@ -347,12 +351,5 @@ def _impossible_paths(policy: Policy) -> Iterable[Fault]:
         elif vault in release.parents:
             yield Fault("output.path", "must not be inside output.vault: a release is published, the vault never is")
     for key, source in sources:
-        if source.path is None or "://" in source.path:
-            continue
-        place = Path(source.path).resolve()
-        for out_key, target in targets:
-            if place == target or place in target.parents or target in place.parents:
-                yield Fault(
-                    out_key,
-                    f"must be neither {key}.path nor inside nor around it: a run never writes onto its input",
-                )
+        if source.path is not None:
+            yield from overlapping(dict(targets), f"{key}.path", local_places(source.path))

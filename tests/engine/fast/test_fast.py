@@ -73,12 +73,12 @@ def built(monkeypatch: pytest.MonkeyPatch, **environment: str) -> dict[str, str]
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(session, "SparkSession", SimpleNamespace(builder=Builder()))
     monkeypatch.setattr(class_archive, "stored", lambda: None)
-    made: Any = session.build("test", encrypt=False)
+    made: Any = session.build("test")
     return dict(made.settings)
 
 
 def tricks_of(settings: dict[str, str]) -> set[str]:
-    return {name for name in settings if "daemon" in name or "JavaOptions" in name or "executorEnv" in name}
+    return {name for name in settings if "daemon" in name or "extraJava" in name or "executorEnv" in name}
 
 
 @pytest.mark.parametrize("where", [{}, {"SPARK_ENV_LOADED": "1"}, {"SPARK_REMOTE": "sc://x"}])

@@ -9,7 +9,7 @@ PROGRAM = """
 import os, sys, threading
 from pyspark.sql import types as T
 from privrisk_spark.engine import session
-spark = session.build("test", encrypt=False)
+spark = session.build("test")
 
 def here(batches):
     import pyarrow as pa

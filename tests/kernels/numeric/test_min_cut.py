@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Any
-
-import numba
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -16,7 +11,6 @@ from scipy.sparse.csgraph import maximum_flow
 
 from privrisk_spark.errors import InternalError
 from privrisk_spark.kernels.numeric import min_cut as kernel
-from privrisk_spark.kernels.numeric.machine_code import compiled
 from privrisk_spark.kernels.numeric.min_cut import LARGEST_SUM, Network, minimum_cut
 
 Arcs = list[tuple[int, int, int]]
@@ -127,15 +121,3 @@ def test_networks_without_arcs() -> None:
 def test_bad_networks_are_refused(arcs: Arcs, sink: int, message: str) -> None:
     with pytest.raises(InternalError, match=message):
         minimum_cut(network(2, arcs, sink=sink))
-
-
-def test_without_a_place_for_its_code_a_function_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read-only installation without a home: Numba raises where it is asked to keep the code."""
-
-    def njit(function: Callable[..., Any], *, cache: bool = False) -> Callable[..., Any]:
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return function
-
-    monkeypatch.setattr(numba, "njit", njit)
-    assert compiled(math.gcd) is math.gcd

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import pytest
 from product import ROOT, Privrisk, Ran
 
 from benchmarks.standalone import standalone
-from privrisk_spark.engine import tuples
+from privrisk_spark.engine import local_directory, tuples
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release import encoded
 from privrisk_spark.runs.keystore import VaultKey
@@ -140,23 +141,32 @@ def test_a_restarted_run_is_the_run_it_was(
 def test_a_killed_driver(
     privrisk: Privrisk, policy: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SIGKILL of the process itself once the histogram is there: no finally, no unlocking, no cleaning."""
-    root = tmp_path / "r"
+    """SIGKILL of all its processes once the histogram is there: no finally, no unlocking, no cleaning."""
+    root, temporary = tmp_path / "r", tmp_path / "temporary"
     file = policy(root)
+    temporary.mkdir()
     program = (
         "import os, signal, sys\n"
         "from privrisk_spark.engine import tuples\n"
-        "tuples.TupleParts.of_vectors = lambda *a, **o: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "tuples.TupleParts.of_vectors = lambda *a, **o: os.killpg(0, signal.SIGKILL)\n"
         "from privrisk_spark.cli.app import app\n"
         "app(args=sys.argv[1:])\n"
     )
     asked = ["release", file, "--run-id", "r1", f"--set=output.path={root}/out", f"--set=output.vault={root}/vault"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     killed = subprocess.run(
-        [sys.executable, "-c", program, *asked], cwd=ROOT, env=environment | {"PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", program, *asked], cwd=ROOT, start_new_session=True,
+        env=environment | {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
         capture_output=True, timeout=300, check=False,
     )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
+    (left,) = temporary.iterdir()
+    assert stat.S_IMODE(left.stat().st_mode) == 0o700
+    files = [path for path in left.rglob("*") if path.is_file()]
+    assert len(files) > 3, "Spark wrote there"
+    assert not any(b"Bonn" in path.read_bytes() for path in files)
+    local_directory.sweep(temporary)
+    assert not list(temporary.iterdir()), "the next session removes it"
     assert not (root / "out" / "manifest.json").exists()
     (key,) = (root / "vault" / "keys").glob("*.key")
     monkeypatch.setenv("FIRST_KEY", key.read_bytes().hex())
@@ -206,7 +216,11 @@ def _interrupted() -> None:
 
 
 def test_failing_tasks_lost_executors_and_speculation_on_a_cluster(
-    privrisk: Privrisk, policy: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    privrisk: Privrisk,
+    policy: Callable[[Path], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    java_options: str,
 ) -> None:
     """Two executors are killed, six tasks fail after their work, slow ones run twice."""
     monkeypatch.setenv("RELEASE_KEY", KEY)
@@ -225,7 +239,7 @@ def test_failing_tasks_lost_executors_and_speculation_on_a_cluster(
     assert text.count(usual) == 1
     batches.write_text(text.replace(usual, FAILING) + f'\n\nMARKS = "{marks}"\n' + PLANTED)
     package = shutil.make_archive(str(tmp_path / "package"), "zip", tree, "privrisk_spark")
-    with standalone(tmp_path) as cluster:
+    with standalone(tmp_path, java_options=java_options) as cluster:
         command = [
             cluster.submit, "--master", cluster.address, "--executor-memory", "512m",
             "--conf", "spark.executor.cores=1", "--conf", "spark.ui.enabled=false",

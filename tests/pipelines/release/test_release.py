@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import stat
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -97,16 +100,53 @@ def test_the_same_run_id_returns_the_same_release(privrisk: Privrisk, small: Pat
     assert again.code == 0
     assert "Already released, nothing done" in again.out
     assert {p: p.stat().st_mtime_ns for p in again.data.iterdir()} == before
-    other = privrisk(str(small), "--run-id", "two", "--set=decision.utility_at_least=2")
+    two = (str(small), "--run-id", "two", "--set=decision.utility_at_least=2")
+    other = privrisk(*two)
     assert other.manifest["sequence"] == 2
     assert (other.root / "out" / "releases" / "one" / "manifest.json").exists()
     # A crash between the two manifests is mended by running the id again.
     (other.root / "out" / "manifest.json").write_text(json.dumps({**first.manifest, "sequence": 1}))
-    privrisk(str(small), "--run-id", "two")
+    privrisk(*two)
     assert other.manifest["run_id"] == "two"
     # Running an old id again does not make it the current release.
     privrisk(str(small), "--run-id", "one")
     assert other.manifest["run_id"] == "two"
+
+
+def test_a_run_id_is_one_request(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    """Another policy, hierarchy file or table under an old run id is not told that it is released already."""
+    places = tmp_path / "places.csv"
+    places.write_text("Bonn;north;*\nKiel;north;*\nUlm;south;*\n")
+    small.write_text(
+        re.sub(r"  city: .*", f"  city: {{role: quasi-identifier, hierarchy: {{file: {places}}}}}", small.read_text())
+    )
+    one = (str(small), "--run-id", "one")
+    first = privrisk(*one)
+    assert first.code == 0, first.err
+    recorded = json.loads((first.root / "vault" / "requests" / "one.json").read_text())
+    assert not set(recorded) & {"date", "output"}
+
+    def refused(*more: str) -> str:
+        ran = privrisk(*one, *more)
+        assert ran.code == 1
+        assert ran.status["code"] == 1
+        return ran.err
+
+    assert "with another content of: decision. Use a new run id" in refused("--set=decision.utility_at_least=2")
+    kept = places.read_text()
+    places.write_text(kept.replace("Ulm;south", "Ulm;SOUTH"))
+    assert "of: contents of columns.city.hierarchy.file." in refused()
+    places.write_text(kept)
+    table = tmp_path / "table.csv"
+    rows = table.read_text()
+    table.write_text(rows + rows.splitlines()[-1] + "\n")
+    assert "of: files of table." in refused()
+    table.write_text(rows)
+    assert "Already released" in privrisk(*one).out
+    # A vault that is another one knows nothing: the manifest knows the policy as a whole.
+    (first.root / "vault" / "requests" / "one.json").unlink()
+    assert "Already released" in privrisk(*one).out
+    assert "of: the policy." in refused("--set=decision.utility_at_least=2")
 
 
 STAGES = (
@@ -322,3 +362,101 @@ def test_csv_output_and_json_log(privrisk: Privrisk, small: Path) -> None:
     lines = [json.loads(line) for line in ran.err.splitlines() if line.startswith("{")]
     assert {line["run_id"] for line in lines} == {ran.manifest["run_id"]}
     assert re.fullmatch(r"small-\d{4}-\d\d-\d\d-[0-9a-f]{8}", ran.manifest["run_id"])
+
+
+def test_rights_are_those_of_their_kind_whatever_the_umask(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    vault.chmod(0o755)
+    (vault / "old").mkdir(mode=0o755)
+    (vault / "old" / "file").touch(0o644)
+    usual = os.umask(0o077)
+    try:
+        ran = privrisk(str(small), "--run-id", "one")
+    finally:
+        os.umask(usual)
+    assert ran.code == 0, ran.err
+
+    def rights(root: Path) -> set[tuple[bool, int]]:
+        return {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in (root, *root.rglob("*"))}
+
+    assert rights(ran.root / "out") == {(True, 0o755), (False, 0o644)}
+    assert rights(ran.root / "vault") == {(True, 0o700), (False, 0o600)}
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_what_is_not_validated_yet_nobody_reads(
+    privrisk: Privrisk, small: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """In the middle of the run: from the public place to each file there is a directory that only its owner enters."""
+    seen = []
+
+    def look(run: Any, *_: object, **__: object) -> None:
+        root = run.place.root
+        files = [path for path in root.rglob("*") if path.is_file()]
+        seen.extend(path.name for path in files if path.name != ".lock")
+        for path in files:
+            above = [parent for parent in path.parents if root in parent.parents]
+            modes = [stat.S_IMODE(parent.stat().st_mode) for parent in above] or [stat.S_IMODE(path.stat().st_mode)]
+            assert any(not mode & 0o077 for mode in modes), path
+        raise EngineError("planted")
+
+    monkeypatch.setattr("privrisk_spark.pipelines.release.written.name_files", lambda *_: look(*held))
+    held: list[Any] = []
+    from privrisk_spark.pipelines.release import by_risk, written
+
+    def write(run: Any, *rest: Any, **named: Any) -> Any:
+        held.append(run)
+        return written.write_release(run, *rest, **named)
+
+    monkeypatch.setattr(by_risk, "write_release", write)
+    assert privrisk(str(small), "--run-id", "one", f"--set=output.format={form}").code == 3
+    assert any(name.startswith("part-") for name in seen)
+
+
+def test_a_lock_that_is_a_link_is_refused_and_its_target_stays(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text("kept")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".lock").symlink_to(target)
+    ran = privrisk(str(small), "--run-id", "one")
+    assert ran.code == 2
+    assert "output.path: must not hold a link named '.lock'; remove it" in ran.err
+    assert target.read_text() == "kept"
+
+
+@pytest.mark.parametrize(("place", "key"), [("out", "output.path"), ("vault", "output.vault")])
+@pytest.mark.parametrize(
+    "written", ["file:{}/table.csv", "file://{}/table.csv", "{}/*.csv", "{}/../link", "{}/../other"]
+)
+def test_a_run_never_writes_onto_its_input_however_it_is_named(
+    privrisk: Privrisk, small: Path, tmp_path: Path, written: str, place: str, key: str
+) -> None:
+    directory = tmp_path / place
+    directory.mkdir()
+    (tmp_path / "table.csv").rename(directory / "table.csv")
+    (tmp_path / "link").symlink_to(directory)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "table.csv").symlink_to(directory / "table.csv")
+    before = {path: path.stat() for path in (directory, directory / "table.csv")}
+    ran = privrisk(str(small), "--run-id", "one", f"--set=table.path={written.format(directory)}")
+    assert ran.code == 2
+    assert f"{key}: must be neither table.path nor inside nor around it" in ran.err
+    assert {path: path.stat() for path in before} == before
+
+
+def test_a_table_of_the_catalog_is_not_written_onto(
+    privrisk: Privrisk, small: Path, tmp_path: Path, spark: SparkSession
+) -> None:
+    table = spark.read.csv(str(tmp_path / "table.csv"), header=True, sep=";")
+    table.write.option("path", str(tmp_path / "vault")).saveAsTable("onto_input")
+    try:
+        text = small.read_text()
+        small.write_text(re.sub(r"^table: .*", "table: {catalog: onto_input, record_id: id}", text, flags=re.MULTILINE))
+        before = (tmp_path / "vault").stat()
+        ran = privrisk(str(small), "--run-id", "one")
+        assert ran.code == 2
+        assert "output.vault: must be neither the files of table nor inside nor around it" in ran.err
+        assert (tmp_path / "vault").stat() == before
+    finally:
+        spark.sql("drop table onto_input")

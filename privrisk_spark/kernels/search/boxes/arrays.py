@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.disclosure.objective import GreatestUtility, LeastPenalized, LeastRisk, Objective
-from privrisk_spark.kernels.numeric.machine_code import compiled
 from privrisk_spark.kernels.search.record import RecordLattice
 from privrisk_spark.kernels.search.row_sets import RowSets, count, row_sets, rows_within
+from privrisk_spark.machine_code import compiled
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]

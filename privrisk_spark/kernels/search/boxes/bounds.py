@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
-from privrisk_spark.kernels.numeric.machine_code import compiled
 from privrisk_spark.kernels.search.boxes.arrays import GREATEST_UTILITY, LEAST_RISK, Record, sum_of
 from privrisk_spark.kernels.search.row_sets import bits_in
+from privrisk_spark.machine_code import compiled
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
-from privrisk_spark.kernels.numeric.machine_code import compiled
 from privrisk_spark.kernels.search.boxes.arrays import (
     GREATEST_UTILITY,
     LEAST_PENALIZED,
@@ -32,6 +31,7 @@ from privrisk_spark.kernels.search.boxes.bounds import (
     utility_bound,
 )
 from privrisk_spark.kernels.search.row_sets import count, rows_within
+from privrisk_spark.machine_code import compiled
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""What a run asks of the ledger names all that its release depends on, part by part."""
+"""What a release is asked for names all that it depends on, part by part."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from policies import DP, Document, Keys, changed
 
-from privrisk_spark.planning.cost import asked_of
+from privrisk_spark.planning.request import asked_of, differing, request_of, tables_of
 from privrisk_spark.policy.reading import parse
 
 DAY = dt.date(2026, 11, 21)
@@ -56,3 +56,30 @@ def test_nothing_of_a_policy_can_be_read_from_it(tmp_path: Path):
     text = str(asked_of(parse(changed(base(tmp_path), ("guarantee.key", "env:CANARY"))), DAY))
     assert "CANARY" not in text
     assert str(tmp_path) not in text
+
+
+def test_without_a_ledger_day_and_places_do_not_count_and_files_do(tmp_path: Path):
+    table = tmp_path / "table"
+    table.mkdir()
+    (table / "part-0.csv").write_text("1;2\n")
+    policy = parse(changed(base(tmp_path), ("table.path", str(table))))
+    before = request_of(policy, given=False)
+    assert before == request_of(
+        parse(changed(base(tmp_path), ("table.path", str(table)), ("output.vault", "v2"))), given=False
+    )
+    for change in ("more", "longer"):
+        with (table / ("part-1.csv" if change == "more" else "part-0.csv")).open("a") as stream:
+            stream.write("3;4\n")
+        after = request_of(policy, given=False)
+        assert differing(before, after) == ["files of table"]
+        before = after
+    (table / "_SUCCESS").write_text("x")
+    (table / ".part-0.csv.crc").write_text("x")
+    assert request_of(policy, given=False) == before
+    assert "files of table" not in request_of(policy, given=True)
+    assert list(tables_of(policy, given=True)) == []
+
+
+def test_a_name_that_only_one_has_differs():
+    assert differing({"a": "1", "b": "2"}, {"b": "3", "c": "4"}) == ["a", "b", "c"]
+    assert differing({"a": "1"}, {"a": "1"}) == []

@@ -1,0 +1,89 @@
+"""What a release is asked for, as digests by name: a run that is started again must agree in each."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from privrisk_spark.policy.contents import contents_of
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.policy import Policy
+
+_APART: Final = ("columns", "guarantee")
+"""Parts of a policy that are told apart key by key."""
+
+_ELSEWHERE: Final = ("date", "output")
+"""What a release that nothing is charged for may be asked for again with: on another day, with another vault."""
+
+
+def asked_of(policy: Policy, date: dt.date) -> dict[str, str]:
+    """Return digests of all that a release is asked for, by name: a retry of the run must agree in each.
+
+    Parameters
+    ----------
+    policy : Policy
+        Part by part, and the contents of the hierarchy and mapping files it names. A table counts by what the policy
+        says of it; what it holds is another matter (the snapshot).
+    date : date
+        Business date.
+    """
+    return {name: hashlib.sha256(text.encode()).hexdigest()[:32] for name, text in _asked(policy, date)}
+
+
+def _asked(policy: Policy, date: dt.date) -> Iterator[tuple[str, str]]:
+    yield "date", (policy.run.date or date).isoformat()
+    for part, value in json.loads(policy.canonical()).items():
+        for name in value if part in _APART else ():
+            yield f"{part}.{name}", json.dumps(value[name], sort_keys=True)
+        if part not in _APART:
+            yield part, json.dumps(value, sort_keys=True)
+    for key, digest in contents_of(policy, but=("assess",)).items():
+        yield f"contents of {key}", digest
+
+
+def request_of(policy: Policy, *, given: bool) -> dict[str, str]:
+    """Return digests of what a release is asked for whose guarantee is not charged to a ledger.
+
+    Parameters
+    ----------
+    policy : Policy
+    given : bool
+        Whether the caller gave the table; its rows are unknown then.
+
+    Returns
+    -------
+    dict of str to str
+        As :func:`asked_of`, without the day and the places, and with the names and sizes of the files of the tables it
+        reads, where these lie on a local or mounted path. That a file was written anew at its size is not seen.
+    """
+    found = {name: value for name, value in asked_of(policy, dt.date.min).items() if name not in _ELSEWHERE}
+    for key, table in tables_of(policy, given=given).items():
+        if table.path is not None and "://" not in table.path:
+            text = json.dumps(sorted(_files(Path(table.path))))
+            found[f"files of {key}"] = hashlib.sha256(text.encode()).hexdigest()[:32]
+    return found
+
+
+def tables_of(policy: Policy, *, given: bool) -> dict[str, Table]:
+    """Return what a release reads: the table, unless the caller gave it, its dictionaries and the linkage table."""
+    found: dict[str, Table | None] = {} if given else {"table": policy.table}
+    found |= {one.key: one.table for one in policy.dictionaries} | {"linkage": policy.linkage}
+    return {key: table for key, table in found.items() if table is not None}
+
+
+def _files(path: Path) -> Iterator[tuple[str, int]]:
+    """Name and bytes of each file, below the path."""
+    if path.is_file():
+        yield path.name, path.stat().st_size
+    for file in path.rglob("*") if path.is_dir() else ():
+        if not file.name.startswith((".", "_")) and file.is_file():
+            yield file.relative_to(path).as_posix(), file.stat().st_size
+
+
+def differing(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return the names in which two requests differ, in order."""
+    return sorted(name for name in recorded.keys() | now.keys() if recorded.get(name) != now.get(name))

@@ -1,0 +1,70 @@
+"""Whether what a run writes lies where it reads: places on local and mounted paths, as the system knows them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from privrisk_spark.errors import Fault
+
+_PATTERN = re.compile(r"[*?\[{]")
+
+
+def local_places(path: str) -> list[Path]:
+    """Return what a path of a policy names on this machine, links followed.
+
+    Parameters
+    ----------
+    path : str
+        As Spark takes it: a path, a ``file:`` URI, or a pattern of either, of which the directory counts that holds all
+        it may stand for.
+
+    Returns
+    -------
+    list of Path
+        The place, and what links in it point to; empty for another file system's.
+    """
+    parsed = urlparse(path)
+    if parsed.scheme == "file":
+        path = unquote(parsed.path)
+    elif "://" in path:
+        return []
+    place = Path(path)
+    if not place.exists():
+        fixed = next((i for i, part in enumerate(place.parts) if _PATTERN.search(part)), len(place.parts))
+        place = Path(*place.parts[:fixed])
+    return [place.resolve(), *_links(place)]
+
+
+def _links(directory: Path) -> Iterator[Path]:
+    for parent, directories, files in os.walk(directory):
+        for name in (*directories, *files):
+            path = Path(parent, name)
+            if path.is_symlink():
+                yield path.resolve()
+
+
+def overlap(one: Path, other: Path) -> bool:
+    """Tell whether two resolved places are one, or one lies in the other."""
+    return one == other or one in other.parents or other in one.parents
+
+
+def overlapping(places: Mapping[str, Path], key: str, read: Iterable[Path]) -> Iterable[Fault]:
+    """Name the places a run writes to that overlap with what it reads.
+
+    Parameters
+    ----------
+    places : mapping of key to Path
+        Resolved.
+    key : str
+        Of what is read.
+    read : iterable of Path
+        Resolved.
+    """
+    found = list(read)
+    for written, place in places.items():
+        if any(overlap(place, there) for there in found):
+            yield Fault(written, f"must be neither {key} nor inside nor around it: a run never writes onto its input")

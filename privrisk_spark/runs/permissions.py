@@ -1,0 +1,70 @@
+"""Who may read what a run leaves: everyone what is published, its owner alone all else, whatever the umask says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from privrisk_spark.errors import ConfigError, Fault
+
+PRIVATE_FILE = 0o600
+PUBLIC_FILE = 0o644
+_PRIVATE_DIRECTORY = 0o700
+_PUBLIC_DIRECTORY = 0o755
+
+
+def make_private(directory: Path, key: str) -> None:
+    """Make a directory that its owner alone may enter, or take that right from others.
+
+    Parameters
+    ----------
+    directory : Path
+    key : str
+        Of the policy or the command, for messages.
+
+    Raises
+    ------
+    ConfigError
+        If it belongs to somebody else.
+    """
+    directory.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
+    try:
+        directory.chmod(_PRIVATE_DIRECTORY)
+    except PermissionError:
+        rule = f"must be a directory of the user who runs this: others can read '{directory}'. Name another one"
+        raise ConfigError([Fault(key, rule)]) from None
+
+
+def make_public(directory: Path) -> None:
+    """Make a directory that everyone may read, and those it lies in; one that is there keeps its rights."""
+    if directory.is_dir():
+        return
+    make_public(directory.parent)
+    with suppress(FileExistsError):
+        directory.mkdir()
+        directory.chmod(_PUBLIC_DIRECTORY)
+
+
+def close(directory: Path) -> None:
+    """Take from others what they may do with a directory and all in it."""
+    _set(directory, of_directories=_PRIVATE_DIRECTORY, of_files=PRIVATE_FILE)
+
+
+def open_to_all(directory: Path) -> None:
+    """Let everyone read a directory and all in it."""
+    _set(directory, of_directories=_PUBLIC_DIRECTORY, of_files=PUBLIC_FILE)
+
+
+def _set(directory: Path, *, of_directories: int, of_files: int) -> None:
+    for path in _tree(directory):
+        # What a link points to is not ours; what vanishes needs no rights.
+        if not path.is_symlink():
+            with suppress(FileNotFoundError):
+                path.chmod(of_directories if path.is_dir() else of_files)
+
+
+def _tree(directory: Path) -> Iterator[Path]:
+    """All in a directory, itself last: who opens it to others finds all in it open then."""
+    yield from directory.rglob("*")
+    yield directory

@@ -1,0 +1,105 @@
+"""A session of our own: encrypted, and with a directory of its own; one that is there: refused or warned of."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from privrisk_spark.engine import session, settings
+from privrisk_spark.engine.local_directory import PREFIX
+from privrisk_spark.errors import ConfigError
+
+
+class Builder:
+    """In place of a session's builder: keeps what it is told, and where Java would write."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+        self.local: str | None = None
+
+    def appName(self, _: str) -> Builder:
+        return self
+
+    def config(self, name: str, value: str) -> Builder:
+        self.settings[name] = value
+        return self
+
+    def getOrCreate(self) -> Builder:
+        self.local = os.environ.get("SPARK_LOCAL_DIRS")
+        return self
+
+
+@pytest.fixture
+def builder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Builder]:
+    builder = Builder()
+    monkeypatch.setattr(session, "SparkSession", SimpleNamespace(builder=builder))
+    for name in ("SPARK_REMOTE", "SPARK_ENV_LOADED", "SPARK_LOCAL_DIRS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    session._local_directory.cache_clear()
+    yield builder
+    session._local_directory().remove()
+    session._local_directory.cache_clear()
+
+
+@pytest.mark.parametrize("given", [None, "a,b"])
+def test_a_local_session_writes_to_a_directory_of_its_own(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: str | None
+) -> None:
+    places = [str(tmp_path)]
+    if given is not None:
+        places = [str(tmp_path / name) for name in given.split(",")]
+        monkeypatch.setenv("SPARK_LOCAL_DIRS", ",".join(places))
+    session.build("test")
+    assert builder.local is not None
+    own = builder.local.split(",")
+    assert [str(Path(path).parent) for path in own] == places
+    assert all(Path(path).name.startswith(PREFIX) for path in own)
+    assert builder.settings["spark.driver.defaultJavaOptions"] == f'"-Djava.io.tmpdir={own[0]}"'
+    assert builder.settings[settings.ENCRYPTION] == "true"
+    assert os.environ.get("SPARK_LOCAL_DIRS") == (None if given is None else ",".join(places))
+
+
+@pytest.mark.parametrize(("name", "value"), [("SPARK_ENV_LOADED", "1"), ("SPARK_REMOTE", "sc://x")])
+def test_elsewhere_the_cluster_says_where(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    session.build("test")
+    assert builder.local is None
+    assert "spark.driver.defaultJavaOptions" not in builder.settings
+    assert (settings.ENCRYPTION in builder.settings) == (name == "SPARK_ENV_LOADED")
+
+
+@pytest.mark.parametrize("keys_travel", [False, True])
+@pytest.mark.parametrize("value", [None, "false", "true"])
+def test_a_session_that_does_not_encrypt_is_refused_for_keys_and_else_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, value: str | None, keys_travel: bool
+) -> None:
+    spark = SimpleNamespace(conf=SimpleNamespace(get=lambda *_: value))
+    monkeypatch.setattr(session, "existing", lambda: spark)
+    monkeypatch.setattr(session, "check_encryption", settings.check_encryption)
+    monkeypatch.setattr(session, "encrypts", settings.encrypts)
+
+    @contextmanager
+    def required(_: Any) -> Iterator[None]:
+        yield
+
+    monkeypatch.setattr(session, "as_required", required)
+    monkeypatch.setattr(logging.getLogger("privrisk_spark"), "propagate", True)
+    if keys_travel and value != "true":
+        with pytest.raises(ConfigError, match=settings.ENCRYPTION), session.held(None, "t", encrypt=True):
+            pass
+        return
+    with session.held(None, "t", encrypt=keys_travel):
+        pass
+    warned = {record.getMessage() for record in caplog.records}
+    assert len(warned) == (value != "true")
+    assert all(settings.ENCRYPTION in line for line in warned)
