@@ -216,7 +216,7 @@ def _assess(
     from privrisk_spark.pipelines.assess.measured import RECORDS
 
     day = asked.run.date or date or dt.datetime.now(dt.UTC).date()
-    run = check_run_id(run_id or asked.run_id(day))
+    run = check_run_id(asked.run_id(day) if run_id is None else run_id)
     policy = with_frame(asked, table is not None)
     private = Workspace() if output is None else None
     try:

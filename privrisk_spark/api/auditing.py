@@ -125,7 +125,7 @@ def audit(
         from privrisk_spark.pipelines import audit as pipeline
 
         day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
-        run = check_run_id(run_id or policy.run_id(day))
+        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
         private = Workspace() if output is None else None
         try:
             place = pipeline.check_output(policy, str(private.path / "audit" if private else output))

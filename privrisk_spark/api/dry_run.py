@@ -74,7 +74,7 @@ def plan(
         from privrisk_spark.engine.session import held
 
         day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
-        run = check_run_id(run_id or policy.run_id(day))
+        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
         asked = with_frame(policy, table is not None)
         if of == "release" and asked.output is None:
             # Places nothing is written to, for the rules that look at places.

@@ -176,7 +176,7 @@ def release(
         from privrisk_spark.pipelines.release import run as pipeline
 
         day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
-        run = check_run_id(run_id or policy.run_id(day))
+        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
         wanted = {"output": output, "vault": vault}
         if policy.output is not None:
             wanted = {"output": output or policy.output.path, "vault": vault or policy.output.vault}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import signal
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -22,9 +23,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class Attempt:
-    """What is known of a run when it fails: its id, and where its status goes."""
+    """What is known of a run when it fails.
 
-    run_id: str
+    Attributes
+    ----------
+    asked : str or None
+        ``--run-id``.
+    run_id : str
+        Its id; empty before it is settled.
+    status : Path or None
+        Where its status goes.
+    """
+
+    asked: str | None
+    run_id: str = ""
     status: Path | None = None
 
     def policy(
@@ -52,47 +64,72 @@ class Attempt:
         if not files:
             raise ConfigError([Fault("", "name a policy file, such as conf/demo.yaml")])
         policy = reading.load(files, overrides=overrides or [], date=day, releasing=releasing)
-        self.run_id = reading.check_run_id(self.run_id or policy.run_id(day))
+        self.run_id = reading.check_run_id(policy.run_id(day) if self.asked is None else self.asked)
         return policy, policy.run.date or day
 
 
 @contextmanager
 def attempted(run_id: str | None, log_format: LogFormat) -> Iterator[Attempt]:
-    """Run a command that starts Spark."""
-    from privrisk_spark.runs.progress import configure_logging, write_status
+    """Run a command that starts Spark: whatever ends it, by a signal too, becomes a line, a status and an exit code."""
+    from privrisk_spark.runs.progress import configure_logging
 
     configure_logging(log_format.value)
-    attempt = Attempt(run_id or "")
+    attempt = Attempt(run_id, run_id or "")
     try:
-        yield attempt
-    except PrivriskError as error:
-        _end(error, attempt.status, attempt.run_id, write_status)
+        with _told_by_signals():
+            yield attempt
+    except typer.Exit:
+        raise
+    except (KeyboardInterrupt, _Stopped):
+        _end(EngineError("stopped by a signal before the run ended."), attempt, log_format)
+    except Exception as error:
+        _end(_ours(error), attempt, log_format)
 
 
 @contextmanager
 def told_errors() -> Iterator[None]:
-    """Run a command that only raises errors of ours."""
+    """Run a command that needs no Spark; what another package says is not repeated, as it may quote a secret."""
     try:
         yield
-    except PrivriskError as error:
-        typer.echo(told(error), err=True)
-        raise typer.Exit(error.exit_code) from None
+    except typer.Exit:
+        raise
+    except Exception as error:
+        ours = _ours(error)
+        typer.echo(_line(ours), err=True)
+        raise typer.Exit(ours.exit_code) from None
+
+
+def _ours(error: Exception) -> PrivriskError:
+    if isinstance(error, PrivriskError):
+        return error
+    if isinstance(error, OSError):
+        found: PrivriskError = EngineError(f"The file system failed: {error.strerror or type(error).__name__}.")
+    else:
+        found = InternalError(f"{type(error).__name__} where none was expected.")
+    found.__cause__ = error
+    return found
+
+
+class _Stopped(BaseException):
+    """The process was asked to end."""
 
 
 @contextmanager
-def ended() -> Iterator[None]:
-    """Run a command that uses a database, whose errors may quote its URL: their text is not repeated."""
-    with told_errors():
-        try:
-            yield
-        except PrivriskError:
-            raise
-        except OSError as error:
-            raise EngineError(f"The file system failed: {error.strerror or type(error).__name__}.") from None
-        except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{Path(where.filename).name}:{where.lineno}"
-            raise InternalError(f"{type(error).__name__} at {place} where none was expected.") from None
+def _told_by_signals() -> Iterator[None]:
+    """Let SIGTERM end the block as an error does, so that what was begun is cleared away and the status says so."""
+
+    def stop(*_: object) -> None:
+        raise _Stopped
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread: whoever started it hears the signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def day_of(text: str | None) -> dt.date:
@@ -105,16 +142,34 @@ def day_of(text: str | None) -> dt.date:
         raise ConfigError([Fault("--date", f"must be a date YYYY-MM-DD. Got {text!r}")]) from None
 
 
-def _end(error: PrivriskError, vault: Path | None, run_id: str, write_status: Callable[..., None]) -> None:
-    typer.echo(told(error), err=True)
-    if vault is not None and not isinstance(error, BusyError):
-        section = section_of(error)
-        remedy = error.remedy if section is None else f"{error.remedy} Read: privrisk guide {section}."
-        write_status(vault, run_id, phase="failed", code=error.exit_code, message=str(error), remedy=remedy)
-    if isinstance(error, InternalError) and error.__cause__ is not None:
-        trace = error.__cause__.__traceback__
-        while trace is not None:
-            code = trace.tb_frame.f_code
-            typer.echo(f"  at {Path(code.co_filename).name}:{trace.tb_lineno} {code.co_name}", err=True)
-            trace = trace.tb_next
+def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoReturn:
+    from privrisk_spark.runs.progress import LOGGER, write_status
+
+    section = section_of(error)
+    remedy = error.remedy if section is None else f"{error.remedy} Read: privrisk guide {section}."
+    if log_format is LogFormat.json:
+        fields = {"run_id": attempt.run_id, "code": error.exit_code, "what_to_do": remedy}
+        LOGGER.error("%s", f"{error}{_frames(error)}", extra={"fields": fields})
+    else:
+        typer.echo(_line(error), err=True)
+    if attempt.status is not None and not isinstance(error, BusyError):
+        try:
+            write_status(
+                attempt.status, attempt.run_id, phase="failed", code=error.exit_code, message=str(error),
+                remedy=remedy,
+            )  # fmt: skip
+        except OSError as fault:
+            LOGGER.warning("status.json cannot be written (%s): it may say that the run goes on", fault.strerror)
     raise typer.Exit(error.exit_code)
+
+
+def _line(error: PrivriskError) -> str:
+    return told(error) + _frames(error)
+
+
+def _frames(error: PrivriskError) -> str:
+    """Where a fault of ours came from, for who reports it; without the text of what was raised."""
+    if not isinstance(error, InternalError) or error.__cause__ is None:
+        return ""
+    frames = traceback.extract_tb(error.__cause__.__traceback__)
+    return " At " + ", ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)

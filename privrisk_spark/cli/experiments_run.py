@@ -29,7 +29,7 @@ def run_experiments(
     with attempted(name, log_format) as attempt:
         policy, day = (None, day_of(date))
         if files:
-            attempt.run_id = ""
+            attempt.asked = None
             policy, day = attempt.policy(files, overrides, date)
         elif overrides:
             raise ConfigError([Fault("--set", "changes a policy, and none is named")])

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from privrisk_spark.cli.attempt import ended
+from privrisk_spark.cli.attempt import told_errors
 from privrisk_spark.cli.ledger_options import AnyPolicies, Date, Overrides, Policies, RunId, Url, place, read
 from privrisk_spark.cli.ledger_texts import totals
 
@@ -17,7 +17,7 @@ def reserve(policies: Policies, run_id: RunId = None, overrides: Overrides = Non
     Reserving again is free, with other parameters refused. What is reserved stays spent whether or not the release is
     ever made; see void.
     """
-    with ended():
+    with told_errors():
         from privrisk_spark.planning import budget
 
         policy, run, day = read(policies, overrides, date, run_id)
@@ -57,7 +57,7 @@ def void(
     Refused for what is committed, which may be seen already, and where the statement cannot be true: the ledger knows
     the place the run was begun for, whatever output.path says now.
     """
-    with ended():
+    with told_errors():
         from privrisk_spark.planning import budget
 
         policy, run, _ = read(policies, overrides, date, run_id)
@@ -78,7 +78,7 @@ def create(
     On PostgreSQL run this as the database's owner, and grant what it prints to the role that releases: it can then read
     and append, and nothing else.
     """
-    with ended():
+    with told_errors():
         from privrisk_spark.ledger.ledger import Ledger
 
         _, address = place(policies, url, overrides, date)

@@ -41,7 +41,7 @@ def read(
 
     day = dt.datetime.now(dt.UTC).date() if date is None else date.date()
     policy = reading.load(files, overrides=overrides or [], date=day)
-    return policy, reading.check_run_id(run_id or policy.run_id(day)), policy.run.date or day
+    return policy, reading.check_run_id(policy.run_id(day) if run_id is None else run_id), policy.run.date or day
 
 
 def place(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privrisk_spark.cli.attempt import ended
+from privrisk_spark.cli.attempt import told_errors
 from privrisk_spark.cli.ledger_options import AnyPolicies, AsJson, Date, Overrides, Policies, RunId, Url, place, read
 from privrisk_spark.cli.ledger_texts import overview, prospect, statement
 from privrisk_spark.errors import ConfigError, Fault, listing, nearest
@@ -24,7 +24,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show what a lineage has spent, its cap, what is left, and every run with its state."""
-    with ended():
+    with told_errors():
         from privrisk_spark.ledger.ledger import Ledger
         from privrisk_spark.planning.budget import balance_document, tighter
 
@@ -63,7 +63,7 @@ def plan(
 
     Ends with 1 if the budget does not allow the run, so that a schedule can ask before it starts a cluster.
     """
-    with ended():
+    with told_errors():
         from privrisk_spark.planning import budget
 
         policy, run, day = read(policies, overrides, date, run_id)

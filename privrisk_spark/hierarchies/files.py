@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from privrisk_spark.errors import HierarchyError, listing
+from privrisk_spark.hierarchies.declared_files import contents, refuse_repetition
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, ROOT
 from privrisk_spark.hierarchies.paths import (
     MAX_HEIGHT,
@@ -267,7 +268,7 @@ def paths_of_tree(
 def _read_text(path: str | Path, where: str) -> str:
     """Read a file of the policy as UTF-8, without its byte order mark."""
     try:
-        data = Path(path).read_bytes()
+        data = contents(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise HierarchyError(f"{where}: the file cannot be read ({reason}).") from error
@@ -305,6 +306,7 @@ def _load_yaml(text: str) -> Any:
 
     try:
         top = yaml.compose(text, Loader=yaml.SafeLoader)
+        refuse_repetition(top)
         todo, seen = ([] if top is None else [top]), set[int]()
         while todo:
             node = todo.pop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from privrisk_spark.errors import HierarchyError, InputError
+from privrisk_spark.hierarchies.declared_files import contents
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, Consistency
 from privrisk_spark.kernels.counting.similarity import node_similarity
@@ -114,8 +116,8 @@ def _shown(hierarchy: Hierarchy, label: str) -> str:
 
 def _read_mapping(key: str, path: str) -> list[tuple[str, str]]:
     try:
-        with open(path, encoding="utf-8-sig", newline="") as stream:
-            rows = [row for row in csv.reader(stream, delimiter=";") if row]
+        text = contents(path).decode("utf-8-sig")
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=";") if row]
     except (OSError, UnicodeDecodeError):
         raise HierarchyError(f"{key}.mapping: '{path}' cannot be read as a UTF-8 file.") from None
     for number, row in enumerate(rows, 1):

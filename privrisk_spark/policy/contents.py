@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from pydantic import BaseModel
 
+from privrisk_spark.hierarchies.declared_files import contents
 from privrisk_spark.hierarchies.text import FileHierarchy, TreeHierarchy
 from privrisk_spark.policy.dictionaries import DictionaryColumn
 
@@ -60,6 +60,6 @@ def _files(value: object, key: str) -> Iterator[tuple[str, str]]:
 
 def _digest(path: str) -> str:
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        return hashlib.sha256(contents(path)).hexdigest()
     except (OSError, ValueError):
         return "unreadable"

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from privrisk_spark.policy.types import SORTED, Count, Finite, Natural, NonNegative, Part, Positive, Text
+from privrisk_spark.policy.types import SORTED, Count, Natural, NonNegative, Part, Positive, Text
 
 Infeasible = Literal["error", "suppress"]
 _INFEASIBLE = "A record for which nothing satisfies the constraint is an error, or is released fully suppressed."
@@ -18,7 +18,7 @@ class LeastRiskDecision(Part):
     """Least risk of each record whose utility is at least a floor."""
 
     problem: Literal["min-risk"] = "min-risk"
-    utility_at_least: Finite = Field(description="The floor c of every record's utility.")
+    utility_at_least: NonNegative = Field(description="The floor c of every record's utility.")
     method: Literal["auto", "exact", "aruba", "exhaustive", "branch_and_bound", "btda", "genetic", "approximate"] = (
         "auto"
     )
@@ -106,7 +106,7 @@ class ListedRulesDecision(Part):
     """The one rule of a list, for the whole table, of least mean risk at a mean utility: F12 Algorithm 1."""
 
     problem: Literal["rules"]
-    utility_at_least: Finite = Field(description="The floor c of the mean utility over the records.")
+    utility_at_least: NonNegative = Field(description="The floor c of the mean utility over the records.")
     rules: list[ListedRule] = Field(
         min_length=1,
         max_length=256,

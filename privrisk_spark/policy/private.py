@@ -13,7 +13,6 @@ from privrisk_spark.policy.types import (
     SORTED,
     Count,
     Delta,
-    Finite,
     KeyReference,
     Natural,
     NonNegative,
@@ -115,7 +114,7 @@ class ThresholdObjective(Part):
     """Minus the risk, of the admitted generalizations whose utility is at least a floor; where none is, suppression."""
 
     kind: Literal["threshold"]
-    utility_at_least: Finite = Field(description="The floor c of every drawn generalization's utility.")
+    utility_at_least: NonNegative = Field(description="The floor c of every drawn generalization's utility.")
     tau: Annotated[float, Field(gt=0), NUMBER] = Field(1.0, description="Inverse temperature; .inf takes the best.")
     count_cap: Count | None = Field(None, description="Public cap of counts; default public_rows.")
 

@@ -19,6 +19,7 @@ import yaml
 from pydantic import ValidationError
 
 from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.hierarchies.declared_files import RepetitionError, contents, refuse_repetition
 from privrisk_spark.policy.faults import faults_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.release import impossible
@@ -189,7 +190,15 @@ _PolicyLoader.add_constructor("tag:yaml.org,2002:float", _number)
 def _load_yaml(text: str) -> Any:
     """Parse YAML; a ValueError says what is wrong with it, without quoting values."""
     try:
-        return yaml.load(text, Loader=_PolicyLoader)
+        loader = _PolicyLoader(text)
+        try:
+            node = loader.get_single_node()
+            refuse_repetition(node)
+            return None if node is None else loader.construct_document(node)
+        finally:
+            loader.dispose()
+    except RepetitionError as error:
+        raise ValueError(str(error)) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         if problem is None:
@@ -206,7 +215,7 @@ def _load_yaml(text: str) -> Any:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = contents(file).decode("utf-8")
     except FileNotFoundError:
         raise _UnreadableError(f"there is no policy file '{file}'; the path is taken from {Path.cwd()}") from None
     except UnicodeDecodeError:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.errors import ConfigError, EngineError, Fault
 
 PRIVATE_FILE = 0o600
 PUBLIC_FILE = 0o644
@@ -26,9 +26,12 @@ def make_private(directory: Path, key: str) -> None:
     Raises
     ------
     ConfigError
-        If it belongs to somebody else.
+        If it belongs to somebody else, or there is a file in its place.
+    EngineError
+        If it cannot be made.
     """
-    directory.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
+    with _usable(directory, key):
+        directory.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
     try:
         directory.chmod(_PRIVATE_DIRECTORY)
     except PermissionError:
@@ -36,14 +39,38 @@ def make_private(directory: Path, key: str) -> None:
         raise ConfigError([Fault(key, rule)]) from None
 
 
-def make_public(directory: Path) -> None:
-    """Make a directory that everyone may read, and those it lies in; one that is there keeps its rights."""
+def make_public(directory: Path, key: str) -> None:
+    """Make a directory that everyone may read, and those it lies in; one that is there keeps its rights.
+
+    Parameters
+    ----------
+    directory : Path
+    key : str
+        Of the policy, for messages.
+
+    Raises
+    ------
+    ConfigError
+        If there is a file in its place.
+    EngineError
+        If it cannot be made.
+    """
     if directory.is_dir():
         return
-    make_public(directory.parent)
-    with suppress(FileExistsError):
-        directory.mkdir()
+    make_public(directory.parent, key)
+    with _usable(directory, key):
+        directory.mkdir(exist_ok=True)
         directory.chmod(_PUBLIC_DIRECTORY)
+
+
+@contextmanager
+def _usable(directory: Path, key: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileExistsError, NotADirectoryError):
+        raise ConfigError([Fault(key, f"must be a directory; there is a file in the way of '{directory}'")]) from None
+    except OSError as error:
+        raise EngineError(f"{key}: '{directory}' cannot be made ({error.strerror}).") from error
 
 
 def close(directory: Path) -> None:

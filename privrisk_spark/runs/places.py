@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from privrisk_spark.errors import BusyError, ConfigError, Fault
+from privrisk_spark.errors import BusyError, CheckError, ConfigError, EngineError, Fault
 from privrisk_spark.runs import permissions
 from privrisk_spark.runs.sealing import verify
 
@@ -99,14 +99,13 @@ class Workplace:
         Raises
         ------
         CheckError
-            If the release is not what its manifest says.
+            If the release is not what its manifest says, or a manifest is damaged.
         """
-        path = self.target / "manifest.json"
-        if not path.exists():
+        current, manifest = _manifest(self.root), _manifest(self.target)
+        if manifest is None:
             return None
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         verify(manifest, self.target)
-        if self._current_sequence() < manifest["sequence"]:
+        if current is None or current["sequence"] < manifest["sequence"]:
             write_json(self.root / "manifest.json", manifest, published=_business_time(manifest))
         return manifest
 
@@ -136,10 +135,6 @@ class Workplace:
     def _request(self) -> Path:
         return self.vault / "requests" / f"{self.run_id}.json"
 
-    def _current_sequence(self) -> int:
-        path = self.root / "manifest.json"
-        return int(json.loads(path.read_text(encoding="utf-8"))["sequence"]) if path.exists() else 0
-
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold output and vault: sweep what dead runs left, make fresh directories, remove them at the end.
@@ -151,7 +146,7 @@ class Workplace:
         BusyError
             If another process is at work there; running again later helps.
         """
-        permissions.make_public(self.root)
+        permissions.make_public(self.root, "output.path")
         permissions.make_private(self.vault, "output.vault")
         with locked(self.root, "output.path"), locked(self.vault, "output.vault"):
             self._sweep()
@@ -178,11 +173,12 @@ class Workplace:
         Everything of it gets the time of the business date: when a file was written, and how long a stage took, depends
         on the table, and no guarantee is about that.
         """
-        complete = {"sequence": self._current_sequence() + 1, **manifest}
+        current = _manifest(self.root)
+        complete = {"sequence": 1 if current is None else current["sequence"] + 1, **manifest}
         day = _business_time(manifest)
         if self.target.exists():
             shutil.rmtree(self.target)
-        permissions.make_public(self.target.parent)
+        permissions.make_public(self.target.parent, "output.path")
         permissions.open_to_all(self.staging)
         for directory in (self.staging / "data", self.staging):
             if directory.is_dir():
@@ -207,6 +203,22 @@ class Workplace:
             source.rename(target)
 
 
+def _manifest(directory: Path) -> dict[str, Any] | None:
+    path = directory / "manifest.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("sequence"), int):
+        raise CheckError(
+            f"'{path}' is damaged: it is no manifest of a release. Restore it from a copy; the manifest of the whole "
+            "output.path is that of its latest release."
+        )
+    return found
+
+
 def _business_time(manifest: Mapping[str, Any]) -> float:
     """Start of a release's business date, seconds since 1970."""
     return dt.datetime.combine(dt.date.fromisoformat(manifest["date"]), dt.time(), dt.UTC).timestamp()
@@ -220,7 +232,7 @@ def locked(directory: Path, key: str) -> Iterator[None]:
         lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, permissions.PRIVATE_FILE)
     except OSError as error:
         if error.errno != errno.ELOOP:
-            raise
+            raise EngineError(f"{key}: '{directory}' cannot be written ({error.strerror}).") from error
         raise ConfigError([Fault(key, f"must not hold a link named '{path.name}'; remove it")]) from None
     try:
         try:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -193,7 +194,7 @@ def test_unset_references_are_reported_with_everything_else(tmp_path: Path) -> N
         ("zip: 02134", "read in base 8 or 60; write it in quotes"),
         ("zip: 12:30", "read in base 8 or 60; write it in quotes"),
         ("a: 2026-13-45", "no such date"),
-        ("a: &x [*x]", "recursive"),
+        ("a: &x [*x]", "itself a part of"),
         ("a: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
         ("a: \x07", "a character YAML does not allow"),
         ("a: 1\n---\nb: 1", "another document"),
@@ -212,7 +213,7 @@ def test_yaml_merge_keys_numbers_and_byte_order_mark(tmp_path: Path) -> None:
     tail = """
 run: &run {name: x, date: 2026-01-02}
 output: {path: out, vault: vault, files: 0x10}
-decision: {utility_at_least: -0.5}
+decision: {utility_at_least: +0.5}
 """
     again = "run: {<<: {name: x}, name: y}\n"
     files = write(tmp_path, "\ufeff" + yaml.safe_dump(document) + tail, again)
@@ -220,7 +221,46 @@ decision: {utility_at_least: -0.5}
     assert (policy.run.name, policy.run.date) == ("y", dt.date(2026, 1, 2))
     assert policy.output.files == 16
     assert policy.decision is not None
-    assert policy.decision.utility_at_least == -0.5
+    assert policy.decision.utility_at_least == 0.5
+
+
+def bomb(*, merged: bool) -> str:
+    """Nine aliases of nine aliases of …: 9^10 values in half a kilobyte; or one mapping merged so often."""
+    lines = ["a0: &a0 {x: 1}"] if merged else ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    for i in range(1, 10):
+        nine = ", ".join([f"*a{i - 1}"] * 9)
+        lines.append(f"a{i}: &a{i} {{<<: [{nine}]}}" if merged else f"a{i}: &a{i} [{nine}]")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (bomb(merged=False), "make it stand for more than 4,000,000 values"),
+        (bomb(merged=True), "make it stand for more than 4,000,000 values"),
+        ("a: &a [1, *a]", "stands for something it is itself a part of"),
+        ("a: &a {b: {c: *a}}", "stands for something it is itself a part of"),
+        ("a: " + "[" * 5000 + "]" * 5000, "a value cannot be read"),
+    ],
+    ids=["lists", "merged", "endless", "endless in a mapping", "deep"],
+)
+def test_what_would_never_be_read_to_its_end_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    ((path, rule),) = load_faults(write(tmp_path, text))
+    assert path == ""
+    assert message in rule
+
+
+def test_aliases_a_person_writes_are_read(tmp_path: Path) -> None:
+    text = yaml.safe_dump(changed(RISK, ("columns.sick", DROP), ("columns.note", DROP)), sort_keys=False)
+    kept = "columns:\n  sick: &kept {role: sensitive}\n  also: *kept"
+    policy = loaded(write(tmp_path, text.replace("columns:", kept, 1)))
+    assert policy.columns["also"] == policy.columns["sick"]
+
+
+def test_a_pipe_is_no_policy_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "policy.yaml")
+    ((_, rule),) = load_faults([tmp_path / "policy.yaml"])
+    assert "it is a pipe or a device" in rule
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+_OF_IDS = ("null record ids", "duplicate record ids")
+
+
 def validate(
     contract: Contract,
     *,
@@ -85,8 +88,8 @@ def input_rules(policy: Policy, facts: InputFacts) -> tuple[list[FactRule], dict
     the values in the table.
     """
     rules = [
-        FactRule("null record ids", "every record has an id", at_most=0),
-        FactRule("duplicate record ids", "no two records share an id", at_most=0),
+        FactRule(_OF_IDS[0], "every record has an id", at_most=0),
+        FactRule(_OF_IDS[1], "no two records share an id", at_most=0),
     ]
     values: dict[str, float | int] = {
         "null record ids": facts.null_ids,
@@ -158,12 +161,19 @@ def refuse_failures(checks: Sequence[Check], *, fail_on: Level) -> None:
 
     Raises
     ------
+    SchemaError
+        If records have no ids of their own: the table must be mended.
     CheckError
         Naming every such check and the count or measure it saw.
     """
     wrong = [check for check in checks if not check.passed and (check.level == "error" or fail_on == "warning")]
     if not wrong:
         return
+    of_ids = [f"{check.rule} ({check.name}: {check.observed:g})" for check in wrong if check.name in _OF_IDS]
+    if of_ids:
+        raise SchemaError(
+            f"table.record_id: must hold that {' and that '.join(of_ids)}. Mend the column, or leave the key out."
+        )
     parts = [
         f"{check.contract} contract: {check.rule} ({check.name}"
         + ("" if check.observed is None else f": {check.observed:g}")

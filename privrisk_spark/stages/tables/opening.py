@@ -66,6 +66,12 @@ def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
     except (PySparkException, Py4JJavaError) as error:
         condition = _condition(error)
         what = "there is nothing there" if condition == "PATH_NOT_FOUND" else f"Spark says {condition}"
+        scheme = (table.path or "").partition("://")
+        if scheme[1] and scheme[0] != "file" and not condition.isupper():  # Java's own, of a file system
+            what = (
+                f"Spark reaches no file system '{scheme[0]}://' ({condition}). It needs the file system's package and "
+                "settings (such as spark.jars.packages), or copy the files to a mounted path"
+            )
         how = "" if table.catalog else f" as {table.format}"
         raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
     return frame
@@ -123,6 +129,8 @@ def check_columns(frame: DataFrame, policy: Policy) -> None:
     """
     faults = []
     there = frame.columns
+    if not there:
+        raise SchemaError("table: it has no columns; its files are empty, or of another format than table.format says.")
     for name in policy.columns:
         if name not in there:
             faults.append(

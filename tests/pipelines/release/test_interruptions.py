@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -138,27 +139,32 @@ def test_a_restarted_run_is_the_run_it_was(
     assert "epsilon" in refused.err
 
 
+def ended_driver(file: str, root: Path, temporary: Path, plant: str) -> subprocess.CompletedProcess[str]:
+    """The command in processes of its own, with a planted end once the histogram is there."""
+    program = (
+        "import os, signal, sys\n"
+        "from privrisk_spark.engine import tuples\n"
+        f"tuples.TupleParts.of_vectors = lambda *a, **o: {plant}\n"
+        "from privrisk_spark.cli.app import app\n"
+        "app(args=sys.argv[1:])\n"
+    )
+    temporary.mkdir()
+    asked = ["release", file, "--run-id", "r1", f"--set=output.path={root}/out", f"--set=output.vault={root}/vault"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    return subprocess.run(
+        [sys.executable, "-c", program, *asked], cwd=ROOT, start_new_session=True,
+        env=environment | {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
 def test_a_killed_driver(
     privrisk: Privrisk, policy: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGKILL of all its processes once the histogram is there: no finally, no unlocking, no cleaning."""
     root, temporary = tmp_path / "r", tmp_path / "temporary"
     file = policy(root)
-    temporary.mkdir()
-    program = (
-        "import os, signal, sys\n"
-        "from privrisk_spark.engine import tuples\n"
-        "tuples.TupleParts.of_vectors = lambda *a, **o: os.killpg(0, signal.SIGKILL)\n"
-        "from privrisk_spark.cli.app import app\n"
-        "app(args=sys.argv[1:])\n"
-    )
-    asked = ["release", file, "--run-id", "r1", f"--set=output.path={root}/out", f"--set=output.vault={root}/vault"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    killed = subprocess.run(
-        [sys.executable, "-c", program, *asked], cwd=ROOT, start_new_session=True,
-        env=environment | {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
-        capture_output=True, timeout=300, check=False,
-    )  # fmt: skip
+    killed = ended_driver(file, root, temporary, "os.killpg(0, signal.SIGKILL)")
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
     (left,) = temporary.iterdir()
     assert stat.S_IMODE(left.stat().st_mode) == 0o700
@@ -178,6 +184,18 @@ def test_a_killed_driver(
         policy(tmp_path / "s"), "--run-id", "r1", "--set=guarantee.key=env:FIRST_KEY", root=tmp_path / "s"
     )
     assert digests(straight) == digests(ran)
+
+
+def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: Path) -> None:
+    """SIGTERM: what was begun is cleared away, and the status says that the run does not go on."""
+    root, temporary = tmp_path / "r", tmp_path / "temporary"
+    done = ended_driver(policy(root), root, temporary, "os.kill(os.getpid(), signal.SIGTERM)")
+    assert done.returncode == 3, done.stderr[-3000:]
+    assert done.stderr.splitlines()[-1] == "privrisk: stopped by a signal before the run ended."
+    assert json.loads((root / "vault" / "status.json").read_text())["code"] == 3
+    assert not list((root / "out").iterdir())
+    assert not [path for path in (root / "vault").iterdir() if path.name.startswith(".")]
+    assert not list(temporary.iterdir())
 
 
 FAILING = """
