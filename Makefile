@@ -56,7 +56,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	@touch $@
 
 lock: $(VENV)/ready
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --extra connect --group dev --no-emit-index-url --no-annotate --constraint constraints.txt pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --extra connect --group dev --no-emit-index-url --no-annotate --generate-hashes --constraint constraints.txt pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf $(VENV) demo out vault build dist

@@ -54,7 +54,7 @@ def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
     SchemaError
         If Spark cannot open it.
     """
-    where = f"{key}.catalog: '{table.catalog}'" if table.catalog else f"{key}.path: '{table.path}'"
+    where = f"{key}.catalog: '{table.catalog}'" if table.catalog else f"{key}.path: '{_without_credentials(table.path or '')}'"
     try:
         if table.catalog:
             return spark.table(table.catalog)
@@ -75,6 +75,15 @@ def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
         how = "" if table.catalog else f" as {table.format}"
         raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
     return frame
+
+
+def _without_credentials(path: str) -> str:
+    """Return a path without what only its user should know: ``s3a://key:secret@bucket/x?token`` has three such."""
+    scheme, of_scheme, rest = path.partition("://")
+    if not of_scheme:
+        return path
+    authority, slash, name = rest.partition("?")[0].partition("/")
+    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{name}"
 
 
 def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = None) -> DataFrame:

@@ -349,6 +349,14 @@ def test_what_cannot_be_read_is_named(spark, tmp_path):
         assert caught.value.__suppress_context__
 
 
+def test_credentials_in_a_path_are_not_repeated(spark):
+    given = Table(path="s3a://AKIA:hunter2@bucket/in/t.csv?token=hunter2", format="csv")
+    with pytest.raises(SchemaError, match=r"^table\.path: 's3a://bucket/in/t\.csv' cannot be read") as caught:
+        read(spark, given, key="table")
+    assert "hunter2" not in str(caught.value)
+    assert "no file system 's3a://'" in str(caught.value)
+
+
 def test_reading_takes_formats_options_and_catalog_tables(spark, tmp_path):
     (tmp_path / "t.csv").write_text("a;b c\n1;x\n2;\n")
     given = Table(path=str(tmp_path / "t.csv"), format="csv", options={"sep": ";", "header": True, "inferSchema": True})
