@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
-import sqlite3
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from kills import copied, killed_after
+from kills import CHARGED, KINDS, charged, copied, digests, killed_after, policy
 from product import Privrisk, Ran
 from pyspark.sql import SparkSession
 
@@ -23,52 +21,6 @@ from privrisk_spark.runs.sealing import verify
 
 KILLS = int(os.environ.get("PRIVRISK_KILLS", "5"))
 SEED = int(os.environ.get("PRIVRISK_KILLS_SEED", "2026"))
-
-HEAD = """
-version: 1
-run: {{name: killed}}
-table: {{path: {table}, format: csv, options: {{sep: ";", header: true}}}}
-columns:
-  age: {{role: quasi-identifier, hierarchy: {{intervals: {{widths: [10, 50], domain: [0, 99]}}}}}}
-  city: {{role: quasi-identifier, hierarchy: {{tree: {{"*": {{south: [Ulm], north: [Bonn, Kiel]}}}}}}}}
-output: {{path: out, vault: vault, files: 2}}
-"""
-KINDS = {
-    "risk": "decision: {{problem: min-risk, utility_at_least: 1}}\n",
-    "dp": """
-guarantee:
-  kind: dp
-  epsilon: {{admit: 1, keep: 1}}
-  delta: 1e-6
-  public_rows: 4000
-  schemes: [[1, 0], [2, 0], [1, 1]]
-  objective: {{lambda: 0.001, tau: 1, phi_min: 1}}
-  key: env:RELEASE_KEY
-ledger: {{url: "sqlite:///{root}/ledger.db", lineage: killed, cap: {{epsilon: 2, delta: 1e-5}}}}
-""",
-}
-CHARGED = [("reserved", "2"), ("bound", "2"), ("pinned", "2"), ("committed", "2")]
-
-
-def policy(kind: str, table: Path, root: Path) -> str:
-    root.mkdir()
-    (root / "policy.yaml").write_text((HEAD + KINDS[kind]).format(table=table, root=root))
-    return str(root / "policy.yaml")
-
-
-def digests(root: Path) -> dict[str, str]:
-    data = root / "out" / "releases" / "r1" / "data"
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(data.iterdir())}
-
-
-def charged(root: Path) -> list[tuple[str, str]]:
-    if not (root / "ledger.db").exists():
-        return []
-    ledger = sqlite3.connect(f"file:{root}/ledger.db?mode=ro", uri=True)
-    try:
-        return ledger.execute("select state, epsilon from events order by sequence").fetchall()
-    finally:
-        ledger.close()
 
 
 def look(root: Path, straight: dict[str, str]) -> None:
