@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 import signal
+import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -145,6 +147,9 @@ def day_of(text: str | None) -> dt.date:
 def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoReturn:
     from privrisk_spark.runs.progress import LOGGER, write_status
 
+    log = _kept_log(attempt) if isinstance(error, EngineError | InternalError) else None
+    if log is not None:
+        error.args = (f"{error} What Spark said is in '{log}', which may quote rows: never publish it.",)
     section = section_of(error)
     remedy = error.remedy if section is None else f"{error.remedy} Read: privrisk guide {section}."
     if log_format is LogFormat.json:
@@ -161,6 +166,24 @@ def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoRet
         except OSError as fault:
             LOGGER.warning("status.json cannot be written (%s): it may say that the run goes on", fault.strerror)
     raise typer.Exit(error.exit_code)
+
+
+def _kept_log(attempt: Attempt) -> Path | None:
+    """Move what a session of our own logged to where the run's status goes; it vanishes with the process else."""
+    if "pyspark" not in sys.modules or attempt.status is None or not attempt.status.is_dir():
+        return None
+    from privrisk_spark.engine.session import own_log
+    from privrisk_spark.runs.permissions import PRIVATE_FILE
+
+    log = own_log()
+    if log is None:
+        return None
+    try:
+        kept = Path(shutil.copy(log, attempt.status / "spark.log"))
+        kept.chmod(PRIVATE_FILE)
+    except OSError:
+        return None
+    return kept
 
 
 def _line(error: PrivriskError) -> str:

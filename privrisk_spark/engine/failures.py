@@ -39,7 +39,7 @@ def named() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         condition = error.getCondition() if isinstance(error, PySparkException) else None
         said = condition or type(error).__name__
-        raise EngineError(f"Spark failed ({said}); its own log has the details.") from error
+        raise EngineError(f"Spark failed ({said}); its log has the details.") from error
     except OSError as error:
         raise EngineError(f"The file system failed: {error.strerror or type(error).__name__}.") from error
     except Exception as error:

@@ -72,6 +72,36 @@ class LocalDirectory:
             os.close(self._locks.pop())
         atexit.unregister(self.remove)
 
+    @property
+    def log(self) -> Path:
+        """What Spark says of warnings and errors, which may quote rows of the table."""
+        return self.paths[0] / "spark.log"
+
+    def log_configuration(self) -> Path:
+        """Write how Java is to log, and return the file: to `log`, and to standard error only what ends the process."""
+        path = self.paths[0] / "log4j2.properties"
+        path.write_text(_LOGGING.format(log=self.log), encoding="utf-8")
+        return path
+
+
+_LOGGING = """\
+status = fatal
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+rootLogger.appenderRef.console.ref = console
+rootLogger.appenderRef.console.level = fatal
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{{HH:mm:ss}} Spark %p %c{{1}}: %m%n%ex
+"""
+
 
 def places() -> list[Path]:
     """Return where Spark would write: ``SPARK_LOCAL_DIRS``, else the system's temporary directory."""

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +27,6 @@ _LOG = logging.getLogger(__name__)
 _LAPTOP = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
     "spark.driver.memory": "2g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -102,7 +102,7 @@ def build(name: str, *, retries: bool = False) -> SparkSession:
     name : str
         Application name.
     retries : bool
-        Let a new local session, too, try a failed task again; tasks that are told to fail then are not logged.
+        Let a new local session, too, try a failed task again.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
@@ -118,13 +118,20 @@ def build(name: str, *, retries: bool = False) -> SparkSession:
         if retries:
             # Read where Java is started, so that a session which is there already keeps the master it has.
             os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--master local[*,4] pyspark-shell")
-            settings["spark.log.level"] = "FATAL"
     with ExitStack() as stack:
         if not remote and not submitted:
             settings |= stack.enter_context(_own_directory())
         for key, value in settings.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
+
+
+def own_log() -> Path | None:
+    """Return the file in which a session that this process built says what went wrong; None where there is none."""
+    if not _local_directory.cache_info().currsize:
+        return None
+    log = _local_directory().log
+    return log if log.is_file() else None
 
 
 @functools.cache
@@ -135,13 +142,17 @@ def _local_directory() -> LocalDirectory:
 @contextmanager
 def _own_directory() -> Iterator[dict[str, str]]:
     """Settings by which a session that starts meanwhile writes to a directory of this process alone."""
-    paths = [str(path) for path in _local_directory().paths]
+    directory = _local_directory()
+    paths = [str(path) for path in directory.paths]
+    options = f'"-Djava.io.tmpdir={paths[0]}"'
+    if "SPARK_CONF_DIR" not in os.environ:
+        options += f' "-Dlog4j2.configurationFile={directory.log_configuration()}"'
     # Spark prefers what the environment says to any setting; Java takes it from ours when it starts.
     before = os.environ.get("SPARK_LOCAL_DIRS")
     os.environ["SPARK_LOCAL_DIRS"] = ",".join(paths)
     try:
         # Beside the options of the user's own configuration, not in place of them.
-        yield {"spark.driver.defaultJavaOptions": f'"-Djava.io.tmpdir={paths[0]}"'}
+        yield {"spark.driver.defaultJavaOptions": options}
     finally:
         if before is None:
             del os.environ["SPARK_LOCAL_DIRS"]

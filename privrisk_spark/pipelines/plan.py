@@ -7,7 +7,7 @@ import datetime as dt
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.ledger.ledger import Ledger
-from privrisk_spark.pipelines.release.opened import open_sources
+from privrisk_spark.pipelines.release.opened import open_hierarchies, open_sources
 from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import cost_of
@@ -21,7 +21,6 @@ from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.explanation import explanation
-from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 
 
 def plan_only(
@@ -29,7 +28,8 @@ def plan_only(
 ) -> str:
     """Resolve everything a run needs, write nothing, and return the plan as text (``--dry-run``).
 
-    Hierarchies whose leaves come from the data are not built, and the counting plan is then left open.
+    Of the rows are read how many there are, and the distinct values of quasi-identifiers whose hierarchies take their
+    leaves from the data. Whether every record can be disclosed as asked is known when the table is decided.
 
     Parameters
     ----------
@@ -42,8 +42,7 @@ def plan_only(
         Of the same session; instead of the policy's table.
     """
     sources = open_sources(spark, policy, table)
-    hierarchies = hierarchies_from_policy(policy)
-    complete = {name: hierarchy for name, hierarchy in hierarchies.items() if hierarchy is not None}
+    complete = open_hierarchies(policy, sources)
     plan: Mechanism | AsPublished | None = None
     if isinstance(policy.guarantee, AsPublishedGuarantee):
         plan = as_published(policy, complete)
@@ -52,9 +51,6 @@ def plan_only(
         plan = mechanism(policy, complete)
         cost = cost_of(policy, plan, run_id, plan.digest(policy, complete), date=date)
         Ledger(policy.ledger.url).would_cost(**cost.arguments())
-    if len(complete) < len(hierarchies):
-        open_names = ", ".join(name for name in hierarchies if name not in complete)
-        return f"The leaves of {open_names} come from the data; lattice and plan are known once it is read."
     of_policy = axes(policy, complete)
     if plan is None:
         decision_of(policy).procedure(complete)
@@ -64,4 +60,7 @@ def plan_only(
         for dictionary in policy.dictionaries:
             frame = sources.table if dictionary.table is None else sources.dictionaries[dictionary.name]
             choices[dictionary.name] = plan_of(policy, complete, dictionary, rows=frame.count())
-    return explanation(policy, complete, choices, plan)
+    text = explanation(policy, complete, choices, plan)
+    if policy.decision is not None and policy.guarantee.kind == "risk":
+        text += "\nnot known before the rows are decided: whether each of them can be disclosed as asked"
+    return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
+from privrisk_spark.engine import session
+from privrisk_spark.errors import EngineError
 
 
 def ran(root: Path, kind: Kind | None) -> tuple[int, str, str]:
@@ -64,3 +67,25 @@ def test_it_is_told_what_is_wrong_and_what_would_do(spark: SparkSession, tmp_pat
     status = tmp_path / "vault" / "status.json"
     if status.is_file():
         assert json.loads(status.read_text())["code"] == kind.code
+
+
+def test_what_spark_said_is_kept_beside_the_status_for_the_owner_alone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good(tmp_path)
+    log = tmp_path / "spark.log"
+    log.write_text(f"ERROR Executor: {SECRET}\n")
+
+    def fail(*_: object, **__: object) -> None:
+        raise EngineError("planted.")
+
+    monkeypatch.setattr(session, "own_log", lambda: log)
+    monkeypatch.setattr("privrisk_spark.pipelines.release.by_risk.write_release", fail)
+    with production_batches(spark):
+        code, out, err = ran(tmp_path, None)
+    assert code == 3
+    kept = tmp_path / "vault" / "spark.log"
+    assert kept.read_text() == log.read_text()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert f"privrisk: planted. What Spark said is in '{kept}', which may quote rows: never publish it." in err
+    assert SECRET not in out + err

@@ -40,7 +40,7 @@ class Builder:
 def builder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Builder]:
     builder = Builder()
     monkeypatch.setattr(session, "SparkSession", SimpleNamespace(builder=builder))
-    for name in ("SPARK_REMOTE", "SPARK_ENV_LOADED", "SPARK_LOCAL_DIRS"):
+    for name in ("SPARK_REMOTE", "SPARK_ENV_LOADED", "SPARK_LOCAL_DIRS", "SPARK_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     session._local_directory.cache_clear()
@@ -62,9 +62,22 @@ def test_a_local_session_writes_to_a_directory_of_its_own(
     own = builder.local.split(",")
     assert [str(Path(path).parent) for path in own] == places
     assert all(Path(path).name.startswith(PREFIX) for path in own)
-    assert builder.settings["spark.driver.defaultJavaOptions"] == f'"-Djava.io.tmpdir={own[0]}"'
+    configuration = Path(own[0]) / "log4j2.properties"
+    assert builder.settings["spark.driver.defaultJavaOptions"] == (
+        f'"-Djava.io.tmpdir={own[0]}" "-Dlog4j2.configurationFile={configuration}"'
+    )
+    assert f"appender.file.fileName = {own[0]}/spark.log" in configuration.read_text()
+    assert session.own_log() is None
+    (Path(own[0]) / "spark.log").touch()
+    assert session.own_log() == Path(own[0]) / "spark.log"
     assert builder.settings[settings.ENCRYPTION] == "true"
     assert os.environ.get("SPARK_LOCAL_DIRS") == (None if given is None else ",".join(places))
+
+
+def test_who_configures_spark_configures_its_log(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    session.build("test")
+    assert "log4j2" not in builder.settings["spark.driver.defaultJavaOptions"]
 
 
 @pytest.mark.parametrize(("name", "value"), [("SPARK_ENV_LOADED", "1"), ("SPARK_REMOTE", "sc://x")])

@@ -134,14 +134,25 @@ class Opened:
         return len(self.hierarchies)
 
 
+def open_hierarchies(policy: Policy, sources: Sources) -> dict[str, Hierarchy]:
+    """Build the hierarchies, which reads the table only where leaves come from the data.
+
+    Raises
+    ------
+    SchemaError
+        If leaves come from the data, and there are no rows.
+    """
+    from_data = not all(is_public(column.hierarchy) for column in policy.quasi_identifiers.values())
+    if from_data and sources.table.isEmpty():
+        raise SchemaError("table: it has no rows, and hierarchies whose leaves come from the data have none then.")
+    return collect_hierarchies(policy, sources.table, sources.known)
+
+
 def open_run(run: Run) -> Opened:
     """Open the sources and build the hierarchies, which reads the table only where leaves come from the data."""
     policy = run.policy
     sources = open_sources(run.spark, policy, run.table)
-    from_data = not all(is_public(column.hierarchy) for column in policy.quasi_identifiers.values())
-    if from_data and sources.table.isEmpty():
-        raise SchemaError("table: it has no rows, and hierarchies whose leaves come from the data have none then.")
-    hierarchies = collect_hierarchies(policy, sources.table, sources.known)
+    hierarchies = open_hierarchies(policy, sources)
     return Opened(sources, hierarchies, axes(policy, hierarchies), {})
 
 

@@ -54,7 +54,11 @@ def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
     SchemaError
         If Spark cannot open it.
     """
-    where = f"{key}.catalog: '{table.catalog}'" if table.catalog else f"{key}.path: '{_without_credentials(table.path or '')}'"
+    where = (
+        f"{key}.catalog: '{table.catalog}'"
+        if table.catalog
+        else f"{key}.path: '{_without_credentials(table.path or '')}'"
+    )
     try:
         if table.catalog:
             return spark.table(table.catalog)

@@ -214,6 +214,20 @@ def test_dry_run_touches_nothing(privrisk: Privrisk, small: Path) -> None:
     assert privrisk(str(small), "--dry-run", "--set=decision.utility_at_least=8").code == 2
 
 
+def test_dry_run_reads_the_leaves_it_needs_and_says_what_is_not_known(privrisk: Privrisk, small: Path) -> None:
+    small.write_text(small.read_text().replace(", domain: [0, 99]", ""))
+    ran = privrisk(str(small), "--dry-run")
+    assert ran.code == 0, ran.err
+    assert "age: 30 leaves, 5 levels" in ran.out
+    assert "lattice: up to 30 nodes" in ran.out
+    assert "dense: at most 60 rows" in ran.out
+    assert "not known before the rows are decided: whether each of them can be disclosed as asked" in ran.out
+    # It finds what a run would refuse.
+    assert "must be at most 7" in privrisk(str(small), "--dry-run", "--set=decision.utility_at_least=8").err
+    (small.parent / "table.csv").write_text("id;age;sex;city;diagnosis\n")
+    assert "table: it has no rows" in privrisk(str(small), "--dry-run").err
+
+
 @pytest.mark.parametrize("plan", ["dense", "sorted"])
 @pytest.mark.parametrize("method", ["exact", "aruba"])
 def test_plans_and_methods_agree(privrisk: Privrisk, small: Path, tmp_path: Path, plan: str, method: str) -> None:
