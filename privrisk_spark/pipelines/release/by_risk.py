@@ -11,6 +11,7 @@ from typing import Any
 
 from privrisk_spark.engine.counts import StoredCounts, cell_space
 from privrisk_spark.engine.links import Linked
+from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.pipelines.release.diagnosed import measure_decisions
@@ -36,7 +37,7 @@ from privrisk_spark.reporting.sentences import counting_sentence, decision_sente
 from privrisk_spark.results.facts import ClassFacts
 from privrisk_spark.results.release import Check, ChosenRule, Guarantee, LinkageFacts, Section
 from privrisk_spark.stages.counting.look_up import SpreadLookup
-from privrisk_spark.stages.deciding.decide import collect_infeasible
+from privrisk_spark.stages.deciding.decide import collect_unreachable
 from privrisk_spark.stages.deciding.gather import collect_decisions
 from privrisk_spark.stages.publishing import contracts
 from privrisk_spark.stages.publishing.files import files_for
@@ -65,7 +66,7 @@ class DecisionTask:
 def release_by_risk(run: Run) -> dict[str, Any]:
     """Decide every row by risk, and publish; returns the manifest."""
     opened, task = read(run)
-    encoded, linked = encode(run, opened, task.procedure)
+    encoded, linked = encode(run, opened, task)
     counted = count(run, opened, encoded)
     files = files_for(run.policy.places, encoded.facts.rows)
     decided, diagnosed = decide(run, opened, task, encoded, counted, linked, files=files)
@@ -103,13 +104,24 @@ def read(run: Run) -> tuple[Opened, DecisionTask]:
     return opened, task
 
 
-def encode(run: Run, opened: Opened, procedure: Search | Rule) -> tuple[Encoded, Linked | None]:
-    """Stage: the table, and the linkage table if there is one, as codes."""
+def encode(run: Run, opened: Opened, task: DecisionTask) -> tuple[Encoded, Linked | None]:
+    """Stage: the table, and the linkage table if there is one, as codes.
+
+    Raises
+    ------
+    InfeasibleError
+        If there are records that no counts would let disclose as asked, and the policy does not say to suppress them.
+    """
+    procedure, decision = task.procedure, run.policy.decision
     with run.progress.stage("encode") as stage:
         encoded = encode_table(run, opened, blocks=False)
         facts = encoded.facts
         if isinstance(procedure, Search) and not takes_infinite(procedure.method, run.policy):
             contracts.refuse_infinite(facts, procedure.method)
+        if decision is not None and decision.infeasible == "error":
+            fault = collect_unreachable(encoded.rows, task.disclosure, task.decision, k=opened.k)
+            if fault is not None:
+                raise fault
         linked = collect_links(run.scratch, encoded.rows, opened.sources.links)
         stage.sentence = "Encoded every value as an integer code and checked the input contract."
         stage.parameters = {"rows": facts.rows, "nulls": facts.nulls, "suppressed_unknown_values": facts.unknown}
@@ -178,7 +190,7 @@ def decide(
             _looked_up(run, opened, task, counted),
         )
         decided = conclude_rows(run, opened, rows, decide_chunk, method=method, files=files)
-        _refuse_infeasible(run, opened, task, encoded, decided)
+        _refuse_infeasible(run, task, decided)
         stage.sentence = decision_sentence(policy, hierarchies)
         stage.parameters = {"infeasible_records_suppressed": decided.facts.infeasible}
         guarantee = risk_guarantee(policy, decided.facts, hierarchies, rule)
@@ -218,18 +230,11 @@ def _looked_up(
     )
 
 
-def _refuse_infeasible(run: Run, opened: Opened, task: DecisionTask, encoded: Encoded, decided: Decided) -> None:
-    decision = run.policy.decision
+def _refuse_infeasible(run: Run, task: DecisionTask, decided: Decided) -> None:
+    decision, facts = run.policy.decision, decided.facts
     assert decision is not None
-    if decided.facts.infeasible and decision.infeasible == "error":
-        raise collect_infeasible(
-            encoded.rows,
-            task.disclosure,
-            task.decision,
-            k=opened.k,
-            infeasible=decided.facts.infeasible,
-            total=decided.facts.rows,
-        )
+    if facts.infeasible and decision.infeasible == "error":
+        raise InfeasibleError(task.decision.shortfall(facts.infeasible, facts.rows, None))
 
 
 def _with_rule(sections: Sequence[Section], rule: ChosenRule | None) -> tuple[Section, ...]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.disclosure.decisions import IntArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.planning.decisions.cells import INDEPENDENT, ByCells, disclosed, exactly, values
@@ -49,17 +52,20 @@ class ByCellsPerRecord(ByCells):
         wanted = self.asked.cells * (measured.rows - measured.infeasible)
         yield exactly("values disclosed", wanted), sum(disclosed(measured).values())
 
-    def reach(self) -> Reach:
-        """Return the number of values that every record has."""
-        return _fewest_values
+    def reach(self) -> tuple[Reach, float]:
+        """Return the number of values that each record has, and that asked for."""
+        return _values, self.asked.cells
 
     def shortfall(self, infeasible: int, total: int, most: float | None) -> str:
         """Say how many values all records have."""
+        there = "" if most is None else f"; all have {most:g}"
         return (
             f"decision.cells: {infeasible:,} of {total:,} records have fewer than {self.asked.cells} values, others "
-            f"being missing; all have {most:g}. Lower it, or set decision.infeasible: suppress."
+            f"being missing{there}. Lower it, or set decision.infeasible: suppress."
         )
 
 
-def _fewest_values(disclosure: Disclosure, codes: IntArray) -> float:
-    return float((codes != [len(depth) - 1 for depth in disclosure.code_depth]).sum(axis=1).min())
+def _values(disclosure: Disclosure, codes: IntArray) -> FloatArray:
+    missing = np.array([len(depth) - 1 for depth in disclosure.code_depth])
+    found: FloatArray = np.count_nonzero(codes != missing, axis=1).astype(np.float64)
+    return found

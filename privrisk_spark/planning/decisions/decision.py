@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.disclosure.decisions import IntArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.method import Search
@@ -16,8 +17,8 @@ from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import DecisionFacts
 from privrisk_spark.results.release import ChosenRule
 
-Reach = Callable[[Disclosure, IntArray], float]
-"""The most that all records of some codes, shape (n, k), can give of what is asked of each."""
+Reach = Callable[[Disclosure, IntArray], FloatArray]
+"""What each record of a chunk, given by its codes, can give at most."""
 
 Hierarchies = Mapping[str, Hierarchy]
 """By quasi-identifier."""
@@ -106,8 +107,8 @@ class Decision(Protocol):
         del measured
         yield from ()
 
-    def reach(self) -> Reach | None:
-        """Return how to find the most that all records can give; None where no record tells."""
+    def reach(self) -> tuple[Reach, float] | None:
+        """Return how to find the most that each record can give, and what is asked; None where no record tells."""
         return None
 
     def shortfall(self, infeasible: int, total: int, most: float | None) -> str:
@@ -118,7 +119,7 @@ class Decision(Protocol):
         infeasible, total : int
             Records for which nothing is feasible; records.
         most : float or None
-            What all can give, as :meth:`reach` finds it.
+            What all can give, as :meth:`reach` finds it; None if that is not known.
         """
         del infeasible, total, most
         raise AssertionError("by this decision every record can be disclosed")

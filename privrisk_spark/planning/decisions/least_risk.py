@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.disclosure.decisions import IntArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
@@ -59,19 +60,20 @@ class ByLeastRisk(BySearch):
         rule = FactRule("least utility", f"every record's utility is at least {floor:g}", at_least=floor - slack)
         yield rule, measured.utility.min
 
-    def reach(self) -> Reach:
-        """Return the utility that every record has as it is."""
-        return _least_utility_as_it_is
+    def reach(self) -> tuple[Reach, float]:
+        """Return the utility that each record has as it is, and the floor."""
+        return _utility_as_it_is, self.asked.utility_at_least
 
     def shortfall(self, infeasible: int, total: int, most: float | None) -> str:
         """Say which floor every record could reach."""
+        reached = "" if most is None else f"; all can reach {most:g}"
         return (
             f"decision.utility_at_least: {infeasible:,} of {total:,} records cannot reach "
             f"{self.asked.utility_at_least:g} even unchanged "
-            f"(missing values, or short branches of a hierarchy); all can reach {most:g}. "
+            f"(missing values, or short branches of a hierarchy){reached}. "
             "Lower it, or set decision.infeasible: suppress."
         )
 
 
-def _least_utility_as_it_is(disclosure: Disclosure, codes: IntArray) -> float:
-    return float(disclosure.greatest_utility(codes).min())
+def _utility_as_it_is(disclosure: Disclosure, codes: IntArray) -> FloatArray:
+    return disclosure.greatest_utility(codes)

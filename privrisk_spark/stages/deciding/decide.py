@@ -205,10 +205,8 @@ def conclude(rows: Batches, decide_chunk: Decide, conclusion: Conclusion) -> Bat
     return rows.then(step, PARTS)
 
 
-def collect_infeasible(
-    rows: Batches, disclosure: Disclosure, decision: Decision, *, k: int, infeasible: int, total: int
-) -> InfeasibleError:
-    """Say that not every record can be disclosed as asked, and what all can give where the records tell.
+def collect_unreachable(rows: Batches, disclosure: Disclosure, decision: Decision, *, k: int) -> InfeasibleError | None:
+    """Look for records that can never be disclosed as asked, whatever the counts are.
 
     Parameters
     ----------
@@ -216,21 +214,41 @@ def collect_infeasible(
         ENCODED, resolved.
     disclosure : Disclosure
     decision : Decision
-        One that finds records infeasible.
-    k, infeasible, total : int
-        Quasi-identifiers; records for which nothing is feasible; records.
+    k : int
+        Number of quasi-identifiers.
+
+    Returns
+    -------
+    InfeasibleError or None
+        None where there are none, or where only counts can tell.
     """
-    reach = decision.reach()
-    if reach is None:
-        return InfeasibleError(decision.shortfall(infeasible, total, None))
+    found = decision.reach()
+    if found is None:
+        return None
+    reach, asked = found
+    # What is nearly enough is left to the search, which has a tolerance of its own.
+    enough = asked - 1e-9 * max(1.0, abs(asked))
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            least = reach(disclosure, integers(table, schemas.codes(k)))
-            yield pa.table({schemas.UTILITY: pa.array([least], pa.float64())})
+            of_each = reach(disclosure, integers(table, schemas.codes(k)))
+            counts = [[len(of_each)], [int((of_each < enough).sum())], [float(of_each.min())]]
+            yield pa.table(counts, schema=_REACHED_ARROW)
 
-    found = rows.then(step, T.StructType([T.StructField(schemas.UTILITY, T.DoubleType())])).frame().toArrow()
-    return InfeasibleError(decision.shortfall(infeasible, total, min(found.column(0).to_pylist())))
+    total, short, least = (column.to_numpy() for column in rows.then(step, _REACHED).frame().toArrow().columns)
+    if not short.sum():
+        return None
+    return InfeasibleError(decision.shortfall(int(short.sum()), int(total.sum()), float(least.min())))
+
+
+_REACHED = T.StructType(
+    [
+        T.StructField(schemas.N_ROWS, T.LongType()),
+        T.StructField("short", T.LongType()),
+        T.StructField(schemas.UTILITY, T.DoubleType()),
+    ]
+)
+_REACHED_ARROW = pa.schema([(schemas.N_ROWS, pa.int64()), ("short", pa.int64()), (schemas.UTILITY, pa.float64())])
 
 
 def released_tuples(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.int32]] = ()) -> pa.Table:

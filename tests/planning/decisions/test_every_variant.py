@@ -328,11 +328,15 @@ def test_a_variant_that_may_be_infeasible_says_what_would_do(case: Case) -> None
         with pytest.raises(AssertionError, match="every record can be disclosed"):
             decision.shortfall(2, 10, None)
         return
-    reach, most = decision.reach(), None
-    if reach is not None:
+    found, most = decision.reach(), None
+    if found is not None:
+        reach, asked = found
+        assert asked == getattr(policy.decision, "utility_at_least", getattr(policy.decision, "cells", None))
         axes = tuple(Axis(h.at_depth, h.ancestor) for h in hierarchies.values())
         codes = np.array([[0, 1], [hierarchies["x"].n_leaves, 0]], dtype=np.int32)
-        most = pickle.loads(pickle.dumps(reach))(disclosure_of(policy, hierarchies, axes), codes)
+        of_each = pickle.loads(pickle.dumps(reach))(disclosure_of(policy, hierarchies, axes), codes)
+        assert of_each.shape == (2,)
+        most = of_each.min()
     assert most == case.most
     assert decision.shortfall(2, 10, most) == case.infeasible
 

@@ -53,7 +53,7 @@ from privrisk_spark.stages.counting.dense_sorted import count_and_store, count_v
 from privrisk_spark.stages.deciding.decide import (
     Conclusion,
     class_members,
-    collect_infeasible,
+    collect_unreachable,
     conclude,
     decided,
     deciding,
@@ -731,7 +731,7 @@ def test_an_id_column_may_be_named_as_a_fact(spark, tmp_path, name):
     assert [column.to_pylist() for column in table.columns] == [["the-id"], [1], [0.25], [2.0], [4], ["exact"]]
 
 
-def test_the_floor_every_record_can_reach_is_that_of_a_loop(spark):
+def test_records_that_cannot_reach_the_floor_are_those_of_a_loop(spark):
     policy = policy_for(PROBLEMS[2])
     frames = layouts(spark, ROWS, SCHEMA)
     hierarchies = collect_hierarchies(policy, frames[0], None)
@@ -741,9 +741,16 @@ def test_the_floor_every_record_can_reach_is_that_of_a_loop(spark):
         greatest = [
             sum(w * len(n) for w, n in zip(weights.values(), nodes_of(row), strict=True)) for row in wanted_rows
         ]
-        for frame in layouts(spark, wanted_rows, SCHEMA):
-            coded = encode(frame, policy, hierarchies, blocks=False)
-            coded = resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=False)
-            found = collect_infeasible(coded, disclosure, decision_of(policy), k=3, infeasible=1234, total=5678)
-            assert "1,234 of 5,678 records cannot reach 3 even unchanged" in str(found)
-            assert f"all can reach {min(greatest):g}." in str(found)
+        for floor in (0, min(greatest), min(greatest) + 1, max(greatest) + 1):
+            asked = policy.model_copy(
+                update={"decision": policy.decision.model_copy(update={"utility_at_least": floor})}
+            )
+            short = sum(utility < floor for utility in greatest)
+            for frame in layouts(spark, wanted_rows, SCHEMA):
+                coded = encode(frame, policy, hierarchies, blocks=False)
+                coded = resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=False)
+                found = collect_unreachable(coded, disclosure, decision_of(asked), k=3)
+                assert (found is None) == (short == 0)
+                if found is not None:
+                    assert f"{short:,} of {len(wanted_rows):,} records cannot reach {floor:g} even" in str(found)
+                    assert f"all can reach {min(greatest):g}." in str(found)
