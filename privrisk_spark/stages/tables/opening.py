@@ -38,7 +38,24 @@ _TEXT_TYPES = (
 )
 
 
-def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
+LONGEST_LINE = 2**20
+"""Bytes of a line of a CSV file that is read under dp; one that is as long or longer is no row."""
+
+_LINE_BY_LINE = {
+    "mode": "PERMISSIVE",
+    "multiLine": "false",
+    "maxCharsPerColumn": "-1",
+    # A line has at most as many fields as bytes, and one.
+    "maxColumns": str(LONGEST_LINE),
+    "mapreduce.input.linerecordreader.line.maxlength": str(LONGEST_LINE),
+}
+"""Reader options under which every line of a CSV file is one row or none, whatever it and the others hold."""
+
+_SELF_DESCRIBING = ("parquet", "orc", "delta", "iceberg")
+"""Providers of tables of a catalog whose rows are told apart by their format and not by what they hold."""
+
+
+def read(spark: SparkSession, table: Table, *, key: str, private: bool = False) -> DataFrame:
     """Open a table; only its schema is read.
 
     Parameters
@@ -48,6 +65,8 @@ def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
         Path and format, or catalog name.
     key : {"table", "dictionary"}
         Key of the policy, for messages.
+    private : bool
+        Whether how the run ends must not depend on one of its rows: limits of the reader are then put out of reach.
 
     Raises
     ------
@@ -57,8 +76,12 @@ def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
     where = f"{key}.catalog: '{table.catalog}'" if table.catalog else f"{key}.path: '{table.path}'"
     try:
         if table.catalog:
+            if private:
+                _refuse_parsed_texts(spark, table.catalog, where)
             return spark.table(table.catalog)
         options = {name: str(value) for name, value in table.options.items()}
+        if private and table.format.lower() == "csv":
+            options |= _LINE_BY_LINE
         frame = plain_frame(spark, table)
         if frame is None:
             frame = spark.read.format(table.format).options(**options).load(table.path)
@@ -69,6 +92,19 @@ def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
         how = "" if table.catalog else f" as {table.format}"
         raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
     return frame
+
+
+def _refuse_parsed_texts(spark: SparkSession, name: str, where: str) -> None:
+    """Refuse a table of a catalog that is parsed from texts by options nobody looked at."""
+    described = spark.sql("DESCRIBE TABLE EXTENDED IDENTIFIER(:name)", args={"name": name})
+    lines = described.where(F.col("col_name") == "Provider").select("data_type").toArrow().column(0).to_pylist()
+    provider = lines[-1].lower() if lines else None  # a view has none, and its rows are those it says
+    if provider is not None and provider not in _SELF_DESCRIBING:
+        raise SchemaError(
+            f"{where} is a table of the format {provider}, which is refused under dp: one of its lines may be many "
+            f"rows or none, by options of the catalog. Convert it to one of {listing(_SELF_DESCRIBING)}, or give its "
+            "path."
+        )
 
 
 def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = None) -> DataFrame:
@@ -86,7 +122,8 @@ def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = No
     SchemaError
         If it cannot be opened, or its columns are not those of the policy.
     """
-    table = read(spark, policy.table, key="table") if given is None else given
+    private = policy.guarantee.kind == "dp"
+    table = read(spark, policy.table, key="table", private=private) if given is None else given
     check_columns(table, policy)
     return table
 
