@@ -72,7 +72,7 @@ def encode(
         more.append(schemas.SAMPLE_WEIGHT)
     source = None if given else policy.table
     if identity is None:
-        rows = scan(source, frame, wanted, more=[_content(frame).alias(schemas.RECORD_ID)]).frame()
+        rows = scan(source, frame, wanted, more=[content(frame).alias(schemas.RECORD_ID)]).frame()
         ordinal = F.row_number().over(Window.partitionBy(schemas.RECORD_ID).orderBy(schemas.RECORD_ID))
         opened = Batches.of_frame(rows.withColumn(schemas.RECORD_ID, F.concat_ws("-", schemas.RECORD_ID, ordinal)))
     else:
@@ -111,13 +111,14 @@ def identity_blocks(ids: pa.ChunkedArray) -> pa.Array:
     places, content = text_bytes(array)
     whole = content.data
     hashes = b"".join([sha256(whole[start:end]).digest() for start, end in pairwise(places.tolist())])
-    blocks = np.ascontiguousarray(np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)[:, :_BLOCK_BYTES])
-    offsets = pa.py_buffer(np.arange(0, _BLOCK_BYTES * (len(array) + 1), _BLOCK_BYTES, dtype=np.int32))
+    blocks = np.ascontiguousarray(np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)[:, :BLOCK_BYTES])
+    offsets = pa.py_buffer(np.arange(0, BLOCK_BYTES * (len(array) + 1), BLOCK_BYTES, dtype=np.int32))
     there = pa.array(~array.is_null().to_numpy(zero_copy_only=False)).buffers()[1] if array.null_count else None
     return pa.BinaryArray.from_buffers(pa.binary(), len(array), [there, offsets, pa.py_buffer(blocks)])
 
 
-_BLOCK_BYTES = 16
+BLOCK_BYTES = 16
+"""Of ``block``, which keyed draws are made from."""
 
 
 _EXACTLY = {
@@ -128,7 +129,7 @@ _EXACTLY = {
 """By default JSON leaves out fields without a value, and what is less than a millisecond."""
 
 
-def _content(frame: DataFrame) -> Column:
+def content(frame: DataFrame) -> Column:
     """128 bits of SHA-256 of a row, hex; rows differ in it iff they differ in any column."""
     fields = []
     for field in frame.schema.fields:
