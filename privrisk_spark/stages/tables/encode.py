@@ -49,6 +49,11 @@ def encode(
     given : bool
         Whether the caller gave the frame instead of the policy's table; then it is read by Spark alone.
 
+    Raises
+    ------
+    SchemaError
+        In tasks: if a text is none, but under dp, where it is a value outside its hierarchy.
+
     Notes
     -----
     A derived record id is the content of the row and its ordinal among identical rows. Identical rows are
@@ -84,8 +89,11 @@ def encode(
     leading = [schemas.RECORD_ID, *more, *weights, *kept]
     ids = [name for name in leading if name in (schemas.RECORD_ID, schemas.ENTITY)]
 
+    texts = {} if policy.guarantee.kind == "dp" else {want.alias: want.name for want in wanted if want.kind != "number"}
+
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for rows in in_chunks(tables):
+            _refuse_garbled(rows, texts)
             coded = rows.select(leading)
             for name in ids:
                 position = leading.index(name)
@@ -103,6 +111,18 @@ def encode(
         fields.insert(1, T.StructField(schemas.BLOCK, T.BinaryType()))
     fields += [T.StructField(name, T.IntegerType()) for name in codes]
     return opened.then(step, T.StructType(fields))
+
+
+def _refuse_garbled(rows: pa.Table, texts: Mapping[str, str]) -> None:
+    """Refuse bytes that are no text, which would be released as others."""
+    for alias, name in texts.items():
+        try:
+            rows.column(alias).validate(full=True)
+        except pa.ArrowInvalid:
+            raise SchemaError(
+                f"columns.{name}: there are values whose bytes are no text in UTF-8; mend them, or write the table "
+                "anew from texts."
+            ) from None
 
 
 def identity_blocks(ids: pa.ChunkedArray) -> pa.Array:

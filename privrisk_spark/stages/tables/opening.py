@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
+from privrisk_spark.engine.source_files import check_files, held_against
 from privrisk_spark.engine.sources import plain_frame, text
 from privrisk_spark.errors import HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
@@ -55,7 +56,9 @@ _SELF_DESCRIBING = ("parquet", "orc", "delta", "iceberg")
 """Providers of tables of a catalog whose rows are told apart by their format and not by what they hold."""
 
 
-def read(spark: SparkSession, table: Table, *, key: str, private: bool = False) -> DataFrame:
+def read(
+    spark: SparkSession, table: Table, *, key: str, columns: Collection[str] | None = None, private: bool = False
+) -> DataFrame:
     """Open a table; only its schema is read.
 
     Parameters
@@ -65,6 +68,8 @@ def read(spark: SparkSession, table: Table, *, key: str, private: bool = False) 
         Path and format, or catalog name.
     key : {"table", "dictionary"}
         Key of the policy, for messages.
+    columns : collection of str, optional
+        Those that are looked at, which no file may lack; all by default.
     private : bool
         Whether how the run ends must not depend on one of its rows: limits of the reader are then put out of reach.
 
@@ -74,6 +79,7 @@ def read(spark: SparkSession, table: Table, *, key: str, private: bool = False) 
         If Spark cannot open it.
     """
     where = f"{key}.catalog: '{table.catalog}'" if table.catalog else f"{key}.path: '{table.path}'"
+    files = check_files(table, key=key, columns=columns)
     try:
         if table.catalog:
             if private:
@@ -91,6 +97,8 @@ def read(spark: SparkSession, table: Table, *, key: str, private: bool = False) 
         what = "there is nothing there" if condition == "PATH_NOT_FOUND" else f"Spark says {condition}"
         how = "" if table.catalog else f" as {table.format}"
         raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
+    if files is not None:
+        held_against(files, frame.inputFiles(), table=table, key=key)
     return frame
 
 
@@ -136,7 +144,10 @@ def open_dictionary(spark: SparkSession, dictionary: DictionaryTable, *, key: st
     SchemaError
         If it cannot be opened, or lacks a mapped column.
     """
-    frame = read(spark, dictionary, key=key)
+    entries = [entry_of(given) for given in dictionary.columns.values()]
+    columns = {entry.column for entry in entries if entry is not None}
+    columns |= {name for name in (dictionary.weight, dictionary.entity_id) if name is not None}
+    frame = read(spark, dictionary, key=key, columns=columns)
     check_dictionary(frame, dictionary, key=key)
     return frame
 
