@@ -58,8 +58,19 @@ _MISMATCH = re.compile(
 _MALFORMED = re.compile(r"\[(MALFORMED_CSV_RECORD|MALFORMED_RECORD_IN_PARSING)[A-Z0-9_.]*\]|TextParsingException")
 
 
-def _unreadable(said: str) -> InputError | None:
-    """Return which file of a source cannot be read, and which column of it; nothing of what it holds is repeated."""
+def unreadable(said: str) -> InputError | None:
+    """Return which file of a source cannot be read, and which column of it; nothing of what it holds is repeated.
+
+    Parameters
+    ----------
+    said : str
+        By Spark.
+
+    Returns
+    -------
+    InputError or None
+        None where Spark tells of something else.
+    """
     found = _UNREADABLE.search(said)
     if found is None:
         if _MALFORMED.search(said):
@@ -117,7 +128,7 @@ def named() -> Iterator[None]:
         raise
     except (PySparkException, Py4JError) as error:
         said = str(error)
-        known = _of_task(said) or _unreadable(said)
+        known = _of_task(said) or unreadable(said)
         if known is not None:
             raise known from error
         condition = error.getCondition() if isinstance(error, PySparkException) else None

@@ -115,7 +115,11 @@ def _rows_of_footers(
         try:
             metadata = pq.read_metadata(file)
         except (pa.ArrowException, OSError) as error:
-            what = error.strerror if isinstance(error, OSError) and error.errno is not None else "it is damaged or cut"
+            what = (
+                error.strerror
+                if isinstance(error, OSError) and error.errno is not None
+                else "it is damaged, cut or of another format"
+            )
             raise SchemaError(
                 f"{key}.path: '{table.path}': file {file.name} cannot be read as parquet: {what}; write it anew."
             ) from None

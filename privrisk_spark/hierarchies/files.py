@@ -266,6 +266,8 @@ def paths_of_tree(
 
 def _read_text(path: str | Path, where: str) -> str:
     """Read a file of the policy as UTF-8, without its byte order mark."""
+    if Path(path).is_fifo():
+        raise HierarchyError(f"{where}: is no file but a pipe, which can be read once at most; copy it.")
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:

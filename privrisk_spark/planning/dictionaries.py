@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -113,6 +114,8 @@ def _shown(hierarchy: Hierarchy, label: str) -> str:
 
 
 def _read_mapping(key: str, path: str) -> list[tuple[str, str]]:
+    if Path(path).is_fifo():
+        raise HierarchyError(f"{key}.mapping: '{path}' is no file but a pipe, which can be read once at most; copy it.")
     try:
         with open(path, encoding="utf-8-sig", newline="") as stream:
             rows = [row for row in csv.reader(stream, delimiter=";") if row]

@@ -60,6 +60,7 @@ def _files(value: object, key: str) -> Iterator[tuple[str, str]]:
 
 def _digest(path: str) -> str:
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        # A pipe would be waited for, and what it gives is gone then.
+        return "unreadable" if Path(path).is_fifo() else hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except (OSError, ValueError):
         return "unreadable"

@@ -98,7 +98,7 @@ def _chained(words: WordArray, start: LongArray, lengths: LongArray) -> WordArra
             # Strings that have ended are not looked at again.
             ended = left <= 8
             result[rows[ended]] = held[ended]
-            rows, at, left, held = (array[~ended] for array in (rows, at, left, held))
+            rows, at, left, held = rows[~ended], at[~ended], left[~ended], held[~ended]
         at, left = at + 8, left - 8
 
 

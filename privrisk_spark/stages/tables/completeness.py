@@ -9,15 +9,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
+from privrisk_spark.engine.failures import unreadable
 from privrisk_spark.engine.source_files import check_files
 from privrisk_spark.engine.sources import column
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.facts import FilesRead
+
+try:
+    from py4j.protocol import Py4JJavaError
+except ImportError:  # the client of Spark Connect has no py4j, and raises PySparkException only
+    Py4JJavaError = PySparkException
 
 REPLACEMENT = "\ufffd"
 """What stands for bytes that are no text."""
@@ -56,9 +63,15 @@ def collect_files_read(
     files = check_files(table, key=key, columns=())  # those that are looked at were when it was opened
     if private or table.path is None or table.format.lower() not in _PARSED:
         return files
-    malformed, garbled = _collect_damaged(spark, table, frame)
     asked = "mode" in {name.lower() for name in table.options}
     where = f"{key}.path: '{table.path}':"
+    try:
+        malformed, garbled = _collect_damaged(spark, table, frame)
+    except (PySparkException, Py4JJavaError) as error:
+        known = unreadable(str(error))
+        if known is None:
+            raise
+        raise SchemaError(f"{where} {known}") from None
     if malformed and not asked:
         raise SchemaError(
             f"{where} {malformed:,} lines are cut, have more values than there are columns, or are not {table.format}; "

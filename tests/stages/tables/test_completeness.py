@@ -86,8 +86,8 @@ def bury(parts: Path) -> None:
 
 
 LOST = {
-    cut: "file part-1.parquet cannot be read as parquet: it is damaged or cut",
-    garble: "file part-1.parquet cannot be read as parquet: it is damaged or cut",
+    cut: "file part-1.parquet cannot be read as parquet: it is damaged, cut or of another format",
+    garble: "file part-1.parquet cannot be read as parquet: it is damaged, cut or of another format",
     empty: "file part-1.parquet has 0 bytes",
     dangle: "file part-1.parquet is a link to nothing",
     pipe: "file part-1.parquet is no file but a pipe",

@@ -333,7 +333,7 @@ def test_what_cannot_be_read_is_named(spark, tmp_path):
     (tmp_path / "empty").mkdir()
     cases = [
         (Table(path=str(tmp_path / "nope"), format="csv"), "cannot be read as csv: there is nothing there."),
-        (Table(path=str(tmp_path / "planted.csv")), "cannot be read as parquet: Spark says FAILED_READ_FILE"),
+        (Table(path=str(tmp_path / "planted.csv")), "file planted.csv cannot be read as parquet: it is damaged"),
         (Table(path=str(tmp_path / "planted.csv"), format="orc"), "cannot be read as orc: Spark says FAILED_READ_FILE"),
         (Table(path=str(tmp_path / "empty")), "cannot be read as parquet: Spark says UNABLE_TO_INFER_SCHEMA."),
         (Table(path="x", format="nonsense"), "cannot be read as nonsense: Spark says DATA_SOURCE_NOT_FOUND."),
@@ -342,7 +342,8 @@ def test_what_cannot_be_read_is_named(spark, tmp_path):
     for given, message in cases:
         with pytest.raises(SchemaError) as caught:
             read(spark, given, key="dictionary")
-        where = f"dictionary.path: '{given.path}' " if given.path else f"dictionary.catalog: '{given.catalog}' "
+        where = f"dictionary.path: '{given.path}'" if given.path else f"dictionary.catalog: '{given.catalog}'"
+        where += ": " if message.startswith("file") else " "
         assert str(caught.value).startswith(where + message)
         assert "secret" not in str(caught.value)
         assert caught.value.__cause__ is None
