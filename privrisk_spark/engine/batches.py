@@ -24,6 +24,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
+from privrisk_spark.engine.failures import carried
+
 CHUNK_ROWS = 2**19
 """Rows a step sees at once; does not change a result."""
 
@@ -95,11 +97,12 @@ class Batches:
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             _freeze()
-            tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
-            for step in steps:
-                tables = step(tables)
-            for table in tables:
-                yield from decoded(table).to_batches()
+            with carried():
+                tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
+                for step in steps:
+                    tables = step(tables)
+                for table in tables:
+                    yield from decoded(table).to_batches()
 
         return self.base.mapInArrow(run, self.schema)
 

@@ -2,10 +2,98 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlparse
 
-from privrisk_spark.errors import EngineError, InputError, InternalError, PrivriskError
+from privrisk_spark import errors
+from privrisk_spark.errors import EngineError, InputError, InternalError, PrivriskError, SchemaError
+
+_CARRIED = "error of privrisk_spark in a task: "
+
+_ENDS = {
+    kind.__name__: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, PrivriskError) and kind is not errors.ConfigError
+}
+"""Errors by name; a policy's faults are found before there are tasks."""
+
+
+@contextmanager
+def carried() -> Iterator[None]:
+    """Around what a task does: an error of this package arrives where :func:`named` is, as itself.
+
+    Spark hands over the text of what a task raises, and no more.
+    """
+    try:
+        yield
+    except PrivriskError as error:
+        kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ENDS)
+        raise RuntimeError(_CARRIED + json.dumps([kind, str(error)])) from None
+
+
+def _of_task(said: str) -> PrivriskError | None:
+    """Return the error of this package that a task raised, if that is what Spark tells of."""
+    at = said.find(_CARRIED)
+    if at < 0:
+        return None
+    try:
+        (kind, message), _ = json.JSONDecoder().raw_decode(said, at + len(_CARRIED))
+    except ValueError:  # cut
+        return None
+    return _ENDS[kind](message)
+
+
+_UNREADABLE = re.compile(
+    r"\[(?P<condition>FAILED_READ_FILE(?!\.FILE_NOT_EXIST)[A-Z0-9_.]*|CANNOT_READ_FILE_FOOTER)\][^\n]*?"
+    r"(?P<file>[a-z0-9]+:/[^\s]*)(?P<rest>[^\n]*)"
+)
+_MISMATCH = re.compile(
+    r"column \[?`?(?P<column>[^\n]*?)`?\]?\. Expected Spark type (?P<expected>[^\n]*?), actual Parquet type "
+    r"(?P<actual>[A-Za-z0-9_() ,]*)"
+)
+_MALFORMED = re.compile(r"\[(MALFORMED_CSV_RECORD|MALFORMED_RECORD_IN_PARSING)[A-Z0-9_.]*\]|TextParsingException")
+
+
+def unreadable(said: str) -> InputError | None:
+    """Return which file of a source cannot be read, and which column of it; nothing of what it holds is repeated.
+
+    Parameters
+    ----------
+    said : str
+        By Spark.
+
+    Returns
+    -------
+    InputError or None
+        None where Spark tells of something else.
+    """
+    found = _UNREADABLE.search(said)
+    if found is None:
+        if _MALFORMED.search(said):
+            return SchemaError(
+                "A line of a table cannot be read as its format and options say: it has too many or too long values, "
+                "or is malformed and options.mode is FAILFAST. Mend the file or the options."
+            )
+        return None
+    place = urlparse(found["file"].rstrip(".,;"))
+    file = unquote(place.path) if place.scheme == "file" else found["file"].rstrip(".,;")
+    if any(part.startswith((".scratch-", ".staging-")) for part in Path(file).parts):
+        return None
+    mismatch = _MISMATCH.search(found["rest"])
+    if mismatch is not None:
+        return SchemaError(
+            f"The table at '{Path(file).parent}': file {Path(file).name}: column '{mismatch['column']}' is of the type "
+            f"{mismatch['actual'].strip()}, where other files of the table have {mismatch['expected'].strip()}; write "
+            "it anew with one type."
+        )
+    return SchemaError(
+        f"The table at '{Path(file).parent}': file {Path(file).name} cannot be read ({found['condition']}): it is "
+        "damaged, cut, or of another format; write it anew."
+    )
 
 
 @contextmanager
@@ -17,7 +105,9 @@ def named() -> Iterator[None]:
     Raises
     ------
     InputError
-        If Spark is not installed.
+        If Spark is not installed, or a file of a source cannot be read.
+    PrivriskError
+        What a task raised (:func:`carried`).
     EngineError
         For what Spark or a file system raises.
     InternalError
@@ -37,6 +127,10 @@ def named() -> Iterator[None]:
     except PrivriskError:
         raise
     except (PySparkException, Py4JError) as error:
+        said = str(error)
+        known = _of_task(said) or unreadable(said)
+        if known is not None:
+            raise known from error
         condition = error.getCondition() if isinstance(error, PySparkException) else None
         said = condition or type(error).__name__
         raise EngineError(f"Spark failed ({said}); its log has the details.") from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,6 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
+from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
 
@@ -180,7 +182,10 @@ def _of_files(frame: DataFrame, tasks: Sequence[_RowGroups], wanted: Sequence[Wa
     texts = [name for name in names if isinstance(kinds[name], T.StringType) and name not in plain]
 
     def read(task: _RowGroups) -> Iterator[pa.Table]:
-        with pq.ParquetFile(task.path, read_dictionary=texts, memory_map=True) as file:
+        with (
+            _named(task, names),
+            pq.ParquetFile(task.path, read_dictionary=texts, memory_map=True) as file,
+        ):
             groups = range(task.first, task.end)
             # A few rows more than a chunk are no chunk of their own.
             size = -(-task.rows // max(1, round(task.rows / CHUNK_ROWS)))
@@ -198,6 +203,33 @@ def _of_files(frame: DataFrame, tasks: Sequence[_RowGroups], wanted: Sequence[Wa
         T.StructField(want.alias, T.DoubleType() if want.kind == "number" else kinds[want.name]) for want in wanted
     ]
     return Batches.of_parts(frame.sparkSession, tasks, read, T.StructType(fields))
+
+
+@contextmanager
+def _named(task: _RowGroups, names: Sequence[str]) -> Iterator[None]:
+    """Name file and column where data cannot be read; what a file system says of itself is another failure."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        damaged = [name for name in names if not _readable(task, name)]
+        columns = f"column {listing([repr(name) for name in damaged])}" if damaged else "its data"
+        path = Path(task.path)
+        raise SchemaError(
+            f"The table at '{path.parent}': file {path.name}: {columns} cannot be read: the file is damaged or cut; "
+            "write it anew."
+        ) from None
+
+
+def _readable(task: _RowGroups, name: str) -> bool:
+    try:
+        with pq.ParquetFile(task.path) as file:
+            for group in range(task.first, task.end):
+                file.read_row_group(group, columns=[name])
+    except (pa.ArrowException, OSError):
+        return False
+    return True
 
 
 def files_only_spark_knows(

@@ -48,6 +48,7 @@ from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.diagnostics.estimated import collect_share_vectors, share_vectors
+from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.encode import dictionary_rows, identities
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
@@ -187,10 +188,13 @@ class Opened:
 def open_curves(spark: SparkSession, policy: Policy, request: CurveRequest, given: DataFrame | None) -> Opened:
     """Open the sources; reads the table only where leaves of a hierarchy come from the data."""
     table = open_table(spark, policy, given)
+    if given is None:
+        collect_files_read(spark, policy.table, table, key="table")
     frames, known = {}, []
     for dictionary in all_dictionaries(policy):
         if dictionary.table is not None:
             frames[dictionary.name] = open_dictionary(spark, dictionary.table, key=dictionary.key)
+            collect_files_read(spark, dictionary.table, frames[dictionary.name], key=dictionary.key)
             known.append((dictionary.table, frames[dictionary.name]))
     if table.isEmpty():
         raise SchemaError("table: it has no rows.")

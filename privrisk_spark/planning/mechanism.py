@@ -155,7 +155,7 @@ class Mechanism:
             admitted = (
                 f" The admissible cells are those released by the run '{self.mode.cells.run_id}' and cost nothing more."
             )
-        unit = "one row, one row per person,"
+        unit = "one row as it is parsed, one row per person,"
         if self.persons:
             unit = (
                 "one person with all their rows, of which one is drawn (a row that names nobody is a person by itself),"

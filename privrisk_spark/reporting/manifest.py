@@ -22,9 +22,18 @@ from privrisk_spark.results.release import (
 
 
 def summary(
-    policy: Policy, report: Report, *, plan: str, snapshot: str, seconds: Mapping[str, float | None]
+    policy: Policy,
+    report: Report,
+    *,
+    plan: str,
+    snapshot: str,
+    seconds: Mapping[str, float | None],
+    read: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The vault's ``summary.json``: every number of the report, for a program."""
+    """The vault's ``summary.json``: every number of the report, for a program.
+
+    ``input`` states how many files and rows of the table were expected and processed, where that is known.
+    """
     return {
         "run_id": report.run_id,
         "rows": report.facts["records"],
@@ -45,6 +54,7 @@ def summary(
         "levels": [level.to_dict() for level in report.levels],
         "linkage": report.linkage.to_dict() if report.linkage else None,
         **{section.name: json_safe(section.figures) for section in report.sections},
+        "input": None if read is None else dict(read),
         "snapshot": snapshot,
         "policy_digest": policy.digest(),
         "version": __version__,

@@ -119,3 +119,29 @@ class InputFacts:
     bad_weights: dict[str, int]
     infinite_weights: dict[str, int]
     snapshot: str
+
+
+@dataclass(frozen=True)
+class FilesRead:
+    """Files of a table on a local or mounted path, and the rows in them.
+
+    Attributes
+    ----------
+    expected, processed : int
+        Data files that are there, and those that Spark reads.
+    rows : int or None
+        That the files themselves say they have; None where they do not.
+    malformed, garbled : int
+        Rows whose line is cut, too long or not of its format, and rows with bytes that are no text; where they are
+        counted.
+    """
+
+    expected: int
+    processed: int
+    rows: int | None = None
+    malformed: int = 0
+    garbled: int = 0
+
+    def to_dict(self) -> dict[str, int | None]:
+        """JSON-safe form."""
+        return asdict(self)

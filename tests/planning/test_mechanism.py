@@ -60,7 +60,7 @@ def test_the_parts_of_delta_sum_to_no_more_than_delta(noise):
 def test_the_unit_is_the_person_where_persons_are_named():
     plans = [planned(), planned(("table.entity_id", "who"), ("columns.who", {"role": "identifier"}))]
     rows, persons = plans
-    assert "one row per person," in rows.statement
+    assert "adding or removing one row as it is parsed, one row per person," in rows.statement
     assert "one person with all their rows" in persons.statement
     assert [plan.to_dict()["unit"] for plan in plans] == ["one row per person", "person, one row drawn of each"]
     digests = {

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import os
 from pathlib import Path
 
+import pytest
 from policies import DP, changed
 
+from privrisk_spark.errors import HierarchyError
+from privrisk_spark.hierarchies.files import read_tree
 from privrisk_spark.policy.contents import contents_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
@@ -58,3 +62,11 @@ def test_a_policy_without_files_has_the_run_id_it_had(tmp_path: Path):
     plain = parse(changed(DP, ("columns.zip.hierarchy", {"flat": {"values": ["1", "2"]}})))
     assert contents_of(plain) == {}
     assert plain.run_id(DAY) == f"{plain.run.name}-2026-11-21-{plain.digest()[:8]}"
+
+
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    document = changed(DP, ("columns.zip.hierarchy", {"file": str(tmp_path / "pipe")}))
+    assert "unreadable" in contents_of(parse(document)).values()
+    with pytest.raises(HierarchyError, match="is no file but a pipe"):
+        read_tree(tmp_path / "pipe", attribute="City")

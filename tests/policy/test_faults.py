@@ -531,6 +531,49 @@ def test_what_differential_privacy_refuses(changes: list[tuple[str, Any]], path:
     assert rule in found[path]
 
 
+CSV = [("table.format", "csv"), ("table.options.header", True)]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("multiLine", True),
+        ("MULTILINE", "true"),
+        ("mode", "FAILFAST"),
+        ("mode", "DROPMALFORMED"),
+        ("maxColumns", 3),
+        ("maxCharsPerColumn", 9),
+        ("unescapedQuoteHandling", "RAISE_ERROR"),
+        ("columnPruning", False),
+        ("inferSchema", False),
+        ("enforceSchema", False),
+        ("lineSep", "a"),
+        ("comment", "#"),
+        ("samplingRatio", 1),
+        ("nanValue", "x"),
+        ("ignoreCorruptFiles", True),
+    ],
+)
+def test_no_reader_option_lets_one_line_decide_about_others_under_dp(option: str, value: Any) -> None:
+    found = faults(changed(DP, *CSV, (f"table.options.{option}", value)))
+    assert list(found) == [f"table.options.{option}"]
+    assert "is refused under dp" in found[f"table.options.{option}"]
+    for kind in ("parquet", "ORC"):
+        found = faults(changed(DP, ("table.format", kind), (f"table.options.{option}", value)))
+        assert list(found) == [f"table.options.{option}"]
+
+
+def test_how_a_line_is_cut_into_values_may_be_said_under_dp() -> None:
+    options = {"header": "true", "delimiter": "|", "quote": "'", "escape": "'", "encoding": "UTF-8", "NULLVALUE": "-"}
+    parse(changed(DP, ("table.format", "CSV"), ("table.options", options)))
+
+
+@pytest.mark.parametrize("options", [{}, {"sep": ";"}, {"header": False}, {"header": True, "HEADER": False}])
+def test_columns_are_not_read_off_the_first_row_under_dp(options: dict[str, Any]) -> None:
+    found = faults(changed(DP, ("table.format", "csv"), ("table.options", options)))
+    assert "must be true under dp" in found["table.options.header"]
+
+
 # --------------------------------------------------------------------------------------------- secrets
 
 

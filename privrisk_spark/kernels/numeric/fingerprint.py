@@ -54,25 +54,66 @@ def of_bytes(data: ByteArray, offsets: LongArray) -> WordArray:
     Returns
     -------
     ndarray of uint64, shape (n,)
-        Length and words of 8 bytes, mixed in one after the other; a step is a bijection of what came before.
+        Length and words of 8 bytes, mixed in one after the other; a step is a bijection of what came before. Of a
+        string longer than :data:`LONG` the fingerprints of its blocks are what is mixed in, so that its words, too, are
+        taken many at a time: the cost is linear in the bytes, however they are spread over the strings.
     """
     start, lengths = offsets[:-1], np.diff(offsets)
-    result = mixed(lengths.astype(np.uint64))
     if not len(lengths) or not lengths.any():
-        return result
+        return mixed(lengths.astype(np.uint64))
     padded = np.concatenate([data[: int(offsets[-1])], np.zeros(8, dtype=np.uint8)])
     # The 8 bytes from every position on, also unaligned ones.
     words: WordArray = np.ndarray(shape=(len(padded) - 7,), dtype="<u8", buffer=padded.data, strides=(1,))
-    for position in range(0, int(lengths.max()), 8):
-        left = lengths - position
-        active = slice(None) if left.min() > 0 else np.flatnonzero(left > 0)
-        word = words[start[active] + position]
-        short = left[active]
-        if short.min() < 8:
-            bits = (8 * np.minimum(short, 8)).astype(np.uint64)
-            word = word & np.where(short >= 8, ~np.uint64(0), (np.uint64(1) << (bits & np.uint64(63))) - np.uint64(1))
-        result[active] = mixed(result[active] ^ word)
+    long = np.flatnonzero(lengths > LONG)
+    if not len(long):
+        return _chained(words, start, lengths)
+    result = _chained(words, start, np.where(lengths > LONG, 0, lengths))
+    result[long] = mixed(mixed(lengths[long].astype(np.uint64)) ^ _of_blocks(words, start[long], lengths[long]))
     return result
+
+
+LONG = 2**14
+"""Bytes up to which a string is mixed in word for word."""
+
+
+def _chained(words: WordArray, start: LongArray, lengths: LongArray) -> WordArray:
+    """Length and words of each string, one after the other."""
+    result = mixed(lengths.astype(np.uint64))
+    rows = np.arange(len(lengths)) if lengths.all() else np.flatnonzero(lengths)
+    if not len(rows):
+        return result
+    at, left, held = (
+        (start, lengths, result) if len(rows) == len(lengths) else (start[rows], lengths[rows], result[rows])
+    )
+    while True:
+        word = words[at]
+        if left.min() < 8:
+            bits = (8 * np.minimum(left, 8)).astype(np.uint64)
+            word = word & np.where(left >= 8, ~np.uint64(0), (np.uint64(1) << (bits & np.uint64(63))) - np.uint64(1))
+        held = mixed(held ^ word)
+        if left.max() <= 8:
+            result[rows] = held
+            return result
+        if left.min() <= 8:
+            # Strings that have ended are not looked at again.
+            ended = left <= 8
+            result[rows[ended]] = held[ended]
+            rows, at, left, held = rows[~ended], at[~ended], left[~ended], held[~ended]
+        at, left = at + 8, left - 8
+
+
+_BLOCK_BYTES = 2**11
+
+
+def _of_blocks(words: WordArray, start: LongArray, lengths: LongArray) -> WordArray:
+    """Fingerprint of the fingerprints of each string's blocks."""
+    blocks = -(-lengths // _BLOCK_BYTES)
+    ends = np.cumsum(blocks)
+    within = (np.arange(int(ends[-1])) - np.repeat(ends - blocks, blocks)) * _BLOCK_BYTES
+    sizes = np.minimum(np.repeat(lengths, blocks) - within, _BLOCK_BYTES)
+    of_block = _chained(words, np.repeat(start, blocks) + within, sizes)
+    offsets = 8 * np.concatenate([[0], ends])
+    return of_bytes(of_block.astype("<u8").view(np.uint8), offsets)
 
 
 def of_rows(columns: Sequence[WordArray], n: int) -> WordArray:

@@ -20,6 +20,7 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import assessment_explanation
 from privrisk_spark.runs.progress import Progress
 from privrisk_spark.stages.assessing.sources import Release
+from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table, read
 
 
@@ -96,9 +97,12 @@ def open_assessment(spark: SparkSession, policy: Policy, table: DataFrame | None
     """
     reading = narrowed(policy)
     opened = open_table(spark, reading, table)
+    if table is None:
+        collect_files_read(spark, reading.table, opened, key="table")
     population, known = None, []
     if isinstance(reading.dictionary, TableDictionary):
         population = open_dictionary(spark, reading.dictionary, key=POPULATION)
+        collect_files_read(spark, reading.dictionary, population, key=POPULATION)
         known = [(reading.dictionary, population)]
     hierarchies = collect_hierarchies(reading, opened, known)
     release = open_release(spark, policy)
@@ -146,6 +150,7 @@ def open_release(spark: SparkSession, policy: Policy) -> Release | None:
         )
     else:
         frame = read(spark, given, key=RELEASE)
+        collect_files_read(spark, given, frame, key=RELEASE)
         opened = Release(frame, given, given, f"release {given.path or given.catalog}")
     there = opened.frame.columns
     wanted = [(name, f"{RELEASE}.columns.{name}") for name in policy.quasi_identifiers]

@@ -50,9 +50,9 @@ def release_as_published(run: Run) -> dict[str, Any]:
         sampled=drawn.facts.sampled,
         levels=tuple_levels(opened.hierarchies, list(histogram.nodes.T), histogram.sizes),
     )
-    write_vault_report(run, vault, plan=counted.plan, snapshot=encoded.facts.snapshot)
+    write_vault_report(run, vault, plan=counted.plan, snapshot=encoded.facts.snapshot, read=encoded.read)
     contracts.refuse_failures(checks, fail_on=run.policy.checks.fail_on)
-    published = publish(run, opened, record, public, histogram.written, {})
+    published = publish(run, opened, record, public, histogram.written, encoded.stated)
     destroy_key(run.place.vault, run.place.run_id)
     return published
 

@@ -83,9 +83,9 @@ def release_by_risk(run: Run) -> dict[str, Any]:
         linkage=diagnosed.linkage,
         sections=diagnosed.sections,
     )
-    write_vault_report(run, vault, plan=counted.plan, snapshot=encoded.facts.snapshot)
+    write_vault_report(run, vault, plan=counted.plan, snapshot=encoded.facts.snapshot, read=encoded.read)
     contracts.refuse_failures(checked.checks, fail_on=run.policy.checks.fail_on)
-    return publish(run, opened, record, public, written, {"rows_read": encoded.facts.rows})
+    return publish(run, opened, record, public, written, {"rows_read": encoded.facts.rows, **encoded.stated})
 
 
 def read(run: Run) -> tuple[Opened, DecisionTask]:

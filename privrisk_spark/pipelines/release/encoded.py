@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import SpreadVectors, StoredCounts
-from privrisk_spark.errors import SchemaError
+from privrisk_spark.errors import EngineError, SchemaError
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.planning.counting import PlanChoice, plans_in_words
-from privrisk_spark.results.facts import InputFacts
+from privrisk_spark.results.facts import FilesRead, InputFacts
 from privrisk_spark.results.release import Check
 from privrisk_spark.stages.counting.dense_sorted import collect_counts
 from privrisk_spark.stages.publishing import contracts
@@ -29,11 +30,32 @@ class Encoded:
     facts : InputFacts
     checks : tuple of Check
         Of the input contract.
+    files : FilesRead or None
+        Of the table, where they are known.
     """
 
     rows: Batches
     facts: InputFacts
     checks: tuple[Check, ...]
+    files: FilesRead | None
+
+    @property
+    def read(self) -> dict[str, Any] | None:
+        """Files and rows of the table, expected and processed; exact."""
+        files = self.files
+        if files is None:
+            return None
+        return {
+            "files": {"expected": files.expected, "processed": files.processed},
+            "rows": {"expected": files.rows, "processed": self.facts.rows},
+            "malformed_lines": files.malformed,
+            "rows_with_bytes_that_are_no_text": files.garbled,
+        }
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What the manifest states of them, where the guarantee allows it."""
+        return {} if self.read is None else {"input": self.read}
 
 
 def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
@@ -58,6 +80,11 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
         run.scratch, table, policy, opened.hierarchies, blocks=blocks, given=opened.sources.given
     )
     facts = read.facts
+    files = opened.files
+    if files is not None and files.rows is not None and files.rows != facts.rows:
+        raise EngineError(
+            f"table.path: its files hold {files.rows:,} rows, and {facts.rows:,} were processed. Run again."
+        )
     if policy.guarantee.kind != "dp" and not facts.rows:
         raise SchemaError("table: it has no rows.")
 
@@ -75,7 +102,7 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
         "input", facts=values, rules=rules, frame=table, columns=list(policy.columns), vault=run.place.vault
     )
     contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
-    return Encoded(read.encoded, facts, tuple(checks))
+    return Encoded(read.encoded, facts, tuple(checks), opened.files)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,10 @@ from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.dictionaries import DictionaryTable
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import explanation
+from privrisk_spark.results.facts import FilesRead
 from privrisk_spark.runs.places import Workplace
 from privrisk_spark.runs.progress import Progress
+from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.links import OpenLinks, open_links
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 
@@ -121,12 +123,15 @@ class Opened:
         Quasi-identifiers as the first dictionary counts them.
     choices : mapping of name to PlanChoice
         Counting plan of each dictionary; empty before they are chosen, and where nothing is counted.
+    files : FilesRead or None
+        Of the table; None where the caller gave it, and on other file systems.
     """
 
     sources: Sources
     hierarchies: dict[str, Hierarchy]
     axes: tuple[Axis, ...]
     choices: Mapping[str, PlanChoice]
+    files: FilesRead | None
 
     @property
     def k(self) -> int:
@@ -152,8 +157,26 @@ def open_run(run: Run) -> Opened:
     """Open the sources and build the hierarchies, which reads the table only where leaves come from the data."""
     policy = run.policy
     sources = open_sources(run.spark, policy, run.table)
+    files = _collect_files_read(run, sources)
     hierarchies = open_hierarchies(policy, sources)
-    return Opened(sources, hierarchies, axes(policy, hierarchies), {})
+    return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files)
+
+
+def _collect_files_read(run: Run, sources: Sources) -> FilesRead | None:
+    """Refuse tables of which not all is read; of one that is released privately nothing but its files is looked at."""
+    policy, private = run.policy, run.policy.guarantee.kind == "dp"
+    for dictionary in policy.dictionaries:
+        if dictionary.table is not None:
+            frame = sources.dictionaries[dictionary.name]
+            collect_files_read(run.spark, dictionary.table, frame, key=dictionary.key)
+    of_estimate = true_dictionary(policy)
+    if sources.true is not None and of_estimate is not None and of_estimate.table is not None:
+        collect_files_read(run.spark, of_estimate.table, sources.true, key=of_estimate.key)
+    if sources.links is not None:
+        collect_files_read(run.spark, sources.links.given, sources.links.links, key="linkage")
+    if sources.given:
+        return None
+    return collect_files_read(run.spark, policy.table, sources.table, key="table", private=private)
 
 
 def choose_plans(run: Run, opened: Opened) -> Opened:

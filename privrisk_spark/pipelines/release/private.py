@@ -78,7 +78,7 @@ def release_privately(run: Run) -> dict[str, Any]:
         sampled=drawn.facts.sampled,
         levels=tuple_levels(opened.hierarchies, list(histogram.nodes.T), histogram.sizes),
     )
-    write_vault_report(run, vault, plan=drawing.counted_by, snapshot=encoded.facts.snapshot)
+    write_vault_report(run, vault, plan=drawing.counted_by, snapshot=encoded.facts.snapshot, read=encoded.read)
     contracts.refuse_failures(checks, fail_on=run.policy.checks.fail_on)
     return publish_and_settle(run, opened, reserved, record, public, histogram.written, chosen | drawing.stated)
 

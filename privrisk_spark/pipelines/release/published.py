@@ -44,7 +44,7 @@ def record_of(run: Run, opened: Opened, guarantee: Guarantee, checks: Sequence[C
     )
 
 
-def write_vault_report(run: Run, report: Report, *, plan: str, snapshot: str) -> None:
+def write_vault_report(run: Run, report: Report, *, plan: str, snapshot: str, read: Mapping[str, Any] | None) -> None:
     """Write the vault's edition of the report, its checks and its summary.
 
     Parameters
@@ -55,11 +55,13 @@ def write_vault_report(run: Run, report: Report, *, plan: str, snapshot: str) ->
         How was counted.
     snapshot : str
         Identity of the table's content.
+    read : mapping or None
+        Files and rows of the table, expected and processed.
     """
     vault = run.place.vault
     write_json(vault / "checks.json", [check.to_dict() for check in report.checks])
     write_text(vault / "report.html", render(report))
-    figures = summary(run.policy, report, plan=plan, snapshot=snapshot, seconds=run.progress.seconds)
+    figures = summary(run.policy, report, plan=plan, snapshot=snapshot, seconds=run.progress.seconds, read=read)
     write_json(vault / "summary.json", figures)
 
 

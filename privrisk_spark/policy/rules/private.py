@@ -46,7 +46,7 @@ def impossible_dp(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
                 f"columns.{name}.unknown",
                 "'error' is refused under dp, as failing on a rare value tells about it; choose 'suppress'",
             )
-    yield from _inferred_schemas(policy)
+    yield from _readers_that_join_rows(policy.table)
     if policy.weight_columns:
         yield Fault("risk.sensitivity", "personal and record weights are not available under dp in this version")
     if policy.risk.model == "III":
@@ -112,19 +112,45 @@ def _impossible_mode(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
         yield Fault("counting.plan", no_plan)
 
 
-def _inferred_schemas(policy: Policy) -> Iterable[Fault]:
-    """A type inferred from all rows changes the text of every row with one of them."""
-    table = policy.table
-    if table.catalog is None and table.format.lower() not in ("parquet", "orc", "csv"):
+READER_OPTIONS = {
+    "csv": ("sep", "delimiter", "header", "quote", "escape", "encoding", "nullValue"),
+    "parquet": (),
+    "orc": (),
+}
+"""Formats of a table released under dp, and the reader options that leave a line of it a line."""
+
+
+def _readers_that_join_rows(table: Table) -> Iterable[Fault]:
+    """Yield what would make a row's values or the run's end depend on another row.
+
+    A schema inferred from all rows does, and so does an option by which a quote that is left open swallows what
+    follows, or a row that cannot be read stops the run.
+    """
+    if table.catalog is not None:  # its format and options are those of the catalog: looked at when it is opened
+        return
+    given = table.format.lower()
+    if given not in READER_OPTIONS:
         yield Fault(
             "table.format",
             f"'{table.format}' is refused under dp, where a schema must not come from the rows; convert it to parquet",
         )
-    for name, value in table.options.items():
-        if name.lower() == "inferschema" and str(value).lower() == "true":
+        return
+    allowed = READER_OPTIONS[given]
+    there = f"{given} takes {listing(allowed)} there" if allowed else f"{given} takes none there"
+    for name in table.options:
+        if name.lower() not in [option.lower() for option in allowed]:
             yield Fault(
-                f"table.options.{name}", "must be false under dp, as a type inferred from all rows tells about one"
+                f"table.options.{name}",
+                "is refused under dp, as a reader option must not let one row decide about others or about how the "
+                f"run ends; {there}. Leave it out, or convert the table to parquet",
             )
+    headers = [str(value).lower() for name, value in table.options.items() if name.lower() == "header"]
+    if given == "csv" and headers != ["true"]:
+        yield Fault(
+            "table.options.header",
+            "must be true under dp: without a header the columns would be read off the first row. "
+            f"Got {listing(headers) or 'none'}",
+        )
 
 
 def _source(table: Table) -> str:

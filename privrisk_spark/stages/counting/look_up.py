@@ -17,6 +17,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.counts import Asked, Found, SpreadVectors
+from privrisk_spark.engine.failures import carried
 from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.given_counts import GivenCounts
@@ -112,7 +113,8 @@ class SpreadLookup:
         names = words(self.space)
 
         def run(table: pa.Table) -> pa.Table:
-            cells = asked(table)
+            with carried():
+                cells = asked(table)
             chunk = np.full(len(cells[0]), table.column(CHUNK)[0].as_py(), dtype=np.int64)
             return pa.table([pa.array(chunk), *[pa.array(cell) for cell in cells]], names=[CHUNK, *names])
 
@@ -154,6 +156,7 @@ class AskedCounts:
 
         def run(table: pa.Table, counted: pa.Table) -> pa.Table:
             tally = long_columns(counted, [schemas.N_ROWS])[0]
-            return found(table, GivenCounts.of(space, long_columns(counted, names), tally, dictionary_rows))
+            with carried():
+                return found(table, GivenCounts.of(space, long_columns(counted, names), tally, dictionary_rows))
 
         return self.chunks.groupBy(CHUNK).cogroup(self.answers.groupBy(CHUNK)).applyInArrow(run, schema)

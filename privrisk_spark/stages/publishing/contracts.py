@@ -84,9 +84,11 @@ def _column_text(contract: Contract) -> str:
 def input_rules(policy: Policy, facts: InputFacts) -> tuple[list[FactRule], dict[str, float | int]]:
     """Rules of the input contract and the facts they read.
 
-    Under differential privacy only what the unit of the guarantee rests on: whether a run goes on must not tell about
-    the values in the table.
+    Under differential privacy none: whether a run goes on must not tell about the values in the table, ids included
+    (:mod:`privrisk_spark.stages.tables.repeated_ids`).
     """
+    if policy.guarantee.kind == "dp":
+        return [], {}
     rules = [
         FactRule(_OF_IDS[0], "every record has an id", at_most=0),
         FactRule(_OF_IDS[1], "no two records share an id", at_most=0),

@@ -49,6 +49,11 @@ def encode(
     given : bool
         Whether the caller gave the frame instead of the policy's table; then it is read by Spark alone.
 
+    Raises
+    ------
+    SchemaError
+        In tasks: if a text is none, but under dp, where it is a value outside its hierarchy.
+
     Notes
     -----
     A derived record id is the content of the row and its ordinal among identical rows. Identical rows are
@@ -72,7 +77,7 @@ def encode(
         more.append(schemas.SAMPLE_WEIGHT)
     source = None if given else policy.table
     if identity is None:
-        rows = scan(source, frame, wanted, more=[_content(frame).alias(schemas.RECORD_ID)]).frame()
+        rows = scan(source, frame, wanted, more=[content(frame).alias(schemas.RECORD_ID)]).frame()
         ordinal = F.row_number().over(Window.partitionBy(schemas.RECORD_ID).orderBy(schemas.RECORD_ID))
         opened = Batches.of_frame(rows.withColumn(schemas.RECORD_ID, F.concat_ws("-", schemas.RECORD_ID, ordinal)))
     else:
@@ -84,8 +89,11 @@ def encode(
     leading = [schemas.RECORD_ID, *more, *weights, *kept]
     ids = [name for name in leading if name in (schemas.RECORD_ID, schemas.ENTITY)]
 
+    texts = {} if policy.guarantee.kind == "dp" else {want.alias: want.name for want in wanted if want.kind != "number"}
+
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for rows in in_chunks(tables):
+            _refuse_garbled(rows, texts)
             coded = rows.select(leading)
             for name in ids:
                 position = leading.index(name)
@@ -105,19 +113,32 @@ def encode(
     return opened.then(step, T.StructType(fields))
 
 
+def _refuse_garbled(rows: pa.Table, texts: Mapping[str, str]) -> None:
+    """Refuse bytes that are no text, which would be released as others."""
+    for alias, name in texts.items():
+        try:
+            rows.column(alias).validate(full=True)
+        except pa.ArrowInvalid:
+            raise SchemaError(
+                f"columns.{name}: there are values whose bytes are no text in UTF-8; mend them, or write the table "
+                "anew from texts."
+            ) from None
+
+
 def identity_blocks(ids: pa.ChunkedArray) -> pa.Array:
     """Return the first 16 bytes of SHA-256 of each text; a missing one has none."""
     array = one_chunk(ids)
     places, content = text_bytes(array)
     whole = content.data
     hashes = b"".join([sha256(whole[start:end]).digest() for start, end in pairwise(places.tolist())])
-    blocks = np.ascontiguousarray(np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)[:, :_BLOCK_BYTES])
-    offsets = pa.py_buffer(np.arange(0, _BLOCK_BYTES * (len(array) + 1), _BLOCK_BYTES, dtype=np.int32))
+    blocks = np.ascontiguousarray(np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)[:, :BLOCK_BYTES])
+    offsets = pa.py_buffer(np.arange(0, BLOCK_BYTES * (len(array) + 1), BLOCK_BYTES, dtype=np.int32))
     there = pa.array(~array.is_null().to_numpy(zero_copy_only=False)).buffers()[1] if array.null_count else None
     return pa.BinaryArray.from_buffers(pa.binary(), len(array), [there, offsets, pa.py_buffer(blocks)])
 
 
-_BLOCK_BYTES = 16
+BLOCK_BYTES = 16
+"""Of ``block``, which keyed draws are made from."""
 
 
 _EXACTLY = {
@@ -128,7 +149,7 @@ _EXACTLY = {
 """By default JSON leaves out fields without a value, and what is less than a millisecond."""
 
 
-def _content(frame: DataFrame) -> Column:
+def content(frame: DataFrame) -> Column:
     """128 bits of SHA-256 of a row, hex; rows differ in it iff they differ in any column."""
     fields = []
     for field in frame.schema.fields:

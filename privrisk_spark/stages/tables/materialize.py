@@ -19,6 +19,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.stages.tables.encode import duplicates, encode, materialize
+from privrisk_spark.stages.tables.repeated_ids import told_apart
 from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
 
 
@@ -76,10 +77,10 @@ def collect_materialized(
             ids = rows.frame().select(schemas.RECORD_ID).where(F.col(schemas.RECORD_ID).isNotNull())
             again = ids.count() - ids.distinct().count()
     weighed = [*weights, *([policy.table.weight] if policy.table.weight else [])]
-    return Materialized(
-        resolve(rows, hierarchies, policy.quasi_identifiers, dictionary=False),
-        input_facts(parts, again, list(hierarchies), weighed),
-    )
+    facts = input_facts(parts, again, list(hierarchies), weighed)
+    if policy.guarantee.kind == "dp" and (facts.null_ids or facts.duplicate_ids):
+        rows = Batches.of_frame(scratch.write_frame(told_apart(rows), "told-apart"))
+    return Materialized(resolve(rows, hierarchies, policy.quasi_identifiers, dictionary=False), facts)
 
 
 def collect_codes(

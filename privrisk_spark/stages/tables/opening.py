@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
+from privrisk_spark.engine.source_files import check_files, held_against
 from privrisk_spark.engine.sources import plain_frame, text
 from privrisk_spark.errors import HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
@@ -38,7 +39,26 @@ _TEXT_TYPES = (
 )
 
 
-def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
+LONGEST_LINE = 2**20
+"""Bytes of a line of a CSV file that is read under dp; one that is as long or longer is no row."""
+
+_LINE_BY_LINE = {
+    "mode": "PERMISSIVE",
+    "multiLine": "false",
+    "maxCharsPerColumn": "-1",
+    # A line has at most as many fields as bytes, and one.
+    "maxColumns": str(LONGEST_LINE),
+    "mapreduce.input.linerecordreader.line.maxlength": str(LONGEST_LINE),
+}
+"""Reader options under which every line of a CSV file is one row or none, whatever it and the others hold."""
+
+_SELF_DESCRIBING = ("parquet", "orc", "delta", "iceberg")
+"""Providers of tables of a catalog whose rows are told apart by their format and not by what they hold."""
+
+
+def read(
+    spark: SparkSession, table: Table, *, key: str, columns: Collection[str] | None = None, private: bool = False
+) -> DataFrame:
     """Open a table; only its schema is read.
 
     Parameters
@@ -48,21 +68,27 @@ def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
         Path and format, or catalog name.
     key : {"table", "dictionary"}
         Key of the policy, for messages.
+    columns : collection of str, optional
+        Those that are looked at, which no file may lack; all by default.
+    private : bool
+        Whether how the run ends must not depend on one of its rows: limits of the reader are then put out of reach.
 
     Raises
     ------
     SchemaError
         If Spark cannot open it.
     """
-    where = (
-        f"{key}.catalog: '{table.catalog}'"
-        if table.catalog
-        else f"{key}.path: '{_without_credentials(table.path or '')}'"
-    )
+    named = table.catalog or _without_credentials(table.path or "")
+    where = f"{key}.{'catalog' if table.catalog else 'path'}: '{named}'"
+    files = check_files(table, key=key, columns=columns)
     try:
         if table.catalog:
+            if private:
+                _refuse_parsed_texts(spark, table.catalog, where)
             return spark.table(table.catalog)
         options = {name: str(value) for name, value in table.options.items()}
+        if private and table.format.lower() == "csv":
+            options |= _LINE_BY_LINE
         frame = plain_frame(spark, table)
         if frame is None:
             frame = spark.read.format(table.format).options(**options).load(table.path)
@@ -78,6 +104,8 @@ def read(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
             )
         how = "" if table.catalog else f" as {table.format}"
         raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
+    if files is not None:
+        held_against(files, frame.inputFiles(), table=table, key=key)
     return frame
 
 
@@ -88,6 +116,19 @@ def _without_credentials(path: str) -> str:
         return path
     authority, slash, name = rest.partition("?")[0].partition("/")
     return f"{scheme}://{authority.rpartition('@')[2]}{slash}{name}"
+
+
+def _refuse_parsed_texts(spark: SparkSession, name: str, where: str) -> None:
+    """Refuse a table of a catalog that is parsed from texts by options nobody looked at."""
+    described = spark.sql("DESCRIBE TABLE EXTENDED IDENTIFIER(:name)", args={"name": name})
+    lines = described.where(F.col("col_name") == "Provider").select("data_type").toArrow().column(0).to_pylist()
+    provider = lines[-1].lower() if lines else None  # a view has none, and its rows are those it says
+    if provider is not None and provider not in _SELF_DESCRIBING:
+        raise SchemaError(
+            f"{where} is a table of the format {provider}, which is refused under dp: one of its lines may be many "
+            f"rows or none, by options of the catalog. Convert it to one of {listing(_SELF_DESCRIBING)}, or give its "
+            "path."
+        )
 
 
 def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = None) -> DataFrame:
@@ -105,7 +146,8 @@ def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = No
     SchemaError
         If it cannot be opened, or its columns are not those of the policy.
     """
-    table = read(spark, policy.table, key="table") if given is None else given
+    private = policy.guarantee.kind == "dp"
+    table = read(spark, policy.table, key="table", private=private) if given is None else given
     check_columns(table, policy)
     return table
 
@@ -118,7 +160,10 @@ def open_dictionary(spark: SparkSession, dictionary: DictionaryTable, *, key: st
     SchemaError
         If it cannot be opened, or lacks a mapped column.
     """
-    frame = read(spark, dictionary, key=key)
+    entries = [entry_of(given) for given in dictionary.columns.values()]
+    columns = {entry.column for entry in entries if entry is not None}
+    columns |= {name for name in (dictionary.weight, dictionary.entity_id) if name is not None}
+    frame = read(spark, dictionary, key=key, columns=columns)
     check_dictionary(frame, dictionary, key=key)
     return frame
 

@@ -24,6 +24,9 @@ def mix(value: int) -> int:
 
 def literal(text: bytes) -> int:
     result = mix(len(text))
+    if len(text) > 2**14:
+        blocks = [literal(text[begin : begin + 2**11]) for begin in range(0, len(text), 2**11)]
+        return mix(result ^ literal(b"".join(block.to_bytes(8, "little") for block in blocks)))
     for begin in range(0, len(text), 8):
         result = mix(result ^ int.from_bytes(text[begin : begin + 8].ljust(8, b"\0"), "little"))
     return result
@@ -74,6 +77,39 @@ def test_different_strings_differ():
     # Fingerprints must not agree in their halves either: sorted ranges are read by their high bits.
     highs = [value >> 32 for value in hashes(every)]
     assert len(set(highs)) > 0.999 * len(every)
+
+
+def test_long_texts_among_short_ones():
+    """Around the length from which on blocks are taken, of two levels of blocks, and one bit apart anywhere."""
+    pick = random.Random(3)
+    whole = pick.randbytes(2**22 + 17)
+    texts = [whole[:n] for n in (0, 3, 2**14 - 1, 2**14, 2**14 + 1, 2**14 + 7, 9 * 2**11, 9 * 2**11 + 1, len(whole))]
+    assert hashes(texts, before=b"xyz") == [literal(text) for text in texts]
+    base = bytearray(whole[: 2**15 + 5])
+    changed = {bytes(base)}
+    for place in (0, 7, 2**11 - 1, 2**11, 2**14, 2**15, 2**15 + 4):
+        base[place] ^= 1
+        changed.add(bytes(base))
+    swapped = whole[2**11 : 2**12] + whole[: 2**11] + whole[2**12 : 2**15]
+    changed |= {swapped, whole[: 2**15], whole[: 2**15] + b"\0", whole[: 2**15 - 1]}
+    assert len(set(hashes(sorted(changed)))) == len(changed) == 12
+
+
+def test_the_cost_of_a_text_does_not_depend_on_how_many_others_there_are(monkeypatch):
+    """Words mixed are those of the texts, whether one of 50,000 rows is long or all are short."""
+    import privrisk_spark.kernels.numeric.fingerprint as module
+
+    calls: list[int] = []
+
+    def counting(values):
+        calls.append(len(values))
+        return mixed(values)
+
+    monkeypatch.setattr(module, "mixed", counting)
+    texts = [b"ab"] * 50_000 + [bytes(50_000)] + [bytes(3_000_000)]
+    module.of_bytes(np.frombuffer(b"".join(texts), dtype=np.uint8), np.cumsum([0, *map(len, texts)]))
+    assert sum(calls) < 4 * 50_000 + 1.2 * 3_050_000 / 8
+    assert len(calls) < 5_000, "words are mixed many at a time"
 
 
 def test_nothing_at_all_and_empty_strings():

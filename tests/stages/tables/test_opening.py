@@ -333,7 +333,7 @@ def test_what_cannot_be_read_is_named(spark, tmp_path):
     (tmp_path / "empty").mkdir()
     cases = [
         (Table(path=str(tmp_path / "nope"), format="csv"), "cannot be read as csv: there is nothing there."),
-        (Table(path=str(tmp_path / "planted.csv")), "cannot be read as parquet: Spark says FAILED_READ_FILE"),
+        (Table(path=str(tmp_path / "planted.csv")), "file planted.csv cannot be read as parquet: it is damaged"),
         (Table(path=str(tmp_path / "planted.csv"), format="orc"), "cannot be read as orc: Spark says FAILED_READ_FILE"),
         (Table(path=str(tmp_path / "empty")), "cannot be read as parquet: Spark says UNABLE_TO_INFER_SCHEMA."),
         (Table(path="x", format="nonsense"), "cannot be read as nonsense: Spark says DATA_SOURCE_NOT_FOUND."),
@@ -342,7 +342,8 @@ def test_what_cannot_be_read_is_named(spark, tmp_path):
     for given, message in cases:
         with pytest.raises(SchemaError) as caught:
             read(spark, given, key="dictionary")
-        where = f"dictionary.path: '{given.path}' " if given.path else f"dictionary.catalog: '{given.catalog}' "
+        where = f"dictionary.path: '{given.path}'" if given.path else f"dictionary.catalog: '{given.catalog}'"
+        where += ": " if message.startswith("file") else " "
         assert str(caught.value).startswith(where + message)
         assert "secret" not in str(caught.value)
         assert caught.value.__cause__ is None
@@ -367,6 +368,56 @@ def test_reading_takes_formats_options_and_catalog_tables(spark, tmp_path):
         assert read(spark, Table(catalog="a_view"), key="table").columns == ["a", "b c"]
     finally:
         spark.catalog.dropTempView("a_view")
+
+
+LINES = {
+    "many fields": b";" * 25_000,
+    "as many fields as there can be": b";" * (2**20 - 2),
+    "more fields than there can be": b";" * (2**20 + 7),
+    "few fields": b"70",
+    "a long value": b"x" * 300_000 + b";7",
+    "a longer line than there can be": b"x" * 3_000_000 + b";7",
+    "an open quote": b'"7;x',
+    "a quote inside": b'7"7;x',
+    "no text": b"\xff\xfe\x00;x",
+    "an empty line": b"",
+    "the header again": b"a;b",
+}
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+@pytest.mark.parametrize("last", [False, True])
+def test_a_line_read_privately_is_one_row_or_none_and_leaves_the_others_alone(spark, tmp_path, line, last):
+    others = [b"%d;x" % i for i in range(40)]
+    lines = [b"a;b", *others]
+    lines.insert(len(lines) if last else 20, line)
+    (tmp_path / "t.csv").write_bytes(b"\n".join(lines) + b"\n")
+    given = Table(path=str(tmp_path / "t.csv"), format="csv", options={"sep": ";", "header": True})
+    frame = read(spark, given, key="table", private=True)
+    found = [row["a"] for row in rows_of(frame)]
+    expected = [str(i) for i in range(40)]
+    assert [a for a in found if a in expected] == expected
+    assert len(found) <= 41
+    assert frame.count() == len(found)
+    assert frame.columns == ["a", "b"]
+
+
+def test_a_table_of_the_catalog_that_is_parsed_from_texts_is_not_read_privately(spark, tmp_path):
+    """Its options, such as multiLine, are those of the catalog, where no rule of the policy sees them."""
+    rows = spark.createDataFrame([("1", "x")], "a string, b string")
+    for name, form in (("parsed", "csv"), ("typed", "parquet")):
+        rows.write.format(form).option("path", str(tmp_path / name)).saveAsTable(f"{name}_rows")
+    rows.createOrReplaceTempView("view_of_rows")
+    try:
+        for name in ("typed_rows", "view_of_rows"):
+            assert rows_of(read(spark, Table(catalog=name), key="table", private=True)) == [{"a": "1", "b": "x"}]
+        assert read(spark, Table(catalog="parsed_rows"), key="table").columns == ["a", "b"]
+        with pytest.raises(SchemaError, match=r"^table\.catalog: 'parsed_rows' is a table of the format csv, which"):
+            read(spark, Table(catalog="parsed_rows"), key="table", private=True)
+    finally:
+        spark.catalog.dropTempView("view_of_rows")
+        for name in ("parsed_rows", "typed_rows"):
+            spark.sql(f"drop table {name}")
 
 
 # ------------------------------------------------------------------------------------------ dictionary

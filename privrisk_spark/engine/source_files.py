@@ -1,0 +1,169 @@
+"""The files of a table on local and mounted paths, looked at before Spark reads them.
+
+Spark waits for a pipe for ever, leaves out a file of no bytes and a link to nothing, and fills a column that a Parquet
+file lacks with missing values: each time the table is smaller than the policy's author thinks, and nothing says so.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privrisk_spark.errors import SchemaError, listing
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.results.facts import FilesRead
+
+_FILES = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
+"""Formats whose tables are the files that lie there; others keep lists of their own."""
+
+_SELECTING = {"pathglobfilter", "modifiedbefore", "modifiedafter", "recursivefilelookup"}
+"""Reader options by which Spark leaves files out because it is told to."""
+
+
+def local_files(table: Table) -> list[Path] | None:
+    """Return the data files a table's path stands for, as Spark finds them; nothing is opened.
+
+    Parameters
+    ----------
+    table : Table
+
+    Returns
+    -------
+    list of Path or None
+        None for a table of a catalog, of a format that keeps a list of its files, or of another file system, and where
+        there is nothing.
+    """
+    if table.path is None or table.catalog is not None or table.format.lower() not in _FILES:
+        return None
+    parsed = urlparse(table.path)
+    if parsed.scheme not in ("", "file"):
+        return None
+    path = unquote(parsed.path) if parsed.scheme == "file" else table.path
+    places = [path] if os.path.lexists(path) else sorted(glob.glob(path))
+    return [file for place in places for file in _below(Path(place))] or None
+
+
+def _below(place: Path) -> Iterator[Path]:
+    if not place.is_dir():
+        yield place
+        return
+    for entry in sorted(place.iterdir()):
+        hidden = entry.name.startswith(".") or (entry.name.startswith("_") and "=" not in entry.name)
+        if not hidden and not entry.name.endswith("._COPYING_"):
+            yield from _below(entry)
+
+
+def check_files(table: Table, *, key: str, columns: Collection[str] | None = None) -> FilesRead | None:
+    """Refuse files that Spark would wait for, leave out or fill up; count the others, and the rows they say they have.
+
+    Parameters
+    ----------
+    table : Table
+    key : str
+        Of the policy, for messages.
+    columns : collection of str, optional
+        That each file must have, where files say what columns they have; by default those any file has.
+
+    Returns
+    -------
+    FilesRead or None
+        None where :func:`local_files` knows of none.
+
+    Raises
+    ------
+    SchemaError
+        Naming table, file and column.
+    """
+    files = local_files(table)
+    if files is None:
+        return None
+    form = table.format.lower()
+    options = {name.lower(): str(value).lower() for name, value in table.options.items()}
+    headed = form == "csv" and options.get("header") == "true"
+    for file in files:
+        _refuse_lost(file, f"{key}.path: '{table.path}': file {file.name}", empty=form in ("parquet", "orc") or headed)
+    rows = None
+    if form == "parquet" and not _SELECTING & set(options):
+        rows = _rows_of_footers(files, table, key, columns, merging=options.get("mergeschema") == "true")
+    return FilesRead(expected=len(files), processed=len(files), rows=rows)
+
+
+def _refuse_lost(file: Path, where: str, *, empty: bool) -> None:
+    try:
+        found = file.stat()
+    except OSError as error:
+        what = "is a link to nothing" if file.is_symlink() else f"cannot be read ({error.strerror})"
+        raise SchemaError(f"{where} {what}; mend or remove it.") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise SchemaError(f"{where} is no file but a pipe, socket or device, which can be read once at most; copy it.")
+    if empty and found.st_size == 0:
+        raise SchemaError(f"{where} has 0 bytes, so what it held is lost; write it anew or remove it.")
+
+
+def _rows_of_footers(
+    files: list[Path], table: Table, key: str, columns: Collection[str] | None, *, merging: bool
+) -> int:
+    rows, names = 0, {}
+    for file in files:
+        try:
+            metadata = pq.read_metadata(file)
+        except (pa.ArrowException, OSError) as error:
+            what = (
+                error.strerror
+                if isinstance(error, OSError) and error.errno is not None
+                else "it is damaged, cut or of another format"
+            )
+            raise SchemaError(
+                f"{key}.path: '{table.path}': file {file.name} cannot be read as parquet: {what}; write it anew."
+            ) from None
+        rows += metadata.num_rows
+        below = {unquote(part.partition("=")[0]) for part in file.parts if "=" in part}
+        names[file] = below | {metadata.schema.column(i).path.split(".")[0] for i in range(metadata.num_columns)}
+        names[file] |= set(metadata.schema.to_arrow_schema().names)
+    every = set().union(*names.values())
+    wanted = every if columns is None else every & set(columns)
+    for file, there in names.items():
+        lacking = sorted(wanted - there)
+        if lacking and not merging:
+            raise SchemaError(
+                f"{key}.path: '{table.path}': file {file.name} has no column {listing([repr(c) for c in lacking])}, "
+                "which other files of the table have; write it anew, or set table option mergeSchema: true to take the "
+                "values as missing."
+            )
+    return rows
+
+
+def held_against(read: FilesRead, files: list[str], *, table: Table, key: str) -> FilesRead:
+    """Refuse a table of which Spark reads other files than there are.
+
+    Parameters
+    ----------
+    read : FilesRead
+        As :func:`check_files` counted them.
+    files : list of str
+        URIs, as Spark lists them.
+    table : Table
+    key : str
+
+    Raises
+    ------
+    SchemaError
+        With both numbers.
+    """
+    options = {name.lower() for name in table.options}
+    processed = len(set(files))
+    if options & _SELECTING:
+        return FilesRead(expected=processed, processed=processed, rows=None)
+    if processed != read.expected:
+        raise SchemaError(
+            f"{key}.path: '{table.path}': there are {read.expected:,} data files, and Spark reads {processed:,} of "
+            "them; remove what is not part of the table."
+        )
+    return read

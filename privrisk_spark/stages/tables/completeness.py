@@ -1,0 +1,102 @@
+"""Whether all that a table's files hold is read: lines that are cut, too long or of another form, and lost letters.
+
+Spark fills a line that is cut with missing values, cuts one that is too long, and writes U+FFFD for bytes that are no
+text, all in silence. Under differential privacy nobody counts them: such a line is a row like others, as how a run ends
+must not depend on one row (docs/private-releases.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
+
+from privrisk_spark.engine.failures import unreadable
+from privrisk_spark.engine.source_files import check_files
+from privrisk_spark.engine.sources import column
+from privrisk_spark.errors import SchemaError
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.results.facts import FilesRead
+
+try:
+    from py4j.protocol import Py4JJavaError
+except ImportError:  # the client of Spark Connect has no py4j, and raises PySparkException only
+    Py4JJavaError = PySparkException
+
+REPLACEMENT = "\ufffd"
+"""What stands for bytes that are no text."""
+
+_PARSED = ("csv", "json")
+
+
+def collect_files_read(
+    spark: SparkSession, table: Table, frame: DataFrame, *, key: str, private: bool = False
+) -> FilesRead | None:
+    """Count files and damaged rows of a table of a path, and refuse it if there are such.
+
+    Whoever writes ``options.mode`` has said what to do with malformed lines: they are counted then, and no refusal.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    table : Table
+    frame : DataFrame
+        As Spark opened it.
+    key : str
+        Of the policy, for messages.
+    private : bool
+        Whether how the run ends must not depend on a row; then nothing but files is counted.
+
+    Returns
+    -------
+    FilesRead or None
+        None for a table of a catalog or of another file system.
+
+    Raises
+    ------
+    SchemaError
+        Naming table and number of rows.
+    """
+    files = check_files(table, key=key, columns=())  # those that are looked at were when it was opened
+    if private or table.path is None or table.format.lower() not in _PARSED:
+        return files
+    asked = "mode" in {name.lower() for name in table.options}
+    where = f"{key}.path: '{table.path}':"
+    try:
+        malformed, garbled = _collect_damaged(spark, table, frame)
+    except (PySparkException, Py4JJavaError) as error:
+        known = unreadable(str(error))
+        if known is None:
+            raise
+        raise SchemaError(f"{where} {known}") from None
+    if malformed and not asked:
+        raise SchemaError(
+            f"{where} {malformed:,} lines are cut, have more values than there are columns, or are not {table.format}; "
+            f"mend them, or set {key}.options.mode: PERMISSIVE to read what can be read of them, or DROPMALFORMED to "
+            "leave them out."
+        )
+    if garbled and not asked:
+        raise SchemaError(
+            f"{where} {garbled:,} rows have bytes that are no text in {table.options.get('encoding', 'UTF-8')} (or "
+            f"U+FFFD, which stands for such); give the right {key}.options.encoding, or mend them."
+        )
+    return None if files is None else replace(files, malformed=malformed, garbled=garbled)
+
+
+def _collect_damaged(spark: SparkSession, table: Table, frame: DataFrame) -> tuple[int, int]:
+    damaged = "_damaged"
+    while damaged in frame.columns:
+        damaged += "_"
+    taken = {"mode", "columnnameofcorruptrecord", "inferschema", "enforceschema"}
+    options = {name: str(value) for name, value in table.options.items() if name.lower() not in taken}
+    options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": damaged}
+    schema = T.StructType([*frame.schema.fields, T.StructField(damaged, T.StringType())])
+    rows = spark.read.format(table.format).options(**options).schema(schema).load(table.path)
+    texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
+    # One flat expression: hundreds of columns are no deeper a plan than one.
+    garbled = F.contains(F.concat_ws("", *[column(name) for name in texts]), F.lit(REPLACEMENT))
+    found = rows.agg(F.count(column(damaged)).alias("malformed"), F.count_if(garbled).alias("garbled")).toArrow()
+    return int(found.column("malformed")[0].as_py()), int(found.column("garbled")[0].as_py())

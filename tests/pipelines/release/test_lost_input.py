@@ -1,0 +1,90 @@
+"""Input that is broken or would be lost ends a run with exit code 2 and a name, and the manifest says what was read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from product import Privrisk
+
+
+@pytest.fixture
+def parts(small: Path, tmp_path: Path) -> Path:
+    """The small table as two Parquet files; its policy reads them."""
+    rows = pyarrow.csv.read_csv(tmp_path / "table.csv", parse_options=pyarrow.csv.ParseOptions(delimiter=";"))
+    place = tmp_path / "rows"
+    place.mkdir()
+    for i in range(2):
+        pq.write_table(rows.slice(30 * i, 30), place / f"part-{i}.parquet", compression="none")
+    small.write_text(
+        small.read_text().replace(
+            f'path: {tmp_path}/table.csv, format: csv, options: {{sep: ";", header: true}}', f"path: {place}"
+        )
+    )
+    return place
+
+
+def test_the_manifest_says_what_was_expected_and_processed(
+    privrisk: Privrisk, small: Path, tmp_path: Path, parts: Path
+) -> None:
+    ran = privrisk(str(small))
+    assert ran.code == 0, ran.err
+    said = {
+        "files": {"expected": 2, "processed": 2},
+        "rows": {"expected": 60, "processed": 60},
+        "malformed_lines": 0,
+        "rows_with_bytes_that_are_no_text": 0,
+    }
+    assert ran.manifest["input"] == ran.summary["input"] == said
+
+
+def test_a_cut_line_is_refused_unless_the_policy_says_what_to_do(
+    privrisk: Privrisk, small: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text(table.read_text().replace(";Ulm;a\n", ";Ulm\n", 1))
+    ran = privrisk(str(small))
+    assert ran.code == 2, ran.err
+    assert f"table.path: '{table}': 1 lines are cut" in ran.err
+    ran = privrisk(str(small), "--set=table.options.mode=PERMISSIVE")
+    assert ran.code == 0, ran.err
+    assert ran.manifest["input"]["malformed_lines"] == 1
+    assert ran.manifest["input"]["rows"] == {"expected": None, "processed": 60}
+
+
+def test_a_damaged_page_is_named_with_its_column(privrisk: Privrisk, small: Path, parts: Path) -> None:
+    """In a task, which reads the file itself: the error arrives as what it is."""
+    file = parts / "part-1.parquet"
+    whole = bytearray(file.read_bytes())
+    chunk = pq.read_metadata(file).row_group(0).column(3)
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    whole[start : start + 20] = b"\xff" * 20
+    file.write_bytes(whole)
+    ran = privrisk(str(small))
+    assert ran.code == 2, ran.err
+    assert f"The table at '{parts}': file part-1.parquet: column 'city' cannot be read" in ran.err
+
+
+def test_bytes_that_are_no_text_are_refused_in_parquet(privrisk: Privrisk, small: Path, parts: Path) -> None:
+    table = pq.read_table(parts / "part-1.parquet")
+    texts = pa.array([b"\xff\xfe", *[b"a"] * 29], pa.binary()).view(pa.string())
+    pq.write_table(table.set_column(4, "diagnosis", texts), parts / "part-1.parquet")
+    ran = privrisk(str(small))
+    assert ran.code == 2, ran.err
+    assert "columns.diagnosis: there are values whose bytes are no text in UTF-8" in ran.err
+
+
+def test_a_table_of_many_columns_is_read(privrisk: Privrisk, small: Path, tmp_path: Path, parts: Path) -> None:
+    """Also where its ids are derived, from all columns."""
+    for file in parts.iterdir():
+        table = pq.read_table(file)
+        for i in range(700):
+            table = table.append_column(f"more {i}", pa.array([f"{i}"] * table.num_rows))
+        pq.write_table(table, file)
+    more = "".join(f"  more {i}: {{role: insensitive, action: drop}}\n" for i in range(700))
+    small.write_text(small.read_text().replace(", record_id: id", "").replace("decision:", more + "decision:"))
+    ran = privrisk(str(small))
+    assert ran.code == 0, ran.err
