@@ -191,7 +191,7 @@ KINDS = (
     ),
     # ---- the table
     Kind("the table is not there", 2, "there is nothing there", lacking("table.csv")),
-    Kind("the table is empty", 2, "it has no columns", written("table.csv", "")),
+    Kind("the table is empty", 2, "file table.csv has 0 bytes", written("table.csv", "")),
     Kind("the table has no rows", 2, "table: it has no rows", written("table.csv", "id;age;sex;city;diagnosis\n")),
     Kind(
         "the table is no Parquet",
@@ -200,6 +200,21 @@ KINDS = (
         lambda root: (
             written("table.csv", NOISE)(root),
             policy('csv, options: {sep: ";", header: true}', "parquet")(root),
+        ),
+    ),
+    Kind("a line that is cut", 2, "1 lines are cut", replaced("table.csv", "p3;23;M;Ulm;a", "p3;23;M")),
+    Kind(
+        "a line with too many values",
+        2,
+        "1 lines are cut",
+        replaced("table.csv", "p3;23;M;Ulm;a", f"p3;23;M;Ulm;a;{SECRET}"),
+    ),
+    Kind(
+        "bytes that are no text",
+        2,
+        "1 rows have bytes that are no text in UTF-8",
+        lambda root: (root / "table.csv").write_bytes(
+            (root / "table.csv").read_bytes().replace(b"p3;23;M;Ulm;a", b"p3;23;M;Ulm;\xff")
         ),
     ),
     Kind("a format Spark does not know", 2, "DATA_SOURCE_NOT_FOUND", policy("format: csv", "format: xlsx")),
