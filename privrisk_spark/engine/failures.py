@@ -80,8 +80,8 @@ def unreadable(said: str) -> InputError | None:
             )
         if "java.lang.StackOverflowError" in said:
             return InputError(
-                "Spark's plan is too deep for the stack of its threads (StackOverflowError), as that of a table with very "
-                "many columns can be: leave columns out of the table, or start Java with a larger stack "
+                "Spark's plan is too deep for the stack of its threads (StackOverflowError), as that of a table with "
+                "very many columns can be: leave columns out of the table, or start Java with a larger stack "
                 "(spark.driver.extraJavaOptions=-Xss16m)."
             )
         return None
