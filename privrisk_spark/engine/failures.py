@@ -59,7 +59,7 @@ _MALFORMED = re.compile(r"\[(MALFORMED_CSV_RECORD|MALFORMED_RECORD_IN_PARSING)[A
 
 
 def unreadable(said: str) -> InputError | None:
-    """Return which file of a source cannot be read, and which column of it; nothing of what it holds is repeated.
+    """Return what is wrong with a source by what Spark says of it: file and column; nothing it holds is repeated.
 
     Parameters
     ----------
@@ -77,6 +77,12 @@ def unreadable(said: str) -> InputError | None:
             return SchemaError(
                 "A line of a table cannot be read as its format and options say: it has too many or too long values, "
                 "or is malformed and options.mode is FAILFAST. Mend the file or the options."
+            )
+        if "java.lang.StackOverflowError" in said:
+            return InputError(
+                "Spark's plan is too deep for the stack of its threads (StackOverflowError), as that of a table with "
+                "very many columns can be: leave columns out of the table, or start Java with a larger stack "
+                "(spark.driver.extraJavaOptions=-Xss16m)."
             )
         return None
     place = urlparse(found["file"].rstrip(".,;"))

@@ -28,11 +28,12 @@ def summary(
     plan: str,
     snapshot: str,
     seconds: Mapping[str, float | None],
-    read: Mapping[str, Any] | None,
+    read: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The vault's ``summary.json``: every number of the report, for a program.
 
-    ``input`` states how many files and rows of the table were expected and processed, where that is known.
+    ``input`` states how many files and rows of the table were expected and processed, where that is known, and how many
+    rows have no id of their own.
     """
     return {
         "run_id": report.run_id,
@@ -54,7 +55,7 @@ def summary(
         "levels": [level.to_dict() for level in report.levels],
         "linkage": report.linkage.to_dict() if report.linkage else None,
         **{section.name: json_safe(section.figures) for section in report.sections},
-        "input": None if read is None else dict(read),
+        "input": dict(read),
         "snapshot": snapshot,
         "policy_digest": policy.digest(),
         "version": __version__,

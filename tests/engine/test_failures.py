@@ -65,3 +65,9 @@ def test_files_of_a_run_itself_and_files_that_went_are_failures_of_the_engine():
     assert "'/v/my rows': file p-1.parquet cannot be read" in str(unreadable(said % "my%20rows"))
     assert unreadable((said % "t").replace("NO_HINT", "FILE_NOT_EXIST")) is None
     assert unreadable("[DIVIDE_BY_ZERO] Division by zero.") is None
+
+
+def test_a_plan_too_deep_for_java_is_told_with_what_would_do():
+    found = unreadable("An error occurred while calling o9.toArrow.\n: java.lang.StackOverflowError\n\tat scala.x")
+    assert type(found) is errors.InputError
+    assert "-Xss" in str(found)

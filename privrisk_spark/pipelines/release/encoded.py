@@ -40,22 +40,27 @@ class Encoded:
     files: FilesRead | None
 
     @property
-    def read(self) -> dict[str, Any] | None:
-        """Files and rows of the table, expected and processed; exact."""
+    def read(self) -> dict[str, Any]:
+        """Files, rows and ids of the table; exact, for the vault."""
+        return {**self._whole, "missing_ids": self.facts.null_ids, "repeated_ids": self.facts.duplicate_ids}
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What a manifest states of them, where the guarantee allows it."""
+        return {"input": self._whole} if self._whole else {}
+
+    @property
+    def _whole(self) -> dict[str, Any]:
+        """Files and rows, expected and processed; nothing where no files are known."""
         files = self.files
         if files is None:
-            return None
+            return {}
         return {
             "files": {"expected": files.expected, "processed": files.processed},
             "rows": {"expected": files.rows, "processed": self.facts.rows},
             "malformed_lines": files.malformed,
             "rows_with_bytes_that_are_no_text": files.garbled,
         }
-
-    @property
-    def stated(self) -> dict[str, Any]:
-        """What the manifest states of them, where the guarantee allows it."""
-        return {} if self.read is None else {"input": self.read}
 
 
 def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:

@@ -55,8 +55,8 @@ def write_vault_report(run: Run, report: Report, *, plan: str, snapshot: str, re
         How was counted.
     snapshot : str
         Identity of the table's content.
-    read : mapping or None
-        Files and rows of the table, expected and processed.
+    read : mapping
+        Files and rows of the table, expected and processed, and rows without an id of their own.
     """
     vault = run.place.vault
     write_json(vault / "checks.json", [check.to_dict() for check in report.checks])

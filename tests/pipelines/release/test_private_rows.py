@@ -87,6 +87,8 @@ def test_rows_that_share_an_id_are_drawn_apart_and_alike_in_any_order(
     assert turned.code == 0, turned.err
     tables = [pq.read_table(ran.data).to_pylist() for ran in (first, turned)]
     assert tables[0] == tables[1]
+    assert (first.summary["input"]["missing_ids"], first.summary["input"]["repeated_ids"]) == (2000, 1999)
     text = json.dumps(first.manifest) + first.err + first.out
     assert "repeated" not in text
     assert "duplicate" not in text
+    assert "input" not in first.manifest
