@@ -244,20 +244,22 @@ def attribute(
         n = sum(held.values())
         q = {value: held[value] / n for value in domain}
         falling = sorted(held.values(), reverse=True)
+        everybody = falling[0] == size
         worst["p_sensitive"].append(len(held))
         worst["l_entropy"].append(math.exp(-math.fsum(x * math.log(x) for x in q.values() if x)))
-        levels = [m for m in range(1, len(falling) + 1) if falling[0] < c * sum(falling[m - 1 :])]
+        # Persons may hold several values: at least so many hold none of the more frequent ones.
+        levels = [m for m in range(1, len(falling) + 1) if falling[0] < c * max(size - sum(falling[: m - 1]), 0)]
         worst["l_recursive"].append(max(levels, default=0))
         worst["t_closeness"].append(moved(q))
-        worst["alpha"].append(max(q.values()))
+        worst["alpha"].append(falling[0] / size)
         gains = {value: (q[value] - p[value]) / p[value] for value in domain if p[value]}
         worst["beta_likeness"].append(max(0.0, *gains.values()))
         beyond = any(gain > -math.log(p[value]) + 1e-12 for value, gain in gains.items())
         worst["enhanced_beta_likeness"].append(math.inf if beyond else max(0.0, *gains.values()))
         ratios = [abs(math.log(q[value] / p[value])) if q[value] else math.inf for value in domain if p[value]]
         worst["delta_disclosure"].append(max(ratios))
-        homogeneous += size * (len(held) == 1)
-        likely += size * (max(q.values()) > 0.5 + 1e-12)
+        homogeneous += size * everybody
+        likely += size * (falling[0] / size > 0.5 + 1e-12)
     people = sum(size for size, _ in classes)
     least = {"p_sensitive", "l_entropy", "l_recursive"}
     found: Figures = {(name, column): min(values) if name in least else max(values) for name, values in worst.items()}

@@ -348,7 +348,7 @@ def classes_of(table: pa.Table | None, layout: Layout) -> Classes:
         runs = triples[runs_in]
         counts = np.bincount(of_row, minlength=len(runs)).astype(np.int64)
         start = np.searchsorted(member[runs], np.arange(len(first) + 1)).astype(np.int64)
-        held.append(SensitiveRuns(start, code[runs].astype(np.int32), counts))
+        held.append(SensitiveRuns(start, code[runs].astype(np.int32), counts, persons))
     return Classes(
         nodes=np.column_stack([node[first] for node in nodes]).astype(np.int32),
         rows=summed(schemas.N_ROWS),
