@@ -546,19 +546,22 @@ def test_missing_values_are_in_k_as_the_policy_says(assess: Assess, world: World
     path = world.root / f"holed-{'-'.join(kinds)}.parquet"
     table.to_parquet(path, index=False)
     of = dict(zip(NAMES, kinds, strict=True))
-    columns = world.columns(**{name: {**world.document["columns"][name], "nulls": kind} for name, kind in of.items()})
-    source = {**world.document["table"], "path": str(path)}
+    columns = world.columns(
+        weight={"role": "weight"},
+        **{name: {**world.document["columns"][name], "nulls": kind} for name, kind in of.items()},
+    )
+    source = {**world.document["table"], "path": str(path), "weight": "weight"}
     ran = assess(world.policy("holed", table=source, columns=columns, assess={}), output=path.with_suffix(""))
     assert ran.code == 0, ran.err
     rows = [
         {**row, **{name: "*" if row[name] is None and of[name] != "own-value" else row[name] for name in NAMES}}
         for row in rows_of(table)
     ]
-    expected = naive.identity(
-        rows, NAMES, k=5, thresholds=THRESHOLDS, wild=[name for name, kind in of.items() if kind == "wildcard"]
-    )
+    wild = [name for name, kind in of.items() if kind == "wildcard"]
+    expected = naive.identity(rows, NAMES, k=5, thresholds=THRESHOLDS, wild=wild)
+    expected |= naive.weighted(rows, NAMES, "weight", wild=wild)
     found = ran.figures()
-    assert {key: found[key] for key in expected} == pytest.approx(expected)
+    assert {key: found[key] for key in expected} == pytest.approx(expected, rel=1e-7)
     # A record is in the records with the class size it was counted by, and the attack is on groups of that size.
     told = ran.records()
     assert len(told) == ROWS
