@@ -64,12 +64,10 @@ def identity(
     person: str | None = None,
     wild: Sequence[str] = (),
 ) -> Figures:
-    """Class sizes; a missing value (``*``) of a wild column may be any, that of another is equal to its like."""
+    """Class sizes; ``*`` in a wild column may be any value, in another it is equal to its like."""
     classes = grouped(rows, names)
 
     def alike(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-        if any(value == "*" for name, value in zip(names, one, strict=True) if name not in wild):
-            return one == other
         return all(a == b or (name in wild and "*" in (a, b)) for name, a, b in zip(names, one, other, strict=True))
 
     fellows = {key: [row for other, held in classes.items() if alike(key, other) for row in held] for key in classes}
@@ -141,12 +139,18 @@ def expected_inverse(f: int, p: float) -> float:
     return float(quad(lambda t: (p * math.exp(-t) / (1 - (1 - p) * math.exp(-t))) ** f, 0, math.inf)[0])
 
 
-def weighted(rows: Sequence[Row], names: Sequence[str], weight: str) -> Figures:
-    """From sampling weights; a class stands for no fewer people than it has records."""
-    found = []
-    for held in grouped(rows, names).values():
-        stands = max(math.fsum(row[weight] for row in held), len(held))
-        found.append((len(held), stands, expected_inverse(len(held), len(held) / stands)))
+def weighted(rows: Sequence[Row], names: Sequence[str], weight: str, wild: Sequence[str] = ()) -> Figures:
+    """From sampling weights of all that a class is compatible with; it stands for no fewer people than that."""
+    found, classes = [], grouped(rows, names)
+    for key, held in classes.items():
+        fellows = [
+            row
+            for other, those in classes.items()
+            if all(a == b or (n in wild and "*" in (a, b)) for n, a, b in zip(names, key, other, strict=True))
+            for row in those
+        ]
+        stands = max(math.fsum(row[weight] for row in fellows), len(fellows))
+        found.append((len(held), stands, expected_inverse(len(fellows), len(fellows) / stands)))
     risk = math.fsum(f * one for f, _, one in found)
     return {
         ("weighted_population", None): math.fsum(row[weight] for row in rows),
@@ -244,20 +248,22 @@ def attribute(
         n = sum(held.values())
         q = {value: held[value] / n for value in domain}
         falling = sorted(held.values(), reverse=True)
+        everybody = falling[0] == size
         worst["p_sensitive"].append(len(held))
         worst["l_entropy"].append(math.exp(-math.fsum(x * math.log(x) for x in q.values() if x)))
-        levels = [m for m in range(1, len(falling) + 1) if falling[0] < c * sum(falling[m - 1 :])]
+        # Persons may hold several values: at least so many hold none of the more frequent ones.
+        levels = [m for m in range(1, len(falling) + 1) if falling[0] < c * max(size - sum(falling[: m - 1]), 0)]
         worst["l_recursive"].append(max(levels, default=0))
         worst["t_closeness"].append(moved(q))
-        worst["alpha"].append(max(q.values()))
+        worst["alpha"].append(falling[0] / size)
         gains = {value: (q[value] - p[value]) / p[value] for value in domain if p[value]}
         worst["beta_likeness"].append(max(0.0, *gains.values()))
         beyond = any(gain > -math.log(p[value]) + 1e-12 for value, gain in gains.items())
         worst["enhanced_beta_likeness"].append(math.inf if beyond else max(0.0, *gains.values()))
         ratios = [abs(math.log(q[value] / p[value])) if q[value] else math.inf for value in domain if p[value]]
         worst["delta_disclosure"].append(max(ratios))
-        homogeneous += size * (len(held) == 1)
-        likely += size * (max(q.values()) > 0.5 + 1e-12)
+        homogeneous += size * everybody
+        likely += size * (falling[0] / size > 0.5 + 1e-12)
     people = sum(size for size, _ in classes)
     least = {"p_sensitive", "l_entropy", "l_recursive"}
     found: Figures = {(name, column): min(values) if name in least else max(values) for name, values in worst.items()}

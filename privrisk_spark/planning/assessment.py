@@ -48,14 +48,6 @@ def narrowed(policy: Policy) -> Policy:
     return policy.model_copy(update={**changed, "decision": None, "linkage": None, "output": None})
 
 
-def against_itself(policy: Policy) -> Policy:
-    """Return the narrowed policy with the table itself as dictionary, where a missing value may be any.
-
-    Only there: a value that is suppressed by another rule is not consistent with every value.
-    """
-    return policy.model_copy(update={"dictionary": SelfDictionary(consistency="subsumes")})
-
-
 def population_dictionary(population: Population) -> TableDictionary:
     """Return the population as the dictionary the table is held against."""
     fields = {name: getattr(population, name) for name in Population.model_fields}

@@ -109,6 +109,11 @@ class AssessPolicy(Part):
         description="A release to hold against the table: 'published' is the newest at output.path, or {path: …} of "
         "any; null: the table alone.",
     )
+    suppressed: Literal["apart", "compatible"] = Field(
+        "apart",
+        description="Records of the release that are suppressed in every quasi-identifier of a set: 'apart', in no "
+        "class, as in ARX; 'compatible' with every record, as in sdcMicro. They are counted in any case.",
+    )
     population: Population | None = Field(None, description="A table of the people the table is a sample of.")
     sampling_fraction: Share | None = Field(
         None, description="Share of the population in the table, for estimates where no population table is given."

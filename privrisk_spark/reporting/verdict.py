@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.assessment import Measured, Subject, Verdict
@@ -12,6 +11,8 @@ from privrisk_spark.results.assessment import Measured, Subject, Verdict
 
 def paragraph(subjects: Sequence[Subject], verdicts: Sequence[Verdict]) -> str:
     """Answer for the last subject, with what the others were.
+
+    Every sentence is about the set of quasi-identifiers for which it is worst, and names it where there are several.
 
     Parameters
     ----------
@@ -22,9 +23,9 @@ def paragraph(subjects: Sequence[Subject], verdicts: Sequence[Verdict]) -> str:
     """
     last = subjects[-1]
     what = "table" if last.name == "table" else "release"
-    sentences = [_answer(what, last, verdicts), _identity(what, last)]
+    sentences = [_answer(what, last, verdicts), _identity(what, last), _suppressed(last)]
     if len(subjects) > 1:
-        sentences.append(_before(subjects[0], last))
+        sentences.append(_before(subjects[0]))
     sentences += [_population(last), _attribute(last), _attack(last)]
     sentences.append(
         "These figures are about the quasi-identifiers, populations and adversary named here; they guarantee nothing "
@@ -36,80 +37,127 @@ def paragraph(subjects: Sequence[Subject], verdicts: Sequence[Verdict]) -> str:
 def _answer(what: str, subject: Subject, verdicts: Sequence[Verdict]) -> str:
     failed = [verdict for verdict in verdicts if not verdict.passed]
     if failed:
-        reasons = "; ".join(f"{verdict.rule}, and it is {_shown(verdict.observed)}" for verdict in failed)
+        reasons = "; ".join(
+            f"{verdict.rule}, and it is {_shown(verdict.observed)}{_by(subject, verdict)}" for verdict in failed
+        )
         return f"No: this {what} misses {len(failed)} of {len(verdicts)} thresholds. Asked was {reasons}."
     if verdicts:
         return f"By the thresholds asked, yes: this {what} meets all {len(verdicts)} of them."
-    k = _one(subject, "k")
+    k = subject.worst_of("k")
     if k is not None and k.value == 1:
-        return f"No: in this {what} some records are one of a kind."
+        return f"No: in this {what} some records are one of a kind{_by(subject, k)}."
     return f"That depends on the risk you accept, and no thresholds were given to hold this {what} against."
 
 
 def _identity(what: str, subject: Subject) -> str:
-    records, uniques, k, mean = (_one(subject, name) for name in ("records", "uniques", "k", "prosecutor_mean"))
-    if not (records and uniques and k and mean) or not records.value:
+    k, uniques, mean = (subject.worst_of(name) for name in ("k", "uniques", "prosecutor_mean"))
+    if k is None or uniques is None or mean is None:
         return ""
+    (records,) = subject.find("records", set=uniques.parameters.get("set"))
+    if not records.value:
+        return ""
+    several = len(_sets(subject)) > 1
     alone = (
-        "no record is unique"
+        f"no record is unique{' by any set' if several else ''}"
         if uniques.value == 0
-        else f"{_shown(uniques.value)} of {_shown(records.value)} records are unique in their quasi-identifiers, so "
-        "that whoever knows these values of a person known to be there finds the record"
+        else f"{_shown(uniques.value)} of {_shown(records.value)} records are unique in their quasi-identifiers"
+        f"{_by(subject, uniques)}, so that whoever knows these values of a person known to be there finds the record"
     )
     return (
         f"The smallest class of the {what} has {_shown(k.value)} {'record' if k.value == 1 else 'records'} "
-        f"(k = {_shown(k.value)}); {alone}. A record taken at random is found with probability {_shown(mean.value)}."
+        f"(k = {_shown(k.value)}){_by(subject, k)}; {alone}. A record taken at random is found with probability "
+        f"{_shown(mean.value)}{_by(subject, mean)}."
     )
 
 
-def _before(table: Subject, release: Subject) -> str:
-    before, after = _one(table, "prosecutor_mean"), _one(release, "prosecutor_mean")
-    k = _one(table, "k")
-    if before is None or after is None or k is None:
+_COUNTED = {
+    "apart": "they are in no class, and in none of these figures",
+    "compatible": "each of them is taken to be compatible with every record",
+    "class": "so is every record there, which makes one class of them",
+}
+
+
+def _suppressed(subject: Subject) -> str:
+    one = subject.worst_of("suppressed_records")
+    if one is None or not one.value:
         return ""
-    return f"The table itself has k = {_shown(k.value)} and a mean prosecutor risk of {_shown(before.value)}."
+    (records,) = subject.find("records", set=one.parameters.get("set"))
+    return (
+        f"{_shown(one.value)} of {_shown(records.value)} records are suppressed whole{_by(subject, one)}; "
+        f"{_COUNTED[str(one.parameters['counted'])]}."
+    )
+
+
+def _before(table: Subject) -> str:
+    k, mean = table.worst_of("k"), table.worst_of("prosecutor_mean")
+    if k is None or mean is None:
+        return ""
+    return (
+        f"The table itself has k = {_shown(k.value)}{_by(table, k)} and a mean prosecutor risk of {_shown(mean.value)}"
+        f"{_by(table, mean)}."
+    )
 
 
 def _population(subject: Subject) -> str:
-    k_map, marketer = _one(subject, "k_map"), _one(subject, "marketer")
-    if k_map is not None and k_map.value is not None and marketer is not None:
+    k_map, marketer = subject.worst_of("k_map"), subject.worst_of("marketer")
+    if k_map is not None and marketer is not None:
         return (
-            f"In the population every covered combination is shared by at least {_shown(k_map.value)} people, and "
-            f"{_percent(marketer.value)} of the records would be matched rightly by linking each of them."
+            f"In the population every covered combination is shared by at least {_shown(k_map.value)} people"
+            f"{_by(subject, k_map)}, and {_percent(marketer.value)} of the records would be matched rightly by linking "
+            f"each of them{_by(subject, marketer)}."
         )
-    risk = _one(subject, "expected_reidentifications")
-    if risk is not None and risk.value is not None:
-        return f"Estimated from the sample, {_shown(risk.value)} records would be re-identified if all were tried."
-    return ""
+    risk, alone = subject.worst_of("expected_reidentifications"), _believed(subject)
+    sentences = []
+    if risk is not None:
+        sentences.append(
+            f"Estimated from the sample ({risk.parameters.get('model')}), {_shown(risk.value)} records would be "
+            f"re-identified if all were tried{_by(subject, risk)}."
+        )
+    if alone is not None:
+        sentences.append(
+            f"Of the population, {_shown(round(float(alone.value or 0)))} people are estimated to be alone with their "
+            f"values{_by(subject, alone)}; of the estimates, the one to believe is that of the model "
+            f"{alone.parameters.get('model')}."
+        )
+    return " ".join(sentences)
+
+
+def _believed(subject: Subject) -> Measured | None:
+    """The estimate of population uniques that a rule takes, for the set with the most."""
+    chosen = [one for one in subject.find("estimated_population_uniques") if "rule" in one.parameters]
+    return max(chosen, key=lambda one: float(one.value or 0), default=None)
 
 
 def _attribute(subject: Subject) -> str:
-    worst = [one for one in subject.find("homogeneity_share") if one.value]
-    if not worst:
+    one = subject.worst_of("homogeneity_share")
+    if one is None or not one.value:
         return ""
-    one = max(worst, key=lambda found: float(found.value or 0))
     return (
-        f"For {_percent(one.value)} of the records the class holds a single value of {one.parameters.get('column')}, "
-        "which knowing the class gives away."
+        f"For {_percent(one.value)} of the records the class holds a single value of {one.parameters.get('column')}"
+        f"{_by(subject, one)}, which knowing the class gives away."
     )
 
 
 def _attack(subject: Subject) -> str:
-    attacked, threshold = _one(subject, "attacked_records"), _one(subject, "access_threshold")
-    if attacked is None or threshold is None:
+    attacked = subject.worst_of("attacked_records")
+    if attacked is None:
         return ""
+    (threshold,) = subject.find("access_threshold", set=attacked.parameters.get("set"))
     if not attacked.value:
         return "An adversary with the costs assumed would attack nobody."
     return (
         f"An adversary with the costs assumed would attack {_shown(attacked.value)} records, those with fewer than "
-        f"about {_shown(threshold.value)} candidates."
+        f"about {_shown(threshold.value)} candidates{_by(subject, attacked)}."
     )
 
 
-def _one(subject: Subject, name: str) -> Measured | None:
-    assert name in CATALOGUE
-    found = subject.find(name)
-    return found[0] if found else None
+def _sets(subject: Subject) -> list[object]:
+    return list(dict.fromkeys(one.parameters["set"] for one in subject.measured if "set" in one.parameters))
+
+
+def _by(subject: Subject, one: Measured | Verdict) -> str:
+    """Name the set a value is of, where there are several."""
+    return f" by the set '{one.parameters['set']}'" if len(_sets(subject)) > 1 and "set" in one.parameters else ""
 
 
 def _percent(value: float | int | None) -> str:
@@ -122,7 +170,7 @@ def _shown(value: float | int | None) -> str:
     return f"{value:,}" if isinstance(value, int) else short_number(value) if abs(value) >= 1e-3 else f"{value:.2g}"
 
 
-def assessment_notes(policy: Policy, *, release: bool, released_persons: bool, wildcard: bool) -> Iterator[str]:
+def assessment_notes(policy: Policy, *, release: bool, released_persons: bool) -> Iterator[str]:
     """What a reader of an assessment must know besides.
 
     Parameters
@@ -132,8 +180,6 @@ def assessment_notes(policy: Policy, *, release: bool, released_persons: bool, w
         Whether the table is held against a release.
     released_persons : bool
         Whether the classes of the last subject count persons.
-    wildcard : bool
-        Whether classes of the table were counted with missing values that may be any.
     """
     table = policy.table
     if table.entity_id is not None:
@@ -147,8 +193,15 @@ def assessment_notes(policy: Policy, *, release: bool, released_persons: bool, w
         yield "Sampling weights are told beside the class sizes; thresholds are about class sizes."
     nulls = sorted({column.nulls for column in policy.quasi_identifiers.values()})
     yield "Missing values: " + ", ".join(_NULLS[kind] for kind in nulls) + "."
-    if release and wildcard:
-        yield "In the release a suppressed value is a value of its own: classes are counted by equality there."
+    if release and set(nulls) - {"wildcard"}:
+        yield (
+            "In the release a suppressed cell is equal to suppressed cells only, unless its column has nulls: wildcard."
+        )
+    if "wildcard" in nulls:
+        yield (
+            "Where a missing or suppressed value may be any, class sizes and risks count compatible records; sensitive "
+            "values and special uniques are of records that are equal."
+        )
 
 
 _NULLS = {

@@ -26,7 +26,8 @@ class Measured:
     name : str
         Of the catalogue.
     value : float or int or None
-        None if it could not be computed; ``parameters["reason"]`` says why.
+        None if it could not be computed, and ``parameters["reason"]`` says why; or if there is nothing it could be
+        of, and ``parameters["none"]`` says what, which meets every threshold.
     parameters : mapping
         What it was computed of: ``subject`` and ``set``, a column, a threshold.
     """
@@ -92,7 +93,7 @@ class Verdict:
     bound : float
     passed : bool
     observed : float or int or None
-        The worst of the values it was held against; None if there was none, which fails.
+        The worst of the values it was held against; None if there was none, which fails unless nothing is concerned.
     parameters : mapping
         Of the worst.
     """
@@ -142,6 +143,15 @@ class Subject:
             for one in self.measured
             if one.name == name and all(one.parameters.get(key) == value for key, value in parameters.items())
         ]
+
+    def worst_of(self, name: str, **parameters: object) -> Measured | None:
+        """The worst known value of a measure with these parameters over all sets; of equal ones the first.
+
+        Of a measure without a safe side the greatest is.
+        """
+        known = [one for one in self.find(name, **parameters) if one.value is not None]
+        sign = 1 if CATALOGUE[name].safe == "high" else -1
+        return min(known, key=lambda one: sign * float(one.value or 0), default=None)
 
     def families(self) -> list[Family]:
         """Families there are values of, in the order of the catalogue."""
@@ -220,10 +230,10 @@ class Assessment:
         else:
             head = ("measure", "of", "value")
             rows = [
-                (one.measure.title, subject.name, one.value)
+                (CATALOGUE[name].title, f"{subject.name}, set {one.parameters.get('set', 'all')}", one.value)
                 for subject in self.subjects
-                for one in subject.measured
-                if one.measure.safe is not None and one.parameters.get("set", "all") == "all"
+                for name in dict.fromkeys(one.name for one in subject.measured)
+                if CATALOGUE[name].safe is not None and (one := subject.worst_of(name)) is not None
             ]
         return html_table(f"Assessment of {self.title}", head, rows, notes=(self.paragraph, *self.notes))
 
@@ -252,25 +262,30 @@ def judged(thresholds: Mapping[str, float], subject: Subject) -> tuple[Verdict, 
         Measures with a safe side.
     subject : Subject
         A value that leaves records out, and says in its parameters what is sure of all (``at_least``, ``at_most``), is
-        judged by that.
+        judged by that. A set of quasi-identifiers of which nothing is known misses the threshold.
     """
     verdicts = []
     for name, bound in thresholds.items():
         high = CATALOGUE[name].safe == "high"
-        found = [one for one in subject.find(name) if one.value is not None]
-        if not found:
-            verdicts.append(Verdict(name, bound, False, None))
+        found = subject.find(name)
+        known = [(value, one) for one in found if (value := _sure(one, high=high)) is not None]
+        nobody = [one for one in found if one.value is None and "none" in one.parameters]
+        told = {one.parameters.get("set") for one in (*nobody, *(one for _, one in known))}
+        unknown = [one for one in found if one.parameters.get("set") not in told]
+        if unknown or not known:
+            passed = not unknown and bool(nobody)
+            shown = (*unknown, *nobody)
+            verdicts.append(Verdict(name, bound, passed, None, shown[0].parameters if shown else {}))
             continue
 
-        told = [(_sure(one, high=high), one) for one in found]
-        observed, worst = (min if high else max)(told, key=lambda pair: float(pair[0]))
+        observed, worst = (min if high else max)(known, key=lambda pair: float(pair[0]))
         passed = observed >= bound if high else observed <= bound
         verdicts.append(Verdict(name, bound, passed, observed, worst.parameters))
     return tuple(verdicts)
 
 
-def _sure(one: Measured, *, high: bool) -> float | int:
-    """What is sure of every record: the value, unless it leaves some out and says so."""
+def _sure(one: Measured, *, high: bool) -> float | int | None:
+    """What is sure of every record: the value, unless it leaves some out and says so; None if nothing is known."""
     value = one.parameters.get("at_least" if high else "at_most", one.value)
-    assert isinstance(value, int | float)
+    assert value is None or isinstance(value, int | float)
     return value

@@ -161,8 +161,9 @@ def tallies(items: Sequence[Item]) -> Tallies:
     nodes, held, other, millionths, people, alike = (column(items, i) for i in range(6))
     runs = (runs_of(held), runs_of(other))
     rows = runs[0].rows if items else longs([])
-    classes = Classes(ints(nodes, 2), rows, None, longs(millionths), runs)
-    return Tallies.of(classes, ASKED, longs(people), rows + longs(alike))
+    fellows = (rows + longs(alike), longs(millionths) + longs(alike))
+    classes = Classes(ints(nodes, 2), rows, None, longs(millionths), runs, *fellows)
+    return Tallies.of(classes, ASKED, longs(people))
 
 
 NODES = st.tuples(st.integers(0, 6), st.integers(0, 3))

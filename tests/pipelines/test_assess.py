@@ -317,6 +317,7 @@ def test_every_figure_of_a_release_by_other_software(compared: Assessed, world: 
     pay = [after["pay"] for _, after in pairs]
     expected |= naive.intervals([before["income"] for before, _ in pairs], pay, pay, 15, "income")
     expected |= naive.Adversary().attacks(groups(rows, NAMES))
+    expected["suppressed_records", None] = 0
     agree(compared.figures("release"), expected, besides=ATTACK)
     # The bound is met by groups of that size, and by no smaller ones; by that fine, and by no less.
     found, planner = compared.figures("release"), naive.Adversary()
@@ -498,6 +499,29 @@ def test_a_sampling_fraction(assess: Assess, world: World) -> None:
     assert {key: found[key] for key in expected} == pytest.approx(expected)
     uniques = {key for measure, key in found if measure == "estimated_population_uniques"}
     assert len(uniques) == 3
+    # Which of the three to believe is said, in a tenth of the population Pitman's.
+    (believed,) = [one for one in ran.measures if one["name"] == "estimated_population_uniques" and _rule(one)]
+    assert believed["parameters"]["model"] == "pitman"
+    people = round(believed["value"])
+    assert f"{people:,} people are estimated to be alone with their values" in ran.document["paragraph"]
+    assert "the one to believe is that of the model pitman" in ran.document["paragraph"]
+
+
+def _rule(one: dict[str, Any]) -> bool:
+    return "Dankar" in one["parameters"].get("rule", "")
+
+
+def test_nobody_is_concerned_where_no_record_is_unique(assess: Assess, world: World) -> None:
+    bounds = {"estimated_population_unique_share": 0.01}
+    asked = {"sets": {"alike": ["sex"]}, "sampling_fraction": 0.1, "thresholds": bounds, "records": False}
+    ran = assess(world.policy("nobody", assess=asked))
+    assert ran.code == 0, ran.err
+    found = ran.figures(set_name="alike")
+    assert found["uniques", None] == 0
+    assert {value for (name, _), value in found.items() if name == "estimated_population_uniques"} == {0}
+    (verdict,) = ran.document["verdicts"]
+    assert (verdict["passed"], verdict["observed"]) == (True, None)
+    assert '<td class="number">none</td>' in (ran.place / "report.html").read_text()
 
 
 # ----------------------------------------------------------------------------------------------- missing values
@@ -522,19 +546,22 @@ def test_missing_values_are_in_k_as_the_policy_says(assess: Assess, world: World
     path = world.root / f"holed-{'-'.join(kinds)}.parquet"
     table.to_parquet(path, index=False)
     of = dict(zip(NAMES, kinds, strict=True))
-    columns = world.columns(**{name: {**world.document["columns"][name], "nulls": kind} for name, kind in of.items()})
-    source = {**world.document["table"], "path": str(path)}
+    columns = world.columns(
+        weight={"role": "weight"},
+        **{name: {**world.document["columns"][name], "nulls": kind} for name, kind in of.items()},
+    )
+    source = {**world.document["table"], "path": str(path), "weight": "weight"}
     ran = assess(world.policy("holed", table=source, columns=columns, assess={}), output=path.with_suffix(""))
     assert ran.code == 0, ran.err
     rows = [
         {**row, **{name: "*" if row[name] is None and of[name] != "own-value" else row[name] for name in NAMES}}
         for row in rows_of(table)
     ]
-    expected = naive.identity(
-        rows, NAMES, k=5, thresholds=THRESHOLDS, wild=[name for name, kind in of.items() if kind == "wildcard"]
-    )
+    wild = [name for name, kind in of.items() if kind == "wildcard"]
+    expected = naive.identity(rows, NAMES, k=5, thresholds=THRESHOLDS, wild=wild)
+    expected |= naive.weighted(rows, NAMES, "weight", wild=wild)
     found = ran.figures()
-    assert {key: found[key] for key in expected} == pytest.approx(expected)
+    assert {key: found[key] for key in expected} == pytest.approx(expected, rel=1e-7)
     # A record is in the records with the class size it was counted by, and the attack is on groups of that size.
     told = ran.records()
     assert len(told) == ROWS
@@ -841,3 +868,154 @@ def test_nothing_leaks(assess: Assess, world: World, tmp_path: Path, capfd: pyte
     assert "columns.city.hierarchy: 1 value(s) in" in outside.err
     captured = capfd.readouterr()
     assert PLANTED not in outside.out + outside.err + captured.out + captured.err
+
+
+# -------------------------------------------------------------------- suppressed records and cells of a release
+
+
+def with_suppressed(world: World, records: int) -> tuple[pd.DataFrame, list[naive.Row]]:
+    """The masked table with the first records suppressed whole, some by label and some by missing cells."""
+    table = world.masked.copy()
+    names = ["years", "sex", "town"]
+    table.loc[: records - 1, names] = "*"
+    table.loc[: records - 1 : 2, names] = None
+    rows = [{**row, **{name: row[name] or "*" for name in NAMES}} for row in released(table)]
+    return table, rows
+
+
+@pytest.mark.parametrize("records", [1, 4])
+def test_records_suppressed_whole_are_no_class_of_their_own(assess: Assess, world: World, records: int) -> None:
+    table, rows = with_suppressed(world, records)
+    path = world.root / f"suppressed-{records}.parquet"
+    table.to_parquet(path, index=False)
+    lost = [row for row in rows if all(row[name] == "*" for name in NAMES)]
+    kept = [row for row in rows if any(row[name] != "*" for name in NAMES)]
+    assert len(lost) >= records
+    given = {"release": {**world.release, "path": str(path)}, "label": "label", "k": 3}
+    apart = assess(world.policy(f"apart-{records}", assess=given))
+    assert apart.code == 0, apart.err
+    expected = naive.identity(kept, NAMES, k=3, thresholds=THRESHOLDS)
+    expected |= {("records", None): len(rows), ("suppressed_records", None): len(lost)}
+    expected |= naive.special(kept, NAMES, size=3, fraction=0.1)
+    expected |= naive.Adversary().attacks(groups(kept, NAMES))
+    # What is lost is lost, whoever is left out.
+    expected |= naive.sizes_utility(rows, NAMES, k=3, label="label", suppressed=("*",) * 3)
+    expected |= naive.cells(rows, NAMES, TREES)
+    expected["kl_divergence", None] = naive.divergence(rows_of(world.table), rows, NAMES, TREES)
+    found = apart.figures("release")
+    assert {key: found[key] for key in expected} == pytest.approx(expected)
+    of_class = naive.attribute(kept, NAMES, "ward", DOMAINS["ward"], distance="equal")
+    for name in ("p_sensitive", "l_entropy", "alpha", "homogeneity_share", "majority_share_above"):
+        assert found[name, "ward"] == pytest.approx(of_class[name, "ward"])
+    told = apart.records("released-records").set_index("id")
+    assert len(told) == len(rows)
+    assert set(told.index[told["class_size"].isna()]) == {row["key"] for row in lost}
+    assert told.loc[[row["key"] for row in lost]].isna().all(axis=None)
+    assert told["class_size"].min() == found["k", None]
+    page = (apart.place / "report.html").read_text()
+    assert f"{len(lost)} of 48 records are suppressed whole" in page
+
+    compatible = assess(world.policy(f"compatible-{records}", assess={**given, "suppressed": "compatible"}))
+    assert compatible.code == 0, compatible.err
+    sizes = {key: len(held) for key, held in naive.grouped(rows, NAMES).items()}
+    fellows = [len(rows) if row in lost else sizes[tuple(row[n] for n in NAMES)] + len(lost) for row in rows]
+    found = compatible.figures("release")
+    assert found["k", None] == min(fellows) > 1
+    assert found["uniques", None] == 0
+    assert found["prosecutor_mean", None] == pytest.approx(math.fsum(1 / size for size in fellows) / len(rows))
+    assert found["records_below_k", None] == sum(size < 3 for size in fellows)
+    assert found["suppressed_records", None] == len(lost)
+    assert found["p_reid_mean", None] == pytest.approx(naive.Adversary().attacks(Counter(fellows))["p_reid_mean", None])
+    told = compatible.records("released-records").set_index("id")
+    assert told["class_size"].to_dict() == {row["key"]: size for row, size in zip(rows, fellows, strict=True)}
+
+
+@pytest.mark.parametrize("wild", [tuple(NAMES), ("age", "city")])
+def test_suppressed_cells_of_a_masked_table_may_be_any_value(
+    assess: Assess, world: World, wild: tuple[str, ...]
+) -> None:
+    """As local suppression leaves them: alone by equality, in a crowd by what they may be; weights go along."""
+    table = world.masked.copy()
+    of = [int(key[1:]) for key in table["key"]]
+    table["years"] = [("young", "old")[i % 2] if i % 7 else (None if i % 4 else "*") for i in of]
+    table["town"] = [None if i % 5 == 0 else ("north", "south")[i % 3 // 2] for i in of]
+    table["sex"] = ["*" if i % 3 == 0 else "F" for i in of]
+    table.loc[0, ["years", "sex", "town"]] = "*"
+    path = world.root / f"local-{len(wild)}.parquet"
+    table.to_parquet(path, index=False)
+    columns = world.columns(
+        weight={"role": "weight"},
+        **{name: {**world.document["columns"][name], "nulls": "wildcard"} for name in wild},
+    )
+    source = {**world.document["table"], "weight": "weight"}
+    given = {"path": str(path), "columns": world.release["columns"], "record_id": "key"}
+    asked = {"release": given, "suppressed": "compatible" if len(wild) == 3 else "apart", "k": 3}
+    original = world.table.assign(sex="F")
+    original["age"] = [("3", "7")[i % 2] for i in range(ROWS)]
+    original["city"] = [("Bonn", "Ulm")[i % 3 // 2] for i in range(ROWS)]
+    original.to_parquet(world.root / "alike.parquet", index=False)
+    source["path"] = str(world.root / "alike.parquet")
+    ran = assess(world.policy(f"local-{len(wild)}", table=source, columns=columns, assess=asked))
+    assert ran.code == 0, ran.err
+    weight = dict(zip(world.table["id"], world.table["weight"], strict=True))
+    rows = [
+        {**row, **{name: row[name] or "*" for name in NAMES}, "weight": weight[row["key"]]} for row in released(table)
+    ]
+    lost = sum(all(row[name] == "*" for name in NAMES) for row in rows)
+    assert lost
+    if len(wild) < 3:
+        rows = [row for row in rows if any(row[name] != "*" for name in NAMES)]
+    expected = naive.identity(rows, NAMES, k=3, thresholds=THRESHOLDS, wild=wild)
+    expected |= naive.weighted(rows, NAMES, "weight", wild=wild)
+    expected["records", None] = ROWS
+    found = ran.figures("release")
+    assert {key: found[key] for key in expected} == pytest.approx(expected, rel=1e-7)
+    assert naive.identity(rows, NAMES, k=3, thresholds=[])["k", None] < found["k", None]
+    told = ran.records("released-records")
+    assert told["class_size"].min() == found["k", None]
+    assert told["class_size"].isna().sum() == (0 if len(wild) == 3 else lost)
+    mean = (told["individual_risk"].dropna()).mean()
+    assert mean == pytest.approx(found["individual_risk_mean", "negative binomial, sampling weights"])
+
+
+def test_persons_are_not_counted_where_suppressed_records_are_compatible_with_all(assess: Assess, world: World) -> None:
+    table = {**world.document["table"], "entity_id": "who"}
+    asked = {"release": world.release, "suppressed": "compatible"}
+    ran = assess(world.policy("compatible-persons", table=table, assess=asked))
+    assert ran.code == 2
+    assert "assess.suppressed: compatible and table.entity_id together" in ran.err
+
+
+def test_a_column_generalized_to_the_root_throughout_suppresses_nobody(assess: Assess, world: World) -> None:
+    table = world.masked.assign(sex="*")
+    table.to_parquet(world.root / "root.parquet", index=False)
+    given = {**world.release, "path": str(world.root / "root.parquet")}
+    sets = {"sex alone": ["sex"], "all three": NAMES}
+    ran = assess(world.policy("root", assess={"release": given, "sets": sets}))
+    assert ran.code == 0, ran.err
+    found = ran.figures("release", "sex alone")
+    assert (found["k", None], found["classes", None], found["suppressed_records", None]) == (ROWS, 1, ROWS)
+
+
+# ------------------------------------------------------------------------------------------------- the worst set
+
+
+def test_every_sentence_is_about_the_worst_set(assess: Assess, world: World) -> None:
+    sets = {"mild": ["sex"], "sharp": ["age", "sex", "city"]}
+    ran = assess(world.policy("worst-set", assess={"sets": sets, "sampling_fraction": 0.2, "thresholds": {"k": 2}}))
+    assert ran.code == 1
+    found, mild = ran.figures(set_name="sharp"), ran.figures(set_name="mild")
+    assert found["k", None] == 1 < mild["k", None]
+    assert found["uniques", None] > 0 == mild["uniques", None]
+    told = ran.document["paragraph"]
+    assert "no record is unique" not in told
+    assert (
+        f"{found['uniques', None]} of {ROWS} records are unique in their quasi-identifiers by the set 'sharp'" in told
+    )
+    assert "and it is 1 by the set 'sharp'" in told
+    assert "(k = 1) by the set 'sharp'" in told
+    assert f"would attack {found['attacked_records', None]} records" in told
+    assert found["attacked_records", None] > mild["attacked_records", None]
+    hits = max(value for (name, _), value in found.items() if name == "expected_reidentifications")
+    assert f"{hits:.4g} records would be re-identified if all were tried by the set 'sharp'" in told
+    assert "'mild'" not in told

@@ -69,6 +69,7 @@ from privrisk_spark.kernels.classes.diversity import (
     entropy_diversity,
     greatest_l,
     greatest_share,
+    homogeneity,
     least_c,
 )
 
@@ -151,8 +152,9 @@ P_SENSITIVITY = Criterion(
 """Sensitive values in the class."""
 DISTINCT_DIVERSITY = Criterion("distinct l-diversity", "at least", _DIVERSITY, True, True, distinct_values, whole=True)
 """Sensitive values in the class, the same number."""
-HOMOGENEITY = Criterion("homogeneity", "at least", _DIVERSITY, True, True, distinct_values, whole=True)
-"""The same number once more; with 2 asked, the classes that fail are those open to the homogeneity attack."""
+HOMOGENEITY = Criterion("homogeneity", "at least", _DIVERSITY, True, True, homogeneity, whole=True)
+"""The same number, but 1 where all persons hold one value and some hold others too; with 2 asked, the classes that fail
+are those open to the homogeneity attack."""
 ENTROPY_DIVERSITY = Criterion("entropy l-diversity", "at least", _DIVERSITY, True, False, entropy_diversity)
 """``exp(H)`` of the class."""
 RECURSIVE_C = Criterion(

@@ -8,6 +8,12 @@ Classes come whole, as runs of (sensitive value, rows). With ``n`` rows of a cla
   Gehrke, Kifer and Venkitasubramaniam, ℓ-diversity, ICDE 2006);
 * (α, k)-anonymity: the greatest share ``c_s/n``, asked to be at most α (Wong, Li, Fu and Wang, KDD 2006).
 
+Where persons have several rows, ``c_s`` counts the persons who hold a value, and one person may hold several.
+``exp(H)`` is then of the pairs of person and value, whose shares add up to 1. What is said of persons is a share of
+them: the α of a value is the share of the class's persons who hold it; the class is open to the homogeneity attack if
+all of them hold one value, whatever else they hold; the tail of recursive diversity is ``n - r_1 - … - r_(ℓ-1)``, the
+persons who certainly hold none of the more frequent values.
+
 An attacker who finds somebody's class learns the value if there is only one (homogeneity attack), and knows it with
 probability ``max c_s/n`` otherwise. The share of records exposed is
 :attr:`~privrisk_spark.kernels.classes.tally.ClassTally.failing_share` of ``DISTINCT_DIVERSITY`` at 2, and of ``ALPHA``
@@ -43,7 +49,9 @@ class SensitiveRuns:
     value : ndarray of int32, shape (n_runs,)
         Code of the sensitive value, at least 0, ascending inside a class.
     count : ndarray of int64, shape (n_runs,)
-        Rows of the class with that value, at least 1.
+        Rows of the class with that value, at least 1; persons who hold it where there are ``persons``.
+    persons : ndarray of int64, shape (m,), or None
+        Distinct persons of each class, each of whom holds at least one value.
 
     Raises
     ------
@@ -54,6 +62,7 @@ class SensitiveRuns:
     class_start: LongArray
     value: IntArray
     count: LongArray
+    persons: LongArray | None = None
 
     def __post_init__(self) -> None:
         start, value, count = self.class_start, self.value, self.count
@@ -70,6 +79,15 @@ class SensitiveRuns:
         rising[start[:-1]] = True
         if not rising.all():
             raise InputError("Runs of classes: the value codes of a class must be ascending and different.")
+        if self.persons is not None and (
+            len(self.persons) != self.n_classes
+            or (count > self.persons[self.owner]).any()
+            or (self.persons > self.rows).any()
+        ):
+            raise InputError(
+                "Runs of classes: persons are needed of each class, no fewer than hold one of its values and no more "
+                "than hold them all, one after another."
+            )
 
     @property
     def n_classes(self) -> int:
@@ -83,18 +101,51 @@ class SensitiveRuns:
 
     @cached_property
     def rows(self) -> LongArray:
-        """Rows of each class, ndarray of int64, shape (m,)."""
+        """Rows of each class, or pairs of person and value; ndarray of int64, shape (m,)."""
         return self.added(self.count)
+
+    @property
+    def members(self) -> LongArray:
+        """Persons of each class, where each row is one unless they are given; ndarray of int64, shape (m,)."""
+        return self.rows if self.persons is None else self.persons
 
     @cached_property
     def share(self) -> FloatArray:
-        """``q = c_s / n`` of each run, ndarray of float64, shape (n_runs,)."""
+        """``q = c_s / Σ c_s`` of each run, ndarray of float64, shape (n_runs,)."""
         return np.asarray(self.count / self.rows[self.owner])
+
+    @cached_property
+    def held_by(self) -> FloatArray:
+        """Share of the class's persons with the value of each run, ndarray of float64, shape (n_runs,)."""
+        return np.asarray(self.count / self.members[self.owner])
 
     @cached_property
     def falling(self) -> LongArray:
         """The counts of each class in descending order, ndarray of int64, shape (n_runs,)."""
         return self.count[np.lexsort((-self.count, self.owner))]
+
+    def where(self, kept: BoolArray) -> SensitiveRuns:
+        """Return the runs of some of the classes.
+
+        Parameters
+        ----------
+        kept : ndarray of bool, shape (m,)
+        """
+        of_runs = kept[self.owner]
+        start = np.concatenate([[0], np.cumsum(np.diff(self.class_start)[kept])]).astype(np.int64)
+        persons = None if self.persons is None else self.persons[kept]
+        return SensitiveRuns(start, self.value[of_runs], self.count[of_runs], persons)
+
+    @cached_property
+    def tail(self) -> LongArray:
+        """``r_ℓ + … + r_m`` of the ℓ-th run of each class in descending order: who holds none of those before it.
+
+        Of persons it is at least that, and 0 where those before it may be all of them. ndarray of int64, shape
+        (n_runs,).
+        """
+        before = np.cumsum(self.falling) - self.falling
+        before -= before[self.class_start[:-1]][self.owner]
+        return np.maximum(self.members[self.owner] - before, 0)
 
     def added(self, of_runs: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Sum numbers of runs by class, in the order of the runs."""
@@ -118,6 +169,17 @@ def distinct_values(runs: SensitiveRuns) -> LongArray:
         At least 1; at 1 the class is open to the homogeneity attack.
     """
     return np.diff(runs.class_start)
+
+
+def homogeneity(runs: SensitiveRuns) -> LongArray:
+    """Values an attacker who finds a class is left with: 1 if all its persons hold one value.
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+        At least 1; the number of values where no value is held by all.
+    """
+    return np.where(runs.greatest(runs.held_by) == 1, 1, distinct_values(runs))
 
 
 def entropy_diversity(runs: SensitiveRuns) -> FloatArray:
@@ -156,7 +218,7 @@ def least_c(runs: SensitiveRuns, least_l: int) -> FloatArray:
     if least_l < 1:
         raise InputError(f"recursive (c,l)-diversity: l must be at least 1, not {least_l}.")
     place = np.arange(len(runs.falling)) - runs.class_start[runs.owner]
-    tail = runs.added(np.where(place >= least_l - 1, runs.falling, 0))
+    tail = runs.added(np.where(place == least_l - 1, runs.tail, 0))
     result = np.full(runs.n_classes, np.inf)
     np.divide(runs.falling[runs.class_start[:-1]], tail, out=result, where=tail > 0)
     return result
@@ -184,15 +246,14 @@ def greatest_l(runs: SensitiveRuns, c: float) -> LongArray:
     """
     if not (np.isfinite(c) and c > 0):
         raise InputError(f"recursive (c,l)-diversity: c must be a finite number above 0, not {c}.")
-    start = runs.class_start[:-1]
-    before = np.cumsum(runs.falling) - runs.falling
-    tail = runs.rows[runs.owner] - (before - before[start][runs.owner])
-    ratio = runs.falling[start][runs.owner] / tail
+    most = runs.falling[runs.class_start[:-1]][runs.owner]
+    ratio = np.full(len(most), np.inf)
+    np.divide(most, runs.tail, out=ratio, where=runs.tail > 0)
     return runs.added((~fails(ratio, c, "at most", strict=True)).astype(np.int64))
 
 
 def greatest_share(runs: SensitiveRuns, counted: BoolArray | None = None) -> FloatArray:
-    """Greatest share of a sensitive value in each class.
+    """Greatest share of the records, or persons, of each class that have one sensitive value.
 
     Parameters
     ----------
@@ -211,7 +272,7 @@ def greatest_share(runs: SensitiveRuns, counted: BoolArray | None = None) -> Flo
         If a value code is ``v`` or more.
     """
     if counted is None:
-        return runs.greatest(runs.share)
+        return runs.greatest(runs.held_by)
     if len(runs.value) and int(runs.value.max()) >= len(counted):
         raise InputError(f"alpha: the limited values are given for {len(counted)} value codes, but there are more.")
-    return runs.greatest(np.where(counted[runs.value], runs.share, 0.0))
+    return runs.greatest(np.where(counted[runs.value], runs.held_by, 0.0))

@@ -161,6 +161,12 @@ class SizeHistogram:
         """Number of classes."""
         return sum(self.numbers)
 
+    @property
+    def candidates(self) -> tuple[LongArray, LongArray]:
+        """Sizes, ascending, and the records in classes of each."""
+        sizes = np.array(self.sizes, dtype=np.int64)
+        return sizes, sizes * np.array(self.numbers, dtype=np.int64)
+
     def classes_of(self, size: int) -> int:
         """Classes of exactly ``size`` records: ``n_1`` for the sample uniques, ``n_2`` for the pairs."""
         return dict(zip(self.sizes, self.numbers, strict=True)).get(size, 0)

@@ -47,6 +47,7 @@ from scipy.special import xlogy
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.measures.identity import SizeHistogram
+from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
 from privrisk_spark.kernels.measures.thresholds import Above, refuse_weights
 from privrisk_spark.kernels.numeric.fold import read, refuse_other, written
 from privrisk_spark.kernels.numeric.moments import Moments
@@ -255,7 +256,14 @@ class IndividualRiskTally:
     clamped: int = 0
 
     @classmethod
-    def of(cls, sizes: LongArray, weights: FloatArray, thresholds: Sequence[float] = ()) -> IndividualRiskTally:
+    def of(
+        cls,
+        sizes: LongArray,
+        weights: FloatArray,
+        thresholds: Sequence[float] = (),
+        *,
+        records: LongArray | None = None,
+    ) -> IndividualRiskTally:
         """Measure the classes of one part of a table.
 
         Parameters
@@ -266,6 +274,8 @@ class IndividualRiskTally:
             ``Σ w`` of each, not negative.
         thresholds : sequence of float
             Probabilities.
+        records : ndarray of int64, shape (n_classes,), optional
+            Records of each class itself, where sizes and weights are of all that it is compatible with.
 
         Raises
         ------
@@ -274,13 +284,14 @@ class IndividualRiskTally:
         """
         _refuse_sizes(sizes)
         refuse_weights(weights)
+        records = sizes if records is None else records
         risks = negative_binomial_risk(sizes, sizes / np.maximum(weights, sizes))
         single = sizes == 1
         return cls(
             thresholds=tuple(float(threshold) for threshold in thresholds),
-            risks=Moments.of(risks, sizes),
-            uniques=Moments.of(risks[single], sizes[single]),
-            above=tuple(int(sizes[risks > threshold].sum()) for threshold in thresholds),
+            risks=Moments.of(risks, records),
+            uniques=Moments.of(risks[single], records[single]),
+            above=tuple(int(records[risks > threshold].sum()) for threshold in thresholds),
             clamped=int(np.count_nonzero(weights < sizes)),
         )
 
@@ -357,14 +368,14 @@ class IndividualRiskTally:
 
 
 def risks_at_fraction(
-    histogram: SizeHistogram, fraction: float, thresholds: Sequence[float] = ()
+    histogram: SizeHistogram | PopulationHistogram, fraction: float, thresholds: Sequence[float] = ()
 ) -> dict[str, IndividualRiskTally]:
     """Risk of the records of a table drawn at one known fraction, under each model.
 
     Parameters
     ----------
-    histogram : SizeHistogram
-        Of the whole table; at most 2^36 records.
+    histogram : SizeHistogram or PopulationHistogram
+        Of the whole table; at most 2^36 records. The second where classes overlap, with what each is compatible with.
     fraction : float
         ``p`` in (0, 1].
     thresholds : sequence of float
@@ -381,8 +392,7 @@ def risks_at_fraction(
         If the fraction is outside (0, 1].
     """
     _refuse_fraction(fraction)
-    sizes = np.array(histogram.sizes, dtype=np.int64)
-    records = sizes * np.array(histogram.numbers, dtype=np.int64)
+    sizes, records = histogram.candidates
     of_model = {
         "scaling": 1 / scaled_sizes(sizes, fraction),
         "negative-binomial": negative_binomial_risk(sizes, np.full(len(sizes), fraction)),

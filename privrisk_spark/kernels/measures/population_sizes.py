@@ -156,6 +156,15 @@ class PopulationHistogram:
             counts[f] += number
         return SizeHistogram.of_counts(counts)
 
+    @property
+    def candidates(self) -> tuple[LongArray, LongArray]:
+        """Different ``F``, ascending, and the records of the data with each."""
+        counts: Counter[int] = Counter()
+        for (f, big), number in zip(self.pairs, self.numbers, strict=True):
+            counts[big] += f * number
+        sizes = sorted(counts)
+        return np.array(sizes, dtype=np.int64), np.array([counts[size] for size in sizes], dtype=np.int64)
+
     def risk(self, thresholds: Sequence[float] = ()) -> PopulationRisk:
         """Compute the measures that need the population.
 

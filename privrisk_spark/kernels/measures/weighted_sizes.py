@@ -32,8 +32,10 @@ class WeightTally:
     ----------
     thresholds : tuple of float
         Probabilities; the same in every part.
+    people : Moments
+        ``Σ w`` over the records of every class: their sum is the estimated population.
     estimates : Moments
-        ``F̂`` of every class: their sum is the estimated population, the least one is the estimated k-map.
+        ``F̂`` of every class, the same unless classes overlap: the least one is the estimated k-map.
     risks : Moments
         ``1 / max(F̂, f)`` of every record: the mean is the marketer's risk, the greatest the journalist's.
     above : tuple of int
@@ -43,6 +45,7 @@ class WeightTally:
     """
 
     thresholds: tuple[float, ...]
+    people: Moments
     estimates: Moments
     risks: Moments
     above: tuple[int, ...]
@@ -50,7 +53,15 @@ class WeightTally:
     below_records: int
 
     @classmethod
-    def of(cls, sizes: LongArray, weights: FloatArray, thresholds: Sequence[float] = ()) -> WeightTally:
+    def of(
+        cls,
+        sizes: LongArray,
+        weights: FloatArray,
+        thresholds: Sequence[float] = (),
+        *,
+        records: LongArray | None = None,
+        people: FloatArray | None = None,
+    ) -> WeightTally:
         """Measure the classes of one part of a table.
 
         Parameters
@@ -62,6 +73,10 @@ class WeightTally:
             depend on partitioning.
         thresholds : sequence of float
             Probabilities in [0, 1].
+        records : ndarray of int64, shape (n_classes,), optional
+            Records of each class itself, where sizes and weights are of all that it is compatible with.
+        people : ndarray of float64, shape (n_classes,), optional
+            Sum of their weights.
 
         Raises
         ------
@@ -72,15 +87,19 @@ class WeightTally:
         refuse_shapes(sizes, weights)
         refuse_below(sizes, 1, "Sizes of equivalence classes")
         refuse_weights(weights)
+        records, people = sizes if records is None else records, weights if people is None else people
+        refuse_shapes(records, people)
         risks = 1 / np.maximum(weights, sizes)
         below = weights < sizes
+        ones = np.ones(len(sizes), dtype=np.int64)
         return cls(
             thresholds=tuple(float(threshold) for threshold in thresholds),
-            estimates=Moments.of(weights, np.ones(len(sizes), dtype=np.int64)),
-            risks=Moments.of(risks, sizes),
-            above=tuple(int(sizes[risks > threshold].sum()) for threshold in thresholds),
+            people=Moments.of(people, ones),
+            estimates=Moments.of(weights, ones),
+            risks=Moments.of(risks, records),
+            above=tuple(int(records[risks > threshold].sum()) for threshold in thresholds),
             below_classes=int(np.count_nonzero(below)),
-            below_records=int(sizes[below].sum()),
+            below_records=int(records[below].sum()),
         )
 
     @classmethod
@@ -99,6 +118,7 @@ class WeightTally:
         refuse_other(self.thresholds, other.thresholds, "Tallies of the same thresholds")
         return WeightTally(
             thresholds=self.thresholds,
+            people=self.people.plus(other.people),
             estimates=self.estimates.plus(other.estimates),
             risks=self.risks.plus(other.risks),
             above=tuple(a + b for a, b in zip(self.above, other.above, strict=True)),
@@ -110,6 +130,7 @@ class WeightTally:
         """JSON-safe form."""
         return {
             "thresholds": [written(threshold) for threshold in self.thresholds],
+            "people": self.people.to_dict(),
             "estimates": self.estimates.to_dict(),
             "risks": self.risks.to_dict(),
             "above": list(self.above),
@@ -122,6 +143,7 @@ class WeightTally:
         """Read what :meth:`to_dict` gave."""
         return cls(
             thresholds=tuple(read(threshold) for threshold in given["thresholds"]),
+            people=Moments.from_dict(given["people"]),
             estimates=Moments.from_dict(given["estimates"]),
             risks=Moments.from_dict(given["risks"]),
             above=tuple(given["above"]),
@@ -132,7 +154,7 @@ class WeightTally:
     @property
     def population(self) -> float:
         """``Σ w`` over the table, correctly rounded."""
-        return self.estimates.sum
+        return self.people.sum
 
     @property
     def least_population(self) -> float | None:

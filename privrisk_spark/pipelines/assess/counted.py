@@ -11,7 +11,7 @@ from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.errors import InputError
 from privrisk_spark.pipelines.assess.opened import Opened, Run
-from privrisk_spark.planning.assessment import POPULATION, against_itself
+from privrisk_spark.planning.assessment import POPULATION
 from privrisk_spark.stages.assessing.classes import Layout, buckets_of, count_rows, table_rows
 from privrisk_spark.stages.assessing.matched import Matched, as_doubles, collect_matched
 from privrisk_spark.stages.assessing.sources import (
@@ -54,8 +54,8 @@ class CountedSubject:
     layout : Layout
     buckets : int
     directory : str
-    parts : tuple of str
-        Names of the parts there, each a slice of every bucket.
+    parts : tuple of dict
+        Names and facts of the parts there, each a slice of every bucket.
     tables : tuple of ndarray of int64
         How often each value of each held column occurs.
     vocabularies : tuple of Vocabulary
@@ -68,9 +68,14 @@ class CountedSubject:
     layout: Layout
     buckets: int
     directory: str
-    parts: tuple[str, ...]
+    parts: tuple[dict[str, Any], ...]
     tables: tuple[Any, ...]
     vocabularies: tuple[Vocabulary, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parts."""
+        return tuple(part["name"] for part in self.parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +104,11 @@ class Counted:
     pairs : Pairs or None
         Where the release names its records.
     population : StoredCounts or None
-    own : StoredCounts or None
-        Of the table itself, where a missing value may be any.
     """
 
     subjects: tuple[CountedSubject, ...]
     pairs: Pairs | None
     population: StoredCounts | None
-    own: StoredCounts | None
 
 
 def count_subjects(run: Run, opened: Opened, encoded: Encoded, vocabularies: Sequence[Vocabulary]) -> Counted:
@@ -125,13 +127,31 @@ def count_subjects(run: Run, opened: Opened, encoded: Encoded, vocabularies: Seq
     InputError
         If a missing value may be any where persons are counted.
     """
+    _refuse_overlapping_persons(run, opened)
     subjects, pairs = [_count_table(run, opened, encoded, vocabularies)], None
     if opened.release is not None:
         subject, pairs = _count_release(run, opened, opened.release, encoded, vocabularies)
         subjects.append(subject)
-    return Counted(
-        tuple(subjects), pairs, _count_population(run, opened, encoded), _count_against_itself(run, opened, encoded)
-    )
+    return Counted(tuple(subjects), pairs, _count_population(run, opened, encoded))
+
+
+def _refuse_overlapping_persons(run: Run, opened: Opened) -> None:
+    """Refuse persons where classes overlap: how many different ones several classes have is not counted."""
+    if run.policy.table.entity_id is None:
+        return
+    if any(column.nulls == "wildcard" for column in run.policy.quasi_identifiers.values()):
+        raise InputError(
+            "columns: nulls: wildcard and table.entity_id together are not available: a missing value that may "
+            "be any makes classes overlap, and persons of overlapping classes are not counted; use 'suppress' "
+            "or 'own-value'."
+        )
+    named = opened.release is not None and opened.release.given.record_id is not None
+    if named and run.policy.table.record_id is not None and run.policy.assess.suppressed == "compatible":
+        raise InputError(
+            "assess.suppressed: compatible and table.entity_id together are not available: suppressed records make "
+            "classes overlap, and persons of overlapping classes are not counted; use 'apart', or leave out "
+            "assess.release.record_id to count rows."
+        )
 
 
 def _layout(opened: Opened, vocabularies: Sequence[Vocabulary], *, persons: bool, weighted: bool) -> Layout:
@@ -183,10 +203,10 @@ def _count(
     run: Run, name: str, title: str, rows: Batches, layout: Layout, n_rows: int, vocabularies: Sequence[Vocabulary]
 ) -> CountedSubject:
     directory, buckets = run.scratch.directory(f"counted-{name}"), buckets_of(n_rows)
-    parts = run.scratch.collect_parts(count_rows(rows, layout, buckets, directory))
-    names = tuple(part["name"] for part in parts)
-    tables = totals(parts, layout)
-    return CountedSubject(name, title, rows, layout, buckets, directory, names, tables, tuple(vocabularies))
+    parts = tuple(run.scratch.collect_parts(count_rows(rows, layout, buckets, directory)))
+    return CountedSubject(
+        name, title, rows, layout, buckets, directory, parts, totals(parts, layout), tuple(vocabularies)
+    )
 
 
 def _count_population(run: Run, opened: Opened, encoded: Encoded) -> StoredCounts | None:
@@ -196,19 +216,3 @@ def _count_population(run: Run, opened: Opened, encoded: Encoded) -> StoredCount
     named = replace(dictionary, name="population", key=POPULATION)
     rows = dictionary_rows(encoded.rows, opened.population, named, opened.hierarchies)
     return collect_held(run.scratch, rows, opened.policy, opened.hierarchies, named)
-
-
-def _count_against_itself(run: Run, opened: Opened, encoded: Encoded) -> StoredCounts | None:
-    """Count the table by itself where a missing value may be any."""
-    if all(column.nulls != "wildcard" for column in run.policy.quasi_identifiers.values()):
-        return None
-    if run.policy.table.entity_id is not None:
-        raise InputError(
-            "columns: nulls: wildcard and table.entity_id together are not available: a missing value that may "
-            "be any makes classes overlap, and persons of overlapping classes are not counted; use 'suppress' "
-            "or 'own-value'."
-        )
-    policy = against_itself(opened.policy)
-    (dictionary,) = policy.dictionaries
-    named = replace(dictionary, name="own")
-    return collect_held(run.scratch, encoded.rows, policy, opened.hierarchies, named)

@@ -28,6 +28,7 @@ from privrisk_spark.stages.assessing.classes import (
     kept_tables,
     renamed,
 )
+from privrisk_spark.stages.assessing.compatible import CompatibleClasses, Overlap, collect_compatible
 from privrisk_spark.stages.assessing.pairs import collect_concealment, collect_entropy_loss, collect_intervals
 from privrisk_spark.stages.assessing.plots import plots_of
 from privrisk_spark.stages.assessing.population import PeopleOf
@@ -62,6 +63,8 @@ class MeasuredSet:
         Names and facts of the parts there.
     schema : StructType
         Of the parts.
+    suppressed : Suppressed or None
+        Of a release.
     """
 
     tallies: Tallies
@@ -69,6 +72,7 @@ class MeasuredSet:
     classes: str
     parts: tuple[dict[str, Any], ...]
     schema: T.StructType
+    suppressed: measures.Suppressed | None = None
 
     @property
     def n_classes(self) -> int:
@@ -123,26 +127,40 @@ def _measure_set(
     if positions != list(range(len(opened.hierarchies))):
         directory = scratch.directory(f"counted-{subject.name}-{number}")
         layout = subject.layout.of_set(positions)
-        of_all = counted_rows(run.spark, subject.directory, subject.parts, subject.layout)
+        of_all = counted_rows(run.spark, subject.directory, subject.names, subject.layout)
         rows = renamed(of_all, positions, layout.others)
-        parts = tuple(part["name"] for part in scratch.collect_parts(count_rows(rows, layout, buckets, directory)))
-    asked = _asked_of(run, opened, subject, columns, released)
+        parts = tuple(scratch.collect_parts(count_rows(rows, layout, buckets, directory)))
+    names, n_rows = tuple(part["name"] for part in parts), sum(part["rows"] for part in parts)
+    lost = sum(part["suppressed"] for part in parts)
+    # Where every record is at the root, columns are generalized, and no record is suppressed.
+    of_lost = run.policy.assess.suppressed if subject.name == "release" and 0 < lost < n_rows else "class"
+    asked = replace(_asked_of(run, opened, subject, columns, released), suppressed=of_lost)
+    completed: CompatibleClasses | None = None
+    overlap = Overlap(_wild(run, columns, parts), of_lost)
+    if overlap.wild or of_lost == "compatible":
+        place = scratch.directory(f"compatible-{subject.name}-{number}")
+        most = run.policy.counting.sorted_vectors
+        completed = collect_compatible(scratch, directory, names, buckets, layout, overlap, most=most, target=place)
     if layout.persons:
         counting = counting_values(layout.bounds[len(layout.radices) :])
-        of_buckets = each_bucket(scratch, directory, parts, buckets, layout, counting, "")
+        of_buckets = each_bucket(scratch, directory, names, buckets, layout, counting, "")
         asked = replace(asked, tables=totals(scratch.collect_parts(of_buckets), layout))
     target = scratch.directory(f"classes-{subject.name}-{number}")
-    measuring = tallying(
-        asked,
-        population=_people(opened, counted.population, positions),
-        own=_people(opened, counted.own, positions) if subject.name == "table" else None,
-        equal=[i for i, name in enumerate(columns) if run.policy.quasi_identifiers[name].nulls != "wildcard"],
-    )
-    written = scratch.collect_parts(each_bucket(scratch, directory, parts, buckets, layout, measuring, target))
+    measuring = tallying(asked, population=_people(opened, counted.population, positions))
+    of_buckets = each_bucket(scratch, directory, names, buckets, layout, measuring, target, completed)
+    written = scratch.collect_parts(of_buckets)
     first, *others = (Tallies.from_dict(part["tallies"]) for part in written)  # at least one bucket
     tallies = folded(first, others)
     schema = kept_schema(len(columns), population=counted.population is not None, weighted=layout.weighted)
-    return MeasuredSet(tallies, asked, target, tuple(written), schema)
+    suppressed = measures.Suppressed(lost, of_lost) if subject.name == "release" else None
+    return MeasuredSet(tallies, asked, target, tuple(written), schema, suppressed)
+
+
+def _wild(run: Run, columns: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+    """Attributes of a set of which a value is missing, or suppressed, and may be any."""
+    kinds = [run.policy.quasi_identifiers[name].nulls for name in columns]
+    there = [any(part["at_root"][i] for part in parts) for i in range(len(columns))]
+    return tuple(i for i, kind in enumerate(kinds) if kind == "wildcard" and there[i])
 
 
 def _asked_of(
@@ -205,7 +223,8 @@ def find_special_uniques(run: Run, measured: MeasuredSets) -> SpecialUniques:
         for name, of_set in sets.items():
             if of_set.n_classes > most:
                 reason = f"more than {most:,} distinct records (counting.sorted_vectors); assess smaller sets"
-                skipped[subject, name] = [Measured("special_uniques", None, {"reason": reason})]
+                unknown = ("special_uniques", "suda_max", "dis_max", "dis_mean")
+                skipped[subject, name] = [Measured(measure, None, {"reason": reason}) for measure in unknown]
                 continue
             k = len(of_set.asked.hierarchies)
             fraction = run.policy.assess.sampling_fraction or asked.dis_fraction
@@ -226,8 +245,7 @@ def planned_attack(run: Run, counted: Counted, measured: MeasuredSet) -> Planned
     if histogram is not None and counted.population is not None:
         groups = attack.Groups.of_population(histogram, counted.population.dictionary_rows)
     else:
-        own, fraction = measured.tallies.compatible, run.policy.assess.sampling_fraction
-        groups = attack.Groups.of_table(measured.tallies.sizes if own is None else own, fraction)
+        groups = attack.Groups.of_table(measured.tallies.crowds, run.policy.assess.sampling_fraction)
     return groups, *attack.planned(policy, groups)
 
 
@@ -259,7 +277,7 @@ def subject_of(
         of_set = measured[subject.name][name]
         tallies, asked = of_set.tallies, of_set.asked
         original = measured["table"][name].tallies if subject.name == "release" else None
-        found += measures.identity(tallies, asked, of)
+        found += measures.identity(tallies, asked, of, suppressed=of_set.suppressed)
         found += measures.population(tallies, asked, of, assess.sampling_fraction)
         for unique in special.get((subject.name, name), ()):
             found.append(replace(unique, parameters={**of, **unique.parameters}))

@@ -144,7 +144,6 @@ def assess(
                     policy,
                     release=opened.release is not None,
                     released_persons=counted.subjects[-1].layout.persons,
-                    wildcard=counted.own is not None,
                 )
             ),
             stages=tuple(run.progress.records),

@@ -62,7 +62,7 @@ class Groups:
     @classmethod
     def of_population(cls, histogram: PopulationHistogram, people: int) -> Groups:
         """Groups counted in a population table."""
-        return cls(*_summed(*_pairs(histogram)), people, "people of the population in the record's class")
+        return cls(*histogram.candidates, people, "people of the population in the record's class")
 
     @classmethod
     def of_table(cls, histogram: SizeHistogram | PopulationHistogram, fraction: float | None) -> Groups:
@@ -72,23 +72,13 @@ class Groups:
         """
         basis = "records of the table in the record's class"
         if isinstance(histogram, PopulationHistogram):
-            sizes, records = _pairs(histogram)
             basis = "records of the table the record is compatible with"
-        else:
-            sizes = np.array(histogram.sizes, dtype=np.int64)
-            records = sizes * np.array(histogram.numbers, dtype=np.int64)
+        sizes, records = histogram.candidates
         people = int(records.sum())
         if fraction is not None:
             basis += f", over the sampling fraction {fraction:g}"
             sizes, people = scaled(sizes, fraction), max(people, round(people / fraction))
         return cls(*_summed(sizes, records), people, basis)
-
-
-def _pairs(histogram: PopulationHistogram) -> tuple[LongArray, LongArray]:
-    """Candidates of the records of each pair of sizes, and how many records these are."""
-    sizes = np.array([size for _, size in histogram.pairs], dtype=np.int64)
-    pairs = zip(histogram.pairs, histogram.numbers, strict=True)
-    return sizes, np.array([f * number for (f, _), number in pairs], dtype=np.int64)
 
 
 def scaled(sizes: LongArray, fraction: float | None) -> LongArray:
@@ -121,8 +111,8 @@ class AttackTable:
     loss: float
 
     def columns(self, group_sizes: LongArray) -> dict[str, FloatArray]:
-        """Columns of records with these group sizes, each of which is among the sizes."""
-        at = np.searchsorted(self.sizes, group_sizes)
+        """Columns of records with these group sizes, each of which is among the sizes or of no use."""
+        at = np.minimum(np.searchsorted(self.sizes, group_sizes), len(self.sizes) - 1)
         found = self.assessment
         return {
             "p_reid": found.p_reid[at],

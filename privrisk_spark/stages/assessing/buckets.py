@@ -11,49 +11,45 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.kernels.classes.classes import Classes
+from privrisk_spark.kernels.measures.loss import fully_suppressed
 from privrisk_spark.stages.assessing.population import PeopleOf
 from privrisk_spark.stages.assessing.records import CLASS_SIZE, POPULATION, ROWS, WEIGHT
 from privrisk_spark.stages.assessing.tallies import ClassMeasures, Tallies
 
 
 def tallying(
-    asked: ClassMeasures, *, population: PeopleOf | None, own: PeopleOf | None, equal: Sequence[int]
+    asked: ClassMeasures, *, population: PeopleOf | None
 ) -> Callable[[Classes], tuple[pa.Table, dict[str, Any]]]:
     """Return the function that measures the classes of a bucket.
 
     Parameters
     ----------
     asked : ClassMeasures
-    population, own : PeopleOf or None
-        How many a class has in the population, and in the table itself where a missing value may be any.
-    equal : sequence of int
-        Attributes without a missing value that may be any.
+    population : PeopleOf or None
+        How many a class has in the population.
 
     Returns
     -------
     callable
         Its table has a row a class, of :func:`kept_schema`; its facts are ``tallies`` and the number of ``classes``.
     """
-    roots = np.array([hierarchy.root for hierarchy in asked.hierarchies], dtype=np.int32)
+    roots = [hierarchy.root for hierarchy in asked.hierarchies]
 
     def measured(classes: Classes) -> tuple[pa.Table, dict[str, Any]]:
         people = None if population is None else population(classes.nodes)
-        compatible = None
-        if own is not None:
-            # What is suppressed, not missing, is equal to its like only: such a class hides nobody else.
-            alone = (classes.nodes[:, equal] == roots[equal]).any(axis=1)
-            compatible = np.where(alone, classes.sizes, np.maximum(classes.sizes, own(classes.nodes)))
-        tallies = Tallies.of(classes, asked, people, compatible)
+        tallies = Tallies.of(classes, asked, people)
         kept: dict[str, Any] = {
             name: pa.array(np.ascontiguousarray(classes.nodes[:, i]))
             for i, name in enumerate(schemas.nodes(classes.nodes.shape[1]))
         }
         kept[ROWS] = pa.array(classes.rows)
-        kept[CLASS_SIZE] = pa.array(classes.sizes if compatible is None else compatible)
+        apart = fully_suppressed(classes.nodes, roots) & (asked.suppressed == "apart")
+        kept[CLASS_SIZE] = pa.array(np.where(apart, 0, classes.crowds))
         if people is not None:
             kept[POPULATION] = pa.array(people)
         if classes.millionths is not None:
-            kept[WEIGHT] = pa.array(classes.millionths / 1e6)
+            alike = classes.compatible_millionths
+            kept[WEIGHT] = pa.array((classes.millionths if alike is None else alike) / 1e6)
         return pa.table(kept), {"tallies": tallies.to_dict(), "classes": len(classes)}
 
     return measured

@@ -226,21 +226,37 @@ def count_rows(rows: Batches, layout: Layout, buckets: int, directory: str) -> B
 
     def written(table: pa.Table) -> pa.Table:
         nodes = [table.column(name).to_numpy().astype(np.int64) for name in names[:k]]
-        number = fingerprint.of_rows([fingerprint.of_integers(node) for node in nodes], table.num_rows)
-        name = write_slices(table, (number % np.uint64(buckets)).astype(np.int64), buckets, directory)
+        name = write_slices(table, bucket_of(nodes, buckets), buckets, directory)
         rows = table.column(schemas.N_ROWS).to_numpy()
+        roots = [node == radix - 1 for node, radix in zip(nodes, layout.radices, strict=True)]
+        lost = np.logical_and.reduce(roots)
         held = []
         for value, count in zip(names[k:], layout.value_counts, strict=True):
             of_value = np.zeros(count + 1, dtype=np.int64)
             np.add.at(of_value, table.column(value).to_numpy(), rows)
             held.append(of_value.tolist())
-        return report(name, {"rows": int(rows.sum()), "held": held})
+        at_root = [int(rows[root].sum()) for root in roots]
+        return report(
+            name, {"rows": int(rows.sum()), "held": held, "at_root": at_root, "suppressed": int(rows[lost].sum())}
+        )
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
             yield written(_alike(table, layout))
 
     return rows.then(step, PARTS)
+
+
+def bucket_of(nodes: Sequence[LongArray], buckets: int) -> LongArray:
+    """Bucket of each row, by its class.
+
+    Parameters
+    ----------
+    nodes : sequence of ndarrays of int64, shape (n,)
+    buckets : int
+    """
+    number = fingerprint.of_rows([fingerprint.of_integers(node) for node in nodes], len(nodes[0]))
+    return (number % np.uint64(buckets)).astype(np.int64)
 
 
 def write_slices(table: pa.Table, bucket: LongArray, buckets: int, directory: str) -> str:
@@ -348,7 +364,7 @@ def classes_of(table: pa.Table | None, layout: Layout) -> Classes:
         runs = triples[runs_in]
         counts = np.bincount(of_row, minlength=len(runs)).astype(np.int64)
         start = np.searchsorted(member[runs], np.arange(len(first) + 1)).astype(np.int64)
-        held.append(SensitiveRuns(start, code[runs].astype(np.int32), counts))
+        held.append(SensitiveRuns(start, code[runs].astype(np.int32), counts, persons))
     return Classes(
         nodes=np.column_stack([node[first] for node in nodes]).astype(np.int32),
         rows=summed(schemas.N_ROWS),
@@ -389,6 +405,7 @@ def _runs(first: LongArray, member: LongArray, code: IntArray, rows: LongArray) 
 def each_bucket(
     scratch: Scratch, directory: str, names: Sequence[str], buckets: int, layout: Layout,
     measured: Callable[[Classes], tuple[pa.Table | None, Mapping[str, Any]]], target: str,
+    completed: Callable[[Classes, int], Classes] | None = None,
 ) -> Batches:  # fmt: skip
     """Measure the classes of each bucket in a task of its own, and return PARTS.
 
@@ -402,11 +419,14 @@ def each_bucket(
         Returns a table to keep of a bucket's classes, or None, and facts.
     target : str
         Directory of the kept tables.
+    completed : callable, optional
+        Adds to the classes of a bucket what the classes of others decide.
     """
     held = tuple(names)
 
     def read(bucket: int) -> Iterator[pa.Table]:
-        kept, facts = measured(read_bucket(directory, held, bucket, layout))
+        classes = read_bucket(directory, held, bucket, layout)
+        kept, facts = measured(classes if completed is None else completed(classes, bucket))
         yield report(write_ipc(kept, target) if kept is not None else "", facts)
 
     return Batches.of_parts(scratch.spark, range(buckets), read, PARTS)

@@ -2,13 +2,16 @@
 
 Every function takes ``tallies`` of all classes of the subject, what was ``asked``, and ``of``, the parameters that all
 its measures share (subject and set), and yields :class:`~privrisk_spark.results.assessment.Measured` in the order of
-the report. What cannot be computed has the value None and a reason.
+the report. What cannot be computed has the value None and a reason; what is of records of which there are none says so
+(``none``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.tally import ClassTally
@@ -21,13 +24,35 @@ from privrisk_spark.stages.assessing.tallies import ClassMeasures, Tallies
 
 Parameters = Mapping[str, object]
 
+BELIEVED = "the estimate to believe, by the rule of Dankar et al. 2012"
+NO_UNIQUES = "no record is unique in the table"
 
-def identity(tallies: Tallies, asked: ClassMeasures, of: Parameters) -> Iterator[Measured]:
-    """Prosecutor risk and class sizes."""
+
+@dataclass(frozen=True)
+class Suppressed:
+    """Records of a release that are suppressed whole.
+
+    Attributes
+    ----------
+    records : int
+    counted : {"class", "apart", "compatible"}
+        As a class like any, in no class, or compatible with all.
+    """
+
+    records: int
+    counted: Literal["class", "apart", "compatible"]
+
+
+def identity(
+    tallies: Tallies, asked: ClassMeasures, of: Parameters, *, suppressed: Suppressed | None = None
+) -> Iterator[Measured]:
+    """Prosecutor risk and class sizes; how many records are suppressed whole, where that is asked."""
     risk = tallies.sizes.risk(asked.thresholds)
     below = {"k": int(tallies.small.asked) if tallies.small.asked.is_integer() else tallies.small.asked}
     yield Measured("records", tallies.rows, of)
-    if tallies.persons != tallies.rows:
+    if suppressed is not None:
+        yield Measured("suppressed_records", suppressed.records, {**of, "counted": suppressed.counted})
+    if tallies.persons != tallies.rows - tallies.apart:
         yield Measured("persons", tallies.persons, of)
     yield Measured("classes", risk.classes, of)
     wild = None if tallies.compatible is None else tallies.compatible.risk(asked.thresholds)
@@ -69,7 +94,7 @@ def population(tallies: Tallies, asked: ClassMeasures, of: Parameters, fraction:
         if fraction is None and total > tallies.persons > 0:
             fraction = tallies.persons / total
     elif fraction is not None:
-        for name, tally in risks_at_fraction(tallies.sizes, fraction, asked.thresholds).items():
+        for name, tally in risks_at_fraction(tallies.crowds, fraction, asked.thresholds).items():
             model = {**of, "model": name, "fraction": fraction}
             if name == "scaling":
                 yield Measured("estimated_journalist_max", tally.most, model)
@@ -79,15 +104,24 @@ def population(tallies: Tallies, asked: ClassMeasures, of: Parameters, fraction:
                 yield Measured("expected_reidentifications", tally.hits, model)
     if fraction is not None and fraction < 1:
         people = max(tallies.persons, round(tallies.persons / fraction))
+        if tallies.compatible is not None:
+            why = "missing or suppressed values may be any, so that classes overlap, which no model here has"
+            yield Measured("estimated_population_uniques", None, {**of, "population": people, "reason": why})
+            return
+        chosen, alone = decided(tallies.sizes, people), tallies.sizes.classes_of(1)
         for estimated in (zayatz, pitman, slide_negative_binomial):
             estimate = estimated(tallies.sizes, people)
-            reason = {} if estimate.uniques is not None else {"reason": estimate.reason}
-            model = {**of, "model": estimate.model, "population": people, **reason}
+            model = {**of, "model": estimate.model, "population": people}
+            if estimate.uniques is None:
+                model["reason"] = estimate.reason
+            elif estimate.model == chosen.model:
+                model["rule"] = BELIEVED
             yield Measured("estimated_population_uniques", estimate.uniques, model)
-        chosen, alone = decided(tallies.sizes, people), tallies.sizes.classes_of(1)
-        if chosen.uniques is not None and alone:
+        rule = {**of, "model": chosen.model, "rule": BELIEVED, "population": people}
+        if not alone:
+            yield Measured("estimated_population_unique_share", None, {**of, "population": people, "none": NO_UNIQUES})
+        elif chosen.uniques is not None:
             share = min(1.0, chosen.uniques * fraction / alone)
-            rule = {**of, "model": f"{chosen.model}, by the rule of Dankar et al. 2012", "population": people}
             yield Measured("estimated_population_unique_share", share, rule)
 
 
@@ -104,7 +138,8 @@ def _known(risk: PopulationRisk, of: Parameters) -> Iterator[Measured]:
         yield Measured("journalist_share_above", above.share, {**of, "threshold": above.threshold})
     yield Measured("marketer", risk.marketer, of)
     yield Measured("population_uniques", risk.population_uniques, of)
-    yield Measured("population_unique_share", risk.population_uniques_share, of)
+    none = {} if risk.sample_uniques else {"none": NO_UNIQUES}
+    yield Measured("population_unique_share", risk.population_uniques_share, {**of, **none})
 
 
 def attribute(tallies: Tallies, asked: ClassMeasures, of: Parameters) -> Iterator[Measured]:

@@ -31,8 +31,8 @@ def plots_of(
 
 def _sizes(tallies: Tallies, asked: ClassMeasures, name: str) -> Plot:
     """Records by the size of their class, and by the risk that follows from it."""
-    sizes = np.array(tallies.sizes.sizes, dtype=np.float64)
-    records = sizes * np.array(tallies.sizes.numbers)
+    candidates, records = tallies.crowds.candidates
+    sizes = candidates.astype(np.float64)
     total = max(float(records.sum()), 1.0)
     small = float(records[sizes < asked.k].sum()) / total
     at_most = tuple((np.cumsum(records) / total).tolist())

@@ -29,13 +29,15 @@ def of_records(
 ) -> Batches:
     """Return one row a record: its id, class size, population size where it is known, and risks.
 
+    A record that is in no class, as one that is suppressed whole, has nothing but its id.
+
     Parameters
     ----------
     rows : Batches
         Rows of the subject with ``record_id`` (:func:`privrisk_spark.stages.assessing.classes.table_rows`).
     classes : DataFrame
-        Kept of the classes: ``n<i>``, ``class_size``, and ``population_size`` and ``weighted_population`` where there
-        are such.
+        Kept of the classes: ``n<i>``, ``class_size`` (0 of what is in no class), and ``population_size`` and
+        ``weighted_population`` where there are such.
     k : int
     record_id : str
         Name of the id in what is returned; ``record_id`` where another column has that name.
@@ -54,7 +56,8 @@ def of_records(
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            size = table.column(CLASS_SIZE).to_numpy()
+            told = table.column(CLASS_SIZE).to_numpy()
+            apart, size = told == 0, np.maximum(told, 1)
             columns: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {"prosecutor": 1 / size}
             group = scaled(size, fraction)
             if POPULATION in there:
@@ -66,11 +69,11 @@ def of_records(
             if attack is not None:
                 columns |= attack.columns(group)
             known: Mapping[str, pa.Array] = {
-                name: pa.array(column, mask=np.isnan(column)) for name, column in columns.items()
+                name: pa.array(column, mask=np.isnan(column) | apart) for name, column in columns.items()
             }
             yield pa.table(
                 {record_id: table.column(schemas.RECORD_ID)}
-                | {name: table.column(name) for name in there}
+                | {name: pa.array(table.column(name).to_numpy(), mask=apart) for name in there}
                 | {name: known[name] for name in added}
             )
 

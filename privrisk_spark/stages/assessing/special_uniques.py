@@ -14,7 +14,7 @@ from privrisk_spark.kernels.measures.special_uniques import SpecialUniques
 from privrisk_spark.results.assessment import Measured
 from privrisk_spark.stages.assessing import measures
 from privrisk_spark.stages.assessing.classes import kept_tables
-from privrisk_spark.stages.assessing.records import ROWS
+from privrisk_spark.stages.assessing.records import CLASS_SIZE, ROWS
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,9 @@ class Sought:
     def measured(self) -> Iterator[Measured]:
         """Measure them; parameters are those of the measure alone."""
         cells = kept_tables(self.directory, [{"name": part} for part in self.parts])
-        nodes = np.column_stack([cells.column(name).to_numpy() for name in schemas.nodes(self.k)])
-        special = SpecialUniques.of(nodes, cells.column(ROWS).to_numpy(), self.size)
+        there = cells.column(CLASS_SIZE).to_numpy() > 0
+        nodes = np.column_stack([cells.column(name).to_numpy()[there] for name in schemas.nodes(self.k)])
+        special = SpecialUniques.of(nodes, cells.column(ROWS).to_numpy()[there], self.size)
         yield from measures.special(special, {}, size=self.size, fraction=self.fraction)
 
 

@@ -6,7 +6,7 @@ Nothing here is arithmetic of a measure: each is a kernel's. What is decided her
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -42,6 +42,7 @@ LongArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 Distance = Literal["equal", "ordered", "hierarchical"]
+Suppressed = Literal["class", "apart", "compatible"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +124,9 @@ class ClassMeasures:
         Measure the loss of released cells.
     released : Released or None
         Measure the divergence of a release from this table.
+    suppressed : {"class", "apart", "compatible"}
+        Records that are suppressed whole: a class like any, in no class, or compatible with all. Unless they are a
+        class, what they hold is no measure of what a class gives away.
     """
 
     hierarchies: tuple[Hierarchy, ...]
@@ -135,6 +139,7 @@ class ClassMeasures:
     tables: tuple[LongArray, ...] = ()
     cells: bool = False
     released: Released | None = None
+    suppressed: Suppressed = "class"
 
 
 @dataclass(frozen=True)
@@ -147,8 +152,8 @@ class Tallies:
         Of class sizes ``f``.
     small : ClassTally
         k-anonymity, with the worst classes.
-    rows, persons : int
-        Rows, and persons of the classes added up.
+    rows, apart, persons : int
+        Rows, those of them that are suppressed whole and left out, and persons of the others' classes added up.
     compatible : PopulationHistogram or None
         Of class sizes and the rows they are compatible with, where a missing value may be any.
     population : PopulationHistogram or None
@@ -168,6 +173,7 @@ class Tallies:
     sizes: SizeHistogram
     small: ClassTally
     rows: int
+    apart: int
     persons: int
     compatible: PopulationHistogram | None
     population: PopulationHistogram | None
@@ -187,7 +193,6 @@ class Tallies:
         classes: Classes,
         asked: ClassMeasures,
         population: LongArray | None = None,
-        compatible: LongArray | None = None,
     ) -> Tallies:
         """Measure whole classes.
 
@@ -197,24 +202,27 @@ class Tallies:
         asked : ClassMeasures
         population : ndarray of int64, shape (m,), optional
             People of the population in each class.
-        compatible : ndarray of int64, shape (m,), optional
-            Rows each class is compatible with, where a missing value may be any.
         """
-        sizes, rows, nodes, thresholds = classes.sizes, classes.rows, classes.nodes, asked.thresholds
-        weights = None if classes.millionths is None else classes.millionths / 1e6
+        all_of_them, all_rows, all_nodes = classes, classes.rows, classes.nodes
+        lost = fully_suppressed(all_nodes, [hierarchy.root for hierarchy in asked.hierarchies])
+        telling = classes.where(~lost) if asked.suppressed != "class" and lost.any() else classes
+        if asked.suppressed == "apart" and lost.any():
+            classes = telling
+            population = None if population is None else population[~lost]
+        sizes, crowds, nodes, thresholds = classes.sizes, classes.crowds, classes.nodes, asked.thresholds
+        overlapping = classes.compatible is not None
         attribute = []
-        for sensitive, runs, count in zip(asked.sensitive, classes.held, asked.tables, strict=False):
+        for sensitive, runs, count in zip(asked.sensitive, telling.held, asked.tables, strict=False):
             # A missing value is one more value of the domain only where there is one.
             domain = count if count[-1] else count[:-1]
             of_class = sensitive.criteria(runs, TableDistribution(domain), asked=asked.bounds)
             attribute.append(
                 {
-                    name: ClassTally.of(criterion, values, sizes, nodes, asked=bound, most=asked.worst)
+                    name: ClassTally.of(criterion, values, telling.sizes, telling.nodes, asked=bound, most=asked.worst)
                     for name, criterion, values, bound in of_class
                 }
             )
-        lost = fully_suppressed(nodes, [hierarchy.root for hierarchy in asked.hierarchies])
-        runs_of_label = None if asked.label is None else classes.held[asked.label]
+        runs_of_label = None if asked.label is None else all_of_them.held[asked.label]
         cells, penalty = {}, None
         if asked.cells:
             leaves = [hierarchy.n_under for hierarchy in asked.hierarchies]
@@ -223,30 +231,32 @@ class Tallies:
                 "generalized_information_loss": [share_loss(count) for count in leaves],
                 "gcp": [leaf_ncp(count) for count in leaves],
             }
-            cells = {name: CellTally.of(nodes, rows, loss) for name, loss in losses.items()}
-            of_record = record_penalty(nodes, leaves)
-            penalty = CellTally.of(np.arange(len(rows), dtype=np.int32)[:, None], rows, [of_record])
+            cells = {name: CellTally.of(all_nodes, all_rows, loss) for name, loss in losses.items()}
+            of_record = record_penalty(all_nodes, leaves)
+            penalty = CellTally.of(np.arange(len(all_rows), dtype=np.int32)[:, None], all_rows, [of_record])
+        weights, individual = _weighted(classes, thresholds)
         return cls(
             sizes=SizeHistogram.of(sizes),
             small=ClassTally.of(
                 criteria.K_ANONYMITY,
-                sizes if compatible is None else compatible,
+                crowds,
                 sizes,
                 nodes,
                 asked=asked.bounds.get("k", float(asked.k)),
                 most=asked.worst,
             ),
-            rows=int(rows.sum()),
+            rows=int(all_rows.sum()),
+            apart=int(all_rows[lost].sum()) if asked.suppressed == "apart" else 0,
             persons=int(sizes.sum()),
-            compatible=None if compatible is None else PopulationHistogram.of(sizes, compatible),
+            compatible=PopulationHistogram.of(sizes, crowds) if overlapping else None,
             population=None if population is None else PopulationHistogram.of(sizes, population),
             mapped=None
             if population is None
             else ClassTally.of(criteria.K_MAP, population, sizes, nodes, asked=float(asked.k), most=asked.worst),
-            weights=None if weights is None else WeightTally.of(sizes, weights, thresholds),
-            individual=None if weights is None else IndividualRiskTally.of(sizes, weights, thresholds),
+            weights=weights,
+            individual=individual,
             attribute=tuple(attribute),
-            spread=SizeTally.of(rows, k=asked.k, suppressed=lost),
+            spread=SizeTally.of(all_rows, k=asked.k, suppressed=lost),
             label=None
             if runs_of_label is None
             else ClassificationTally.of(
@@ -254,7 +264,7 @@ class Tallies:
             ),
             cells=cells,
             penalty=penalty,
-            divergence=None if asked.released is None else _divergence(classes, asked, asked.released),
+            divergence=None if asked.released is None else _divergence(all_of_them, asked, asked.released),
         )
 
     @classmethod
@@ -263,12 +273,15 @@ class Tallies:
     ) -> Tallies:
         """Tallies of no class, with those that sampling weights, a population or missing values bring."""
         nothing = np.zeros(0, dtype=np.int64)
-        return cls.of(
-            Classes.none(len(asked.hierarchies), len(asked.tables), weighted=weighted),
-            asked,
-            nothing if population else None,
-            nothing if compatible else None,
-        )
+        none = Classes.none(len(asked.hierarchies), len(asked.tables), weighted=weighted)
+        if compatible:
+            none = replace(none, compatible=nothing, compatible_millionths=nothing if weighted else None)
+        return cls.of(none, asked, nothing if population else None)
+
+    @property
+    def crowds(self) -> SizeHistogram | PopulationHistogram:
+        """Among how many records hide: of class sizes, or of what classes are compatible with."""
+        return self.sizes if self.compatible is None else self.compatible
 
     @property
     def question(self) -> list[list[str]]:
@@ -288,6 +301,7 @@ class Tallies:
             sizes=self.sizes.plus(other.sizes),
             small=self.small.plus(other.small),
             rows=self.rows + other.rows,
+            apart=self.apart + other.apart,
             persons=self.persons + other.persons,
             compatible=_added(self.compatible, other.compatible),
             population=_added(self.population, other.population),
@@ -311,6 +325,7 @@ class Tallies:
             "sizes": self.sizes.to_dict(),
             "small": self.small.to_dict(),
             "rows": self.rows,
+            "apart": self.apart,
             "persons": self.persons,
             "compatible": _written(self.compatible),
             "population": _written(self.population),
@@ -336,6 +351,7 @@ class Tallies:
             sizes=SizeHistogram.from_dict(given["sizes"]),
             small=ClassTally.from_dict(given["small"]),
             rows=int(given["rows"]),
+            apart=int(given["apart"]),
             persons=int(given["persons"]),
             compatible=read(PopulationHistogram, "compatible"),
             population=read(PopulationHistogram, "population"),
@@ -351,6 +367,18 @@ class Tallies:
             penalty=read(CellTally, "penalty"),
             divergence=read(DivergenceTally, "divergence"),
         )
+
+
+def _weighted(classes: Classes, thresholds: tuple[float, ...]) -> tuple[WeightTally | None, IndividualRiskTally | None]:
+    """Risks in the population by sampling weights, of all that a class is compatible with."""
+    if classes.millionths is None:
+        return None, None
+    alike = classes.millionths if classes.compatible_millionths is None else classes.compatible_millionths
+    people, weights, sizes = classes.millionths / 1e6, alike / 1e6, classes.sizes
+    return (
+        WeightTally.of(classes.crowds, weights, thresholds, records=sizes, people=people),
+        IndividualRiskTally.of(classes.crowds, weights, thresholds, records=sizes),
+    )
 
 
 def _added(one: Tally | None, other: Tally | None) -> Tally | None:

@@ -19,6 +19,7 @@ from privrisk_spark.kernels.classes.criteria import (
     DISTINCT_DIVERSITY,
     ENTROPY_DIVERSITY,
     EQUAL_CLOSENESS,
+    HOMOGENEITY,
     K_ANONYMITY,
     K_MAP,
     RECURSIVE_C,
@@ -139,6 +140,26 @@ def test_numbers_are_those_of_the_definitions(classes: list[Class], l: int, c: f
         assert least_c(runs, l)[j] == (falling[0] / tail if tail else math.inf)
         lengths = [i for i in range(1, len(one) + 1) if falling[0] < Fraction(c) * sum(falling[i - 1 :])]
         assert greatest_l(runs, c)[j] == max(lengths, default=0)
+
+
+def test_shares_are_of_persons_where_they_hold_several_values() -> None:
+    """Ten patients, all with HIV: each has the flu, too, in the second class, and five of them in the third."""
+    held = [{0: 10}, {0: 10, 1: 10}, {0: 10, 1: 5}, {0: 5, 1: 5}]
+    pairs, ten = runs_of(held), np.full(4, 10, dtype=np.int64)
+    runs = SensitiveRuns(pairs.class_start, pairs.value, pairs.count, ten)
+    assert greatest_share(runs).tolist() == [1.0, 1.0, 1.0, 0.5]
+    assert greatest_share(runs, np.array([False, True])).tolist() == [0.0, 1.0, 0.5, 0.5]
+    assert HOMOGENEITY.numbers(runs).tolist() == [1, 1, 1, 2]
+    assert distinct_values(runs).tolist() == [1, 2, 2, 2]
+    # Nobody is left who certainly has no HIV, but in the last class.
+    assert greatest_l(runs, 3.0).tolist() == [1, 1, 1, 2]
+    assert least_c(runs, 2).tolist() == [math.inf, math.inf, math.inf, 1.0]
+    np.testing.assert_allclose(entropy_diversity(runs)[1], 2)
+    some = runs.where(np.array([False, True, False, True]))
+    assert greatest_share(some).tolist() == [1.0, 0.5]
+    for wrong in (ten[:3], ten - 1, ten + 1):
+        with pytest.raises(InputError, match="persons"):
+            SensitiveRuns(pairs.class_start, pairs.value, pairs.count, wrong)
 
 
 @given(CLASSES, st.sampled_from([0.5, 1.0, 2.0]))

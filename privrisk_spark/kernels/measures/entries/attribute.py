@@ -53,7 +53,11 @@ ATTRIBUTE: dict[str, Measure] = {
         (*CLOSENESS.values(),),
     ),
     "alpha": Measure.of_criteria(
-        "attribute", "(alpha, k)-anonymity", "share", "The greatest share one sensitive value has in a class.", (ALPHA,)
+        "attribute",
+        "(alpha, k)-anonymity",
+        "share",
+        "The greatest share of a class's records, or persons, that have one sensitive value.",
+        (ALPHA,),
     ),
     "beta_likeness": Measure.of_criteria(
         "attribute",
@@ -80,7 +84,7 @@ ATTRIBUTE: dict[str, Measure] = {
         "attribute",
         "Homogeneity attack",
         "share",
-        "Share of records whose class holds one sensitive value: whoever knows the class knows the value.",
+        "Share of records in whose class all have one sensitive value: whoever knows the class knows the value.",
         "Machanavajjhala et al. 2006",
         "low",
     ),
@@ -88,7 +92,7 @@ ATTRIBUTE: dict[str, Measure] = {
         "attribute",
         "Records with a likely value",
         "share",
-        "Share of records whose class has one value more often than the threshold.",
+        "Share of records in whose class a greater share than the threshold have one value.",
         "Machanavajjhala et al. 2006",
         "low",
     ),

@@ -12,6 +12,15 @@ _ELLIOT = "Elliot, Manning and Ford 2002"
 
 IDENTITY: dict[str, Measure] = {
     "records": Measure("identity", "Records", "records", "Rows of the table.", ""),
+    "suppressed_records": Measure(
+        "identity",
+        "Records suppressed whole",
+        "records",
+        "Records of the release of which no quasi-identifier is told; apart, they are in no class and in no measure of "
+        "disclosure.",
+        "",
+        "low",
+    ),
     "persons": Measure(
         "identity", "Persons in classes", "persons", "Distinct persons of each class, added up over the classes.", ""
     ),
