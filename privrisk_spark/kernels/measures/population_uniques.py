@@ -291,7 +291,7 @@ def slide_negative_binomial(histogram: SizeHistogram, population: int) -> Unique
     are expected with one record and with two. ``K`` is estimated by :func:`modified_shlosser`, the two equations are
     solved for ``α`` and ``β``, and ``U = K β^α``.
 
-    ``U`` is as good as ``K``, and that is as good as the classes that were seen are many. On twelve kinds of known
+    ``U`` is as good as ``K``, and that is as good as the classes that were seen are many. On eleven kinds of known
     populations (geometric, negative binomial, Zipf, log-normal, Poisson, of equal sizes, tables of independent columns)
     ``U`` was up to 26 times too high where few were seen; where the sample has more than a tenth of the population and
     two thirds of the estimated classes, it was between .8 and 1.7 times the truth, or off by at most .01 of the
