@@ -74,7 +74,7 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
     Returns
     -------
     FilesRead or None
-        None where :func:`local_files` knows of none.
+        None where :func:`local_files` knows of none, and where options select among them.
 
     Raises
     ------
@@ -89,8 +89,10 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
     headed = form == "csv" and options.get("header") == "true"
     for file in files:
         _refuse_lost(file, f"{key}.path: '{table.path}': file {file.name}", empty=form in ("parquet", "orc") or headed)
+    if _SELECTING & set(options):
+        return None
     rows = None
-    if form == "parquet" and not _SELECTING & set(options):
+    if form == "parquet":
         rows = _rows_of_footers(files, table, key, columns, merging=options.get("mergeschema") == "true")
     return FilesRead(expected=len(files), processed=len(files), rows=rows)
 
@@ -140,14 +142,14 @@ def _rows_of_footers(
     return rows
 
 
-def held_against(read: FilesRead, files: list[str], *, table: Table, key: str) -> FilesRead:
+def refuse_others(read: FilesRead, files: Collection[str], *, table: Table, key: str) -> None:
     """Refuse a table of which Spark reads other files than there are.
 
     Parameters
     ----------
     read : FilesRead
         As :func:`check_files` counted them.
-    files : list of str
+    files : collection of str
         URIs, as Spark lists them.
     table : Table
     key : str
@@ -157,13 +159,11 @@ def held_against(read: FilesRead, files: list[str], *, table: Table, key: str) -
     SchemaError
         With both numbers.
     """
-    options = {name.lower() for name in table.options}
     processed = len(set(files))
-    if options & _SELECTING:
-        return FilesRead(expected=processed, processed=processed, rows=None)
+    if any(urlparse(uri).scheme != "file" for uri in files):
+        return  # to Spark the path means another file system
     if processed != read.expected:
         raise SchemaError(
             f"{key}.path: '{table.path}': there are {read.expected:,} data files, and Spark reads {processed:,} of "
             "them; remove what is not part of the table."
         )
-    return read

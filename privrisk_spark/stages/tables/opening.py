@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
-from privrisk_spark.engine.source_files import check_files, held_against
+from privrisk_spark.engine.source_files import check_files, refuse_others
 from privrisk_spark.engine.sources import plain_frame, text
 from privrisk_spark.errors import HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
@@ -105,7 +105,7 @@ def read(
         how = "" if table.catalog else f" as {table.format}"
         raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
     if files is not None:
-        held_against(files, frame.inputFiles(), table=table, key=key)
+        refuse_others(files, frame.inputFiles(), table=table, key=key)
     return frame
 
 

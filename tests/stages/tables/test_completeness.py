@@ -42,6 +42,8 @@ def test_all_files_and_rows_are_counted(spark, tmp_path, parts):
     assert opened(spark, Table(path=str(parts)))[1] == FilesRead(expected=3, processed=3, rows=600)
     assert opened(spark, Table(path=f"file://{parts}"))[1] == FilesRead(expected=3, processed=3, rows=600)
     assert opened(spark, Table(path=f"{parts}/part-[12]*"))[1] == FilesRead(expected=2, processed=2, rows=400)
+    chosen = Table(path=str(parts), options={"pathGlobFilter": "part-[12]*"})
+    assert (opened(spark, chosen)[0].count(), opened(spark, chosen)[1]) == (400, None)
     by_day = tmp_path / "by_day"
     for i, part in enumerate(sorted(parts.glob("*.parquet"))):
         (by_day / f"day={i}").mkdir(parents=True)
