@@ -44,7 +44,7 @@ def record_of(run: Run, opened: Opened, guarantee: Guarantee, checks: Sequence[C
     )
 
 
-def write_vault_report(run: Run, report: Report, *, plan: str, snapshot: str, read: Mapping[str, Any] | None) -> None:
+def write_vault_report(run: Run, report: Report, *, plan: str, snapshot: str, read: Mapping[str, Any]) -> None:
     """Write the vault's edition of the report, its checks and its summary.
 
     Parameters
