@@ -52,7 +52,7 @@ def release_as_published(run: Run) -> dict[str, Any]:
     )
     write_vault_report(run, vault, plan=counted.plan, snapshot=encoded.facts.snapshot, read=encoded.read)
     contracts.refuse_failures(checks, fail_on=run.policy.checks.fail_on)
-    published = publish(run, opened, record, public, histogram.written, encoded.stated)
+    published = publish(run, opened, record, public, histogram.written, {})
     destroy_key(run.place.vault, run.place.run_id)
     return published
 
