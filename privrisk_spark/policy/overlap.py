@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,24 +20,25 @@ def local_places(path: str) -> list[Path]:
     Parameters
     ----------
     path : str
-        As Spark takes it: a path, a ``file:`` URI, or a pattern of either, of which the directory counts that holds all
-        it may stand for.
+        As Spark takes it: a path, a ``file:`` URI, or a pattern of either, which stands for what it matches now; of one
+        with alternatives in braces the directory counts that holds all it may match.
 
     Returns
     -------
     list of Path
-        The place, and what links in it point to; empty for another file system's.
+        The places, and what links in them point to; empty for another file system's.
     """
     parsed = urlparse(path)
     if parsed.scheme == "file":
         path = unquote(parsed.path)
     elif "://" in path:
         return []
-    place = Path(path)
-    if not place.exists():
-        fixed = next((i for i, part in enumerate(place.parts) if _PATTERN.search(part)), len(place.parts))
-        place = Path(*place.parts[:fixed])
-    return [place.resolve(), *_links(place)]
+    found = [Path(path)]
+    if not found[0].exists() and _PATTERN.search(path):
+        before = path.partition("{")[0]
+        fixed = path if before == path else before[: before.rfind("/") + 1] or "."
+        found = [Path(place) for place in glob.glob(fixed)]
+    return [there for place in found for there in (place.resolve(), *_links(place))]
 
 
 def _links(directory: Path) -> Iterator[Path]:

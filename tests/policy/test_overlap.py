@@ -27,9 +27,10 @@ def tree(tmp_path: Path) -> Path:
         ("file:{}/real/deep", "real/deep"),
         ("file://{}/real/deep", "real/deep"),
         ("{}/link/deep", "real/deep"),
-        ("{}/real/deep/*.csv", "real/deep"),
-        ("{}/real/d[a-z]ep/x", "real"),
+        ("{}/real/deep/f*", "real/deep/file"),
+        ("{}/link/d[a-z]ep", "real/deep"),
         ("file:{}/real/{{deep,other}}/x", "real"),
+        ("file:{}/real/d*/{{file,other}}", "real/deep"),
         ("{}/real/not there", "real/not there"),
         ("file:{}/real/not%20there", "real/not there"),
     ],
@@ -40,7 +41,19 @@ def test_the_place_a_path_names(tree: Path, written: str, named: str) -> None:
 
 def test_links_in_a_directory_lead_elsewhere(tree: Path) -> None:
     assert local_places(str(tree / "real")) == [tree / "real", tree / "elsewhere"]
-    assert local_places(f"{tree}/real/*") == [tree / "real", tree / "elsewhere"]
+    assert set(local_places(f"{tree}/re*")) == {tree / "real", tree / "elsewhere"}
+
+
+def test_a_pattern_stands_for_what_it_matches_and_not_for_what_lies_beside_it(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A newcomer's directory: tables, and the output beside them."""
+    monkeypatch.chdir(tree / "real" / "deep")
+    (tree / "real" / "deep" / "a.csv").touch()
+    read = local_places("*.csv")
+    assert read == [tree / "real" / "deep" / "a.csv"]
+    assert not list(overlapping({"output.path": tree / "real" / "deep" / "release"}, "table.path", read))
+    assert local_places("*.none") == []
 
 
 def test_a_name_with_a_pattern_s_letters_that_is_there_is_that(tree: Path) -> None:
