@@ -73,6 +73,10 @@ class ConfigError(InputError):
         super().__init__(head + " | ".join(lines))
 
 
+class OverlapError(ConfigError):
+    """A run would write where it reads; not even its status is written there."""
+
+
 class SchemaError(InputError):
     """The table or dictionary lacks a column, has an unusable type, or holds rows the policy does not allow."""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from privrisk_spark.cli.options import LogFormat
-from privrisk_spark.errors import BusyError, ConfigError, EngineError, Fault, InternalError, PrivriskError
+from privrisk_spark.errors import BusyError, ConfigError, EngineError, Fault, InternalError, OverlapError, PrivriskError
 from privrisk_spark.reporting.guide import section_of, told
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoRet
         LOGGER.error("%s", f"{error}{_frames(error)}", extra={"fields": fields})
     else:
         typer.echo(_line(error), err=True)
-    if attempt.status is not None and not isinstance(error, BusyError):
+    if attempt.status is not None and not isinstance(error, BusyError | OverlapError):
         try:
             write_status(
                 attempt.status, attempt.run_id, phase="failed", code=error.exit_code, message=str(error),

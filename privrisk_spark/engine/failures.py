@@ -17,7 +17,7 @@ _CARRIED = "error of privrisk_spark in a task: "
 _ENDS = {
     kind.__name__: kind
     for kind in vars(errors).values()
-    if isinstance(kind, type) and issubclass(kind, PrivriskError) and kind is not errors.ConfigError
+    if isinstance(kind, type) and issubclass(kind, PrivriskError) and not issubclass(kind, errors.ConfigError)
 }
 """Errors by name; a policy's faults are found before there are tasks."""
 

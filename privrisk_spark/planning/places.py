@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from privrisk_spark.errors import ConfigError, Fault, InputError
+from privrisk_spark.errors import ConfigError, Fault, InputError, OverlapError
 from privrisk_spark.ledger.urls import file_of
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.policy.dictionaries import OneDictionary, Table
@@ -74,12 +74,12 @@ def refuse_input(places: Mapping[str, Path], read: Mapping[str, Iterable[Path]])
 
     Raises
     ------
-    ConfigError
+    OverlapError
         Naming the places.
     """
     faults = [fault for key, files in read.items() for fault in overlapping(places, f"the files of {key}", files)]
     if faults:
-        raise ConfigError(faults)
+        raise OverlapError(faults)
 
 
 def refuse_public_ledger(policy: Policy, root: Path) -> None:
