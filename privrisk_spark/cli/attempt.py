@@ -147,7 +147,8 @@ def day_of(text: str | None) -> dt.date:
 def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoReturn:
     from privrisk_spark.runs.progress import LOGGER, write_status
 
-    log = _kept_log(attempt) if isinstance(error, EngineError | InternalError) else None
+    of_engine = isinstance(error, EngineError | InternalError) and error.__cause__ is not None
+    log = _kept_log(attempt) if of_engine else None
     if log is not None:
         error.args = (f"{error} What Spark said is in '{log}', which may quote rows: never publish it.",)
     section = section_of(error)

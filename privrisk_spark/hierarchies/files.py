@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from privrisk_spark.errors import HierarchyError, listing
-from privrisk_spark.hierarchies.declared_files import contents, refuse_repetition
+from privrisk_spark.hierarchies.declared_files import contents
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, ROOT
 from privrisk_spark.hierarchies.paths import (
     MAX_HEIGHT,
@@ -306,7 +306,6 @@ def _load_yaml(text: str) -> Any:
 
     try:
         top = yaml.compose(text, Loader=yaml.SafeLoader)
-        refuse_repetition(top)
         todo, seen = ([] if top is None else [top]), set[int]()
         while todo:
             node = todo.pop()

@@ -77,7 +77,7 @@ def test_what_spark_said_is_kept_beside_the_status_for_the_owner_alone(
     log.write_text(f"ERROR Executor: {SECRET}\n")
 
     def fail(*_: object, **__: object) -> None:
-        raise EngineError("planted.")
+        raise EngineError("planted.") from RuntimeError()
 
     monkeypatch.setattr(session, "own_log", lambda: log)
     monkeypatch.setattr("privrisk_spark.pipelines.release.by_risk.write_release", fail)

@@ -85,7 +85,7 @@ def test_the_whole_audit_of_the_mechanism(tmp_path: Path) -> None:
 POLICY = """
 version: 1
 run: {name: audited}
-table: {path: not/there.csv, format: csv}
+table: {path: not/there.csv, format: csv, options: {header: true}}
 columns:
   place: {role: quasi-identifier, hierarchy: {tree: {"*": [z, {north: [a, b, {far: [c]}]}, {south: [d, e]}]}}}
   sex: {role: quasi-identifier, hierarchy: {flat: {values: [u, v]}}}

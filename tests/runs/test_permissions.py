@@ -44,7 +44,7 @@ def test_somebody_else_s_directory_is_refused(tmp_path: Path, monkeypatch: pytes
 
 def test_a_public_directory_is_made_readable_and_one_that_is_there_stays(tmp_path: Path) -> None:
     tmp_path.chmod(0o750)
-    permissions.make_public(tmp_path / "a" / "b")
+    permissions.make_public(tmp_path / "a" / "b", "output.path")
     assert [rights(path) for path in (tmp_path / "a" / "b", tmp_path / "a", tmp_path)] == [0o755, 0o755, 0o750]
 
 

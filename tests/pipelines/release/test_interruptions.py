@@ -199,9 +199,9 @@ def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: 
 
 
 FAILING = """
-            for table in tables:
-                yield from decoded(table).to_batches()
-            _interrupted()
+                for table in tables:
+                    yield from decoded(table).to_batches()
+                _interrupted()
 """
 PLANTED = '''
 
@@ -253,7 +253,7 @@ def test_failing_tasks_lost_executors_and_speculation_on_a_cluster(
     shutil.copytree(ROOT / "privrisk_spark", tree / "privrisk_spark", ignore=shutil.ignore_patterns("__pycache__"))
     batches = tree / "privrisk_spark" / "engine" / "batches.py"
     text = batches.read_text()
-    usual = FAILING.replace("            _interrupted()\n", "")
+    usual = FAILING.replace("                _interrupted()\n", "")
     assert text.count(usual) == 1
     batches.write_text(text.replace(usual, FAILING) + f'\n\nMARKS = "{marks}"\n' + PLANTED)
     package = shutil.make_archive(str(tmp_path / "package"), "zip", tree, "privrisk_spark")

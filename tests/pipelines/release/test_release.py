@@ -325,11 +325,11 @@ def test_ids_must_be_unique_and_there(privrisk: Privrisk, small: Path, tmp_path:
     text = table.read_text()
     table.write_text(text.replace("p59;", "p58;"))
     ran = privrisk(str(small))
-    assert ran.code == 1
+    assert ran.code == 2
     assert "no two records share an id (duplicate record ids: 1)" in ran.err
     table.write_text(text.replace("p59;", ";"))
     ran = privrisk(str(small))
-    assert ran.code == 1
+    assert ran.code == 2
     assert "every record has an id (null record ids: 1)" in ran.err
 
 
