@@ -37,11 +37,6 @@ class Copy:
         _, status = os.waitpid(self.pid, 0)
         return os.WIFSIGNALED(status)
 
-    def wait(self) -> int:
-        """Wait for its end; its exit code."""
-        _, status = os.waitpid(self.pid, 0)
-        return os.waitstatus_to_exitcode(status)
-
 
 def copied(spark: SparkSession, work: Callable[[], int]) -> Copy:
     """Do work in a copy of this process, with connections of its own to Spark's Java; its result is the exit code."""

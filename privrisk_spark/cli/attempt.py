@@ -131,7 +131,8 @@ def _told_by_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        # None is a handler that Python knows nothing of.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
 def day_of(text: str | None) -> dt.date:
@@ -170,17 +171,18 @@ def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoRet
 
 
 def _kept_log(attempt: Attempt) -> Path | None:
-    """Move what a session of our own logged to where the run's status goes; it vanishes with the process else."""
+    """Copy what a session of our own logged to where the run's status goes; it vanishes with the process else."""
     if "pyspark" not in sys.modules or attempt.status is None or not attempt.status.is_dir():
         return None
     from privrisk_spark.engine.session import own_log
     from privrisk_spark.runs.permissions import PRIVATE_FILE
+    from privrisk_spark.runs.places import SPARK_LOG
 
     log = own_log()
     if log is None:
         return None
     try:
-        kept = Path(shutil.copy(log, attempt.status / "spark.log"))
+        kept = Path(shutil.copy(log, attempt.status / SPARK_LOG))
         kept.chmod(PRIVATE_FILE)
     except OSError:
         return None

@@ -6,7 +6,6 @@ file lacks with missing values: each time the table is smaller than the policy's
 
 from __future__ import annotations
 
-import glob
 import os
 import stat
 from collections.abc import Collection, Iterator
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.overlap import named_here
 from privrisk_spark.results.facts import FilesRead
 
 _FILES = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
@@ -42,12 +42,9 @@ def local_files(table: Table) -> list[Path] | None:
     """
     if table.path is None or table.catalog is not None or table.format.lower() not in _FILES:
         return None
-    parsed = urlparse(table.path)
-    if parsed.scheme not in ("", "file"):
+    if urlparse(table.path).scheme not in ("", "file") or "{" in table.path:  # alternatives are Spark's own
         return None
-    path = unquote(parsed.path) if parsed.scheme == "file" else table.path
-    places = [path] if os.path.lexists(path) else sorted(glob.glob(path))
-    return [file for place in places for file in _below(Path(place))] or None
+    return [file for place in named_here(table.path) if os.path.lexists(place) for file in _below(place)] or None
 
 
 def _below(place: Path) -> Iterator[Path]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from privrisk_spark.policy.contents import contents_of
 from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.overlap import named_here
 from privrisk_spark.policy.policy import Policy
 
 _APART: Final = ("columns", "guarantee")
@@ -62,8 +63,9 @@ def request_of(policy: Policy, *, given: bool) -> dict[str, str]:
     """
     found = {name: value for name, value in asked_of(policy, dt.date.min).items() if name not in _ELSEWHERE}
     for key, table in tables_of(policy, given=given).items():
-        if table.path is not None and "://" not in table.path:
-            text = json.dumps(sorted(_files(Path(table.path))))
+        named = [] if table.path is None else named_here(table.path)
+        if named:
+            text = json.dumps(sorted(file for place in named for file in _files(place)))
             found[f"files of {key}"] = hashlib.sha256(text.encode()).hexdigest()[:32]
     return found
 

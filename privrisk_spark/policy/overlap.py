@@ -14,8 +14,8 @@ from privrisk_spark.errors import Fault
 _PATTERN = re.compile(r"[*?\[{]")
 
 
-def local_places(path: str) -> list[Path]:
-    """Return what a path of a policy names on this machine, links followed.
+def named_here(path: str) -> list[Path]:
+    """Return what a path of a policy names on this machine.
 
     Parameters
     ----------
@@ -26,19 +26,23 @@ def local_places(path: str) -> list[Path]:
     Returns
     -------
     list of Path
-        The places, and what links in them point to; empty for another file system's.
+        In order; empty for another file system's, and for a pattern that matches nothing.
     """
     parsed = urlparse(path)
     if parsed.scheme == "file":
         path = unquote(parsed.path)
     elif "://" in path:
         return []
-    found = [Path(path)]
-    if not found[0].exists() and _PATTERN.search(path):
-        before = path.partition("{")[0]
-        fixed = path if before == path else before[: before.rfind("/") + 1] or "."
-        found = [Path(place) for place in glob.glob(fixed)]
-    return [there for place in found for there in (place.resolve(), *_links(place))]
+    if os.path.lexists(path) or not _PATTERN.search(path):
+        return [Path(path)]
+    before = path.partition("{")[0]
+    fixed = path if before == path else before[: before.rfind("/") + 1] or "."
+    return [Path(place) for place in sorted(glob.glob(fixed))]
+
+
+def local_places(path: str) -> list[Path]:
+    """Return what a path of a policy names on this machine, links followed, and what links in it point to."""
+    return [there for place in named_here(path) for there in (place.resolve(), *_links(place))]
 
 
 def _links(directory: Path) -> Iterator[Path]:

@@ -19,6 +19,9 @@ from privrisk_spark.errors import BusyError, CheckError, ConfigError, EngineErro
 from privrisk_spark.runs import permissions
 from privrisk_spark.runs.sealing import verify
 
+SPARK_LOG = "spark.log"
+"""What Spark said of a run that failed, beside its status; the next run there removes it."""
+
 
 def sync(path: Path) -> None:
     """Make what is written of a file, or the names in a directory, survive a loss of power."""
@@ -119,17 +122,21 @@ class Workplace:
         return "unrecorded"
 
     def record_request(self, asked: Mapping[str, str]) -> None:
-        """Write to the vault what the run's release was asked for, as digests by name."""
+        """Write to the vault what the run's release was asked for, as digests by name, and where it is."""
         permissions.make_private(self._request.parent, "output.vault")
-        write_json(self._request, dict(asked))
+        write_json(self._request, {"output.path": str(self.root), "asked": dict(asked)})
 
     def recorded_request(self) -> dict[str, str] | None:
-        """Return what :meth:`record_request` wrote; None if the vault has nothing of this run."""
+        """Return what :meth:`record_request` wrote; None if the vault knows nothing of this release.
+
+        A vault may serve several outputs, which may have releases of one run id.
+        """
         try:
-            found: dict[str, str] = json.loads(self._request.read_text(encoding="utf-8"))
+            found = json.loads(self._request.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        return found
+        asked: dict[str, str] = found["asked"]
+        return asked if found["output.path"] == str(self.root) else None
 
     @property
     def _request(self) -> Path:
@@ -166,6 +173,7 @@ class Workplace:
             shutil.rmtree(path, ignore_errors=True)
         for path in [*self.root.glob(".*.json.*"), *self.vault.glob(".*.json.*"), *self.vault.glob(".report.html.*")]:
             path.unlink(missing_ok=True)
+        (self.vault / SPARK_LOG).unlink(missing_ok=True)
 
     def commit(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Make the staged directory the release: rename, then its manifest, then the root's.
@@ -274,8 +282,9 @@ def check_place(place: Path, *, files: Sequence[str], what: str) -> None:
     """
     if not place.exists():
         return
+    known = {*files, SPARK_LOG}
     temporary = (".scratch-", *(f".{name.split('.')[0]}." for name in files if "." in name[1:]))
-    if not (place.is_dir() and all(path.name in files or path.name.startswith(temporary) for path in place.iterdir())):
+    if not (place.is_dir() and all(path.name in known or path.name.startswith(temporary) for path in place.iterdir())):
         rule = f"has other content than the {what} of an earlier run; name a new directory"
         raise ConfigError([Fault("--output", rule)])
 
@@ -287,6 +296,7 @@ def held(place: Path, run_id: str) -> Iterator[Path]:
     with locked(place, "--output"):
         for path in place.glob(".scratch-*"):
             shutil.rmtree(path, ignore_errors=True)
+        (place / SPARK_LOG).unlink(missing_ok=True)
         scratch = place / f".scratch-{run_id}~{uuid.uuid4().hex[:8]}"
         scratch.mkdir(mode=0o700)
         try:

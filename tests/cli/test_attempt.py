@@ -133,6 +133,15 @@ def test_signals_are_heard_as_before_afterwards() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_a_handler_that_python_knows_nothing_of_is_put_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a program that has Python in it: `signal.signal` gives None for it, and takes no None back."""
+    set_to: list[object] = []
+    monkeypatch.setattr(signal, "signal", lambda _, handler: set_to.append(handler))
+    with attempted("r1", LogFormat.text):
+        pass
+    assert set_to[1] is signal.SIG_DFL
+
+
 def test_in_another_thread_signals_are_left_alone() -> None:
     found: list[Any] = []
 

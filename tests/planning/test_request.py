@@ -77,6 +77,9 @@ def test_without_a_ledger_day_and_places_do_not_count_and_files_do(tmp_path: Pat
     (table / ".part-0.csv.crc").write_text("x")
     assert request_of(policy, given=False) == before
     assert "files of table" not in request_of(policy, given=True)
+    for written in (f"file:{table}", f"file://{table}", f"{tmp_path}/t[a]ble"):
+        named = parse(changed(base(tmp_path), ("table.path", written)))
+        assert request_of(named, given=False)["files of table"] == before["files of table"]
     assert list(tables_of(policy, given=True)) == []
 
 

@@ -154,8 +154,9 @@ def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, da
     recorded = place.recorded_request()
     if recorded is not None:
         others = differing(recorded, request_of(policy, given=given))
-    else:  # another vault: the manifest knows the policy as a whole
-        others = [] if manifest["policy_digest"] == policy.digest() else ["the policy"]
+    else:  # another vault: the manifest knows the policy as a whole, with the places it names
+        same = manifest["policy_digest"] == policy.digest()
+        others = [] if same else ["the policy, or a place it names (another digest than the manifest's)"]
     if others:
         raise CheckError(
             f"run id {place.run_id} is released already, and was asked for with another content of: "
