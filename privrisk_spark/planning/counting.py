@@ -155,7 +155,7 @@ def choose_plan(
     similar : bool
         Whether the consistency of an attribute does not follow its hierarchy.
     entities : bool
-        Whether distinct persons are counted, which do not add up.
+        Whether distinct persons are counted, as vectors with signed counts under ``dense`` and ``sorted``.
     frequent : bool
         Whether only cells with at least t rows are wanted, so that ``iceberg`` will do.
     several : bool
@@ -172,14 +172,16 @@ def choose_plan(
     InputError
         If the policy forces a plan that cannot be taken.
     """
-    cells = dense_cells(axes, present)
-    bounds = [bound for bound in (rows, prod(len(codes) for codes in present)) if bound is not None]
+    # Persons are written as more codes, and as more vectors than they have rows.
+    held = [_with_joins(*pair) for pair in zip(axes, present, strict=True)] if entities else present
+    cells = dense_cells(axes, held)
+    bounds = [bound for bound in (None if entities else rows, prod(len(codes) for codes in held)) if bound is not None]
     distinct = vectors if vectors is not None else min(bounds)
     width = 4 * len(axes) + 8
     fits = f"{cells:,} cells against a budget of {counting.dense_cells:,}"
     room = f"{distinct:,} distinct vectors against a budget of {counting.sorted_vectors:,}"
     by_vectors = "keeps no vectors, which the search of one record's lattice reads" if single else ""
-    alone = "counts of distinct persons do not add up" if entities else ""
+    alone = "counts of distinct persons add up along hierarchies alone" if entities and similar else ""
     dense = Cost(
         "dense", distinct, distinct * width, 16 * cells,
         alone or by_vectors or ("" if cells <= counting.dense_cells else f"needs {fits} (counting.dense_cells)"),
@@ -224,6 +226,14 @@ def choose_plan(
     }[chosen.plan]
     settled = chosen.plan != "sorted" or vectors is not None or distinct <= counting.sorted_vectors
     return PlanChoice(chosen.plan, cells, reason, tuple(costs), settled)
+
+
+def _with_joins(axis: Axis, present: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Codes of an attribute where persons are counted: those it can have, and the joins of them."""
+    if not axis.known:
+        return present
+    n_nodes = len(axis.at_depth)
+    return np.union1d(present, np.arange(n_nodes, n_nodes + len(axis.branching))).astype(np.int32)
 
 
 def _cells_of_a_vector(axes: Sequence[Axis], present: Sequence[npt.NDArray[np.int32]]) -> int:

@@ -332,7 +332,8 @@ def test_what_is_refused(curves: Curves, policy: Path, tmp_path: Path, monkeypat
     assert json.loads((above.directory / "status.json").read_text())["code"] == 2
     assert [path.name for path in above.directory.iterdir()] == ["status.json"]
     persons = external(policy, kind="table", entity_id="who")
-    refused(curves(str(changed(policy, dictionary=persons))), "counting.plan: dictionary takes 'shuffle'")
+    by_shuffle = changed(policy, dictionary=persons, counting={"plan": "shuffle"})
+    refused(curves(str(by_shuffle)), "counting.plan: dictionary takes 'shuffle'")
     lacking = {"kind": "estimated", "estimate": {"kind": "self"}, "against": external(policy, id="whom")}
     refused(
         curves(str(changed(policy, dictionary=lacking))),

@@ -673,7 +673,12 @@ def estimated(**changes: object) -> tuple[str, object]:
         ([("table.entity_id", "nobody")], "table.entity_id", "is not among columns"),
         ([("table.entity_id", "ssn")], "table.entity_id", "must be another column than table.record_id"),
         ([("table.weight", "sick")], "columns.sick.role", "must be 'weight', as it is table.weight"),
-        ([("dictionary.entity_id", "who")], "counting.plan", "'dense' cannot count distinct persons"),
+        (
+            [("dictionary.consistency", "similar"), ("dictionary.similar", {"age": 0.8}), ("counting.plan", "dense"),
+             ("decision.method", "auto"), ("decision.neighbourhood", DROP), ("dictionary.entity_id", "who")],
+            "counting.plan",
+            "'dense' cannot count distinct persons under the consistency 'similar'",
+        ),
         (
             [("dictionary.entity_id", "who"), ("dictionary.weight", "n"), ("counting.plan", "auto")],
             "dictionary.weight",

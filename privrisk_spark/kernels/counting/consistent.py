@@ -17,7 +17,9 @@ Consistency of one attribute (F12 §5.2.1; LSFB06 Theorem 1):
   it.
 
 Codes of dictionary values are nodes ``0..n_nodes-1`` (a coarser dictionary has inner nodes; a suppressed value is the
-root) or ``n_nodes``, a value outside the hierarchy: it is consistent with ⊥ alone.
+root) or ``n_nodes``, a value outside the hierarchy: it is consistent with ⊥ alone. The codes after it are consistent
+with one inner node and its ancestors alone; only counts of distinct persons have them
+(:mod:`privrisk_spark.kernels.counting.persons`).
 """
 
 from __future__ import annotations
@@ -99,18 +101,32 @@ class Axis:
         result: IntArray = depth[self.ancestor[:, 0]].astype(np.int32)
         return result
 
-    def dictionary_chain(self) -> IntArray:
-        """int32 (n_nodes + 1, height + 1): :attr:`at_depth`, and a last row for values outside the hierarchy.
+    @cached_property
+    def branching(self) -> IntArray:
+        """int32 (n_branching,): nodes with two children or more, the root first and always, the others ascending."""
+        depth = (self.at_depth >= 0).sum(axis=1) - 1
+        own = np.arange(len(depth))
+        parent = self.at_depth[own, np.maximum(depth - 1, 0)][depth > 0]
+        inner = np.flatnonzero(np.bincount(parent, minlength=len(depth)) > 1)
+        return np.append(self.root, inner[inner != self.root]).astype(np.int32)
 
-        The value outside is a child of the root of its own, numbered ``n_nodes``.
+    def dictionary_chain(self) -> IntArray:
+        """int32 (n_nodes + n_branching, height + 1): :attr:`at_depth`, and a child of its own of each branching node.
+
+        The codes of these children are consistent with that node and its ancestors alone, and are numbered in the order
+        of :attr:`branching`; the root's, ``n_nodes``, stands for values outside the hierarchy.
         """
         n_nodes, width = self.at_depth.shape
-        outside = np.full((1, max(width, 2)), -1, dtype=np.int32)
-        outside[0, :2] = (self.root, n_nodes)
+        above = self.at_depth[self.branching]
+        if width < 2:
+            above = np.concatenate([above, np.full((len(above), 1), -1, dtype=np.int32)], axis=1)
+        depth = (above >= 0).sum(axis=1)
+        apart = above.copy()
+        apart[np.arange(len(above)), depth] = np.arange(n_nodes, n_nodes + len(above))
         inside = self.at_depth
         if width < 2:
             inside = np.concatenate([inside, np.full((n_nodes, 1), -1, dtype=np.int32)], axis=1)
-        return np.concatenate([inside, outside])
+        return np.concatenate([inside, apart])
 
 
 class Counts(Protocol):
@@ -185,7 +201,7 @@ def _tree_incidence(axis: Axis, present: IntArray) -> sparse.csr_array:
     """``C_i`` of all nodes under ``subsumes`` or ``compatible``."""
     n_nodes, n_present = len(axis.at_depth), len(present)
     chain = axis.dictionary_chain()
-    column_of = np.full(n_nodes + 1, -1, dtype=np.int64)
+    column_of = np.full(len(chain), -1, dtype=np.int64)
     column_of[present] = np.arange(n_present)
     # x above or equal to t: walk up from every code that occurs.
     above = chain[present]
@@ -423,7 +439,7 @@ class SortedCounts:
         group = self.groups[g]
         used = _used(compared)
         columns = [np.ascontiguousarray(self.chains[i][:, compared[i]])[group.vectors[:, i]] for i in used]
-        radices = [len(self.axes[i].at_depth) + 1 for i in used]
+        radices = [len(self.chains[i]) for i in used]
         index, member = CellIndex.build(columns, radices, len(group.vectors))
         sums = np.zeros(len(index.ranks[-1]), dtype=np.int64)
         np.add.at(sums, member, group.counts)

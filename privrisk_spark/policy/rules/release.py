@@ -255,13 +255,16 @@ def _impossible_counting(policy: Policy) -> Iterable[Fault]:
         for one in policy.dictionaries
         if (policy.table.entity_id if one.table is None else one.table.entity_id) is not None
     ]
-    if entities and plan in ("dense", "sorted"):
+    if entities and similar and plan in ("dense", "sorted"):
         yield Fault(
-            "counting.plan", f"'{plan}' cannot count distinct persons, which do not add up; choose 'shuffle' or 'auto'"
+            "counting.plan",
+            f"'{plan}' cannot count distinct persons under the consistency 'similar'; choose 'shuffle' or 'auto'",
         )
-    if entities and len(policy.dictionaries) > 1:
+    if entities and similar and len(policy.dictionaries) > 1:
         yield Fault(
-            "dictionary.members", "an entity_id is not available with several dictionaries; give one row per person"
+            "dictionary.members",
+            "an entity_id is not available with several dictionaries under the consistency 'similar'; give one row "
+            "per person",
         )
     for key, table in _dictionary_tables(policy):
         if table.entity_id is not None and table.weight is not None:

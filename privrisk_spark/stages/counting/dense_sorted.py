@@ -42,6 +42,7 @@ from privrisk_spark.planning.counting import PlanChoice, plan_of
 from privrisk_spark.planning.dictionaries import NULL, UNKNOWN, Alphabet, alphabets, axes, entity_of
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.stages.counting.persons import count_persons
 
 MOST_PEOPLE = 2**53
 """A dictionary stands for fewer people: so many a float tells apart, as ``ln(N / ρ)`` must, and no sum overflows."""
@@ -181,7 +182,7 @@ def collect_counts(
     names = list(found)
     entity = entity_of(policy, one)
     if own and entity is not None:
-        return choice, _collect_persons(scratch, rows.frame(), of_axes, choice, one, key="table.entity_id")
+        return _collect_persons(scratch, rows.frame(), policy, hierarchies, of_axes, choice, one)
     directory = scratch.directory(f"vectors-{one.name}")
     parts = scratch.collect_parts(count_vectors(rows, found, directory))
     held = [part["name"] for part in parts]
@@ -189,7 +190,7 @@ def collect_counts(
     _refuse_values(parts, total, policy, {columns[name]: name for name in hierarchies}, names, one)
     if entity is not None:
         named = resolve(rows, hierarchies, specs, dictionary=True).frame()
-        return choice, _collect_persons(scratch, named, of_axes, choice, one, key=f"{one.key}.entity_id")
+        return _collect_persons(scratch, named, policy, hierarchies, of_axes, choice, one)
     if choice.plan == "dense":
         vectors, times = sum_vectors(directory, held, found)
     else:
@@ -235,17 +236,62 @@ def collect_held(
 
 
 def _collect_persons(
-    scratch: Scratch, rows: DataFrame, of_axes: tuple[Axis, ...], choice: PlanChoice, one: OneDictionary, *, key: str
-) -> SpreadVectors:
-    """Pairs of vector and person, once each."""
-    known = [name for name in schemas.dictionary_codes(len(of_axes)) if name in rows.columns]
+    scratch: Scratch,
+    rows: DataFrame,
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    of_axes: tuple[Axis, ...],
+    choice: PlanChoice,
+    one: OneDictionary,
+) -> tuple[PlanChoice, StoredCounts | SpreadVectors]:
+    """Count distinct persons: of vectors with signed counts, or, distributed, of pairs of vector and person."""
+    known = [name for name, axis in zip(schemas.dictionary_codes(len(of_axes)), of_axes, strict=True) if axis.known]
     pairs = own_vectors(rows, of_axes, schemas.ENTITY) if one.table is None else rows.select(*known, schemas.ENTITY)
+    if choice.plan in ("dense", "sorted"):
+        directory = scratch.directory(f"persons-{one.name}")
+        parts = scratch.collect_parts(count_persons(pairs, of_axes, directory))
+        _refuse_unnamed(sum(part["unnamed"] for part in parts), one)
+        held = [part["name"] for part in parts]
+        if choice.plan == "dense":
+            vectors, counts = _sum_signed(directory, held, of_axes)
+        else:
+            grouped = vectors_of(scratch.spark, directory, held, known).where(F.col(schemas.N_ROWS) != 0)
+            grouped = scratch.write_frame(grouped, f"grouped-{one.name}")
+            if policy.counting.plan == "auto":
+                choice = plan_of(policy, hierarchies, one, vectors=grouped.count())
+            if choice.plan == "sorted":
+                names = schemas.dictionary_codes(len(of_axes))
+                vectors, counts = collect_vectors(grouped, names, most=policy.counting.sorted_vectors)
+        if choice.plan in ("dense", "sorted"):
+            counted = count_and_store(choice.plan, of_axes, vectors, counts, scratch.path / f"counts-{one.name}")
+            return choice, counted
     pairs = scratch.write_frame(pairs.distinct(), f"pairs-{one.name}")
     persons = pairs.select(schemas.ENTITY).distinct()
-    if persons.where(F.col(schemas.ENTITY).isNull()).count():
-        raise SchemaError(f"{key}: every row must name its person, and some are missing.")
+    _refuse_unnamed(persons.where(F.col(schemas.ENTITY).isNull()).count(), one)
     assert choice.plan in ("shuffle", "iceberg")
-    return SpreadVectors(choice.plan, of_axes, pairs, persons.count(), entities=True)
+    return choice, SpreadVectors(choice.plan, of_axes, pairs, persons.count(), entities=True)
+
+
+def _sum_signed(
+    directory: str, parts: Sequence[str], of_axes: Sequence[Axis]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Put the parts of :func:`count_persons` together on the driver: they fit the cells of ``dense``."""
+    histogram = VectorHistogram([len(axis.dictionary_chain()) if axis.known else 1 for axis in of_axes])
+    for part in parts:
+        table = read_ipc(directory, part)
+        nothing = np.zeros(table.num_rows, dtype=np.int32)
+        names = schemas.dictionary_codes(len(of_axes))
+        columns = [table.column(name).to_numpy() if name in table.column_names else nothing for name in names]
+        histogram.add(columns, table.column(schemas.N_ROWS).to_numpy())
+    vectors, counts = histogram.take()
+    kept = counts != 0
+    return vectors[kept], counts[kept]
+
+
+def _refuse_unnamed(rows: int, one: OneDictionary) -> None:
+    if rows:
+        key = "table" if one.table is None else one.key
+        raise SchemaError(f"{key}.entity_id: every row must name its person, and some are missing.")
 
 
 def _refuse_values(

@@ -1,0 +1,298 @@
+"""Counting distinct persons who have several rows, by numbers that add up.
+
+A person counts once in a cell ``x``, however many of the rows are consistent with it. Counts of distinct persons do not
+add up along the hierarchies; this module writes each person as a few dictionary vectors with *signed* counts, which do:
+counted as rows are (:mod:`privrisk_spark.kernels.counting.consistent`), they give the number of persons of every cell,
+exactly, under every plan that counts rows.
+
+Let ``A_t = {x : t consistent with x}`` be the cells of a vector ``t``. A person with the vectors ``t_1,…,t_m`` is to
+add the indicator of ``A_{t_1} ∪ … ∪ A_{t_m}``. The cells of two vectors' intersection are those of one vector again,
+their *join* (Notes of :class:`Joins`), so inclusion and exclusion, one vector after the other,
+
+    [A_1 ∪ … ∪ A_r] = [A_1 ∪ … ∪ A_{r-1}] + [A_r] - [(A_1 ∪ … ∪ A_{r-1}) ∩ A_r],
+
+takes a sum of vectors with signs to such a sum: with two vectors three terms, ``t_1 + t_2 - t_1 ∨ t_2``, whatever the
+size of the lattice. The source is the inclusion-exclusion principle; that joins exist is what trees give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, IntArray, LongArray
+from privrisk_spark.kernels.counting.consistent import Axis
+from privrisk_spark.kernels.numeric.distinct import distinct_rows
+
+Signed = tuple[list[IntArray], LongArray]
+"""Vectors by column, k of shape (n,), and what each counts, of either sign."""
+
+MOST_JOINED = 256
+"""Distinct vectors of a person up to which they are joined one by one, about 11 m² joins in all; beyond, cells are
+written out, m times the lattice. Does not change a count."""
+
+_TABLE = 2**20
+"""Pairs of codes of an attribute up to which their joins are looked up. Does not change a count."""
+
+_PAIRS_AT_ONCE = 2**17
+"""Pairs of vector and person worked on at once, unless one person has more. Does not change a count."""
+
+
+@dataclass(frozen=True, eq=False)
+class _AxisJoins:
+    """Joins of the codes of one attribute.
+
+    Attributes
+    ----------
+    chain : ndarray of int32, shape (n_codes, height + 1)
+        Ancestor-or-self of each code at each depth, -1 below it.
+    apart : ndarray of int32, shape (n_codes,)
+        The code consistent with a node and its ancestors alone; -1 of a node where no two branches meet.
+    spreads : ndarray of bool, shape (n_codes,)
+        Whether a code is consistent with what lies below it, too.
+    table : ndarray of int32, shape (n_codes, n_codes), or None
+    """
+
+    chain: IntArray
+    apart: IntArray
+    spreads: BoolArray
+    table: IntArray | None
+
+    @classmethod
+    def of(cls, axis: Axis, *, table: int) -> _AxisJoins:
+        chain = axis.dictionary_chain()
+        n_codes, n_nodes = len(chain), len(axis.at_depth)
+        apart = np.full(n_codes, -1, dtype=np.int32)
+        apart[axis.branching] = np.arange(n_nodes, n_codes, dtype=np.int32)
+        spreads = np.zeros(n_codes, dtype=np.bool_)
+        if axis.consistency == "compatible":
+            spreads[:n_nodes] = (chain[:n_nodes] >= 0).sum(axis=1) - 1 < _deepest_below(axis)
+        elif axis.wildcard:
+            spreads[axis.root] = True
+        joins = cls(chain, apart, spreads, None)
+        if n_codes * n_codes > table:
+            return joins
+        every = np.arange(n_codes, dtype=np.int32)
+        whole = joins.join(np.repeat(every, n_codes), np.tile(every, n_codes))
+        return cls(chain, apart, spreads, whole.reshape(n_codes, n_codes))
+
+    def join(self, one: IntArray, other: IntArray) -> IntArray:
+        """Join codes pair by pair."""
+        if self.table is not None:
+            looked_up: IntArray = self.table[one, other]
+            return looked_up
+        above, below = self.chain[one], self.chain[other]
+        shared = ((above == below) & (above >= 0)).sum(axis=1) - 1
+        meet = above[np.arange(len(one)), shared]
+        # One of them is where they meet: the more general, which the other's cells lie in if it spreads.
+        result = np.where(meet == one, np.where(self.spreads[one], other, one), self.apart[meet])
+        result = np.where((meet == other) & (meet != one), np.where(self.spreads[other], one, other), result)
+        return result.astype(np.int32)
+
+
+def _deepest_below(axis: Axis) -> LongArray:
+    """Depth of the deepest node below each node, or its own; int64 (n_nodes,)."""
+    depth = (axis.at_depth >= 0).sum(axis=1) - 1
+    deepest: LongArray = depth.astype(np.int64)
+    for column in axis.at_depth.T:
+        there = column >= 0
+        np.maximum.at(deepest, column[there], depth[there])
+    return deepest
+
+
+@dataclass(frozen=True, eq=False)
+class Joins:
+    """Joins of dictionary vectors; make them with :meth:`of`.
+
+    Notes
+    -----
+    ``A_t`` is a product over the attributes of the nodes each code is consistent with, so vectors join attribute by
+    attribute. Under ``subsumes`` a code's nodes are it and its ancestors, and two codes share those of the node ``b``
+    where their paths meet. Under ``compatible``, and for a wildcard, a code's nodes are its subtree, too: if one lies
+    above the other, the lower one's nodes are among the upper one's, and are what they share; if none does, they share
+    ``b`` and its ancestors without what is below, which no node is consistent with alone: therefore every node where
+    branches meet has a code of its own, a child that nothing discloses (:meth:`Axis.dictionary_chain`; that of the root
+    is the value outside the hierarchy). These codes are leaves of the tree that they extend, so the same holds for
+    them.
+    """
+
+    axes: tuple[_AxisJoins | None, ...]
+
+    @classmethod
+    def of(cls, axes: Sequence[Axis], *, table: int = _TABLE) -> Joins:
+        """Prepare the joins of a dictionary's attributes.
+
+        Parameters
+        ----------
+        axes : sequence of k Axis
+        table : int
+            Pairs of codes of an attribute up to which joins are looked up instead of worked out.
+
+        Raises
+        ------
+        InputError
+            If an axis is ``similar``, which is no tree relation.
+        """
+        if not all(axis.monotone for axis in axes):
+            raise InputError(
+                "counting.plan: distinct persons of attributes that are 'similar' are counted by 'shuffle' alone."
+            )
+        return cls(tuple(_AxisJoins.of(axis, table=table) if axis.known else None for axis in axes))
+
+    @property
+    def radices(self) -> tuple[int, ...]:
+        """Number of codes of each attribute; 1 for one the dictionary lacks."""
+        return tuple(1 if axis is None else len(axis.chain) for axis in self.axes)
+
+    def join(self, some: Sequence[IntArray], others: Sequence[IntArray]) -> list[IntArray]:
+        """Join vectors row by row: k columns each, of one length."""
+        return [
+            one if axis is None else axis.join(one, other)
+            for axis, one, other in zip(self.axes, some, others, strict=True)
+        ]
+
+    def spreads(self, vectors: Sequence[IntArray]) -> BoolArray:
+        """Whether a code of each vector is consistent with nodes below it, too."""
+        result = np.zeros(len(vectors[0]) if vectors else 0, dtype=np.bool_)
+        for axis, column in zip(self.axes, vectors, strict=True):
+            if axis is not None:
+                result |= axis.spreads[column]
+        return result
+
+
+def signed_vectors(
+    joins: Joins,
+    person: LongArray,
+    vectors: Sequence[IntArray],
+    *,
+    most_joined: int = MOST_JOINED,
+    pairs_at_once: int = _PAIRS_AT_ONCE,
+) -> Iterator[Signed]:
+    """Write persons as dictionary vectors with signed counts, whose sum over a cell is its number of persons.
+
+    Parameters
+    ----------
+    joins : Joins
+    person : ndarray of int64, shape (n,)
+        Who each row is of, in any order; all rows of a person must be here.
+    vectors : sequence of k ndarrays of int32, shape (n,)
+        Dictionary codes of each row; 0 for an attribute the dictionary lacks.
+    most_joined, pairs_at_once : int
+        Where one way of working ends and the other begins; neither changes a count.
+
+    Yields
+    ------
+    columns : list of k ndarrays of int32, shape (m,)
+        Codes below :attr:`Joins.radices`; vectors may repeat.
+    counts : ndarray of int64, shape (m,)
+        All together sum to the number of persons.
+    """
+    if not len(person):
+        return
+    first, _ = distinct_rows([person, *vectors])
+    person, vectors = person[first], [column[first] for column in vectors]
+    starts = np.flatnonzero(np.append(True, np.diff(person) != 0))
+    own = np.diff(np.append(starts, len(person)))
+    alone = np.repeat(own == 1, own)
+    yield [column[alone] for column in vectors], np.ones(int(alone.sum()), dtype=np.int64)
+    # Whose vectors spread is joined however many there are: cells below a code cannot be written out.
+    spreading = np.logical_or.reduceat(joins.spreads(vectors), starts)
+    many = (own > most_joined) & ~spreading
+    for way, chosen in ((_joined, (own > 1) & ~many), (_written_out, many)):
+        of_way = np.repeat(chosen, own)
+        sizes = own[chosen]
+        columns = [column[of_way] for column in vectors]
+        ends = np.cumsum(sizes)
+        begin = 0
+        while begin < len(sizes):
+            base = int(ends[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(ends, base + pairs_at_once, side="right")))
+            rows = slice(base, int(ends[end - 1]))
+            yield way(joins, sizes[begin:end], [column[rows] for column in columns])
+            begin = end
+
+
+def _joined(joins: Joins, sizes: LongArray, vectors: Sequence[IntArray]) -> Signed:
+    """Inclusion and exclusion, one vector of every person after the other.
+
+    Parameters
+    ----------
+    joins : Joins
+    sizes : ndarray of int64, shape (p,)
+        Distinct vectors of each person, at least 1.
+    vectors : sequence of k ndarrays of int32, shape (sizes.sum(),)
+        Person by person.
+    """
+    starts = np.cumsum(sizes) - sizes
+    done: list[Signed] = []
+    who = np.arange(len(sizes))
+    union = [column[starts] for column in vectors]
+    counts = np.ones(len(who), dtype=np.int64)
+    for r in range(1, int(sizes.max())):
+        left = sizes[who] > r
+        done.append(([column[~left] for column in union], counts[~left]))
+        who, union, counts = who[left], [column[left] for column in union], counts[left]
+        new = np.flatnonzero(sizes > r)
+        added = [column[starts[new] + r] for column in vectors]
+        shared = joins.join(union, [column[starts[who] + r] for column in vectors])
+        who = np.concatenate([who, who, new])
+        union = [np.concatenate(columns) for columns in zip(union, shared, added, strict=True)]
+        counts = np.concatenate([counts, -counts, np.ones(len(new), dtype=np.int64)])
+        if r > 1:  # three terms at most so far, and nothing to put together
+            who, union, counts = _put_together(who, union, counts)
+    done.append((union, counts))
+    return [np.concatenate(columns) for columns in zip(*[d[0] for d in done], strict=True)], np.concatenate(
+        [d[1] for d in done]
+    )
+
+
+def _written_out(joins: Joins, sizes: LongArray, vectors: Sequence[IntArray]) -> Signed:
+    """Every cell of every person, and from them, attribute by attribute, the differences that add up to them.
+
+    No code of these vectors spreads. The indicator of a person's cells is ``Σ α_c [c and its ancestors]`` with ``α_c``
+    the indicator at ``c`` less that at its children (the Möbius inversion of a tree).
+    """
+    who = np.repeat(np.arange(len(sizes)), sizes)
+    cells = list(vectors)
+    for i, axis in enumerate(joins.axes):
+        if axis is None:
+            continue
+        chain = axis.chain[cells[i]]
+        row, depth = np.nonzero(chain >= 0)
+        who, cells = who[row], [column[row] for column in cells]
+        cells[i] = chain[row, depth]
+        first, _ = distinct_rows([who, *cells])
+        who, cells = who[first], [column[first] for column in cells]
+    counts = np.ones(len(who), dtype=np.int64)
+    for i, axis in enumerate(joins.axes):
+        if axis is None:
+            continue
+        depth = (axis.chain >= 0).sum(axis=1) - 1
+        parent = axis.chain[np.arange(len(axis.chain)), np.maximum(depth - 1, 0)]
+        inner = np.flatnonzero(depth[cells[i]] > 0)
+        raised = [column[inner] for column in cells]
+        raised[i] = parent[raised[i]]
+        who = np.concatenate([who, who[inner]])
+        cells = [np.concatenate(columns) for columns in zip(cells, raised, strict=True)]
+        counts = np.concatenate([counts, -counts[inner]])
+        who, cells, counts = _put_together(who, cells, counts)
+    for i, axis in enumerate(joins.axes):
+        if axis is not None:
+            spread = axis.spreads[cells[i]]
+            cells[i] = np.where(spread, axis.apart[cells[i]], cells[i]).astype(np.int32)
+    return cells, counts
+
+
+def _put_together(
+    who: LongArray, vectors: list[IntArray], counts: LongArray
+) -> tuple[LongArray, list[IntArray], LongArray]:
+    """Sum the counts of equal vectors of a person; those that cancel are gone."""
+    first, member = distinct_rows([who, *vectors])
+    sums = np.zeros(len(first), dtype=np.int64)
+    np.add.at(sums, member, counts)
+    kept = sums != 0
+    first = first[kept]
+    return who[first], [column[first] for column in vectors], sums[kept]
