@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import case_study, cluster, deciding, dp_release, fmdp, growth, lattice_nodes, measures
+from benchmarks import case_study, cluster, deciding, dp_release, fmdp, growth, lattice_nodes, measures, persons
 from benchmarks.standalone import ClusterError
 from privrisk_spark.errors import listing, nearest
 
@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
     "dp-release": dp_release.run,
     "fmdp": fmdp.run,
     "measures": measures.run,
+    "persons": persons.run,
 }
 
 _COLUMNS = {

@@ -7,14 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import case_study, cluster, fmdp, growth, measures, standalone
+from benchmarks import case_study, cluster, fmdp, growth, measures, persons, standalone
 from benchmarks.measure import Measured, measure
 from privrisk_spark.kernels.adversary.process import solve
 
@@ -253,6 +255,38 @@ def test_the_masked_release_generalizes_every_record_and_keeps_its_id(tmp_path):
         assert row["diagnosis"] == original["diagnosis"]
     moved = [row["savings"] - table[person]["savings"] for person, row in release.items()]
     assert 0 < abs(sum(moved) / 200) < max(map(abs, moved)) / 2
+
+
+def test_visits_have_persons_of_very_different_numbers_of_rows(tmp_path):
+    population = case_study.prepare(2000, tmp_path)
+    data = persons.prepare(population, 2000, 350)
+    assert persons.prepare(population, 2000, 350) == data
+    visits = pq.read_table(data / "table")
+    assert visits.num_rows == len(set(visits.column("visit_id").to_pylist())) == 2000
+    often = Counter(visits.column("person_id").to_pylist())
+    assert len(often) == 350
+    assert min(often.values()) <= 2
+    assert max(often.values()) > 50
+    vectors = set(zip(*(visits.column(name).to_pylist() for name in ("person_id", "city", "income")), strict=True))
+    assert 400 < len(vectors) < 1500
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_number_of_persons_that_is_not_the_literal_one_is_an_error(tmp_path, wrong):
+    population = case_study.prepare(2000, tmp_path)
+    data = persons.prepare(population, 2000, 350)
+    rows = pq.read_table(data / "table").to_pylist()
+    top = {"level_city": 4, "level_race": 2, "level_birthdate": 3, "level_income": 4}
+    decided = [{"visit_id": row["visit_id"], "consistent": 350, **top} for row in rows]
+    first = {row["person_id"] for row in rows if row["race"] == rows[0]["race"]}
+    decided[0] |= {"level_race": 0, "consistent": len(first) + wrong}
+    (tmp_path / "decisions").mkdir()
+    pq.write_table(pa.Table.from_pylist(decided), tmp_path / "decisions" / "part.parquet")
+    if wrong:
+        with pytest.raises(case_study.BenchmarkError, match="not the literal one"):
+            persons.check(population, data / "table", tmp_path / "decisions")
+    else:
+        assert persons.check(population, data / "table", tmp_path / "decisions") == 25
 
 
 # ---- measuring

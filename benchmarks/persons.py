@@ -1,0 +1,185 @@
+"""Frequencies of persons who have several rows, against those of rows of the same table.
+
+The table is made of the case study's people: 1,000,000 of them, and 5,667,004 visits, heavy-tailed (a visit's person is
+drawn with weight ``rank^-0.6``), each with the person's city, race and birth date, a tenth of them moved for some
+visits, and an income of its own in three visits of ten. The table is its own dictionary.
+
+The floor is the product itself, releasing the same table by rows: ``ratio`` says what counting persons costs. The
+counts are held against a literal count of the distinct persons at the cells of some records.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks import case_study
+from benchmarks.case_study import BenchmarkError, Result
+from benchmarks.measure import Measured, measure
+
+ROWS = case_study.ROWS
+ROWS_A_PERSON = ROWS / 1_000_000
+RATIO_AT_MOST = 3.0
+"""At any size; 2 from 5 million rows on."""
+POLICY = Path(__file__).with_name("persons.yaml")
+
+_CHECKED = 25  # records whose persons are counted literally
+_FILES = 4
+
+
+def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
+    """Release the table by rows, then by persons.
+
+    Parameters
+    ----------
+    rows : int, optional
+        Visits; 5,667,004 if not given. There are 5.667 a person.
+    cache : Path, optional
+        As for the case study.
+
+    Returns
+    -------
+    list of Result
+        One result.
+
+    Raises
+    ------
+    BenchmarkError
+        If a program fails, or a count of persons is wrong. A target missed is no failure.
+    """
+    size = ROWS if rows is None else rows
+    people = max(1, round(size / ROWS_A_PERSON))
+    population = case_study.prepare(max(size, 1), cache)
+    data = prepare(population, size, people)
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix="persons-") as scratch:
+        by_rows = _release(population, data, Path(scratch, "rows"), ["--set=table.entity_id=null"])
+        out = Path(scratch, "persons")
+        ran = _release(population, data, out, [])
+        checked = check(population, data / "table", out / "vault" / "decisions")
+        stages = {name: case_study.stage_seconds(Path(scratch, name)) for name in ("rows", "persons")}
+    return [
+        Result(
+            name="persons",
+            seconds=round(ran.seconds, 3),
+            floor_seconds=round(by_rows.seconds, 3),
+            ratio=round(ran.seconds / by_rows.seconds, 3),
+            peak_mb=round(ran.peak_mb, 1),
+            parameters={
+                "rows": size,
+                "dictionary_rows": people,
+                "lattice_nodes": case_study.LATTICE_NODES,
+                "ratio_at_most": RATIO_AT_MOST,
+                "records_checked": checked,
+                "stages": stages["persons"],
+                "stages_of_rows": stages["rows"],
+                "floor_peak_mb": round(by_rows.peak_mb, 1),
+                "load_before": round(load, 2),
+                "synthetic": True,
+            },
+        )
+    ]
+
+
+def _release(population: Path, data: Path, out: Path, options: list[str]) -> Measured:
+    command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(POLICY), "--fast", "--run-id", "persons"]
+    paths = {"CASE_STUDY_DATA": str(population), "PERSONS_DATA": str(data), "PERSONS_OUT": str(out)}
+    ran = measure([*command, *options], environment=paths, directory=case_study.root())
+    return case_study.checked("product", ran)
+
+
+def prepare(population: Path, rows: int, people: int) -> Path:
+    """Return the directory of the visits of so many of the case study's people, making it if it is not there yet."""
+    data = population.with_name(f"persons-{rows}-{people}-of-{population.name}")
+    if data.exists():
+        return data
+    partial = Path(tempfile.mkdtemp(prefix=f"{data.name}.", dir=data.parent))
+    try:
+        (partial / "table").mkdir()
+        _write(population, partial / "table", rows, people)
+        partial.rename(data)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return data
+
+
+def _write(population: Path, out: Path, rows: int, people: int) -> None:
+    names = ["person_id", "city", "race", "birthdate", "income", "diagnosis"]
+    someone = pq.read_table(population / "table", columns=names).slice(0, people)
+    rng = np.random.Generator(np.random.Philox(key=case_study.SEED))
+    weight = np.arange(1, people + 1) ** -0.6
+    # Everybody is there once; the other visits are drawn.
+    drawn = rng.choice(people, size=max(rows - people, 0), p=weight / weight.sum())
+    who = rng.permutation(np.concatenate([np.arange(min(people, rows)), drawn]))
+    moved = (who % 10 == 0) & (rng.random(rows) < 0.5)
+    home = np.where(moved, (who + 1) % people, who)
+    earned = np.where(rng.random(rows) < 0.3, rng.integers(0, people, rows), who)
+    of = {"person_id": who, "city": home, "race": who, "birthdate": who, "income": earned, "diagnosis": earned}
+    visits = pa.table({"visit_id": pc.cast(pa.array(np.arange(rows)), pa.string())})
+    for name in names:
+        visits = visits.append_column(name, someone.column(name).take(pa.array(of[name])))
+    step = -(-rows // _FILES)
+    for i in range(_FILES):
+        pq.write_table(visits.slice(i * step, step), out / f"part-{i}.parquet", row_group_size=2**18)
+
+
+def check(population: Path, table: Path, decisions: Path, *, records: int = _CHECKED) -> int:
+    """Count the distinct persons of some records' cells literally, and compare.
+
+    Returns
+    -------
+    int
+        Records compared.
+
+    Raises
+    ------
+    BenchmarkError
+        If a count is another one.
+    """
+    visits = pq.read_table(table)
+    person = visits.column("person_id").combine_chunks().dictionary_encode().indices.to_numpy()
+    number = pc.cast(visits.column("visit_id"), pa.int64()).to_numpy()
+    at_level = {name: _by_level(population, visits.column(name), name) for name in _NAMES}
+    row_of = np.empty(len(number), dtype=np.int64)
+    row_of[number] = np.arange(len(number))
+    decided = pq.read_table(decisions, columns=["visit_id", "consistent", *(f"level_{name}" for name in _NAMES)])
+    step = max(1, decided.num_rows // records)
+    sample = decided.take(pa.array(np.arange(0, decided.num_rows, step)))
+    for record in sample.to_pylist():
+        row = row_of[int(record["visit_id"])]
+        alike = np.ones(len(number), dtype=np.bool_)
+        for name in _NAMES:
+            values = at_level[name][record[f"level_{name}"]]
+            alike &= values == values[row]
+        if len(np.unique(person[alike])) != record["consistent"]:
+            raise BenchmarkError("A number of persons is not the literal one.")
+    return int(sample.num_rows)
+
+
+_NAMES = ("city", "race", "birthdate", "income")
+
+
+def _by_level(population: Path, column: pa.ChunkedArray, name: str) -> list[npt.NDArray[Any]]:
+    """A column's values at each level, as numbers."""
+    encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    if name == "birthdate":
+        paths = {value: [value, value[:7], value[:4], "*"] for value in values}
+    else:
+        lines = (population / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+        paths = {line.split(";")[0]: line.split(";") for line in lines}
+    result = []
+    for level in range(len(next(iter(paths.values())))):
+        _, numbered = np.unique([paths[value][level] for value in values], return_inverse=True)
+        result.append(numbered[encoded.indices.to_numpy()])
+    return result
