@@ -276,7 +276,7 @@ def test_a_number_of_persons_that_is_not_the_literal_one_is_an_error(tmp_path, w
     population = case_study.prepare(2000, tmp_path)
     data = persons.prepare(population, 2000, 350)
     rows = pq.read_table(data / "table").to_pylist()
-    top = {"level_city": 4, "level_race": 2, "level_birthdate": 3, "level_income": 4}
+    top = {"level_city": 4, "level_race": 2, "level_age": 3, "level_income": 3}
     decided = [{"visit_id": row["visit_id"], "consistent": 350, **top} for row in rows]
     first = {row["person_id"] for row in rows if row["race"] == rows[0]["race"]}
     decided[0] |= {"level_race": 0, "consistent": len(first) + wrong}

@@ -10,7 +10,6 @@ import numpy as np
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import materialized
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.kernels.adversary.process import Solution
 from privrisk_spark.kernels.numeric.fold import folded
@@ -32,7 +31,7 @@ from privrisk_spark.stages.assessing.compatible import CompatibleClasses, Overla
 from privrisk_spark.stages.assessing.pairs import collect_concealment, collect_entropy_loss, collect_intervals
 from privrisk_spark.stages.assessing.plots import plots_of
 from privrisk_spark.stages.assessing.population import PeopleOf
-from privrisk_spark.stages.assessing.records import ROWS, of_records
+from privrisk_spark.stages.assessing.records import ROWS, KeptClasses, beside_classes, of_records
 from privrisk_spark.stages.assessing.sources import totals
 from privrisk_spark.stages.assessing.special_uniques import Sought, collect_special
 from privrisk_spark.stages.assessing.tallies import ClassMeasures, Released, Tallies
@@ -299,10 +298,11 @@ def write_records(run: Run, opened: Opened, counted: Counted, measured: Measured
             continue
         of_set = measured[subject.name][name]
         planned = planned_attack(run, counted, of_set)
+        radices = tuple(opened.hierarchies[column].n_nodes for column in columns)
+        kept = KeptClasses(of_set.classes, of_set.names, of_set.schema, radices, of_set.n_classes)
+        known = renamed(subject.rows, opened.positions(columns), [schemas.RECORD_ID])
         rows = of_records(
-            renamed(subject.rows, opened.positions(columns), [schemas.RECORD_ID]),
-            materialized(run.spark, of_set.classes, of_set.names, of_set.schema).frame(),
-            k=len(columns),
+            beside_classes(run.spark, known, kept, most=run.policy.counting.sorted_vectors),
             record_id=run.policy.table.record_id or schemas.RECORD_ID,
             attack=None if planned is None else planned[2],
             fraction=run.policy.assess.sampling_fraction,

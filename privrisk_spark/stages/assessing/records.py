@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, in_chunks
+from privrisk_spark.engine.batches import Batches, in_chunks, materialized, read_ipc
+from privrisk_spark.errors import InternalError
+from privrisk_spark.kernels.arrays import LongArray
+from privrisk_spark.kernels.counting.cell_index import CellIndex
 from privrisk_spark.kernels.measures.population_risk import negative_binomial_risk
 from privrisk_spark.stages.assessing.attack import AttackTable, scaled
 
@@ -18,11 +23,78 @@ ROWS, CLASS_SIZE, POPULATION, WEIGHT = "rows", "class_size", "population_size", 
 _ATTACK = ("p_reid", "expected_payoff", "exploits", "p_reid_baseline", "risk")
 
 
+@dataclass(frozen=True)
+class KeptClasses:
+    """What is kept of the classes of a subject, in parts that every worker sees.
+
+    Attributes
+    ----------
+    directory : str
+    names : tuple of str
+        Parts there.
+    schema : StructType
+        ``n<i>``, ``class_size`` (0 of what is in no class), and ``population_size`` and ``weighted_population`` where
+        there are such.
+    radices : tuple of k int
+        Exclusive upper bound of each ``n<i>``.
+    number : int
+        Classes in all.
+    """
+
+    directory: str
+    names: tuple[str, ...]
+    schema: T.StructType
+    radices: tuple[int, ...]
+    number: int
+
+
+@functools.lru_cache(maxsize=1)
+def _indexed(directory: str, names: tuple[str, ...], radices: tuple[int, ...]) -> tuple[CellIndex, LongArray, pa.Table]:
+    """All classes with an index of their nodes, once per process: row of the table by position in the index."""
+    table = pa.concat_tables([read_ipc(directory, name) for name in names]).combine_chunks()
+    nodes = [table.column(name).to_numpy() for name in schemas.nodes(len(radices))]
+    index, member = CellIndex.build(nodes, radices, table.num_rows)
+    row_of = np.empty(len(index.ranks[-1]), dtype=np.int64)
+    row_of[member] = np.arange(table.num_rows)
+    return index, row_of, table.drop_columns(list(schemas.nodes(len(radices))))
+
+
+def beside_classes(spark: SparkSession, rows: Batches, classes: KeptClasses, *, most: int) -> Batches:
+    """Return each record's id beside what is kept of its class.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    rows : Batches
+        ``record_id``, ``n<i>``; every row's class is among the classes.
+    classes : KeptClasses
+    most : int
+        Classes up to which every task holds all of them; more are joined by Spark, to the same rows.
+    """
+    nodes = schemas.nodes(len(classes.radices))
+    if classes.number > most:
+        kept = materialized(spark, classes.directory, classes.names, classes.schema).frame()
+        joined = rows.frame().select(schemas.RECORD_ID, *nodes).join(kept, nodes, "inner").drop(*nodes)
+        return Batches.of_frame(joined)
+    directory, names, radices = classes.directory, classes.names, classes.radices
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            index, row_of, kept = _indexed(directory, names, radices)
+            position, found = index.find([table.column(name).to_numpy() for name in nodes], table.num_rows)
+            if not found.all():
+                raise InternalError("assess: a record's class is not among the classes.")
+            beside = kept.take(pa.array(row_of[position]))
+            columns = {name: beside.column(name) for name in beside.column_names}
+            yield pa.table({schemas.RECORD_ID: table.column(schemas.RECORD_ID), **columns})
+
+    fields = [field for field in classes.schema.fields if field.name not in nodes]
+    return rows.then(step, T.StructType([T.StructField(schemas.RECORD_ID, T.StringType()), *fields]))
+
+
 def of_records(
     rows: Batches,
-    classes: DataFrame,
     *,
-    k: int,
     record_id: str,
     attack: AttackTable | None,
     fraction: float | None,
@@ -34,20 +106,15 @@ def of_records(
     Parameters
     ----------
     rows : Batches
-        Rows of the subject with ``record_id`` (:func:`privrisk_spark.stages.assessing.classes.table_rows`).
-    classes : DataFrame
-        Kept of the classes: ``n<i>``, ``class_size`` (0 of what is in no class), and ``population_size`` and
-        ``weighted_population`` where there are such.
-    k : int
+        Records of the subject beside their classes (:func:`beside_classes`).
     record_id : str
         Name of the id in what is returned; ``record_id`` where another column has that name.
     attack : AttackTable or None
     fraction : float or None
         Share of the population in the table, by which groups were scaled.
     """
-    nodes = schemas.nodes(k)
-    joined = rows.frame().select(schemas.RECORD_ID, *nodes).join(classes, nodes, "inner").drop(*nodes)
-    there = [name for name in (CLASS_SIZE, POPULATION, WEIGHT) if name in joined.columns]
+    kinds = {field.name: field.dataType for field in rows.schema.fields}
+    there = [name for name in (CLASS_SIZE, POPULATION, WEIGHT) if name in kinds]
     risks = ["prosecutor", *(["journalist"] if POPULATION in there else [])]
     risks += ["individual_risk"] if WEIGHT in there else []
     added = [*risks, *(_ATTACK if attack is not None else ())]
@@ -77,7 +144,6 @@ def of_records(
                 | {name: known[name] for name in added}
             )
 
-    kinds = {field.name: field.dataType for field in joined.schema.fields}
     fields = [T.StructField(record_id, T.StringType()), *(T.StructField(name, kinds[name]) for name in there)]
     fields += [T.StructField(name, T.DoubleType()) for name in added]
-    return Batches.of_frame(joined).then(step, T.StructType(fields))
+    return rows.then(step, T.StructType(fields))
