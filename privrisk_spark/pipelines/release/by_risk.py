@@ -268,7 +268,7 @@ class Checked:
 def validate(run: Run, opened: Opened, encoded: Encoded, decided: Decided, written: Written) -> Checked:
     """Stage: hold the staged files, and the decisions, against the release contract."""
     with run.progress.stage("validate") as stage:
-        classes = write_classes(run, opened, decided.members)
+        classes = write_classes(run, opened, decided.members, written.facts.rows)
         rules, values = contracts.release_rules(run.policy, written.facts)
         exact_rules, exact_values = contracts.decision_rules(
             run.policy, encoded.facts, decided.facts, written.facts, classes

@@ -34,10 +34,10 @@ from privrisk_spark.stages.publishing.files import (
     write_empty,
 )
 from privrisk_spark.stages.publishing.measure import (
+    collect_classes,
     decision_facts,
     measure_classes,
     measure_release,
-    released_classes,
 )
 from privrisk_spark.stages.publishing.row_order import ordered
 
@@ -51,13 +51,13 @@ class Decided:
     tuples : TupleParts
         What is to be released.
     facts : DecisionFacts
-    members : DataFrame or None
+    members : Batches or None
         MEMBERS, where the policy names persons or sampling weights.
     """
 
     tuples: TupleParts
     facts: DecisionFacts
-    members: DataFrame | None
+    members: Batches | None
 
 
 def conclude_rows(
@@ -97,7 +97,7 @@ def conclude_rows(
     names = [part["members"] for part in parts if part["members"]]
     if names:
         schema = schemas.members(rows.schema, opened.k)
-        members = materialized(run.spark, conclusion.members, names, schema).frame()
+        members = materialized(run.spark, conclusion.members, names, schema)
     kept = [part["tuples"] for part in parts if part["tuples"]]
     tuples = TupleParts(conclusion.tuples, tuple(kept), schemas.tuples(rows.schema, opened.k))
     return Decided(tuples, decision_facts(parts, hierarchies), members)
@@ -185,11 +185,11 @@ def write_histogram(run: Run, opened: Opened, nodes: npt.NDArray[np.int32], size
     return Histogram(nodes, sizes, write_release(run, opened, tuples, files=files))
 
 
-def write_classes(run: Run, opened: Opened, members: DataFrame | None) -> ClassFacts | None:
+def write_classes(run: Run, opened: Opened, members: Batches | None, rows: int) -> ClassFacts | None:
     """Write the released classes with their persons and weighted population for the vault, and measure them."""
     if members is None:
         return None
-    classes = run.scratch.write_frame(released_classes(members, k=opened.k), "class_nodes")
+    classes = run.scratch.write_frame(collect_classes(run.scratch, members, k=opened.k, rows=rows), "class_nodes")
     with_labels(classes, opened.hierarchies).write.parquet(str(run.place.scratch / "classes"))
     return measure_classes(classes)
 

@@ -7,8 +7,6 @@ which sees its classes whole. No row is shuffled, nothing that grows with the ta
 
 from __future__ import annotations
 
-import itertools
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,11 +24,11 @@ from privrisk_spark.engine.batches import (
     Scratch,
     in_chunks,
     materialized,
-    part_name,
     read_ipc,
     report,
     write_ipc,
 )
+from privrisk_spark.engine.slices import read_slices, write_slices
 from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.classes import Classes
@@ -257,45 +255,6 @@ def bucket_of(nodes: Sequence[LongArray], buckets: int) -> LongArray:
     """
     number = fingerprint.of_rows([fingerprint.of_integers(node) for node in nodes], len(nodes[0]))
     return (number % np.uint64(buckets)).astype(np.int64)
-
-
-def write_slices(table: pa.Table, bucket: LongArray, buckets: int, directory: str) -> str:
-    """Write a table as one part, each bucket's rows a batch of it; returns its name.
-
-    Parameters
-    ----------
-    table : pa.Table
-        Without dictionaries.
-    bucket : ndarray of int64, shape (n,)
-        Of each row.
-    buckets : int
-    directory : str
-    """
-    # One schema for all parts: what Spark hands over says that it holds no nulls, what numpy does not.
-    table = pa.table({name: table.column(name) for name in table.column_names})
-    # Narrow integers are sorted by radix.
-    order = np.argsort(bucket.astype(np.int16) if buckets < 2**15 else bucket, kind="stable")
-    ends = np.searchsorted(bucket[order], np.arange(buckets + 1))
-    ordered = table.take(pa.array(order)).combine_chunks()
-    name = part_name("arrow")
-    with pa.OSFile(os.path.join(directory, name), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        for begin, end in itertools.pairwise(ends.tolist()):
-            batches = ordered.slice(begin, end - begin).combine_chunks().to_batches()
-            writer.write_batch(batches[0] if batches else _no_rows(table.schema))
-    return name
-
-
-def read_slices(directory: str, names: Iterable[str], bucket: int) -> pa.Table | None:
-    """Read a bucket's rows of all parts of :func:`write_slices`; None if there are no parts."""
-    pieces = []
-    for name in names:
-        with pa.memory_map(os.path.join(directory, name)) as source:
-            pieces.append(pa.ipc.open_file(source).get_batch(bucket))
-    return pa.Table.from_batches(pieces, pieces[0].schema).combine_chunks() if pieces else None
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=schema)
 
 
 def _alike(table: pa.Table, layout: Layout) -> pa.Table:

@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, report
+from privrisk_spark.engine.slices import read_slices, write_slices
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.compatible import compatible_sums
 from privrisk_spark.kernels.measures.loss import fully_suppressed
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
-from privrisk_spark.stages.assessing.classes import Layout, bucket_of, read_slices, write_slices
+from privrisk_spark.stages.assessing.classes import Layout, bucket_of
 from privrisk_spark.stages.assessing.tallies import Suppressed
 
 

@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, decoded, in_chunks, materialized, report, write_ipc
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, materialized, report, write_ipc
 from privrisk_spark.engine.fingerprints import fingerprints
+from privrisk_spark.engine.slices import dealt, read_slices
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.errors import InputError
-from privrisk_spark.stages.assessing.classes import Layout, read_slices, write_slices
+from privrisk_spark.kernels.arrays import WordArray
+from privrisk_spark.stages.assessing.classes import Layout
 
 ROWS_PER_BUCKET = 1_000_000
 """Rows of the table a task joins."""
@@ -81,7 +83,7 @@ def collect_matched(
     sides = []
     for name, side, columns in (("table", table, mine), ("release", release, theirs)):
         directory = scratch.directory(f"by-id-{name}")
-        found = scratch.collect_parts(_dealt(side, columns, buckets, directory))
+        found = scratch.collect_parts(dealt(side, _of_record_id, columns, buckets, directory))
         sides.append((directory, [part["name"] for part in found]))
     target = scratch.directory("matched")
 
@@ -99,6 +101,10 @@ def collect_matched(
         )
     joined = materialized(scratch.spark, target, [part["name"] for part in parts], _schema(layout, numbers))
     return Matched(joined, sum(part["absent"] for part in parts))
+
+
+def _of_record_id(table: pa.Table) -> WordArray:
+    return fingerprints(table.column(schemas.RECORD_ID))
 
 
 def as_doubles(rows: Batches, names: Sequence[str]) -> Batches:
@@ -140,17 +146,6 @@ def _schema(layout: Layout, numbers: Mapping[str, str]) -> T.StructType:
 
 def _x(masked: str) -> str:
     return f"x{masked[1:]}"
-
-
-def _dealt(rows: Batches, columns: Sequence[str], buckets: int, directory: str) -> Batches:
-    """Write some columns in slices by the fingerprint of the record id, and return PARTS."""
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        for table in in_chunks(tables):
-            bucket = (fingerprints(table.column(schemas.RECORD_ID)) % np.uint64(buckets)).astype(np.int64)
-            yield report(write_slices(decoded(table.select(list(columns))), bucket, buckets, directory), {})
-
-    return rows.then(step, PARTS)
 
 
 def _joined(

@@ -42,7 +42,7 @@ from privrisk_spark.planning.counting import PlanChoice, plan_of
 from privrisk_spark.planning.dictionaries import NULL, UNKNOWN, Alphabet, alphabets, axes, entity_of
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.stages.counting.persons import count_persons
+from privrisk_spark.stages.counting.persons import collect_persons
 
 MOST_PEOPLE = 2**53
 """A dictionary stands for fewer people: so many a float tells apart, as ``ln(N / ρ)`` must, and no sum overflows."""
@@ -182,14 +182,14 @@ def collect_counts(
     names = list(found)
     entity = entity_of(policy, one)
     if own and entity is not None:
-        return _collect_persons(scratch, rows.frame(), policy, hierarchies, of_axes, choice, one)
+        return _collect_persons(scratch, rows, policy, hierarchies, of_axes, choice, one)
     directory = scratch.directory(f"vectors-{one.name}")
     parts = scratch.collect_parts(count_vectors(rows, found, directory))
     held = [part["name"] for part in parts]
     total = sum(part["rows"] for part in parts)
     _refuse_values(parts, total, policy, {columns[name]: name for name in hierarchies}, names, one)
     if entity is not None:
-        named = resolve(rows, hierarchies, specs, dictionary=True).frame()
+        named = resolve(rows, hierarchies, specs, dictionary=True)
         return _collect_persons(scratch, named, policy, hierarchies, of_axes, choice, one)
     if choice.plan == "dense":
         vectors, times = sum_vectors(directory, held, found)
@@ -237,7 +237,7 @@ def collect_held(
 
 def _collect_persons(
     scratch: Scratch,
-    rows: DataFrame,
+    rows: Batches,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     of_axes: tuple[Axis, ...],
@@ -246,11 +246,11 @@ def _collect_persons(
 ) -> tuple[PlanChoice, StoredCounts | SpreadVectors]:
     """Count distinct persons: of vectors with signed counts, or, distributed, of pairs of vector and person."""
     known = [name for name, axis in zip(schemas.dictionary_codes(len(of_axes)), of_axes, strict=True) if axis.known]
-    pairs = own_vectors(rows, of_axes, schemas.ENTITY) if one.table is None else rows.select(*known, schemas.ENTITY)
     if choice.plan in ("dense", "sorted"):
         directory = scratch.directory(f"persons-{one.name}")
-        parts = scratch.collect_parts(count_persons(pairs, of_axes, directory))
-        _refuse_unnamed(sum(part["unnamed"] for part in parts), one)
+        named = _as_dictionary(rows, hierarchies) if one.table is None else rows
+        parts, unnamed = collect_persons(scratch, named, of_axes, directory, name=one.name)
+        _refuse_unnamed(unnamed, one)
         held = [part["name"] for part in parts]
         if choice.plan == "dense":
             vectors, counts = _sum_signed(directory, held, of_axes)
@@ -265,6 +265,8 @@ def _collect_persons(
         if choice.plan in ("dense", "sorted"):
             counted = count_and_store(choice.plan, of_axes, vectors, counts, scratch.path / f"counts-{one.name}")
             return choice, counted
+    frame = rows.frame()
+    pairs = own_vectors(frame, of_axes, schemas.ENTITY) if one.table is None else frame.select(*known, schemas.ENTITY)
     pairs = scratch.write_frame(pairs.distinct(), f"pairs-{one.name}")
     persons = pairs.select(schemas.ENTITY).distinct()
     _refuse_unnamed(persons.where(F.col(schemas.ENTITY).isNull()).count(), one)
@@ -275,7 +277,7 @@ def _collect_persons(
 def _sum_signed(
     directory: str, parts: Sequence[str], of_axes: Sequence[Axis]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Put the parts of :func:`count_persons` together on the driver: they fit the cells of ``dense``."""
+    """Put the parts of :func:`collect_persons` together on the driver: they fit the cells of ``dense``."""
     histogram = VectorHistogram([len(axis.dictionary_chain()) if axis.known else 1 for axis in of_axes])
     for part in parts:
         table = read_ipc(directory, part)
@@ -286,6 +288,20 @@ def _sum_signed(
     vectors, counts = histogram.take()
     kept = counts != 0
     return vectors[kept], counts[kept]
+
+
+def _as_dictionary(rows: Batches, hierarchies: Mapping[str, Hierarchy]) -> Batches:
+    """The table's persons with its codes as dictionary codes ``t<i>``: ⊥ becomes the root."""
+    leaf, node = schemas.codes(len(hierarchies)), schemas.dictionary_codes(len(hierarchies))
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in tables:
+            codes = to_dictionary_codes(np.column_stack([table.column(name).to_numpy() for name in leaf]), hierarchies)
+            columns = {name: pa.array(np.ascontiguousarray(codes[:, i])) for i, name in enumerate(node)}
+            yield pa.table({**columns, schemas.ENTITY: table.column(schemas.ENTITY)})
+
+    fields = [T.StructField(name, T.IntegerType()) for name in node]
+    return rows.then(step, T.StructType([*fields, T.StructField(schemas.ENTITY, T.StringType())]))
 
 
 def _refuse_unnamed(rows: int, one: OneDictionary) -> None:

@@ -14,8 +14,11 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_chunks, part_name, report
+from privrisk_spark.engine.fingerprints import fingerprints
+from privrisk_spark.engine.slices import dealt, read_slices
 from privrisk_spark.engine.sources import as_texts, dictionary_of
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import LongArray, WordArray
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.fold import folded_dicts
@@ -170,23 +173,77 @@ def _classes_between(directory: str, names: Sequence[str], number: int, ranges: 
     return len(first), int(sizes.min())
 
 
-def released_classes(members: DataFrame, *, k: int) -> DataFrame:
+_MEMBERS_PER_BUCKET = 500_000
+
+
+def collect_classes(scratch: Scratch, members: Batches, *, k: int, rows: int) -> DataFrame:
     """Return the released classes: ``n<i>`` nodes, ``rows`` f_k, ``persons``, ``population`` F_k.
+
+    Where persons are counted, their rows are dealt by person: each is then in one task, and what the tasks count adds
+    up, however large a class is.
 
     Parameters
     ----------
-    members : DataFrame
+    scratch : Scratch
+    members : Batches
         As :func:`privrisk_spark.stages.deciding.decide.conclude` writes them; ``entity`` and ``millionths`` where the
         policy has them.
     k : int
+    rows : int
+        Of the release.
     """
-    there = members.columns
-    measures = [F.sum(schemas.N_ROWS).alias("rows")]
+    there, nodes = members.schema.fieldNames(), schemas.nodes(k)
+    sums = ["rows", *(["persons"] if schemas.ENTITY in there else [])]
+    sums += [schemas.MILLIONTHS] if schemas.MILLIONTHS in there else []
+
+    def partly(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in tables:
+            if table.num_rows:
+                yield _of_classes(table, nodes)
+
     if schemas.ENTITY in there:
-        measures.append(F.count_distinct(schemas.ENTITY).alias("persons"))
-    if schemas.MILLIONTHS in there:
-        measures.append((F.sum(schemas.MILLIONTHS) / F.lit(1e6)).alias("population"))
-    return members.groupBy(*schemas.nodes(k)).agg(*measures)
+        directory, buckets = scratch.directory("members-by-person"), max(1, -(-rows // _MEMBERS_PER_BUCKET))
+
+        def of_person(table: pa.Table) -> WordArray:
+            return fingerprints(table.column(schemas.ENTITY))
+
+        parts = scratch.collect_parts(dealt(members, of_person, there, buckets, directory))
+        held = tuple(part["name"] for part in parts)
+
+        def read(bucket: int) -> Iterator[pa.Table]:
+            whole = read_slices(directory, held, bucket)
+            yield from () if whole is None else (whole,)
+
+        members = Batches.of_parts(scratch.spark, range(buckets), read, members.schema)
+    fields = [T.StructField(name, T.IntegerType()) for name in nodes]
+    fields += [T.StructField(name, T.LongType()) for name in sums]
+    partial = members.then(partly, T.StructType(fields)).frame()
+    whole = partial.groupBy(*nodes).agg(*[F.sum(name).alias(name) for name in sums])
+    if schemas.MILLIONTHS not in there:
+        return whole
+    return whole.withColumn("population", F.col(schemas.MILLIONTHS) / F.lit(1e6)).drop(schemas.MILLIONTHS)
+
+
+def _of_classes(table: pa.Table, nodes: Sequence[str]) -> pa.Table:
+    """Rows, distinct persons and weights of the classes among MEMBERS, which hold all rows of their persons."""
+    first, member = grouped([table.column(name).to_numpy() for name in nodes])
+
+    def summed(values: LongArray) -> pa.Array:
+        result = np.zeros(len(first), dtype=np.int64)
+        np.add.at(result, member, values)
+        return pa.array(result)
+
+    classes = table.select(list(nodes)).take(pa.array(first))
+    classes = classes.append_column("rows", summed(table.column(schemas.N_ROWS).to_numpy()))
+    if schemas.ENTITY in table.column_names:
+        place = table.column(schemas.ENTITY).combine_chunks().dictionary_encode().indices
+        pairs, _ = grouped([member, place.to_numpy().astype(np.int64)])
+        once = np.zeros(table.num_rows, dtype=np.int64)
+        once[pairs] = 1
+        classes = classes.append_column("persons", summed(once))
+    if schemas.MILLIONTHS in table.column_names:
+        classes = classes.append_column(schemas.MILLIONTHS, summed(table.column(schemas.MILLIONTHS).to_numpy()))
+    return classes
 
 
 def measure_classes(classes: DataFrame) -> ClassFacts:

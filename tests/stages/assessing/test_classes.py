@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -69,13 +68,3 @@ def test_classes_are_those_of_counters(n, spread, persons):
                     assert told == sorted((v, len(holders[j][key, v])) for v in held[j][key])
                 else:
                     assert told == sorted(held[j][key].items())
-
-
-def test_slices_hold_the_rows_of_their_bucket_in_order(tmp_path):
-    bucket = np.array([2, 0, 2, 2, 0], dtype=np.int64)
-    names = [
-        classes.write_slices(pa.table({"a": np.arange(5) + 10 * part}), bucket, 4, str(tmp_path)) for part in (0, 1)
-    ]
-    found = [classes.read_slices(str(tmp_path), names, i).column("a").to_pylist() for i in range(4)]
-    assert found == [[1, 4, 11, 14], [], [0, 2, 3, 10, 12, 13], []]
-    assert classes.read_slices(str(tmp_path), [], 0) is None
