@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import take_parts
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.kernels.adversary.process import Solution
 from privrisk_spark.kernels.numeric.fold import folded
@@ -31,7 +33,14 @@ from privrisk_spark.stages.assessing.compatible import CompatibleClasses, Overla
 from privrisk_spark.stages.assessing.pairs import collect_concealment, collect_entropy_loss, collect_intervals
 from privrisk_spark.stages.assessing.plots import plots_of
 from privrisk_spark.stages.assessing.population import PeopleOf
-from privrisk_spark.stages.assessing.records import ROWS, KeptClasses, beside_classes, of_records
+from privrisk_spark.stages.assessing.records import (
+    ROWS,
+    KeptClasses,
+    beside_classes,
+    of_records,
+    write_nothing,
+    written,
+)
 from privrisk_spark.stages.assessing.sources import totals
 from privrisk_spark.stages.assessing.special_uniques import Sought, collect_special
 from privrisk_spark.stages.assessing.tallies import ClassMeasures, Released, Tallies
@@ -307,4 +316,6 @@ def write_records(run: Run, opened: Opened, counted: Counted, measured: Measured
             attack=None if planned is None else planned[2],
             fraction=run.policy.assess.sampling_fraction,
         )
-        rows.frame().write.parquet(str(run.scratch.path / RECORDS[subject.name]))
+        source = run.scratch.directory(f"parts-of-{RECORDS[subject.name]}")
+        parts = [part["name"] for part in run.scratch.collect_parts(written(rows, source))]
+        take_parts(Path(source), parts or [write_nothing(rows, source)], run.scratch.path / RECORDS[subject.name])

@@ -5,14 +5,25 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, in_chunks, materialized, read_ipc
+from privrisk_spark.engine.batches import (
+    PARTS,
+    Batches,
+    decoded,
+    in_chunks,
+    materialized,
+    part_name,
+    read_ipc,
+    report,
+)
 from privrisk_spark.errors import InternalError
 from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.counting.cell_index import CellIndex
@@ -147,3 +158,27 @@ def of_records(
     fields = [T.StructField(record_id, T.StringType()), *(T.StructField(name, kinds[name]) for name in there)]
     fields += [T.StructField(name, T.DoubleType()) for name in added]
     return rows.then(step, T.StructType(fields))
+
+
+def written(records: Batches, directory: str) -> Batches:
+    """Write records as Parquet parts where they are, a row group a chunk, and return PARTS."""
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            yield report(_write(table, directory), {})
+
+    return records.then(step, PARTS)
+
+
+def write_nothing(records: Batches, directory: str) -> str:
+    """Write a part without rows, for a reader who looks for the columns; returns its name."""
+    kinds = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
+    none = {field.name: pa.array([], kinds[field.dataType.simpleString()]) for field in records.schema.fields}
+    return _write(pa.table(none), directory)
+
+
+def _write(table: pa.Table, directory: str) -> str:
+    name = part_name("parquet")
+    # Nothing of Arrow's own: a reader sees plain columns.
+    pq.write_table(decoded(table), Path(directory, name), store_schema=False, use_dictionary=table.column_names[1:])
+    return name

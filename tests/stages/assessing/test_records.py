@@ -10,10 +10,17 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from privrisk_spark.engine.batches import Batches, write_ipc
+from privrisk_spark.engine.batches import Batches, Scratch, write_ipc
 from privrisk_spark.errors import InternalError
 from privrisk_spark.stages.assessing.buckets import kept_schema
-from privrisk_spark.stages.assessing.records import CLASS_SIZE, KeptClasses, beside_classes, of_records
+from privrisk_spark.stages.assessing.records import (
+    CLASS_SIZE,
+    KeptClasses,
+    beside_classes,
+    of_records,
+    write_nothing,
+    written,
+)
 
 NODES = [(a, b) for a in range(4) for b in range(3) if (a, b) != (2, 2)]
 
@@ -83,3 +90,24 @@ def test_no_records_have_no_classes(spark: SparkSession, tmp_path: Path) -> None
     classes = kept(tmp_path / "classes", 2)
     nobody = Batches.of_frame(spark.createDataFrame([], "record_id string, n0 int, n1 int"))
     assert told(beside_classes(spark, nobody, classes, most=len(NODES))) == {}
+
+
+@pytest.mark.parametrize("rows", [0, 50])
+def test_what_tasks_write_is_what_spark_would(spark: SparkSession, tmp_path: Path, rows: int) -> None:
+    classes = kept(tmp_path / "classes", 2)
+    some = Batches.of_frame(records(spark, 3).frame().limit(rows))
+    known = of_records(
+        beside_classes(spark, some, classes, most=len(NODES)), record_id="id", attack=None, fraction=None
+    )
+    scratch = Scratch(spark, tmp_path)
+    target = scratch.directory("parts")
+    if not scratch.collect_parts(written(known, target)):
+        write_nothing(known, target)
+    ours = spark.read.parquet(target)
+    known.frame().write.parquet(str(tmp_path / "theirs"))
+    theirs = spark.read.parquet(str(tmp_path / "theirs"))
+    assert ours.schema == theirs.schema
+    assert told(Batches.of_frame(ours.withColumnRenamed("id", "record_id"))) == told(
+        Batches.of_frame(theirs.withColumnRenamed("id", "record_id"))
+    )
+    assert ours.count() == rows
