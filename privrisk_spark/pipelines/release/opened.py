@@ -150,7 +150,7 @@ def open_hierarchies(policy: Policy, sources: Sources) -> dict[str, Hierarchy]:
     from_data = not all(is_public(column.hierarchy) for column in policy.quasi_identifiers.values())
     if from_data and sources.table.isEmpty():
         raise SchemaError("table: it has no rows, and hierarchies whose leaves come from the data have none then.")
-    return collect_hierarchies(policy, sources.table, sources.known)
+    return collect_hierarchies(policy, sources.table, sources.known, given=sources.given)
 
 
 def open_run(run: Run) -> Opened:
