@@ -278,8 +278,11 @@ def collect_distinct_values(sources: Sequence[LeafSource]) -> dict[str, list[str
     for source in sources:
         if not source.columns:
             continue
-        values = _distinct_in_tasks(source, MAX_LEAVES + 1).frame().distinct()
-        table = values.limit(len(source.columns) * MAX_LEAVES + 1).toArrow()
+        # Only where tasks find more than the driver should take, they are told apart on the way to it.
+        values, most = _distinct_in_tasks(source, MAX_LEAVES + 1).frame(), len(source.columns) * MAX_LEAVES + 1
+        table = values.limit(most).toArrow()
+        if table.num_rows == most:
+            table = values.distinct().limit(most).toArrow()
         position = table.column("attribute").to_numpy()
         texts = table.column("value").to_pandas().to_numpy()
         for i, name in enumerate(source.columns):
