@@ -9,7 +9,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import case_study, cluster, deciding, dp_release, fmdp, growth, lattice_nodes, measures, persons
+from benchmarks import (
+    case_study,
+    cluster,
+    deciding,
+    dp_release,
+    fmdp,
+    growth,
+    hospital,
+    lattice_nodes,
+    measures,
+    persons,
+)
 from benchmarks.standalone import ClusterError
 from privrisk_spark.errors import listing, nearest
 
@@ -17,6 +28,7 @@ BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
     "case-study": case_study.run,
     "case-study-both": case_study.run_both,
     "growth": growth.run,
+    "hospital": hospital.run,
     "cluster": cluster.run,
     "lattice-nodes": lattice_nodes.run,
     "deciding": deciding.run,

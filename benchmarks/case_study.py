@@ -14,7 +14,7 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,32 @@ POLICY = Path(__file__).with_name("case-study.yaml")
 
 Product = Callable[[Path, Path], Measured]
 """Runs a release of the data in one directory into another."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a benchmark of the release job decides, and the floor that decides the same.
+
+    Attributes
+    ----------
+    prepare : callable
+        Makes the data of so many rows in a cache directory, if it is not there, and returns its directory.
+    floor : str
+        Module of the floor.
+    record_id : str
+        Column of the decisions: a letter and a number given out at random.
+    attributes : tuple of str
+    lattice_nodes : int
+    utility_at_least : float
+    """
+
+    prepare: Callable[[int, Path | None], Path]
+    floor: str
+    record_id: str
+    attributes: tuple[str, ...]
+    lattice_nodes: int
+    utility_at_least: float
+
 
 _FLOOR_RUNS = 3
 _SAMPLE = 100_000  # records compared, about
@@ -113,7 +139,9 @@ def run_both(*, rows: int | None = None, cache: Path | None = None) -> list[Resu
     return against_floor(products, rows=ROWS if rows is None else rows, cache=cache)
 
 
-def against_floor(products: Mapping[str, Product], *, rows: int, cache: Path | None = None) -> list[Result]:
+def against_floor(
+    products: Mapping[str, Product], *, rows: int, cache: Path | None = None, subject: Subject | None = None
+) -> list[Result]:
     """Run the floor, then programs on the same data, and compare what each decided with the floor.
 
     Parameters
@@ -124,6 +152,8 @@ def against_floor(products: Mapping[str, Product], *, rows: int, cache: Path | N
         Rows of the table.
     cache : Path, optional
         As for :func:`run`.
+    subject : Subject, optional
+        The case study if not given.
 
     Returns
     -------
@@ -135,17 +165,18 @@ def against_floor(products: Mapping[str, Product], *, rows: int, cache: Path | N
     BenchmarkError
         If a program fails, or decides differently.
     """
-    data = prepare(rows, cache)
+    subject = subject or CASE_STUDY
+    data = subject.prepare(rows, cache)
     results = []
     with tempfile.TemporaryDirectory(prefix="case-study-") as scratch:
         load = os.getloadavg()[0]
-        lean, fast = _run_floor(data, Path(scratch, "floor"))
+        lean, fast = _run_floor(subject, data, Path(scratch, "floor"))
         floor = statistics.median(run.seconds for run in fast)
         for name, product in products.items():
             out = Path(scratch, "product")
             out.mkdir()
             ran = product(data, out)
-            compared = compare(Path(scratch, "floor", "decisions"), _decisions_in(out), rows=rows)
+            compared = compare(Path(scratch, "floor", "decisions"), _decisions_in(out), rows=rows, subject=subject)
             stages = stage_seconds(out)
             shutil.rmtree(out)
             results.append(
@@ -158,8 +189,8 @@ def against_floor(products: Mapping[str, Product], *, rows: int, cache: Path | N
                     parameters={
                         "rows": rows,
                         "dictionary_rows": lean["dictionary_rows"],
-                        "lattice_nodes": LATTICE_NODES,
-                        "utility_at_least": UTILITY_AT_LEAST,
+                        "lattice_nodes": subject.lattice_nodes,
+                        "utility_at_least": subject.utility_at_least,
                         "seed": SEED,
                         "synthetic": True,
                         "processors": len(os.sched_getaffinity(0)),
@@ -232,9 +263,12 @@ def prepare(rows: int, cache: Path | None = None) -> Path:
     return data
 
 
-def _run_floor(data: Path, out: Path) -> tuple[dict[str, Any], list[Measured]]:
+CASE_STUDY = Subject(prepare, "benchmarks.floor", "person_id", ATTRIBUTES, LATTICE_NODES, UTILITY_AT_LEAST)
+
+
+def _run_floor(subject: Subject, data: Path, out: Path) -> tuple[dict[str, Any], list[Measured]]:
     """Run the floor several times: what it printed last, and all measurements."""
-    command = [sys.executable, "-m", "benchmarks.floor", str(data), str(out), str(UTILITY_AT_LEAST)]
+    command = [sys.executable, "-m", subject.floor, str(data), str(out), str(subject.utility_at_least)]
     runs = [checked("floor", measure(command, directory=root())) for _ in range(_FLOOR_RUNS)]
     lean: dict[str, Any] = json.loads(runs[-1].output)
     return lean, runs
@@ -242,16 +276,17 @@ def _run_floor(data: Path, out: Path) -> tuple[dict[str, Any], list[Measured]]:
 
 def run_product(data: Path, out: Path) -> Measured:
     """Run the release job of the product on the same files, into ``out``, with a fast start."""
-    return _release(data, out, ["--fast"])
+    return release(POLICY, data, out, ["--fast"])
 
 
 def run_plainly(data: Path, out: Path) -> Measured:
     """Run it as :func:`run_product` does, without anything that only saves seconds at the start."""
-    return _release(data, out, [])
+    return release(POLICY, data, out, [])
 
 
-def _release(data: Path, out: Path, options: list[str]) -> Measured:
-    command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(POLICY), "--run-id", "case-study"]
+def release(policy: Path, data: Path, out: Path, options: Sequence[str]) -> Measured:
+    """Run the release job by a policy that has data and output in its environment."""
+    command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(policy), "--run-id", policy.stem]
     environment = {"CASE_STUDY_DATA": str(data), "CASE_STUDY_OUT": str(out), SETTING: None}
     return checked("product", measure([*command, *options], environment=environment, directory=root()))
 
@@ -282,7 +317,7 @@ def _decisions_in(out: Path) -> Path:
     return found[0]
 
 
-def compare(floor: Path, product: Path, *, rows: int, sample: int = _SAMPLE) -> int:
+def compare(floor: Path, product: Path, *, rows: int, sample: int = _SAMPLE, subject: Subject = CASE_STUDY) -> int:
     """Compare two directories of decisions on the same sample of records.
 
     Levels, utility and count must be equal, risk within 1e-9 relative. The sample are the records whose
@@ -291,11 +326,13 @@ def compare(floor: Path, product: Path, *, rows: int, sample: int = _SAMPLE) -> 
     Parameters
     ----------
     floor, product : Path
-        Parquet with person_id, ``level_*``, risk, utility, consistent.
+        Parquet with the record id, ``level_*``, risk, utility, consistent.
     rows : int
         Rows each must have.
     sample : int
         About how many records to compare.
+    subject : Subject
+        What was decided.
 
     Returns
     -------
@@ -312,8 +349,9 @@ def compare(floor: Path, product: Path, *, rows: int, sample: int = _SAMPLE) -> 
         if have != rows:
             raise BenchmarkError(f"The {name} decided {have} rows instead of {rows}.")
     step = max(rows // sample, 1)
-    ours, theirs = _sampled(floor, step), _sampled(product, step)
-    if not np.array_equal(ours["person_id"], theirs["person_id"]):
+    ours, theirs = _sampled(floor, step, subject), _sampled(product, step, subject)
+    identity = subject.record_id
+    if not np.array_equal(ours[identity], theirs[identity]):
         raise BenchmarkError("The floor and the product do not hold the same records.")
     wrong = {}
     for name, expected in ours.items():
@@ -324,21 +362,22 @@ def compare(floor: Path, product: Path, *, rows: int, sample: int = _SAMPLE) -> 
             wrong[name] = int(np.count_nonzero(~equal))
     if wrong:
         columns = ", ".join(f"{name} in {count}" for name, count in wrong.items())
-        raise BenchmarkError(f"Of {len(ours['person_id'])} records compared, these differ: {columns}.")
-    return len(ours["person_id"])
+        raise BenchmarkError(f"Of {len(ours[identity])} records compared, these differ: {columns}.")
+    return len(ours[identity])
 
 
 def _parts(directory: Path) -> list[Path]:
     return sorted(directory.rglob("*.parquet"))
 
 
-def _sampled(directory: Path, step: int) -> dict[str, npt.NDArray[Any]]:
+def _sampled(directory: Path, step: int, subject: Subject) -> dict[str, npt.NDArray[Any]]:
     """Return the columns of the sampled records, ordered by record."""
-    names = ["person_id", *(f"level_{name}" for name in ATTRIBUTES), "risk", "utility", "consistent"]
+    identity = subject.record_id
+    names = [identity, *(f"level_{name}" for name in subject.attributes), "risk", "utility", "consistent"]
     pieces = []
     for part in _parts(directory):
         rows = pq.ParquetFile(part).read(names)
-        number = pc.cast(pc.utf8_slice_codeunits(rows["person_id"], 1), pa.int64()).to_numpy()
-        pieces.append(rows.set_column(0, "person_id", pa.array(number)).filter(pa.array(number % step == 0)))
-    table = pa.concat_tables(pieces, promote_options="permissive").sort_by("person_id")
+        number = pc.cast(pc.utf8_slice_codeunits(rows[identity], 1), pa.int64()).to_numpy()
+        pieces.append(rows.set_column(0, identity, pa.array(number)).filter(pa.array(number % step == 0)))
+    table = pa.concat_tables(pieces, promote_options="permissive").sort_by(identity)
     return {name: table[name].to_numpy() for name in names}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
+from privrisk_spark.engine.partitions import Value, partition_texts, partition_values, repeated
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
@@ -122,15 +123,22 @@ def scan(
 
 @dataclass(frozen=True)
 class _RowGroups:
+    """Some of a file, and the values of the columns that are in the names of its directories."""
+
     path: str
     first: int
     end: int
     rows: int
+    values: tuple[tuple[str, Value], ...]
+
+
+_FEW_ROWS = 2**16
+"""Tasks with fewer rows are put together."""
 
 
 def _plain_files(
     table: Table, frame: DataFrame, wanted: Sequence[Wanted], rows_per_task: int
-) -> list[_RowGroups] | None:
+) -> list[tuple[_RowGroups, ...]] | None:
     """Row groups of Parquet files that tasks read as Spark would, or None if that is not sure."""
     if table.catalog is not None or table.format != "parquet" or table.options or not wanted:
         return None
@@ -143,9 +151,12 @@ def _plain_files(
             return None
         if want.kind == "text" and isinstance(kind, _INEXACT):
             return None
-    tasks: list[_RowGroups] = []
     files = sorted(frame.inputFiles())
-    for uri in files:
+    found = _partitions(table, [Path(unquote(urlparse(uri).path)) for uri in files], types, names)
+    if not found or not names - set(found[0]):
+        return None
+    tasks: list[_RowGroups] = []
+    for uri, values in zip(files, found, strict=True):
         parsed = urlparse(uri)
         path = Path(unquote(parsed.path))
         if parsed.scheme != "file" or not path.is_file():
@@ -156,12 +167,14 @@ def _plain_files(
         except (pa.ArrowException, OSError):
             return None
         # Spark believes a directory's name rather than the file, and old writers count days by another calendar.
-        if any(unquote(part.partition("=")[0]) in names for part in path.parts if "=" in part):
+        if {name.casefold() for name in values} & {name.casefold() for name in schema.names}:
             return None
         said = metadata.metadata or {}
         if b"org.apache.spark.legacyDateTime" in said or said.get(b"org.apache.spark.version", b"3") < b"3":
             return None
         for want in wanted:
+            if want.name in values:
+                continue
             if schema.get_field_index(want.name) < 0:
                 return None
             if schema.field(want.name).type not in _ALIKE[type(types[want.name])]:
@@ -171,26 +184,76 @@ def _plain_files(
         n = max(1, -(-metadata.num_rows // rows_per_task))
         inner = np.searchsorted(np.cumsum(rows) - rows / 2, metadata.num_rows * np.arange(1, n) / n)
         bounds = np.unique([0, *inner, len(rows)]).tolist()
-        tasks += [_RowGroups(str(path), a, b, int(rows[a:b].sum())) for a, b in itertools.pairwise(bounds)]
-    return tasks if files else None
+        of_file = tuple(values.items())
+        tasks += [_RowGroups(str(path), a, b, int(rows[a:b].sum()), of_file) for a, b in itertools.pairwise(bounds)]
+    return _together(tasks, rows_per_task)
 
 
-def _of_files(frame: DataFrame, tasks: Sequence[_RowGroups], wanted: Sequence[Wanted]) -> Batches:
-    names = list(dict.fromkeys(want.name for want in wanted))
+def _partitions(
+    table: Table, files: Sequence[Path], types: dict[str, T.DataType], names: Set[str]
+) -> list[dict[str, Value]] | None:
+    """Values of the columns in the names of each file's directories; None where Spark might read others for ``names``.
+
+    What a pattern or a file stands for, Spark begins to read names at another directory.
+    """
+    root = Path(table.path or "").absolute()
+    if root.is_dir():
+        texts = [partition_texts(root, file) for file in files]
+        known = [of_file for of_file in texts if of_file is not None]
+        values = partition_values(known, types) if len(known) == len(texts) else None
+        if values is not None:
+            return values
+    columns = {unquote(part.partition("=")[0]) for file in files for part in file.parts if "=" in part}
+    return None if columns & names else [{} for _ in files]
+
+
+def _together(tasks: Sequence[_RowGroups], rows_per_task: int) -> list[tuple[_RowGroups, ...]]:
+    """Neighbouring small pieces as one task: a task costs as much as reading tens of thousands of rows."""
+    most = min(rows_per_task, max(_FEW_ROWS, sum(task.rows for task in tasks) // 8))
+    gathered: list[list[_RowGroups]] = []
+    held = most + 1
+    for task in tasks:
+        if held + task.rows > most:
+            gathered.append([])
+            held = 0
+        gathered[-1].append(task)
+        held += task.rows
+    return [tuple(of_task) for of_task in gathered]
+
+
+def _of_files(frame: DataFrame, tasks: Sequence[tuple[_RowGroups, ...]], wanted: Sequence[Wanted]) -> Batches:
     kinds = {field.name: field.dataType for field in frame.schema.fields}
+    outside = {name for task in tasks for piece in task for name, _ in piece.values}
+    names = list(dict.fromkeys(want.name for want in wanted if want.name not in outside))
     plain = {want.name for want in wanted if want.distinct}
-    texts = [name for name in names if isinstance(kinds[name], T.StringType) and name not in plain]
+    encoded = {want.name for want in wanted if isinstance(kinds[want.name], T.StringType)} - plain
+    texts = [name for name in names if name in encoded]
 
-    def read(task: _RowGroups) -> Iterator[pa.Table]:
+    def read(task: tuple[_RowGroups, ...]) -> Iterator[pa.Table]:
+        for piece in task:
+            yield from read_piece(piece)
+
+    def read_piece(piece: _RowGroups) -> Iterator[pa.Table]:
+        values = dict(piece.values)
         with (
-            _named(task, names),
-            pq.ParquetFile(task.path, read_dictionary=texts, memory_map=True) as file,
+            _named(piece, names),
+            pq.ParquetFile(piece.path, read_dictionary=texts, memory_map=True) as file,
         ):
-            groups = range(task.first, task.end)
+            groups = range(piece.first, piece.end)
             # A few rows more than a chunk are no chunk of their own.
-            size = -(-task.rows // max(1, round(task.rows / CHUNK_ROWS)))
+            size = -(-piece.rows // max(1, round(piece.rows / CHUNK_ROWS)))
             for batch in file.iter_batches(batch_size=max(1, size), row_groups=groups, columns=names):
-                columns = [batch.column(batch.schema.get_field_index(want.name)) for want in wanted]
+                columns = [
+                    repeated(
+                        values[want.name],
+                        _ALIKE[type(kinds[want.name])][0],
+                        batch.num_rows,
+                        encoded=want.name in encoded,
+                    )
+                    if want.name in values
+                    else batch.column(batch.schema.get_field_index(want.name))
+                    for want in wanted
+                ]
                 yield pa.Table.from_arrays(
                     [
                         array.cast(pa.float64(), safe=False) if want.kind == "number" else array
@@ -305,12 +368,11 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
     if table.catalog is not None or table.format != "parquet" or table.options or table.path is None:
         return None
     path = Path(table.path).absolute()
-    files = [path]
-    if path.is_dir():
-        entries = [entry for entry in path.iterdir() if not entry.name.startswith(("_", "."))]
-        files = [entry for entry in entries if entry.is_file()]
-        if len(files) < len(entries):
-            return None
+    files = list(_below(path)) if path.is_dir() else [path]
+    partitions = [partition_texts(path, file) for file in files] if path.is_dir() else [{}]
+    columns = {name.casefold() for of_file in partitions for name in of_file or ()}
+    if any(of_file is None or list(of_file) != list(partitions[0] or ()) for of_file in partitions):
+        return None
     kinds = {arrow: kind for kind, types in _ALIKE.items() for arrow in types}
     schemas = []
     for file in files:
@@ -320,7 +382,7 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
             return None
         fields = metadata.schema.to_arrow_schema()
         by_spark = any(key.startswith(b"org.apache.spark") for key in metadata.metadata or {})
-        if by_spark or any(field.type not in kinds for field in fields):
+        if by_spark or any(field.type not in kinds or field.name.casefold() in columns for field in fields):
             return None
         schemas.append(T.StructType([T.StructField(field.name, kinds[field.type]()) for field in fields]))
     if not schemas or any(schema != schemas[0] for schema in schemas):
@@ -328,6 +390,17 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
     frame = spark.read.schema(schemas[0]).parquet(table.path)
     found = {unquote(urlparse(uri).path) for uri in frame.inputFiles() if urlparse(uri).scheme == "file"}
     return frame if found == {str(file) for file in files} else None
+
+
+def _below(directory: Path) -> Iterator[Path]:
+    """Files of a directory and those below it, but those Spark leaves out."""
+    for entry in directory.iterdir():
+        if entry.name.startswith(("_", ".")):
+            continue
+        if entry.is_dir():
+            yield from _below(entry)
+        else:
+            yield entry
 
 
 def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame:

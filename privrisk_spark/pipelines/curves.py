@@ -198,7 +198,7 @@ def open_curves(spark: SparkSession, policy: Policy, request: CurveRequest, give
             known.append((dictionary.table, frames[dictionary.name]))
     if table.isEmpty():
         raise SchemaError("table: it has no rows.")
-    hierarchies = collect_hierarchies(policy, table, known)
+    hierarchies = collect_hierarchies(policy, table, known, given=given is not None)
     refuse_other_problems(policy, hierarchies)
     grown = growing_dictionary(policy)
     floors = floors_of(policy, hierarchies, request.floors)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from naive_records import layouts, parts_of, policy_of, quasi, shuffled
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from privrisk_spark.engine import fingerprints as of_columns
 from privrisk_spark.engine import schemas, sources
@@ -115,9 +116,9 @@ def test_every_type_is_read_as_spark_reads_it(spark, tmp_path, encoded, monkeypa
     expected = rows_of(by_spark(frame, wanted))
     assert rows_of(rows) == expected
     assert len(expected) == 88
-    # 81 rows are three tasks, cut where that is nearest to thirds; a file without rows makes none or one without rows.
+    # 81 rows are three pieces, cut where that is nearest to thirds; what is small is read with its neighbour.
     sizes_of_tasks = rows.groupBy(F.spark_partition_id()).count().toArrow().column("count").to_pylist()
-    assert sorted(sizes_of_tasks) == [7, 25, 25, 31]
+    assert sorted(sizes_of_tasks) == [25, 25, 38]
 
 
 def test_texts_of_distinct_values_are_those_of_spark(spark, tmp_path):
@@ -297,6 +298,86 @@ def test_files_spark_wrote_and_files_it_ignores(spark, tmp_path):
     assert rows_of(scan(pattern, matched, wanted).frame()) == rows_of(by_spark(matched, wanted))
 
 
+PARTITIONS = {
+    "texts": [
+        "a",
+        "b",
+        "c d",
+        "e%2Ff",
+        "%C3%A9",
+        "é",
+        "a=b",
+        "50%25",
+        "%5Bx%5D",
+        "__HIVE_DEFAULT_PARTITION__",
+        "null",
+        "*",
+    ],
+    "mixed": ["01", "1", "x", "__HIVE_DEFAULT_PARTITION__"],
+    "whole": ["0", "1", "-7", "2147483647", "__HIVE_DEFAULT_PARTITION__"],
+    "long": ["1", "2147483648", "-9223372036854775808"],
+    "days": ["2020-02-29", "1999-12-31", "__HIVE_DEFAULT_PARTITION__"],
+    "zeros": ["007", "7", "8"],
+    "plus": ["+5", "6"],
+    "doubles": ["1.5", "2"],
+    "times": ["2020-01-01 00:00:00", "2020-01-02 10:00:00"],
+    "beyond": ["9223372036854775808", "1"],
+    "missing": ["__HIVE_DEFAULT_PARTITION__"],
+}
+
+
+@pytest.mark.parametrize("inferred", ["true", "false"])
+@pytest.mark.parametrize("case", PARTITIONS)
+def test_partitions_are_read_as_spark_reads_them(spark, tmp_path, case, inferred):
+    """Columns in the names of directories, by the rules of Hive: types, escapes, missing values."""
+    for number, value in enumerate(PARTITIONS[case]):
+        directory = tmp_path / "t" / f"W w={value}" / f"second={number % 2}"
+        directory.mkdir(parents=True)
+        content = pa.table({"x": [f"{number}-{i}" for i in range(3)], "y": pa.array([number, None, 1], pa.int32())})
+        pq.write_table(content, directory / "p.parquet")
+    key = "spark.sql.sources.partitionColumnTypeInference.enabled"
+    before = spark.conf.get(key)
+    spark.conf.set(key, inferred)
+    try:
+        table, frame = opened(spark, tmp_path / "t")
+        assert frame.schema == spark.read.parquet(table.path).schema
+        wanted = [Wanted("w", "W w", "text"), Wanted("p", "W w", "value"), *X, Wanted("y", "y", "number")]
+        wanted += [Wanted("d", "second", "text", distinct=True), Wanted("s", "second", "value")]
+        found = scan(table, frame, wanted)
+        known = isinstance(frame.schema["W w"].dataType, T.StringType | T.IntegerType | T.LongType | T.DateType)
+        plain = inferred == "false" or case not in ("zeros", "plus")
+        assert bool(found.steps) == (known and plain), frame.schema["W w"]
+        expected = rows_of(by_spark(frame, wanted))
+        values = [want for want in wanted if want.kind != "text"]
+        assert rows_of(scan(table, frame, values).frame()) == rows_of(by_spark(frame, values))
+
+        def step(tables: Any) -> Any:
+            for one in tables:
+                texts = []
+                for name in one.column_names:
+                    distinct, place = dictionary_of(one.column(name))
+                    texts.append(as_texts(distinct).take(place) if name in "wd" else one.column(name))
+                yield pa.table(texts, names=one.column_names)
+
+        schema = by_spark(frame, wanted).schema
+        assert rows_of(found.then(step, schema).frame()) == expected
+        assert len(expected) == 3 * len(PARTITIONS[case])
+    finally:
+        spark.conf.set(key, before)
+
+
+def test_small_files_are_read_together(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_FEW_ROWS", 10)
+    for number in range(9):
+        (tmp_path / f"w={number}").mkdir()
+        pq.write_table(pa.table({"x": ["a"] * 4}), tmp_path / f"w={number}" / "p.parquet")
+    table, frame = opened(spark, tmp_path)
+    rows = scan(table, frame, [Wanted("w", "w", "value"), *X]).frame()
+    sizes = rows.groupBy(F.spark_partition_id()).count().toArrow().column("count").to_pylist()
+    assert sorted(sizes) == [4, 8, 8, 8, 8]
+    assert len(set(rows_of(rows))) == 9
+
+
 # ------------------------------------------------------------------------------------------ left to Spark
 
 
@@ -346,14 +427,44 @@ def test_texts_of_inexact_numbers_and_numbers_of_texts_are_sparks(spark, tmp_pat
     falls_back(spark, table, [Wanted("v", "b", "number")])
 
 
-def test_partitioned_directories(spark, tmp_path):
-    for where, value in (("a", 1), ("b", 2), ("__HIVE_DEFAULT_PARTITION__", 3)):
-        (tmp_path / f"where={where}").mkdir()
-        pq.write_table(pa.table({"x": [value] * value}), tmp_path / f"where={where}" / "p.parquet")
-    found = falls_back(spark, Table(path=str(tmp_path)), [Wanted("w", "where", "text"), *X])
-    assert found == [("a", 1), ("b", 2), ("b", 2), (None, 3), (None, 3), (None, 3)]
-    table, frame = opened(spark, tmp_path)
-    assert rows_of(scan(table, frame, X).frame()) == [(1,), (2,), (2,), (3,), (3,), (3,)]
+def test_partitions_only_spark_understands_are_left_to_it(spark, tmp_path):
+    """A partition alone, doubtful escapes, a directory that is no partition, and partitions of a pattern."""
+    content = pa.table({"x": ["a", "b"]})
+    named = {
+        "escape": ["w=a%2", "w=b"],
+        "sign": ["w=%+1", "w=b"],
+        "column": ["w%41=a", "w%41=b"],
+        "plain": ["w=a/v=1", "w=b/v=2"],
+    }
+    for case, directories in named.items():
+        for directory in directories:
+            (tmp_path / case / directory).mkdir(parents=True)
+            pq.write_table(content, tmp_path / case / directory / "p.parquet")
+    for case, name in (("escape", "w"), ("sign", "w"), ("column", "wA")):
+        assert len(falls_back(spark, Table(path=str(tmp_path / case)), [Wanted("w", name, "text"), *X])) == 4, case
+    falls_back(spark, Table(path=str(tmp_path / "plain")), [Wanted("w", "w", "text"), Wanted("v", "v", "text")])
+    pattern = Table(path=str(tmp_path / "plain" / "w=a" / "v=[12]"))
+    table, frame = pattern, read(spark, pattern, key="table")
+    assert by_tasks(table, frame, X), "the directories hold nothing that is asked for"
+    below = Table(path=str(tmp_path / "plain" / "w=a"))
+    found = read(spark, below, key="table")
+    wanted = [Wanted("p", "v", "text"), *X]
+    assert "w" not in found.columns
+    assert by_tasks(below, found, wanted), "names above the table's path are no columns"
+    assert rows_of(scan(below, found, wanted).frame()) == rows_of(by_spark(found, wanted))
+
+
+def test_directories_of_other_partitions_are_left_to_spark(spark, tmp_path):
+    """Spark itself may refuse them; nothing is made up for a file that lacks a partition."""
+    for directory in ("w=a", "w=b"):
+        (tmp_path / directory).mkdir()
+        pq.write_table(pa.table({"x": ["a"]}), tmp_path / directory / "p.parquet")
+    frame = spark.read.parquet(str(tmp_path))
+    wanted = [Wanted("w", "w", "text"), *X]
+    assert by_tasks(Table(path=str(tmp_path)), frame, wanted)
+    (tmp_path / "w=b").rename(tmp_path / "v=b")
+    moved = spark.read.schema("x string, w string").parquet(str(tmp_path / "w=a"), str(tmp_path / "v=b"))
+    assert not by_tasks(Table(path=str(tmp_path)), moved, wanted)
 
 
 def test_a_directory_name_wins_over_the_column_of_its_files(spark, tmp_path):

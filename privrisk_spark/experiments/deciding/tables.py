@@ -34,7 +34,7 @@ def collect_subject(source: Source) -> Subject:
     check_columns(table, policy)
     if table.isEmpty():
         raise SchemaError("table: it has no rows.")
-    hierarchies = collect_hierarchies(policy, table, [])
+    hierarchies = collect_hierarchies(policy, table, [], given=False)
     encoded, _ = collect_codes(scratch, table, policy, hierarchies, source.place)
     k = len(hierarchies)
     records = scratch.write_frame(vectors_of_table(encoded, k, 0), "records")

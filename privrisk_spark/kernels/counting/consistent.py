@@ -35,7 +35,11 @@ from scipy import sparse
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.counting.cell_index import CellIndex
+from privrisk_spark.kernels.counting.ranked import RankedVectors
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
+
+_RANKED_BYTES = 2**30
+"""Sizes of cells by rank are kept for later nodes up to this in all, each group's share by its vectors."""
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -379,10 +383,10 @@ class SortedCounts:
         for i, axis in enumerate(axes):
             if axis.known:
                 depths[:, i] = ((chains[i] >= 0).sum(axis=1) - 1)[vectors[:, i]]
-        signatures, member = np.unique(depths, axis=0, return_inverse=True)
+        first, member = distinct_rows(list(depths.T))
         groups = []
-        for g, signature in enumerate(signatures):
-            rows = member.ravel() == g
+        for g, signature in enumerate(depths[first]):
+            rows = slice(None) if len(first) == 1 else member == g
             groups.append(_Group(tuple(int(d) for d in signature), vectors[rows], counts[rows]))
         return cls(tuple(axes), tuple(groups), int(counts.sum()), chains)
 
@@ -405,24 +409,36 @@ class SortedCounts:
         n = len(codes[0])
         total = np.zeros(n, dtype=np.int64)
         disclosed = [depth - level for depth, level in zip(depths, levels, strict=True)]
-        for g, group in enumerate(self.groups):
-            compared = self._compared_depths(group, disclosed)
-            if compared is None:
-                continue
-            index, sums = self._table(g, compared)
-            columns = [
-                np.ascontiguousarray(self.chains[i][self.axes[i].ancestor[:, 0], compared[i]])[codes[i]]
-                for i in _used(compared)
-            ]
-            position, found = index.find(columns, n)
-            if len(sums):
-                total += np.where(found, sums[position], 0)
+        for g in range(len(self.groups)):
+            compared = self.compared_depths(g, disclosed)
+            if compared is not None:
+                total += self.searched(g, compared, codes)
         return total
 
-    def _compared_depths(self, group: _Group, disclosed: Sequence[int]) -> tuple[int, ...] | None:
+    def searched(self, g: int, compared: tuple[int, ...], codes: Sequence[IntArray]) -> LongArray:
+        """``ρ`` of records among the vectors of one group alone, by a search for the cell of each."""
+        index, sums = self._table(g, compared)
+        columns = [
+            np.ascontiguousarray(self.chains[i][self.axes[i].ancestor[:, 0], compared[i]])[codes[i]]
+            for i in _used(compared)
+        ]
+        position, found = index.find(columns, len(codes[0]))
+        return np.where(found, sums[position], 0) if len(sums) else np.zeros(len(codes[0]), dtype=np.int64)
+
+    @cached_property
+    def ranked(self) -> tuple[RankedVectors, ...]:
+        """The vectors of each group, for those who look up many nodes of the same records."""
+        leaves = tuple(axis.ancestor[:, 0] for axis in self.axes)
+        every = max(1, sum(len(group.counts) for group in self.groups))
+        return tuple(
+            RankedVectors(group.vectors, group.counts, self.chains, leaves, _RANKED_BYTES * len(group.counts) // every)
+            for group in self.groups
+        )
+
+    def compared_depths(self, g: int, disclosed: Sequence[int]) -> tuple[int, ...] | None:
         """Depth at which each attribute is compared, or None when no vector of the group can be consistent."""
         compared = []
-        for axis, own, asked in zip(self.axes, group.depths, disclosed, strict=True):
+        for axis, own, asked in zip(self.axes, self.groups[g].depths, disclosed, strict=True):
             if not axis.known:
                 compared.append(0)
                 continue

@@ -13,6 +13,7 @@ from privrisk_spark.kernels.disclosure.objective import GreatestAggregate, least
 from privrisk_spark.kernels.disclosure.risk import Attacker, identification_risk
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.distinct import distinct_keys, distinct_rows
+from privrisk_spark.kernels.search.counted_records import CountedRecords
 from privrisk_spark.kernels.search.lattice_blocks import LatticeBlock
 
 FloatArray = npt.NDArray[np.float64]
@@ -86,10 +87,11 @@ class Records:
         self.codes = codes
         self.columns = [np.ascontiguousarray(codes[:, i]) for i in range(codes.shape[1])]
         self.personal, self.record_weight = personal, record_weight
+        self.counted = [CountedRecords(counts, self.columns, block.lattice.heights) for counts in attacker.possible]
         self.absent: list[LongArray | None] = [None] * len(attacker.possible)
         bottom = [0] * codes.shape[1]
-        for d, counts in enumerate(attacker.possible):
-            absent = counts.consistent(self.columns, bottom, block.lattice.heights) == 0
+        for d, counted in enumerate(self.counted):
+            absent = counted.consistent(slice(None), bottom) == 0
             self.absent[d] = absent.astype(np.int64) if absent.any() else None
 
     @cached_property
@@ -154,12 +156,12 @@ class Records:
         self, rows: LongArray | slice, node: int
     ) -> tuple[FloatArray, list[tuple[LongArray, int | LongArray]]]:
         """Φ of some records at one lattice node, and ``ρ_θ`` and ``N_θ`` of each possible dictionary."""
-        levels, heights = self.levels(node), self.block.lattice.heights
+        levels = self.levels(node)
         columns = self.columns if isinstance(rows, slice) else [column.take(rows) for column in self.columns]
         phi = self.sensitivity(rows, columns, levels)
         evaluated: list[tuple[LongArray, int | LongArray]] = []
-        for counts, absent in zip(self.attacker.possible, self.absent, strict=True):
-            found = counts.consistent(columns, levels, heights)
+        for counts, counted, absent in zip(self.attacker.possible, self.counted, self.absent, strict=True):
+            found = counted.consistent(rows, levels)
             n: int | LongArray = counts.dictionary_rows
             if absent is not None:
                 found, n = found + absent[rows], n + absent[rows]

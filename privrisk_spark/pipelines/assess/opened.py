@@ -104,7 +104,7 @@ def open_assessment(spark: SparkSession, policy: Policy, table: DataFrame | None
         population = open_dictionary(spark, reading.dictionary, key=POPULATION)
         collect_files_read(spark, reading.dictionary, population, key=POPULATION)
         known = [(reading.dictionary, population)]
-    hierarchies = collect_hierarchies(reading, opened, known)
+    hierarchies = collect_hierarchies(reading, opened, known, given=table is not None)
     release = open_release(spark, policy)
     sets = sets_of(policy)
     return Opened(reading, opened, table is not None, release, population, hierarchies, sets)

@@ -139,8 +139,15 @@ class Opened:
         return len(self.hierarchies)
 
 
-def open_hierarchies(policy: Policy, sources: Sources) -> dict[str, Hierarchy]:
+def open_hierarchies(policy: Policy, sources: Sources, files: FilesRead | None = None) -> dict[str, Hierarchy]:
     """Build the hierarchies, which reads the table only where leaves come from the data.
+
+    Parameters
+    ----------
+    policy : Policy
+    sources : Sources
+    files : FilesRead, optional
+        Of the table, which may say how many rows there are.
 
     Raises
     ------
@@ -148,9 +155,10 @@ def open_hierarchies(policy: Policy, sources: Sources) -> dict[str, Hierarchy]:
         If leaves come from the data, and there are no rows.
     """
     from_data = not all(is_public(column.hierarchy) for column in policy.quasi_identifiers.values())
-    if from_data and sources.table.isEmpty():
+    said = None if files is None else files.rows
+    if from_data and (sources.table.isEmpty() if said is None else not said):
         raise SchemaError("table: it has no rows, and hierarchies whose leaves come from the data have none then.")
-    return collect_hierarchies(policy, sources.table, sources.known)
+    return collect_hierarchies(policy, sources.table, sources.known, given=sources.given)
 
 
 def open_run(run: Run) -> Opened:
@@ -158,7 +166,7 @@ def open_run(run: Run) -> Opened:
     policy = run.policy
     sources = open_sources(run.spark, policy, run.table)
     files = _collect_files_read(run, sources)
-    hierarchies = open_hierarchies(policy, sources)
+    hierarchies = open_hierarchies(policy, sources, files)
     return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files)
 
 

@@ -87,7 +87,7 @@ def count_vectors(rows: Batches, alphabets: Mapping[str, Alphabet], directory: s
             kind: [int(counts[a.codes[vectors[:, i]] == code].sum()) for i, a in enumerate(alphabets.values())]
             for kind, code in (("nulls", NULL), ("unknown", UNKNOWN))
         }
-        return report(write_ipc(table, directory), {"rows": total, "wrong": wrong, **special})
+        return report(write_ipc(table, directory), {"rows": total, "vectors": len(counts), "wrong": wrong, **special})
 
     return rows.then(step, PARTS)
 
@@ -191,8 +191,12 @@ def collect_counts(
     if entity is not None:
         named = resolve(rows, hierarchies, specs, dictionary=True)
         return _collect_persons(scratch, named, policy, hierarchies, of_axes, choice, one)
-    if choice.plan == "dense":
+    # Vectors of the parts, of which many are in several: room for all of them is room for the distinct ones.
+    fits = choice.plan == "sorted" and sum(part["vectors"] for part in parts) <= policy.counting.sorted_vectors
+    if choice.plan == "dense" or fits:
         vectors, times = sum_vectors(directory, held, found)
+        if policy.counting.plan == "auto" and fits:
+            choice = plan_of(policy, hierarchies, one, rows=total, vectors=len(vectors))
     else:
         grouped = scratch.write_frame(vectors_of(scratch.spark, directory, held, names), f"grouped-{one.name}")
         if policy.counting.plan == "auto":

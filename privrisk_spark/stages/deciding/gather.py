@@ -1,7 +1,8 @@
 """Where records meet their counts: rows where they are, or distinct records whose decisions are joined back.
 
-The dense plan only looks up, so rows are decided without a shuffle. The others decide distinct records and join the
-decisions back: the sorted plan groups the dictionary once per task and lattice node, and needs few tasks.
+Where the driver holds the counts, a chunk looks them up: rows are decided without a shuffle, each kind of alike ones of
+a chunk once. Searches of single records, which take long, and counts that stay distributed decide distinct records of
+the table and join the decisions back.
 """
 
 from __future__ import annotations
@@ -28,8 +29,7 @@ from privrisk_spark.results.release import ChosenRule
 from privrisk_spark.stages.deciding.decide import decided, decided_table, deciding, join_decisions
 from privrisk_spark.stages.deciding.rules import RuleInputs, collect_rule
 
-DECISIONS_PER_TASK = 250_000
-SINGLE_DECISIONS_PER_TASK = 100
+DECISIONS_PER_TASK = 100
 """Records that are decided one at a time: some take a thousand times as long as others, and no core should wait."""
 
 
@@ -70,15 +70,14 @@ def collect_decisions(
         return collect_rule(RuleInputs(scratch, disclosure, tuple(counted), policy, hierarchies), encoded, procedure)
     stored = [counts for counts in counted if isinstance(counts, StoredCounts)]
     attacker = StoredAttacker.of(policy, stored)
-    if stored and all(counts.plan == "dense" for counts in stored):
+    if stored and not decides_records(procedure.method):
         return encoded, deciding(disclosure, procedure, attacker, k=k, weights=weights), None
     records = scratch.write_frame(vectors_of_table(encoded, k, weights.n), "records")
     if stored:
-        single = decides_records(procedure.method)
-        per_task = SINGLE_DECISIONS_PER_TASK if single else DECISIONS_PER_TASK
-        spread_out = Batches.of_frame(records.repartition(max(2, -(-records.count() // per_task))))
+        tasks = max(2, -(-records.count() // DECISIONS_PER_TASK))
+        spread_out = Batches.of_frame(records.repartition(tasks))
         decide_chunk = deciding(disclosure, procedure, attacker, k=k, weights=weights)
-        on_distinct = decided(spread_out, decide_chunk, k=k, gaps=single).frame()
+        on_distinct = decided(spread_out, decide_chunk, k=k, gaps=True).frame()
     else:
         schema = schemas.decided(records.schema, k)
         (lookup,) = [counts for counts in counted if not isinstance(counts, StoredCounts)]

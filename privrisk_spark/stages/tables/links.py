@@ -33,7 +33,7 @@ from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.linked import SLACK
 from privrisk_spark.policy.policy import LinkagePolicy, Policy
-from privrisk_spark.stages.tables.opening import collect_distinct_values, read
+from privrisk_spark.stages.tables.opening import LeafSource, collect_distinct_values, read
 
 LINKED_ID = "linked_id"
 
@@ -294,5 +294,5 @@ def _collect_added_hierarchies(opened: OpenLinks) -> dict[str, Hierarchy]:
     """
     columns = opened.given.columns
     undeclared = {name: added.column for name, added in columns.items() if not is_public(added.hierarchy)}
-    values = collect_distinct_values([(opened.links, undeclared)])
+    values = collect_distinct_values([LeafSource(opened.given, opened.links, undeclared)])
     return {name: build(added.hierarchy, name, values=values.get(name)) for name, added in columns.items()}

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
+from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.source_files import check_files, refuse_others
-from privrisk_spark.engine.sources import plain_frame, text
+from privrisk_spark.engine.sources import Wanted, as_texts, dictionary_of, plain_frame, scan
 from privrisk_spark.errors import HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -233,12 +238,30 @@ def _releasable(kind: T.DataType, *, nested: bool) -> bool:
     return isinstance(kind, (*_TEXT_TYPES, T.TimestampType, T.TimestampNTZType))
 
 
-def collect_distinct_values(frames: Sequence[tuple[DataFrame, Mapping[str, str]]]) -> dict[str, list[str]]:
-    """Collect the distinct values of columns whose hierarchies take their leaves from the data; one scan a frame.
+@dataclass(frozen=True, eq=False)
+class LeafSource:
+    """Columns a hierarchy may take leaves from.
+
+    Attributes
+    ----------
+    table : Table or None
+        Of the policy, whose files tasks may read themselves; None for a frame that a caller gave.
+    frame : DataFrame
+        As Spark opened it.
+    columns : mapping of attribute to column
+    """
+
+    table: Table | None
+    frame: DataFrame
+    columns: Mapping[str, str]
+
+
+def collect_distinct_values(sources: Sequence[LeafSource]) -> dict[str, list[str]]:
+    """Collect the distinct values of columns whose hierarchies take their leaves from the data; one scan a source.
 
     Parameters
     ----------
-    frames : sequence of (DataFrame, mapping of attribute to column)
+    sources : sequence of LeafSource
 
     Returns
     -------
@@ -248,25 +271,21 @@ def collect_distinct_values(frames: Sequence[tuple[DataFrame, Mapping[str, str]]
     ------
     HierarchyError
         If an attribute has more than :data:`MAX_LEAVES`.
+    SchemaError
+        In tasks: if a text is none.
     """
     found: dict[str, set[str]] = {}
-    for frame, columns in frames:
-        attributes = list(columns)
-        if not attributes:
+    for source in sources:
+        if not source.columns:
             continue
-        pairs = F.array(
-            *[
-                F.struct(F.lit(i).alias("attribute"), text(frame, columns[name]).alias("value"))
-                for i, name in enumerate(attributes)
-            ]
-        )
-        values = (
-            frame.select(F.explode(pairs).alias("pair")).select("pair.*").where(F.col("value").isNotNull()).distinct()
-        )
-        table = values.limit(len(attributes) * MAX_LEAVES + 1).toArrow()
+        # Only where tasks find more than the driver should take, they are told apart on the way to it.
+        values, most = _distinct_in_tasks(source, MAX_LEAVES + 1).frame(), len(source.columns) * MAX_LEAVES + 1
+        table = values.limit(most).toArrow()
+        if table.num_rows == most:
+            table = values.distinct().limit(most).toArrow()
         position = table.column("attribute").to_numpy()
         texts = table.column("value").to_pandas().to_numpy()
-        for i, name in enumerate(attributes):
+        for i, name in enumerate(source.columns):
             found.setdefault(name, set()).update(texts[position == i])
     for name, values_of in found.items():
         if len(values_of) > MAX_LEAVES:
@@ -275,6 +294,45 @@ def collect_distinct_values(frames: Sequence[tuple[DataFrame, Mapping[str, str]]
                 "distinct values; give a domain, or round the column first."
             )
     return {name: sorted(values_of) for name, values_of in found.items()}
+
+
+def _distinct_in_tasks(source: LeafSource, most: int) -> Batches:
+    """Pairs of attribute and text, each once a task; ``most`` of an attribute are too many wherever they are."""
+    names = list(source.columns.values())
+    aliases = [f"v{i}" for i in range(len(names))]
+    opened = scan(
+        source.table, source.frame, [Wanted(to, name, "text") for to, name in zip(aliases, names, strict=True)]
+    )
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        found = [pa.array([], pa.string()) for _ in names]
+        for table in tables:
+            for i, (alias, name) in enumerate(zip(aliases, names, strict=True)):
+                if len(found[i]) < most:
+                    new = _texts_that_occur(table.column(alias), name)
+                    found[i] = pc.unique(pa.concat_arrays([found[i], new]))[:most]
+        for i, texts in enumerate(found):
+            yield pa.table([pa.array(np.full(len(texts), i, dtype=np.int32)), texts], schema=_LEAVES_ARROW)
+
+    return opened.then(step, _LEAVES)
+
+
+def _texts_that_occur(column: pa.ChunkedArray, name: str) -> pa.Array:
+    """Distinct texts of a column, as Spark writes them; a file's dictionary may hold others."""
+    distinct, place = dictionary_of(column)
+    texts = as_texts(distinct.take(pc.unique(place).drop_null())).drop_null()
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        raise SchemaError(
+            f"columns.{name}: there are values whose bytes are no text in UTF-8; mend them, or write the table anew "
+            "from texts."
+        ) from None
+    return texts
+
+
+_LEAVES = T.StructType([T.StructField("attribute", T.IntegerType()), T.StructField("value", T.StringType())])
+_LEAVES_ARROW = pa.schema([("attribute", pa.int32()), ("value", pa.string())])
 
 
 def hierarchies_from_policy(policy: Policy) -> dict[str, Hierarchy | None]:
@@ -288,19 +346,33 @@ def hierarchies_from_policy(policy: Policy) -> dict[str, Hierarchy | None]:
 
 
 def collect_hierarchies(
-    policy: Policy, table: DataFrame, dictionaries: Sequence[tuple[DictionaryTable, DataFrame]] | None = None
+    policy: Policy,
+    table: DataFrame,
+    dictionaries: Sequence[tuple[DictionaryTable, DataFrame]] | None = None,
+    *,
+    given: bool = True,
 ) -> dict[str, Hierarchy]:
-    """Build the hierarchy of every quasi-identifier, reading distinct values where the policy declares no domain."""
+    """Build the hierarchy of every quasi-identifier, reading distinct values where the policy declares no domain.
+
+    Parameters
+    ----------
+    policy : Policy
+    table : DataFrame
+    dictionaries : sequence of (DictionaryTable, DataFrame), optional
+        As the policy names them.
+    given : bool
+        Whether a caller gave the frame instead of the policy's table; then it is read by Spark alone.
+    """
     ready = hierarchies_from_policy(policy)
     open_names = [name for name, hierarchy in ready.items() if hierarchy is None]
-    sources: list[tuple[DataFrame, Mapping[str, str]]] = [(table, {name: name for name in open_names})]
-    for given, frame in dictionaries or ():
+    sources = [LeafSource(None if given else policy.table, table, {name: name for name in open_names})]
+    for dictionary, frame in dictionaries or ():
         leaf_columns = {}
         for name in open_names:
-            entry = entry_of(given.columns.get(name))
+            entry = entry_of(dictionary.columns.get(name))
             if entry is not None and entry.level in (None, 0) and entry.age_in is None and entry.mapping is None:
                 leaf_columns[name] = entry.column
-        sources.append((frame, leaf_columns))
+        sources.append(LeafSource(dictionary, frame, leaf_columns))
     values = collect_distinct_values(sources) if open_names else {}
     built = {}
     for name, spec in policy.quasi_identifiers.items():

@@ -14,6 +14,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts, SortedCounts
 from privrisk_spark.kernels.counting.persons import Joins, signed_vectors
 from privrisk_spark.kernels.counting.similarity import node_similarity
+from privrisk_spark.kernels.search.counted_records import CountedRecords
 
 WAYS = {
     "as it is": (2**20, {}),
@@ -82,9 +83,10 @@ def test_every_cell_counts_each_person_once(way: str, case: Case) -> None:
             > 0
             for one in np.unique(person)
         )
+        columns = [np.array([code], dtype=np.int32) for code in record]
         for plan in plans:
-            found = plan.consistent([np.array([code], dtype=np.int32) for code in record], levels, depths)
-            assert found.tolist() == [want]
+            assert plan.consistent(columns, levels, depths).tolist() == [want]
+        assert CountedRecords(plans[1], columns, depths).consistent(slice(None), levels).tolist() == [want]
 
 
 def world() -> tuple[list[Hierarchy], list[Axis]]:

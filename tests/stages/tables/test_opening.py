@@ -6,6 +6,8 @@ import math
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from chispa import assert_df_equality
 from naive_records import by, layouts, policy_of, quasi, together
@@ -203,6 +205,42 @@ def test_leaves_from_the_data_are_limited_without_naming_a_value(spark, monkeypa
     with pytest.raises(HierarchyError, match=r"^columns\.x\.hierarchy: .* more than 3 distinct") as caught:
         collect_hierarchies(policy, frame, None)
     assert "planted" not in str(caught.value)
+
+
+def test_leaves_do_not_depend_on_who_reads(spark, tmp_path):
+    """Tasks collect them from files, partitions included, in one scan; what no row holds is no leaf."""
+    names = ["txt", "day", "n", "yes", "ward", "year"]
+    policy = policy_of({name: quasi(FLAT, nulls="suppress") for name in names}, table={"path": str(tmp_path / "t")})
+    for number in range(4):
+        directory = tmp_path / "t" / f"ward={['a%2Fb', 'c', '__HIVE_DEFAULT_PARTITION__', 'd'][number]}" / "year=2020"
+        directory.mkdir(parents=True)
+        held = pa.DictionaryArray.from_arrays(pa.array([0, None, 2, 0], pa.int32()), [f"x{number}", "planted", "ü"])
+        days = pa.array([dt.date(2000 + number, 1, 1), None, dt.date(1999, 12, 31), None])
+        numbers, flags = pa.array([number, 1, None, -1], pa.int64()), pa.array([True, None, False, True])
+        content = pa.table({"txt": held, "day": days, "n": numbers, "yes": flags})
+        pq.write_table(content, directory / "p.parquet", store_schema=False)
+    frame = read(spark, policy.table, key="table")
+    by_tasks = collect_hierarchies(policy, frame, None, given=False)
+    by_spark = collect_hierarchies(policy, frame, None)
+    found = {name: list(hierarchy.code_of) for name, hierarchy in by_tasks.items()}
+    assert found == {name: list(hierarchy.code_of) for name, hierarchy in by_spark.items()}
+    assert found["txt"] == ["x0", "x1", "x2", "x3", "ü"]
+    assert found["ward"] == ["a/b", "c", "d"]
+    assert found["year"] == ["2020"]
+    assert "planted" not in found["txt"]
+
+
+def test_columns_of_one_table_are_scanned_once(spark, tmp_path, monkeypatch):
+    names = [f"c{i}" for i in range(5)]
+    policy = policy_of({name: quasi(FLAT) for name in names}, table={"path": str(tmp_path)})
+    pq.write_table(pa.table({name: [f"{name}-{i}" for i in range(3)] for name in names}), tmp_path / "p.parquet")
+    frame = read(spark, policy.table, key="table")
+    scans = []
+    real = opening.scan
+    monkeypatch.setattr(opening, "scan", lambda *given: scans.append(real(*given)) or scans[-1])
+    assert [h.n_leaves for h in collect_hierarchies(policy, frame, None, given=False).values()] == [3] * 5
+    assert len(scans) == 1
+    assert scans[0].steps, "tasks read the files themselves"
 
 
 def test_leaves_come_from_table_and_dictionary_of_leaf_level_only(spark):
