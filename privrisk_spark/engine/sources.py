@@ -77,11 +77,21 @@ def column(name: str) -> Column:
 
 def text(frame: DataFrame, name: str) -> Column:
     """Text of a column, the form hierarchies are written in; NaN is missing."""
-    value = column(name)
+    return text_of(column(name), frame.schema[name].dataType)
+
+
+def text_of(value: Column, kind: T.DataType) -> Column:
+    """Text of a value of a type; NaN is missing."""
     as_text = value.cast("string")
-    if isinstance(frame.schema[name].dataType, _INEXACT):
-        return F.when(~F.isnan(value), as_text)
-    return as_text
+    return F.when(~F.isnan(value), as_text) if isinstance(kind, _INEXACT) else as_text
+
+
+def computed(value: Column, name: str) -> Column:
+    """Name a column that is no longer as the files of its table have it: tasks must not read it from them."""
+    return value.alias(name, metadata={_COMPUTED: True})
+
+
+_COMPUTED = "privrisk.computed"
 
 
 def scan(
@@ -136,6 +146,8 @@ def _plain_files(
         return None
     types = {field.name: field.dataType for field in frame.schema.fields}
     names = {want.name for want in wanted}
+    if any(_COMPUTED in frame.schema[name].metadata for name in names):
+        return None
     for want in wanted:
         kind = types[want.name]
         numeric = isinstance(kind, _NUMBERS)

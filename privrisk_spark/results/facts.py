@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
@@ -145,3 +146,26 @@ class FilesRead:
     def to_dict(self) -> dict[str, int | None]:
         """JSON-safe form."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class ValuesRead:
+    """What reading a column changed; private.
+
+    Attributes
+    ----------
+    key : str
+        Of the policy, such as ``columns.sex.read``.
+    changed : dict of step to number of values
+    uncast : int
+        Values that cannot be read as what ``cast`` says, and are missing then.
+    """
+
+    key: str
+    changed: dict[str, int]
+    uncast: int = 0
+
+
+def values_changed(values: Iterable[ValuesRead]) -> dict[str, int]:
+    """Return how many values each step of each reading changed, by its key."""
+    return {f"{one.key}.{step}": number for one in values for step, number in one.changed.items()}
