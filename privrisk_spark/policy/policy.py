@@ -194,6 +194,11 @@ class Checks(Part):
     max_mean_risk: NonNegative | None = None
     max_risk: NonNegative | None = None
     forbid_verbatim: bool = Field(False, description="No record may be released with all its original values.")
+    kept_uniqueness_at_most: Annotated[float, Field(ge=0, le=1), NUMBER] | None = Field(
+        None,
+        description="Of no kept column may a greater share of the rows have a value that no other row has.",
+        exclude_if=unsaid,
+    )
     fail_on: Literal["error", "warning"] = "error"
 
 

@@ -18,6 +18,7 @@ from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.kept_columns import uniqueness_section
 from privrisk_spark.results.facts import (
     ClassFacts,
     DecisionFacts,
@@ -74,7 +75,12 @@ def risk_reports(
     linkage: LinkageFacts | None = None,
     sections: Sequence[Section] = (),
 ) -> tuple[Report, Report]:
-    """Vault and public report of a release decided by risk; linkage and further findings are for the vault."""
+    """Vault and public report of a release decided by risk; linkage and further findings are for the vault.
+
+    What is found of kept columns is in both: it is found from the release alone.
+    """
+    kept = uniqueness_section(released)
+    of_release = () if kept is None else (kept,)
     vault = _report(
         run,
         "vault",
@@ -95,7 +101,8 @@ def risk_reports(
         {"released rows": released.rows, "released classes": released.classes},
         measured,
     )
-    vault = replace(vault, linkage=linkage, sections=tuple(sections))
+    vault = replace(vault, linkage=linkage, sections=(*of_release, *sections))
+    public = replace(public, sections=of_release)
     return vault, replace(public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
 
@@ -59,12 +59,24 @@ class ReleaseFacts:
     min_class_size : int
         0 for an empty release.
     off_hierarchy : dict of attribute to rows whose text is no node of the hierarchy
+    unique_by_cells : int
+        Rows no other has the released quasi-identifiers of.
+    unique_by_kept : dict of kept column to rows no other has the value of; missing values are none
+    unique_by_all : int or None
+        Rows no other has the released quasi-identifiers and kept columns of; None without kept columns.
     """
 
     rows: int
     classes: int
     min_class_size: int
     off_hierarchy: dict[str, int]
+    unique_by_cells: int = 0
+    unique_by_kept: dict[str, int] = field(default_factory=dict)
+    unique_by_all: int | None = None
+
+    def share(self, uniques: int) -> float:
+        """Share of the released rows."""
+        return uniques / self.rows if self.rows else 0.0
 
 
 @dataclass(frozen=True)
