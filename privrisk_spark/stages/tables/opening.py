@@ -18,7 +18,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.dictionaries import entry_of
 from privrisk_spark.planning.readings import readings_of, readings_of_dictionary
 from privrisk_spark.policy.dictionaries import DictionaryTable, Table
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.policy import Insensitive, Policy
 from privrisk_spark.stages.tables.tidying import OpenTable, tidied
 
 try:
@@ -195,8 +195,11 @@ def check_columns(frame: DataFrame, policy: Policy) -> None:
     # A name that stands on both sides is meant as it stands, and is no misspelling of another.
     free = [name for name in there if name not in policy.columns]
     missing = [name for name in policy.columns if name not in there]
+    roles = policy.columns.items()
+    unused = [name for name, of in roles if name in there and isinstance(of, Insensitive) and of.action == "drop"]
     for name in missing:
-        faults.append(f"columns.{name}: the table has no such column{nearest(name, free)}; it has {listing(there)}.")
+        hint = nearest(name, [*free, *unused])
+        faults.append(f"columns.{name}: the table has no such column{hint}; it has {listing(there)}.")
     for name in free:
         faults.append(
             f"columns: the table's column '{name}' has no role{nearest(name, missing)}; give it one, such as "
