@@ -25,6 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
+from privrisk_spark.engine.formulas import without_quoted_formulas
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
@@ -345,6 +346,7 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
 def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame:
     """Open staged data as a consumer would."""
     if output.format == "csv":
-        return spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
+        texts = spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
+        return without_quoted_formulas(texts) if output.quote_formulas else texts
     frame = plain_frame(spark, Table(path=str(directory)))
     return spark.read.parquet(str(directory)) if frame is None else frame

@@ -211,6 +211,12 @@ class Output(Part):
     files: Annotated[int, Field(gt=0, le=10_000), NUMBER] | None = Field(
         None, description="Data files; default one per million rows."
     )
+    quote_formulas: bool = Field(
+        False,
+        description="In CSV, put ' before texts that a spreadsheet would run: those that begin with = + - @, tab or "
+        "return.",
+        exclude_if=unsaid,
+    )
 
 
 class Cap(Part):

@@ -100,6 +100,7 @@ def manifest(
         "data": {
             "path": f"releases/{run.run_id}/data",
             "format": run.policy.places.format,
+            **({"quote_formulas": True} if run.policy.places.quote_formulas else {}),
             "files": [dict(entry) for entry in files],
         },
         "checks": [check.to_dict() for check in report.checks],

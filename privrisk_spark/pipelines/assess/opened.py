@@ -149,7 +149,8 @@ def open_release(spark: SparkSession, policy: Policy) -> Release | None:
             )
         data = json.loads(manifest.read_text(encoding="utf-8"))
         place = root / data["data"]["path"]
-        frame = read_back(spark, policy.places.model_copy(update={"format": data["data"]["format"]}), place)
+        how = {"format": data["data"]["format"], "quote_formulas": data["data"].get("quote_formulas", False)}
+        frame = read_back(spark, policy.places.model_copy(update=how), place)
         opened = Release(
             frame,
             Table(path=str(place), format=data["data"]["format"]),

@@ -136,7 +136,7 @@ def write_release(run: Run, opened: Opened, tuples: TupleParts, *, files: int) -
     output, parts_at, data = run.policy.places, run.place.parts / "files", run.place.staging / "data"
     release = labelled(ordered(run.spark, tuples, files=files), run.policy, opened.hierarchies)
     if output.format == "csv":
-        write_csv(release, parts_at)
+        write_csv(release, parts_at, quote_formulas=output.quote_formulas)
         names = sorted(path.name for path in parts_at.glob("part-*.csv"))
     else:
         parts_at.mkdir()

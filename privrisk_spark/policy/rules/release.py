@@ -49,6 +49,8 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
     decision = policy.decision
     if decision is not None:
         yield from impossible_decision(policy, decision)
+    if policy.output is not None and policy.output.quote_formulas and policy.output.format != "csv":
+        yield Fault("output.quote_formulas", f"is only used by the format 'csv', and it is '{policy.output.format}'")
     if policy.output is None and releasing:
         yield Fault("output", "is required to release; write output: {path: …, vault: …}")
     if isinstance(policy.guarantee, DpGuarantee):

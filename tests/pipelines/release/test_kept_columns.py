@@ -84,3 +84,22 @@ def test_nothing_is_said_of_kept_columns_where_none_is(privrisk: Privrisk, small
     assert "kept_columns" not in ran.summary
     assert "WARNING" not in ran.err
     assert "Columns that are kept" not in report(tmp_path / "out")
+
+
+def test_a_csv_release_can_quote_what_a_spreadsheet_would_run(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text(table.read_text().replace(";a\n", ";=HYPERLINK(1)\n").replace("Ulm", "-Ulm"))
+    small.write_text(small.read_text().replace("[Ulm]", '["-Ulm"]'))
+    csv = "--set=output.format=csv"
+    plain = privrisk(str(small), csv, root=tmp_path / "plain")
+    quoted = privrisk(str(small), csv, "--set=output.quote_formulas=true", root=tmp_path / "quoted")
+    assert (plain.code, quoted.code) == (0, 0), plain.err + quoted.err
+    texts = ["".join(file.read_text() for file in sorted(ran.data.glob("*.csv"))) for ran in (plain, quoted)]
+    assert ",=HYPERLINK(1)" in texts[0]
+    assert "=HYPERLINK(1)" in texts[1]
+    assert ",=HYPERLINK(1)" not in texts[1]
+    assert texts[1].replace("'=", "=").replace("'-", "-") == texts[0]
+    assert quoted.manifest["data"]["quote_formulas"] is True
+    refused = privrisk(str(small), "--set=output.quote_formulas=true", root=tmp_path / "refused")
+    assert refused.code == 2
+    assert "output.quote_formulas: is only used by the format 'csv', and it is 'parquet'" in refused.err
