@@ -41,7 +41,7 @@ from privrisk_spark.reporting.verdict import assessment_notes, paragraph
 from privrisk_spark.results.assessment import Assessment, Subject, Verdict, judged
 from privrisk_spark.results.facts import values_changed
 from privrisk_spark.runs.places import held, write_json, write_text
-from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
 from privrisk_spark.stages.tables.materialize import collect_codes
 
@@ -180,6 +180,7 @@ def encode(run: Run, opened: Opened) -> Encoded:
         )
         if not n_rows:
             raise SchemaError("table: it has no rows.")
+        warn_of_one_row(n_rows)
         stage.sentence = "Encoded every value as an integer code."
     return Encoded(rows, n_rows)
 
