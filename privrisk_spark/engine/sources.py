@@ -25,6 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
+from privrisk_spark.engine.formulas import without_quoted_formulas
 from privrisk_spark.engine.partitions import Value, partition_texts, partition_values, repeated
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
@@ -78,11 +79,21 @@ def column(name: str) -> Column:
 
 def text(frame: DataFrame, name: str) -> Column:
     """Text of a column, the form hierarchies are written in; NaN is missing."""
-    value = column(name)
+    return text_of(column(name), frame.schema[name].dataType)
+
+
+def text_of(value: Column, kind: T.DataType) -> Column:
+    """Text of a value of a type; NaN is missing."""
     as_text = value.cast("string")
-    if isinstance(frame.schema[name].dataType, _INEXACT):
-        return F.when(~F.isnan(value), as_text)
-    return as_text
+    return F.when(~F.isnan(value), as_text) if isinstance(kind, _INEXACT) else as_text
+
+
+def computed(value: Column, name: str) -> Column:
+    """Name a column that is no longer as the files of its table have it: tasks must not read it from them."""
+    return value.alias(name, metadata={_COMPUTED: True})
+
+
+_COMPUTED = "privrisk.computed"
 
 
 def scan(
@@ -144,6 +155,8 @@ def _plain_files(
         return None
     types = {field.name: field.dataType for field in frame.schema.fields}
     names = {want.name for want in wanted}
+    if any(_COMPUTED in frame.schema[name].metadata for name in names):
+        return None
     for want in wanted:
         kind = types[want.name]
         numeric = isinstance(kind, _NUMBERS)
@@ -406,6 +419,7 @@ def _below(directory: Path) -> Iterator[Path]:
 def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame:
     """Open staged data as a consumer would."""
     if output.format == "csv":
-        return spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
+        texts = spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
+        return without_quoted_formulas(texts) if output.quote_formulas else texts
     frame = plain_frame(spark, Table(path=str(directory)))
     return spark.read.parquet(str(directory)) if frame is None else frame

@@ -259,6 +259,18 @@ def _cut_label(points: tuple[Decimal, ...], number: Decimal) -> str:
     return f"[{_shown(points[place - 1])},{_shown(points[place])})"
 
 
+def interval_labels(cuts: Sequence[Decimal]) -> list[str]:
+    """Return the labels of the intervals between ascending cut points, the one below the first point first.
+
+    Parameters
+    ----------
+    cuts : sequence of Decimal
+        At least one.
+    """
+    points = tuple(cuts)
+    return [f"<{_shown(points[0])}", *(_cut_label(points, point) for point in points)]
+
+
 # ----------------------------------------------------------------------------------------------- dates
 
 DateStep = Literal["day", "month", "quarter", "year", "decade"]

@@ -52,6 +52,7 @@ from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.encode import dictionary_rows, identities
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
+from privrisk_spark.stages.tables.tidying import collect_values_read
 
 FILES = ("curves.json", "curves.csv", "curves.html", "status.json", "unknown_values", ".lock")
 
@@ -187,14 +188,18 @@ class Opened:
 
 def open_curves(spark: SparkSession, policy: Policy, request: CurveRequest, given: DataFrame | None) -> Opened:
     """Open the sources; reads the table only where leaves of a hierarchy come from the data."""
-    table = open_table(spark, policy, given)
+    opened = open_table(spark, policy, given)
     if given is None:
-        collect_files_read(spark, policy.table, table, key="table")
+        collect_files_read(spark, policy.table, opened.as_read, key="table")
+    collect_values_read(opened)
+    table = opened.rows
     frames, known = {}, []
     for dictionary in all_dictionaries(policy):
         if dictionary.table is not None:
-            frames[dictionary.name] = open_dictionary(spark, dictionary.table, key=dictionary.key)
-            collect_files_read(spark, dictionary.table, frames[dictionary.name], key=dictionary.key)
+            attackers = open_dictionary(spark, dictionary.table, key=dictionary.key)
+            collect_files_read(spark, dictionary.table, attackers.as_read, key=dictionary.key)
+            collect_values_read(attackers)
+            frames[dictionary.name] = attackers.rows
             known.append((dictionary.table, frames[dictionary.name]))
     if table.isEmpty():
         raise SchemaError("table: it has no rows.")

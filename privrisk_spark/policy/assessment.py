@@ -42,7 +42,7 @@ class Population(Table):
     """The people the table is a sample of."""
 
     columns: dict[str, DictionaryEntry] = Field(
-        min_length=1, description="Quasi-identifier: population column, or {column, level, age_in, mapping}."
+        min_length=1, description="Quasi-identifier: population column, or {column, level, age_in, mapping, read}."
     )
     weight: Text | None = Field(
         None, description="Column of whole numbers: how many people a row stands for; default 1."

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WrapValidator
 
-from privrisk_spark.policy.types import NUMBER, SORTED, Natural, Option, Part, Text, Year
+from privrisk_spark.policy.types import NUMBER, SORTED, Natural, Option, Part, Text, Year, unsaid
+from privrisk_spark.policy.values import Reading
 
 Consistency = Literal["subsumes", "compatible", "similar"]
 Probability = Annotated[float, Field(ge=0, le=1), NUMBER]
@@ -42,6 +43,11 @@ class DictionaryColumn(Part):
         None, description="Values are ages in whole years in this year; the node is the birth year's."
     )
     mapping: Text | None = Field(None, description="CSV file 'dictionary value;node label' applied first.")
+    read: Reading | None = Field(
+        None,
+        description="How values are tidied when they are read, before all else, such as {trim: true}.",
+        exclude_if=unsaid,
+    )
 
 
 def _column_or_mapping(value: object, _handler: Any) -> object:
@@ -50,7 +56,7 @@ def _column_or_mapping(value: object, _handler: Any) -> object:
         return value
     if isinstance(value, Mapping):
         return DictionaryColumn.model_validate(value)
-    raise ValueError("must be the name of a dictionary column, or a mapping {column, level, age_in, mapping}")
+    raise ValueError("must be the name of a dictionary column, or a mapping {column, level, age_in, mapping, read}")
 
 
 DictionaryEntry = Annotated[str | DictionaryColumn, WrapValidator(_column_or_mapping)]
@@ -68,7 +74,7 @@ class DictionaryTable(Table):
     """An external table an attacker may know."""
 
     columns: dict[str, DictionaryEntry] = Field(
-        min_length=1, description="Quasi-identifier: dictionary column, or {column, level, age_in, mapping}."
+        min_length=1, description="Quasi-identifier: dictionary column, or {column, level, age_in, mapping, read}."
     )
     weight: Text | None = Field(
         None, description="Column of whole numbers: how many people a row stands for; default 1."

@@ -176,7 +176,9 @@ def _tag_fault(place: _Place, given: Mapping[str, Any]) -> Fault:
     choices = list(dict.fromkeys(tag for model in _models(place.annotation) for tag in _choices_of(model, key)))
     if key in given:
         return Fault(path, _choice(path, key, given[key], choices))
-    return Fault(path, f"is required; choose {_or(choices)}")
+    dropped = key == "role" and given.get("action") == "drop"
+    hint = "; a column that is dropped has one too, such as {role: insensitive, action: drop}" if dropped else ""
+    return Fault(path, f"is required; choose {_or(choices)}{hint}")
 
 
 def _choice(path: str, key: str, given: Any, choices: Sequence[str]) -> str:

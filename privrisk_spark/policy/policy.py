@@ -42,7 +42,9 @@ from privrisk_spark.policy.types import (
     PositiveExact,
     Text,
     Weight,
+    unsaid,
 )
+from privrisk_spark.policy.values import Reading, Recoding
 
 
 class Run(Part):
@@ -68,6 +70,18 @@ class ReleaseTable(Table):
     )
 
 
+Read = Annotated[
+    Reading | None,
+    Field(description="How values are tidied when they are read, such as {trim: true, cast: date}.", exclude_if=unsaid),
+]
+Recoded = Annotated[
+    Recoding | None,
+    Field(
+        description="How numbers are made coarser before they are released, such as {round: 100}.", exclude_if=unsaid
+    ),
+]
+
+
 class QuasiIdentifier(Part):
     """A column an attacker may know; it is generalized."""
 
@@ -81,20 +95,25 @@ class QuasiIdentifier(Part):
     unknown: Literal["error", "suppress"] | None = Field(
         None, description="A value outside the hierarchy is an error (default) or ⊥ (default under dp)."
     )
+    read: Read = None
 
 
 class Sensitive(Part):
-    """A column worth protecting; released as it is or dropped."""
+    """A column worth protecting; released as it is, or as ``release`` says, or dropped."""
 
     role: Literal["sensitive"]
     action: Literal["keep", "drop"] = "keep"
+    release: Recoded = None
+    read: Read = None
 
 
 class Insensitive(Part):
-    """A column no attacker knows and nobody minds; released as it is or dropped."""
+    """A column no attacker knows and nobody minds; released as it is, or as ``release`` says, or dropped."""
 
     role: Literal["insensitive"]
     action: Literal["keep", "drop"] = "keep"
+    release: Recoded = None
+    read: Read = None
 
 
 class Identifier(Part):
@@ -102,12 +121,14 @@ class Identifier(Part):
 
     role: Literal["identifier"]
     action: Literal["drop"] = "drop"
+    read: Read = None
 
 
 class WeightColumn(Part):
     """A column that holds personal weights; never released."""
 
     role: Literal["weight"]
+    read: Read = None
 
 
 Column = Annotated[QuasiIdentifier | Sensitive | Insensitive | Identifier | WeightColumn, Field(discriminator="role")]
@@ -173,6 +194,11 @@ class Checks(Part):
     max_mean_risk: NonNegative | None = None
     max_risk: NonNegative | None = None
     forbid_verbatim: bool = Field(False, description="No record may be released with all its original values.")
+    kept_uniqueness_at_most: Annotated[float, Field(ge=0, le=1), NUMBER] | None = Field(
+        None,
+        description="Of no kept column may a greater share of the rows have a value that no other row has.",
+        exclude_if=unsaid,
+    )
     fail_on: Literal["error", "warning"] = "error"
 
 
@@ -184,6 +210,12 @@ class Output(Part):
     format: Literal["parquet", "csv"] = "parquet"
     files: Annotated[int, Field(gt=0, le=10_000), NUMBER] | None = Field(
         None, description="Data files; default one per million rows."
+    )
+    quote_formulas: bool = Field(
+        False,
+        description="In CSV, put ' before texts that a spreadsheet would run: those that begin with = + - @, tab or "
+        "return.",
+        exclude_if=unsaid,
     )
 
 

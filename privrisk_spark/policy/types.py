@@ -36,6 +36,11 @@ def _without_trailing_zeros(number: Decimal) -> str:
     return str(number.normalize(Context(prec=len(number.as_tuple().digits))))
 
 
+def unsaid(value: object) -> bool:
+    """Whether a key is left out of the canonical form: policies that are older than the key keep their digest."""
+    return value is None or value is False
+
+
 SORTED = AfterValidator(_by_name)
 
 NullPolicy = Literal["own-value", "wildcard", "forbid", "suppress"]

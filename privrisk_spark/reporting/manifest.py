@@ -12,6 +12,7 @@ from typing import Any
 from privrisk_spark import __version__
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
+from privrisk_spark.planning.readings import declared_readings
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.facts import ReleaseFacts
@@ -72,6 +73,8 @@ def manifest(
 ) -> dict[str, Any]:
     """The release's ``manifest.json``; under differential privacy a whitelist.
 
+    ``read`` states how values were tidied when they were read, by key of the policy, where it says so.
+
     Parameters
     ----------
     run : RunRecord
@@ -83,6 +86,7 @@ def manifest(
     more : mapping
         What the guarantee allows to state besides.
     """
+    read = declared_readings(run.policy)
     return {
         "run_id": run.run_id,
         "name": run.policy.run.name,
@@ -96,9 +100,11 @@ def manifest(
         "data": {
             "path": f"releases/{run.run_id}/data",
             "format": run.policy.places.format,
+            **({"quote_formulas": True} if run.policy.places.quote_formulas else {}),
             "files": [dict(entry) for entry in files],
         },
         "checks": [check.to_dict() for check in report.checks],
+        **({"read": read} if read else {}),
         **more,
     }
 
@@ -119,5 +125,7 @@ def data_dictionary(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> lis
                 }
             )
         elif name in policy.kept_columns:
-            columns.append({"name": name, "role": policy.columns[name].role, "released": "as it is"})
+            recoding = getattr(policy.columns[name], "release", None)
+            released = "as it is" if recoding is None else recoding.declared()
+            columns.append({"name": name, "role": policy.columns[name].role, "released": released})
     return columns

@@ -18,7 +18,15 @@ from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts, level_names
+from privrisk_spark.reporting.kept_columns import uniqueness_section
+from privrisk_spark.results.facts import (
+    ClassFacts,
+    DecisionFacts,
+    ReleaseFacts,
+    ValuesRead,
+    level_names,
+    values_changed,
+)
 from privrisk_spark.results.release import (
     AttributeLevels,
     Check,
@@ -43,6 +51,8 @@ class RunRecord:
     guarantee : Guarantee
     stages : sequence of StageRecord
     checks : sequence of Check
+    values : sequence of ValuesRead
+        What reading changed; for the vault only.
     """
 
     policy: Policy
@@ -52,6 +62,7 @@ class RunRecord:
     guarantee: Guarantee
     stages: Sequence[StageRecord]
     checks: Sequence[Check]
+    values: Sequence[ValuesRead] = ()
 
 
 def risk_reports(
@@ -64,7 +75,12 @@ def risk_reports(
     linkage: LinkageFacts | None = None,
     sections: Sequence[Section] = (),
 ) -> tuple[Report, Report]:
-    """Vault and public report of a release decided by risk; linkage and further findings are for the vault."""
+    """Vault and public report of a release decided by risk; linkage and further findings are for the vault.
+
+    What is found of kept columns is in both: it is found from the release alone.
+    """
+    kept = uniqueness_section(released)
+    of_release = () if kept is None else (kept,)
     vault = _report(
         run,
         "vault",
@@ -85,7 +101,8 @@ def risk_reports(
         {"released rows": released.rows, "released classes": released.classes},
         measured,
     )
-    vault = replace(vault, linkage=linkage, sections=tuple(sections))
+    vault = replace(vault, linkage=linkage, sections=(*of_release, *sections))
+    public = replace(public, sections=of_release)
     return vault, replace(public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None)
 
 
@@ -155,6 +172,10 @@ def _report(
     run: RunRecord, edition: str, facts: Mapping[str, str | int | float], measured: DecisionFacts | None
 ) -> Report:
     public = edition == "public"
+    if not public:
+        changed = values_changed(run.values).items()
+        facts = {**facts, **{f"values changed by {key}": number for key, number in changed}}
+        facts |= {f"values missing after {one.key}.cast": one.uncast for one in run.values if one.uncast}
     stages = [stage for stage in run.stages if not (public and stage.name == "vault")]
     if public and run.guarantee.kind != "risk":
         # How long a stage took depends on the table.

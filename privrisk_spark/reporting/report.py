@@ -42,6 +42,16 @@ MEANINGS: Final[Mapping[Status, str]] = {
 _NOTHING_PROVED: Final = (
     "There is no proof of anything here, and a known error in the one that was published. Do not rely on it."
 )
+_PROVED: Final[Mapping[str, str]] = {
+    "risk": (
+        "What is proved is the optimum: no other disclosure it allows is better by the risk and utility it names. Not "
+        "that nobody can be found, and nothing about columns that are kept."
+    ),
+    "dp": (
+        "What is proved is how little one row, or one person, changes the chance of anything that is published. Not "
+        "that the published rows are representative."
+    ),
+}
 # Rows of the map's table; a map can hold a whole lattice.
 _MAP_ROWS: Final = 200
 
@@ -76,6 +86,7 @@ def render(report: Report) -> str:
         edition=_EDITIONS[report.edition],
         dp=report.guarantee.kind == "dp",
         meanings=meanings,
+        proved=_PROVED.get(report.guarantee.kind) if report.guarantee.status == "proved" else None,
         stage_meanings=[(status, text) for status, text in meanings.items() if status in shown],
         warnings=_warnings(report.guarantee.parameters),
         risk_rows=risk_rows,

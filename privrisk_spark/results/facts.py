@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
 
@@ -58,12 +59,24 @@ class ReleaseFacts:
     min_class_size : int
         0 for an empty release.
     off_hierarchy : dict of attribute to rows whose text is no node of the hierarchy
+    unique_by_cells : int
+        Rows no other has the released quasi-identifiers of.
+    unique_by_kept : dict of kept column to rows no other has the value of; missing values are none
+    unique_by_all : int or None
+        Rows no other has the released quasi-identifiers and kept columns of; None without kept columns.
     """
 
     rows: int
     classes: int
     min_class_size: int
     off_hierarchy: dict[str, int]
+    unique_by_cells: int = 0
+    unique_by_kept: dict[str, int] = field(default_factory=dict)
+    unique_by_all: int | None = None
+
+    def share(self, uniques: int) -> float:
+        """Share of the released rows."""
+        return uniques / self.rows if self.rows else 0.0
 
 
 @dataclass(frozen=True)
@@ -145,3 +158,26 @@ class FilesRead:
     def to_dict(self) -> dict[str, int | None]:
         """JSON-safe form."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class ValuesRead:
+    """What reading a column changed; private.
+
+    Attributes
+    ----------
+    key : str
+        Of the policy, such as ``columns.sex.read``.
+    changed : dict of step to number of values
+    uncast : int
+        Values that cannot be read as what ``cast`` says, and are missing then.
+    """
+
+    key: str
+    changed: dict[str, int]
+    uncast: int = 0
+
+
+def values_changed(values: Iterable[ValuesRead]) -> dict[str, int]:
+    """Return how many values each step of each reading changed, by its key."""
+    return {f"{one.key}.{step}": number for one in values for step, number in one.changed.items()}

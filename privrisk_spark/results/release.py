@@ -279,7 +279,7 @@ class LinkageFacts:
 
 @dataclass(frozen=True)
 class Section:
-    """A finding that not every run has, with its exact figures; for the vault's report.
+    """A finding that not every run has, with its exact figures; for the vault's report unless it is public.
 
     Attributes
     ----------
@@ -296,6 +296,8 @@ class Section:
         What a reader must know besides, such as the conditions that do not hold.
     figures : mapping
         All of it for a program.
+    public : bool
+        Whether it was found from the release alone, so that everybody could.
     """
 
     name: str
@@ -305,6 +307,7 @@ class Section:
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     figures: Mapping[str, object] = field(default_factory=dict)
+    public: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
@@ -405,7 +408,7 @@ class Report:
         before, after = self.risk_histogram_before, self.risk_histogram_after
         if before is not None and after is not None and before.edges != after.edges:
             raise ValueError("risk_histogram_before and risk_histogram_after must have the same edges")
-        if self.edition == "public" and self.sections:
+        if self.edition == "public" and not all(section.public for section in self.sections):
             raise ValueError("a public edition cannot hold sections, whose figures are exact")
         if self.edition == "public" and self.guarantee.kind == "dp":
             exact = [

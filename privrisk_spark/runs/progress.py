@@ -44,6 +44,21 @@ def configure_logging(form: Literal["text", "json"]) -> None:
     LOGGER.propagate = False
 
 
+def warn_of_one_row(rows: int) -> None:
+    """Warn of a table of one row, whose record has nobody to hide among; never under differential privacy.
+
+    Parameters
+    ----------
+    rows : int
+        Of the table.
+    """
+    if rows == 1:
+        LOGGER.warning(
+            "table: it has one row, so that its record can be taken for no other; if there should be more, check "
+            "table.path and table.options (sep, header)"
+        )
+
+
 @dataclass
 class Stage:
     """What a stage says about itself while it runs; set by the pipeline."""

@@ -18,10 +18,12 @@ from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import Table, TableDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import assessment_explanation
+from privrisk_spark.results.facts import ValuesRead
 from privrisk_spark.runs.progress import Progress
 from privrisk_spark.stages.assessing.sources import Release
 from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table, read
+from privrisk_spark.stages.tables.tidying import collect_values_read
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +65,8 @@ class Opened:
     hierarchies : dict of attribute to Hierarchy
     sets : mapping of name to list of attributes
         Sets of quasi-identifiers, each measured by itself.
+    values : tuple of ValuesRead
+        What reading changed.
     """
 
     policy: Policy
@@ -72,6 +76,7 @@ class Opened:
     population: DataFrame | None
     hierarchies: dict[str, Hierarchy]
     sets: Mapping[str, list[str]]
+    values: tuple[ValuesRead, ...]
 
     def positions(self, columns: list[str]) -> list[int]:
         """Positions of attributes among all quasi-identifiers."""
@@ -98,16 +103,19 @@ def open_assessment(spark: SparkSession, policy: Policy, table: DataFrame | None
     reading = narrowed(policy)
     opened = open_table(spark, reading, table)
     if table is None:
-        collect_files_read(spark, reading.table, opened, key="table")
+        collect_files_read(spark, reading.table, opened.as_read, key="table")
+    values = collect_values_read(opened)
     population, known = None, []
     if isinstance(reading.dictionary, TableDictionary):
-        population = open_dictionary(spark, reading.dictionary, key=POPULATION)
-        collect_files_read(spark, reading.dictionary, population, key=POPULATION)
+        people = open_dictionary(spark, reading.dictionary, key=POPULATION)
+        collect_files_read(spark, reading.dictionary, people.as_read, key=POPULATION)
+        values += collect_values_read(people)
+        population = people.rows
         known = [(reading.dictionary, population)]
-    hierarchies = collect_hierarchies(reading, opened, known, given=table is not None)
+    hierarchies = collect_hierarchies(reading, opened.rows, known, given=table is not None)
     release = open_release(spark, policy)
     sets = sets_of(policy)
-    return Opened(reading, opened, table is not None, release, population, hierarchies, sets)
+    return Opened(reading, opened.rows, table is not None, release, population, hierarchies, sets, values)
 
 
 def explained(policy: Policy, opened: Opened) -> str:
@@ -141,7 +149,8 @@ def open_release(spark: SparkSession, policy: Policy) -> Release | None:
             )
         data = json.loads(manifest.read_text(encoding="utf-8"))
         place = root / data["data"]["path"]
-        frame = read_back(spark, policy.places.model_copy(update={"format": data["data"]["format"]}), place)
+        how = {"format": data["data"]["format"], "quote_formulas": data["data"].get("quote_formulas", False)}
+        frame = read_back(spark, policy.places.model_copy(update=how), place)
         opened = Release(
             frame,
             Table(path=str(place), format=data["data"]["format"]),

@@ -39,8 +39,9 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_assessment
 from privrisk_spark.reporting.verdict import assessment_notes, paragraph
 from privrisk_spark.results.assessment import Assessment, Subject, Verdict, judged
+from privrisk_spark.results.facts import values_changed
 from privrisk_spark.runs.places import held, write_json, write_text
-from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
 from privrisk_spark.stages.tables.materialize import collect_codes
 
@@ -166,6 +167,8 @@ def read(run: Run, table: DataFrame | None, announce: Announce | None) -> tuple[
             collect_strangers(opened.release, opened.hierarchies)
         vocabularies = collect_vocabularies(run.policy, opened.table, opened.release, given=opened.given)
         stage.sentence = f"Opened the table with {len(opened.hierarchies)} quasi-identifiers."
+        changed = values_changed(opened.values)
+        stage.parameters = {"values_changed_on_reading": changed} if changed else {}
     return opened, vocabularies
 
 
@@ -177,6 +180,7 @@ def encode(run: Run, opened: Opened) -> Encoded:
         )
         if not n_rows:
             raise SchemaError("table: it has no rows.")
+        warn_of_one_row(n_rows)
         stage.sentence = "Encoded every value as an integer code."
     return Encoded(rows, n_rows)
 

@@ -32,10 +32,12 @@ from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.rules import Rule
 from privrisk_spark.planning.search import lattice_size, takes_infinite
 from privrisk_spark.reporting.guarantees import risk_guarantee
+from privrisk_spark.reporting.kept_columns import uniqueness_warnings
 from privrisk_spark.reporting.release_reports import risk_reports
 from privrisk_spark.reporting.sentences import counting_sentence, decision_sentence, plan_reasons
 from privrisk_spark.results.facts import ClassFacts
 from privrisk_spark.results.release import Check, ChosenRule, Guarantee, LinkageFacts, Section
+from privrisk_spark.runs.progress import LOGGER
 from privrisk_spark.stages.counting.look_up import SpreadLookup
 from privrisk_spark.stages.deciding.decide import collect_unreachable
 from privrisk_spark.stages.deciding.gather import collect_decisions
@@ -274,5 +276,7 @@ def validate(run: Run, opened: Opened, encoded: Encoded, decided: Decided, writt
             run.policy, encoded.facts, decided.facts, written.facts, classes
         )
         checks = validate_release(run, opened, written, rules + exact_rules, values | exact_values)
+        for sentence in uniqueness_warnings(written.facts):
+            LOGGER.warning("%s", sentence)
         stage.sentence = "Checked the release contract on the staged files."
     return Checked((*encoded.checks, *checks), classes)

@@ -12,6 +12,7 @@ from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.planning.counting import PlanChoice, plans_in_words
 from privrisk_spark.results.facts import FilesRead, InputFacts
 from privrisk_spark.results.release import Check
+from privrisk_spark.runs.progress import warn_of_one_row
 from privrisk_spark.stages.counting.dense_sorted import collect_counts
 from privrisk_spark.stages.publishing import contracts
 from privrisk_spark.stages.tables.encode import dictionary_rows
@@ -92,6 +93,8 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
         )
     if policy.guarantee.kind != "dp" and not facts.rows:
         raise SchemaError("table: it has no rows.")
+    if policy.guarantee.kind != "dp":
+        warn_of_one_row(facts.rows)
 
     def set_aside(name: str) -> int:
         """List the values outside a hierarchy in the vault; return how many there are."""

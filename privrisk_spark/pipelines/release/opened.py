@@ -20,12 +20,13 @@ from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.dictionaries import DictionaryTable
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import explanation
-from privrisk_spark.results.facts import FilesRead
+from privrisk_spark.results.facts import FilesRead, ValuesRead
 from privrisk_spark.runs.places import Workplace
 from privrisk_spark.runs.progress import Progress
 from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.links import OpenLinks, open_links
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
+from privrisk_spark.stages.tables.tidying import OpenTable, collect_values_read, recoded
 
 Announce = Callable[[str], object]
 
@@ -62,11 +63,12 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """Tables of a policy as Spark opened them, their columns checked; only schemas are read.
+    """Tables of a policy as Spark opened them, their columns checked, their values tidied; only schemas are read.
 
     Attributes
     ----------
     table : DataFrame
+        Kept columns recoded.
     given : bool
         Whether the caller gave it, so that it is read by Spark alone.
     dictionaries : dict of name to DataFrame
@@ -77,6 +79,8 @@ class Sources:
         The true dictionary of an estimate.
     known : tuple of (DictionaryTable, DataFrame)
         Every dictionary above, for the hierarchies it may hold leaves of.
+    opened : dict of key to OpenTable
+        The table, ``table``, and every dictionary above, as their files have them.
     """
 
     table: DataFrame
@@ -85,6 +89,7 @@ class Sources:
     links: OpenLinks | None
     true: DataFrame | None
     known: tuple[tuple[DictionaryTable, DataFrame], ...]
+    opened: dict[str, OpenTable]
 
 
 def open_sources(spark: SparkSession, policy: Policy, table: DataFrame | None) -> Sources:
@@ -95,20 +100,23 @@ def open_sources(spark: SparkSession, policy: Policy, table: DataFrame | None) -
     SchemaError
         If one cannot be opened, or its columns are not those of the policy.
     """
-    opened = open_table(spark, policy, table)
+    opened = {"table": open_table(spark, policy, table)}
     dictionaries, known = {}, []
     for dictionary in policy.dictionaries:
         if dictionary.table is not None:
-            frame = open_dictionary(spark, dictionary.table, key=dictionary.key)
+            opened[dictionary.key] = open_dictionary(spark, dictionary.table, key=dictionary.key)
+            frame = opened[dictionary.key].rows
             dictionaries[dictionary.name] = frame
             known.append((dictionary.table, frame))
     links = open_links(spark, policy, dictionaries)
     true = None
     of_estimate = true_dictionary(policy)
     if of_estimate is not None and of_estimate.table is not None:
-        true = open_dictionary(spark, of_estimate.table, key=of_estimate.key)
+        opened[of_estimate.key] = open_dictionary(spark, of_estimate.table, key=of_estimate.key)
+        true = opened[of_estimate.key].rows
         known.append((of_estimate.table, true))
-    return Sources(opened, table is not None, dictionaries, links, true, tuple(known))
+    rows = recoded(opened["table"].rows, policy)
+    return Sources(rows, table is not None, dictionaries, links, true, tuple(known), opened)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +133,8 @@ class Opened:
         Counting plan of each dictionary; empty before they are chosen, and where nothing is counted.
     files : FilesRead or None
         Of the table; None where the caller gave it, and on other file systems.
+    values : tuple of ValuesRead
+        What reading changed, in the table (not under dp) and in the dictionaries.
     """
 
     sources: Sources
@@ -132,6 +142,7 @@ class Opened:
     axes: tuple[Axis, ...]
     choices: Mapping[str, PlanChoice]
     files: FilesRead | None
+    values: tuple[ValuesRead, ...] = ()
 
     @property
     def k(self) -> int:
@@ -166,8 +177,9 @@ def open_run(run: Run) -> Opened:
     policy = run.policy
     sources = open_sources(run.spark, policy, run.table)
     files = _collect_files_read(run, sources)
+    values = _collect_values_read(policy, sources)
     hierarchies = open_hierarchies(policy, sources, files)
-    return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files)
+    return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files, values)
 
 
 def _collect_files_read(run: Run, sources: Sources) -> FilesRead | None:
@@ -175,16 +187,24 @@ def _collect_files_read(run: Run, sources: Sources) -> FilesRead | None:
     policy, private = run.policy, run.policy.guarantee.kind == "dp"
     for dictionary in policy.dictionaries:
         if dictionary.table is not None:
-            frame = sources.dictionaries[dictionary.name]
+            frame = sources.opened[dictionary.key].as_read
             collect_files_read(run.spark, dictionary.table, frame, key=dictionary.key)
     of_estimate = true_dictionary(policy)
     if sources.true is not None and of_estimate is not None and of_estimate.table is not None:
-        collect_files_read(run.spark, of_estimate.table, sources.true, key=of_estimate.key)
+        true = sources.opened[of_estimate.key].as_read
+        collect_files_read(run.spark, of_estimate.table, true, key=of_estimate.key)
     if sources.links is not None:
         collect_files_read(run.spark, sources.links.given, sources.links.links, key="linkage")
     if sources.given:
         return None
-    return collect_files_read(run.spark, policy.table, sources.table, key="table", private=private)
+    return collect_files_read(run.spark, policy.table, sources.opened["table"].as_read, key="table", private=private)
+
+
+def _collect_values_read(policy: Policy, sources: Sources) -> tuple[ValuesRead, ...]:
+    """Count what reading changed; of a table that is released privately nothing is counted, and nothing refused."""
+    private = policy.guarantee.kind == "dp"
+    counted = [one for key, one in sources.opened.items() if not (private and key == "table")]
+    return tuple(values for one in counted for values in collect_values_read(one))
 
 
 def choose_plans(run: Run, opened: Opened) -> Opened:

@@ -41,6 +41,7 @@ def record_of(run: Run, opened: Opened, guarantee: Guarantee, checks: Sequence[C
         guarantee,
         tuple(run.progress.records),
         tuple(checks),
+        opened.values,
     )
 
 

@@ -136,7 +136,7 @@ def write_release(run: Run, opened: Opened, tuples: TupleParts, *, files: int) -
     output, parts_at, data = run.policy.places, run.place.parts / "files", run.place.staging / "data"
     release = labelled(ordered(run.spark, tuples, files=files), run.policy, opened.hierarchies)
     if output.format == "csv":
-        write_csv(release, parts_at)
+        write_csv(release, parts_at, quote_formulas=output.quote_formulas)
         names = sorted(path.name for path in parts_at.glob("part-*.csv"))
     else:
         parts_at.mkdir()
@@ -146,9 +146,11 @@ def write_release(run: Run, opened: Opened, tuples: TupleParts, *, files: int) -
     named = name_files(parts_at, names, data, output.format)
     frame = read_back(run.spark, output, data)
     wanted = [Wanted(f"a{i}", name, "text") for i, name in enumerate(opened.hierarchies)]
+    kept = run.policy.kept_columns
+    wanted += [Wanted(to, name, "value") for to, name in zip(schemas.released(len(kept)), kept, strict=True)]
     texts = scan(Table(path=str(data), format=output.format), frame, wanted)
     labels = {name: hierarchy.labels for name, hierarchy in opened.hierarchies.items()}
-    return Written(named, frame, measure_release(run.scratch, texts, labels))
+    return Written(named, frame, measure_release(run.scratch, texts, labels, kept))
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,6 +65,7 @@ def _unused(policy: Policy) -> Iterable[Fault]:
         "checks.max_mean_risk": checks.max_mean_risk is not None,
         "checks.max_risk": checks.max_risk is not None,
         "checks.forbid_verbatim": checks.forbid_verbatim,
+        "checks.kept_uniqueness_at_most": checks.kept_uniqueness_at_most is not None,
     }
     why = {
         "table.entity_id": "each row is a record of its own there",

@@ -57,6 +57,7 @@ def impossible_dp(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
         "max_mean_risk": checks.max_mean_risk is not None,
         "max_risk": checks.max_risk is not None,
         "forbid_verbatim": checks.forbid_verbatim,
+        "kept_uniqueness_at_most": checks.kept_uniqueness_at_most is not None,
     }
     for name, asked in exact.items():
         if asked:

@@ -18,7 +18,7 @@ from privrisk_spark.policy.dictionaries import (
 )
 from privrisk_spark.policy.guarantees import RiskGuarantee
 from privrisk_spark.policy.overlap import local_places, overlapping
-from privrisk_spark.policy.policy import Identifier, Policy, WeightColumn
+from privrisk_spark.policy.policy import Identifier, Insensitive, Policy, Sensitive, WeightColumn
 from privrisk_spark.policy.private import DpGuarantee, PublicDp
 from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
@@ -31,6 +31,7 @@ from privrisk_spark.policy.sensitivity import (
     SensitivityPolicy,
     WeighedSensitivity,
 )
+from privrisk_spark.policy.values import Reading
 
 
 def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
@@ -48,6 +49,8 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
     decision = policy.decision
     if decision is not None:
         yield from impossible_decision(policy, decision)
+    if policy.output is not None and policy.output.quote_formulas and policy.output.format != "csv":
+        yield Fault("output.quote_formulas", f"is only used by the format 'csv', and it is '{policy.output.format}'")
     if policy.output is None and releasing:
         yield Fault("output", "is required to release; write output: {path: …, vault: …}")
     if isinstance(policy.guarantee, DpGuarantee):
@@ -107,6 +110,9 @@ def _impossible_columns(policy: Policy) -> Iterable[Fault]:
             yield Fault(at, f"must be 'identifier', as it is table.entity_id. Got '{of_entity.role}'")
         if policy.table.entity_id == policy.table.record_id:
             yield Fault("table.entity_id", "must be another column than table.record_id: one person, several rows")
+    for name, column in policy.columns.items():
+        if isinstance(column, Sensitive | Insensitive) and column.release is not None and column.action == "drop":
+            yield Fault(f"columns.{name}.release", "is only used by columns that are kept, and action is 'drop'")
     for path, mapping in mentions:
         for name in mapping:
             if name not in quasi:
@@ -267,8 +273,22 @@ def _impossible_counting(policy: Policy) -> Iterable[Fault]:
             "per person",
         )
     for key, table in _dictionary_tables(policy):
+        yield from _impossible_readings(key, table)
         if table.entity_id is not None and table.weight is not None:
             yield Fault(f"{key}.weight", "counts people per row and entity_id rows per person; give one of them")
+
+
+def _impossible_readings(key: str, table: DictionaryTable) -> Iterable[Fault]:
+    """One column is read in one way, whoever asks for it."""
+    first: dict[str, tuple[str, Reading | None]] = {}
+    for name, given in table.columns.items():
+        column, read = (given, None) if isinstance(given, str) else (given.column, given.read)
+        before, reading = first.setdefault(column, (name, read))
+        if reading != read:
+            yield Fault(
+                f"{key}.columns.{name}",
+                f"reads the column '{column}' otherwise than {key}.columns.{before}; give both the same 'read'",
+            )
 
 
 def _impossible_linkage(policy: Policy) -> Iterable[Fault]:

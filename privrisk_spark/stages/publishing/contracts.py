@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from privrisk_spark.errors import CheckError, SchemaError
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.kept_columns import way_out
 from privrisk_spark.reporting.pages import render_contract
 from privrisk_spark.results.contract import FactRule, Level
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
@@ -152,6 +153,13 @@ def decision_rules(
         limit = checks.max_risk
         rules.append(FactRule("largest risk", f"no record's risk exceeds {limit:g}", at_most=limit))
         values["largest risk"] = measured.risk_after.max
+    if checks.kept_uniqueness_at_most is not None:
+        most = checks.kept_uniqueness_at_most
+        for name, uniques in released.unique_by_kept.items():
+            fact = f"uniqueness of {name}"
+            text = f"at most {most:.4g} of the rows have a value of '{name}' that no other row has: {way_out(name)}"
+            rules.append(FactRule(fact, text, at_most=most))
+            values[fact] = released.share(uniques)
     if checks.forbid_verbatim:
         rules.append(FactRule("verbatim records", "no record is released with all its original values", at_most=0))
         values["verbatim records"] = measured.verbatim

@@ -27,6 +27,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, compact, in_chunks, part_name, report, together
+from privrisk_spark.engine.formulas import with_quoted_formulas
 from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Output, Policy
@@ -164,11 +165,14 @@ def files_for(output: Output, rows: int) -> int:
     return output.files or max(1, -(-rows // ROWS_PER_FILE))
 
 
-def write_csv(release: Batches, directory: Path) -> None:
-    """Write RELEASE as CSV, one file a task."""
+def write_csv(release: Batches, directory: Path, *, quote_formulas: bool = False) -> None:
+    """Write RELEASE as CSV, one file a task; what a spreadsheet would run begins with a quote if that is asked."""
+    frame = release.frame().drop(FILE)
+    if quote_formulas:
+        frame = with_quoted_formulas(frame)
     # By default Spark trims texts when it writes them.
     untrimmed = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
-    writer = release.frame().drop(FILE).write.mode("errorifexists")
+    writer = frame.write.mode("errorifexists")
     writer.options(header=True, escape='"', **untrimmed).csv(str(directory))
 
 

@@ -26,6 +26,7 @@ from privrisk_spark.kernels.numeric.moments import Moments, risk_bins
 from privrisk_spark.kernels.numeric.packing import Packing
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts, level_names
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
+from privrisk_spark.stages.publishing.uniqueness import measure_uniques, write_values
 
 
 def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str, Hierarchy]) -> DecisionFacts:
@@ -73,22 +74,26 @@ def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str,
 CLASSES_PER_TASK = 1_000_000
 
 
-def release_classes(release: Batches, labels: Mapping[str, Sequence[str | None]], directory: str) -> Batches:
+def release_classes(
+    release: Batches, labels: Mapping[str, Sequence[str | None]], directory: str, *, kept: int = 0
+) -> Batches:
     """Write the classes of each chunk of a staged release as a part, and return PARTS.
 
     Parameters
     ----------
     release : Batches
-        ``a<i>`` texts of the attributes, read from the staged files.
+        ``a<i>`` texts of the attributes, ``r<j>`` kept columns, read from the staged files.
     labels : mapping of attribute to the labels of its hierarchy
     directory : str
+    kept : int
+        Number of kept columns.
 
     Notes
     -----
     A part holds int64 columns: fingerprint, ascending, words of label numbers, rows. Texts that are no label count as
     one; the facts have the number of rows with such a text, by attribute.
     """
-    texts = [f"a{i}" for i in range(len(labels))]
+    texts, as_it_is = [f"a{i}" for i in range(len(labels))], schemas.released(kept)
     known = [pa.array(sorted({label for label in of if label is not None}), pa.string()) for of in labels.values()]
     null_known = [None in set(of) for of in labels.values()]
     # A missing text and one that is no label have numbers of their own.
@@ -113,12 +118,16 @@ def release_classes(release: Batches, labels: Mapping[str, Sequence[str | None]]
             name = part_name("npy")
             columns = [of_class, *words, np.bincount(member, minlength=len(first))]
             np.save(f"{directory}/{name}", np.stack([column[order] for column in columns]))
-            yield report(name, {"rows": table.num_rows, "classes": len(first), "outside": outside})
+            values = write_values([table.column(of) for of in as_it_is], numbers, directory, name)
+            facts = {"rows": table.num_rows, "classes": len(first), "outside": outside, "values": values}
+            yield report(name, facts)
 
     return release.then(step, PARTS)
 
 
-def measure_release(scratch: Scratch, release: Batches, labels: Mapping[str, Sequence[str | None]]) -> ReleaseFacts:
+def measure_release(
+    scratch: Scratch, release: Batches, labels: Mapping[str, Sequence[str | None]], kept: Sequence[str] = ()
+) -> ReleaseFacts:
     """Measure a staged release from its files.
 
     Parameters
@@ -127,35 +136,44 @@ def measure_release(scratch: Scratch, release: Batches, labels: Mapping[str, Seq
     release : Batches
     labels : mapping of attribute to the labels of its hierarchy
         As :func:`release_classes` takes them.
+    kept : sequence of str
+        Names of the columns ``r<j>``.
     """
     directory = scratch.directory("release_classes")
-    parts = scratch.collect_parts(release_classes(release, labels, directory))
+    parts = scratch.collect_parts(release_classes(release, labels, directory, kept=len(kept)))
     names = tuple(part["name"] for part in parts)
     tasks = max(1, -(-sum(part["classes"] for part in parts) // CLASSES_PER_TASK))
+    told = ("classes", "least", "singles")
 
-    def found(number: int) -> tuple[int, int]:
+    def found(number: int) -> tuple[int, int, int]:
         return _classes_between(directory, names, number, tasks)
 
     def read(number: int) -> Iterator[pa.Table]:
-        classes, least = found(number)
-        yield pa.table({"classes": pa.array([classes], pa.int64()), "least": pa.array([least], pa.int64())})
+        yield pa.table({name: pa.array([value], pa.int64()) for name, value in zip(told, found(number), strict=True)})
 
     if tasks == 1:
         ranges = [found(0)]
     else:
-        schema = T.StructType([T.StructField(name, T.LongType()) for name in ("classes", "least")])
+        schema = T.StructType([T.StructField(name, T.LongType()) for name in told])
         merged_by_tasks = Batches.of_parts(scratch.spark, range(tasks), read, schema).frame().toArrow()
-        ranges = [(row["classes"], row["least"]) for row in merged_by_tasks.to_pylist()]
+        ranges = [(row["classes"], row["least"], row["singles"]) for row in merged_by_tasks.to_pylist()]
+    uniques = []
+    if kept:
+        sizes = [sum(part["values"][j] for part in parts) for j in range(len(kept) + 1)]
+        uniques = measure_uniques(scratch, directory, names, sizes)
     return ReleaseFacts(
         rows=sum(part["rows"] for part in parts),
-        classes=sum(classes for classes, _ in ranges),
-        min_class_size=min((least for classes, least in ranges if classes), default=0),
+        classes=sum(classes for classes, _, _ in ranges),
+        min_class_size=min((least for classes, least, _ in ranges if classes), default=0),
         off_hierarchy={attribute: sum(part["outside"][i] for part in parts) for i, attribute in enumerate(labels)},
+        unique_by_cells=sum(alone for _, _, alone in ranges),
+        unique_by_kept=dict(zip(kept, uniques, strict=False)),
+        unique_by_all=uniques[-1] if uniques else None,
     )
 
 
-def _classes_between(directory: str, names: Sequence[str], number: int, ranges: int) -> tuple[int, int]:
-    """Classes of one of equal ranges of fingerprints, from all parts, and the rows of the smallest."""
+def _classes_between(directory: str, names: Sequence[str], number: int, ranges: int) -> tuple[int, int, int]:
+    """Classes of one of equal ranges of fingerprints, rows of the smallest, and classes of one row, from all parts."""
     low = -(2**63) + number * 2**64 // ranges
     high = -(2**63) + (number + 1) * 2**64 // ranges - 1
     pieces = []
@@ -165,12 +183,12 @@ def _classes_between(directory: str, names: Sequence[str], number: int, ranges: 
         end = np.searchsorted(columns[0], np.int64(high), side="right")
         pieces.append(columns[1:, begin:end])
     if not sum(piece.shape[1] for piece in pieces):
-        return 0, 0
+        return 0, 0, 0
     *words, rows = np.concatenate(pieces, axis=1)
     first, member = grouped(words)
     sizes = np.zeros(len(first), dtype=np.int64)
     np.add.at(sizes, member, rows)
-    return len(first), int(sizes.min())
+    return len(first), int(sizes.min()), int(np.count_nonzero(sizes == 1))
 
 
 _MEMBERS_PER_BUCKET = 500_000

@@ -21,8 +21,10 @@ from privrisk_spark.errors import HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.dictionaries import entry_of
+from privrisk_spark.planning.readings import readings_of, readings_of_dictionary
 from privrisk_spark.policy.dictionaries import DictionaryTable, Table
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.policy import Insensitive, Policy
+from privrisk_spark.stages.tables.tidying import OpenTable, tidied
 
 try:
     from py4j.protocol import Py4JJavaError
@@ -136,8 +138,8 @@ def _refuse_parsed_texts(spark: SparkSession, name: str, where: str) -> None:
         )
 
 
-def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = None) -> DataFrame:
-    """Open the policy's table, or take what is given instead of it; only its schema is read.
+def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = None) -> OpenTable:
+    """Open the policy's table, or take what is given instead of it, and tidy its values; only its schema is read.
 
     Parameters
     ----------
@@ -153,12 +155,13 @@ def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = No
     """
     private = policy.guarantee.kind == "dp"
     table = read(spark, policy.table, key="table", private=private) if given is None else given
-    check_columns(table, policy)
-    return table
+    opened = tidied(table, readings_of(policy))
+    check_columns(opened.rows, policy)
+    return opened
 
 
-def open_dictionary(spark: SparkSession, dictionary: DictionaryTable, *, key: str = "dictionary") -> DataFrame:
-    """Open a dictionary of the policy; only its schema is read.
+def open_dictionary(spark: SparkSession, dictionary: DictionaryTable, *, key: str = "dictionary") -> OpenTable:
+    """Open a dictionary of the policy, and tidy its values; only its schema is read.
 
     Raises
     ------
@@ -170,7 +173,7 @@ def open_dictionary(spark: SparkSession, dictionary: DictionaryTable, *, key: st
     columns |= {name for name in (dictionary.weight, dictionary.entity_id) if name is not None}
     frame = read(spark, dictionary, key=key, columns=columns)
     check_dictionary(frame, dictionary, key=key)
-    return frame
+    return tidied(frame, readings_of_dictionary(dictionary, key=key))
 
 
 def _condition(error: Exception) -> str:
@@ -194,25 +197,29 @@ def check_columns(frame: DataFrame, policy: Policy) -> None:
     there = frame.columns
     if not there:
         raise SchemaError("table: it has no columns; its files are empty, or of another format than table.format says.")
-    for name in policy.columns:
-        if name not in there:
-            faults.append(
-                f"columns.{name}: the table has no such column{nearest(name, there)}; it has {listing(there)}."
-            )
-    for name in there:
-        if name not in policy.columns:
-            faults.append(
-                f"columns: the table's column '{name}' has no role{nearest(name, list(policy.columns))}; "
-                "give it one (action: drop leaves it out)."
-            )
+    # A name that stands on both sides is meant as it stands, and is no misspelling of another.
+    free = [name for name in there if name not in policy.columns]
+    missing = [name for name in policy.columns if name not in there]
+    roles = policy.columns.items()
+    unused = [name for name, of in roles if name in there and isinstance(of, Insensitive) and of.action == "drop"]
+    for name in missing:
+        hint = nearest(name, [*free, *unused])
+        faults.append(f"columns.{name}: the table has no such column{hint}; it has {listing(there)}.")
+    for name in free:
+        faults.append(
+            f"columns: the table's column '{name}' has no role{nearest(name, missing)}; give it one, such as "
+            f"{name}: {{role: insensitive, action: drop}} to leave it out."
+        )
     for name in sorted({name for name in there if there.count(name) > 1}):
         faults.append(f"columns.{name}: the table has {there.count(name)} columns of this name; rename all but one.")
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     for name in policy.quasi_identifiers:
         if name in kinds and not isinstance(kinds[name], _TEXT_TYPES):
+            times = isinstance(kinds[name], T.TimestampType | T.TimestampNTZType)
+            way = f"; set columns.{name}.read: {{cast: date}} to take their days" if times else ""
             faults.append(
                 f"columns.{name}: a quasi-identifier must hold texts, numbers, booleans or dates, "
-                f"not {kinds[name].simpleString()}."
+                f"not {kinds[name].simpleString()}{way}."
             )
     nested = policy.output is None or policy.output.format != "csv"
     for name in policy.kept_columns:
@@ -393,10 +400,12 @@ def check_dictionary(frame: DataFrame, dictionary: DictionaryTable, *, key: str 
     """
     there = frame.columns
     faults = []
+    named = {entry.column for entry in map(entry_of, dictionary.columns.values()) if entry is not None}
+    free = [name for name in there if name not in named]
     for name, given in dictionary.columns.items():
         entry = entry_of(given)
         if entry is not None and entry.column not in there:
-            hint = nearest(entry.column, there)
+            hint = nearest(entry.column, free)
             rule = f"the dictionary has no column '{entry.column}'{hint}; it has {listing(there)}."
             faults.append(f"{key}.columns.{name}: {rule}")
     for option, column in (("weight", dictionary.weight), ("entity_id", dictionary.entity_id)):

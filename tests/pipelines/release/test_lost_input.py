@@ -89,3 +89,14 @@ def test_a_table_of_many_columns_is_read(privrisk: Privrisk, small: Path, tmp_pa
     small.write_text(small.read_text().replace(", record_id: id", "").replace("decision:", more + "decision:"))
     ran = privrisk(str(small))
     assert ran.code == 0, ran.err
+
+
+def test_a_table_of_one_row_is_warned_of(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:3]))
+    two = privrisk(str(small), root=tmp_path / "two")
+    assert (two.code, "one row" in two.err) == (0, False), two.err
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:2]))
+    one = privrisk(str(small), root=tmp_path / "one")
+    assert one.code == 0, one.err
+    assert "WARNING table: it has one row" in one.err

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from product import Privrisk, Ran
 
 KEY = "7d" * 32
@@ -92,3 +93,32 @@ def test_rows_that_share_an_id_are_drawn_apart_and_alike_in_any_order(
     assert "repeated" not in text
     assert "duplicate" not in text
     assert "input" not in first.manifest
+
+
+def test_tidying_neither_counts_nor_decides_and_keeps_every_row(
+    privrisk: Privrisk,
+    tmp_path: Path,
+    rows: list[bytes],
+) -> None:
+    """A row with a value that cannot be read is a row; a messy table is released as a tidy one by the same key."""
+    document = yaml.safe_load(POLICY.format(root=tmp_path))
+    found = []
+    for name, lines in (("tidy", rows), ("messy", [row.upper().replace(b"P", b"p", 1) + b" " for row in rows])):
+        root = tmp_path / name
+        root.mkdir()
+        (root / "table.csv").write_bytes(b"\n".join([b"id;age;city", *lines, b"q;x;Ulm"]) + b"\n")
+        document["table"]["path"] = str(root / "table.csv")
+        document["ledger"]["url"] = f"sqlite:///{root}/ledger.db"
+        document["columns"]["age"]["read"] = {"cast": "integer"}
+        document["columns"]["city"]["read"] = {
+            "trim": True, "case": "lower", "map": {"ulm": "Ulm", "bonn": "Bonn", "kiel": "Kiel"}
+        }  # fmt: skip
+        policy = root / "policy.yaml"
+        policy.write_text(yaml.safe_dump(document, sort_keys=False))
+        ran = privrisk(str(policy), "--run-id", "r1", root=root)
+        assert ran.code == 0, ran.err
+        found.append(pq.read_table(ran.data).to_pylist())
+        assert ran.manifest["read"]["columns.age.read"] == {"cast": "integer"}
+        told = json.dumps(ran.manifest) + json.dumps(ran.summary) + ran.err + ran.out
+        assert "values changed" not in told
+    assert found[0] == found[1]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import math
 import random
@@ -26,7 +27,7 @@ from privrisk_spark.kernels.numeric.moments import risk_bins
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.results.facts import DecisionFacts, InputFacts, level_names
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
-from privrisk_spark.stages.publishing import measure
+from privrisk_spark.stages.publishing import measure, uniqueness
 from privrisk_spark.stages.publishing.measure import decision_facts, measure_release
 from privrisk_spark.stages.tables.encode import duplicates, materialize
 from privrisk_spark.stages.tables.materialize import input_facts
@@ -311,6 +312,42 @@ def test_release_facts_are_those_of_a_loop(spark, tmp_path, monkeypatch):
     empty = released_facts(spark, Batches.of_frame(frames[0].limit(0)), tmp_path / "empty")
     assert (empty.rows, empty.classes, empty.min_class_size) == (0, 0, 0)
     assert empty.off_hierarchy == {"a.b": 0, "c": 0}
+
+
+def test_rows_that_a_kept_value_points_out_are_those_of_a_loop(spark, tmp_path, monkeypatch):
+    """Of any type; a missing value and NaN point out nobody, but tell rows apart."""
+    pick = random.Random(3)
+    kinds = "a0 string, a1 string, r0 double, r1 string, r2 timestamp, r3 array<int>"
+    rows = []
+    for i in range(90):
+        number = pick.choice([math.nan, None, 0.5, float(i), float(i // 2)])
+        text = pick.choice([None, "", "x", f"t{i // 3}", f"ü{i}"])
+        day = dt.datetime(2020, 1, 1 + i % 28, pick.choice([0, 1]), tzinfo=dt.UTC)
+        rows.append((pick.choice(["x", "y"]), pick.choice(["1", "*"]), number, text, day, [i % 60] if i % 5 else None))
+    kept = ["cost", "note", "when", "list"]
+    wanted = {}
+    for j, name in enumerate(kept):
+        there = [str(row[2 + j]) for row in rows if str(row[2 + j]) not in ("nan", "None")]
+        wanted[name] = sum(count == 1 for count in Counter(there).values())
+    whole = sum(count == 1 for count in Counter(map(str, rows)).values())
+    found = []
+    for name, frame, least in (
+        ("one", spark.createDataFrame(rows, kinds).coalesce(1), 4_000_000),
+        ("many", spark.createDataFrame(shuffled(rows, 2), kinds).repartition(5), 4_000_000),
+        ("tasks", spark.createDataFrame(rows, kinds).repartition(3), 20),
+    ):
+        monkeypatch.setattr(uniqueness, "VALUES_PER_TASK", least)
+        (tmp_path / name).mkdir()
+        found.append(measure_release(Scratch(spark, tmp_path / name), Batches.of_frame(frame), LABELS, kept))
+    assert found[0] == found[1] == found[2]
+    assert found[0].unique_by_kept == wanted
+    assert min(wanted.values()) > 0
+    assert found[0].unique_by_all == whole
+    assert found[0].unique_by_cells == sum(count == 1 for count in Counter(row[:2] for row in rows).values())
+    (tmp_path / "none").mkdir()
+    empty = measure_release(Scratch(spark, tmp_path / "none"), Batches.of_frame(frame.limit(0)), LABELS, kept)
+    assert (empty.unique_by_kept, empty.unique_by_all) == (dict.fromkeys(kept, 0), 0)
+    assert empty.share(0) == 0
 
 
 def test_node_labels_hold_every_node_once(spark):

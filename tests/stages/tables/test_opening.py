@@ -351,7 +351,7 @@ def test_all_column_faults_are_named_at_once(spark):
     assert "the table's column 'Gone' has no role (did you mean 'gone'?)" in faults[1]
     assert faults[2].startswith("columns.age: a quasi-identifier must hold")
     assert faults[2].endswith("not array<int>.")
-    assert faults[3].endswith("not timestamp.")
+    assert faults[3].endswith("not timestamp; set columns.when.read: {cast: date} to take their days.")
     assert faults[4].startswith("columns.lookup: a released column must hold texts, numbers,")
     assert faults[4].endswith("not map<string,int>.")
     assert faults[5] == "columns.w: a weight must be a number, not boolean."

@@ -1,0 +1,77 @@
+"""What is said of columns that are released as they are: how many rows a value of theirs points out."""
+
+from __future__ import annotations
+
+from privrisk_spark.results.facts import ReleaseFacts
+from privrisk_spark.results.release import Section
+
+WARNED_FROM = 0.05
+"""Least share of rows with a value of their own of which is warned."""
+
+
+def way_out(name: str) -> str:
+    """Say what makes the values of a kept column less telling.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    """
+    return (
+        f"make it coarser (columns.{name}.release: {{round: …}}, intervals or top_code; columns.{name}.read: "
+        f"{{cast: date}} of times), make it a quasi-identifier, or drop it (columns.{name}.action: drop)"
+    )
+
+
+def uniqueness_warnings(released: ReleaseFacts) -> list[str]:
+    """Return a sentence for each kept column whose values point out many rows.
+
+    Parameters
+    ----------
+    released : ReleaseFacts
+    """
+    shares = {name: released.share(uniques) for name, uniques in released.unique_by_kept.items()}
+    return [
+        f"The column '{name}' is kept, and {100 * share:.3g} % of the rows have a value of it that no other row has: "
+        f"whoever knows it finds the record. To mend it, {way_out(name)}."
+        for name, share in shares.items()
+        if share >= WARNED_FROM
+    ]
+
+
+def uniqueness_section(released: ReleaseFacts) -> Section | None:
+    """Return what is found of kept columns, from the release alone; None without such.
+
+    Parameters
+    ----------
+    released : ReleaseFacts
+    """
+    if released.unique_by_all is None:
+        return None
+    cells, both = released.unique_by_cells, released.unique_by_all
+    of_kept = {f"rows with a value of '{name}' of their own": n for name, n in released.unique_by_kept.items()}
+    paragraph = (
+        "The risk of this report is that of an attacker who knows quasi-identifiers. One who knows values of kept "
+        f"columns, too, may find records that are hidden among others: of {released.rows:,} rows, {both:,} differ from "
+        f"all others in quasi-identifiers and kept columns together ({100 * released.share(both):.3g} %), {cells:,} in "
+        f"quasi-identifiers alone ({100 * released.share(cells):.3g} %)."
+    )
+    return Section(
+        "kept_columns",
+        "Columns that are kept",
+        paragraph,
+        "tested",
+        {
+            **of_kept,
+            "rows of their own by quasi-identifiers": cells,
+            "rows of their own by quasi-identifiers and kept columns": both,
+        },
+        tuple(uniqueness_warnings(released)),
+        {
+            "rows": released.rows,
+            "unique_by_kept": dict(released.unique_by_kept),
+            "unique_by_quasi_identifiers": cells,
+            "unique_by_quasi_identifiers_and_kept": both,
+        },
+        public=True,
+    )

@@ -1,0 +1,261 @@
+"""Values tidied when they are read, and numbers made coarser before they are released: expressions on one row alone.
+
+Whoever reads a table of a policy reads it through here, so that hierarchies, leaves, contracts and what is released see
+the same values. A column that is no longer as its files have it is marked, and only Spark reads it then
+(:func:`privrisk_spark.engine.sources.scan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from itertools import pairwise
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
+
+from privrisk_spark.engine.sources import column, computed, text_of
+from privrisk_spark.errors import SchemaError
+from privrisk_spark.hierarchies.scales import interval_labels
+from privrisk_spark.planning.readings import Declared
+from privrisk_spark.policy.policy import Insensitive, Policy, Sensitive
+from privrisk_spark.policy.values import BLANKS, Reading, Recoding
+from privrisk_spark.results.facts import ValuesRead
+
+_TEXTS = (T.StringType, T.CharType, T.VarcharType)
+_DAYS = (T.TimestampType, T.TimestampNTZType, T.DateType)
+_INEXACT = (T.FloatType, T.DoubleType)
+_FORMS = {
+    "date": r"^\d{4}-\d{2}-\d{2}(?:[T ].*)?$",
+    "integer": r"^[+-]?\d{1,18}$",
+    "number": r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?$",
+}
+_KINDS: dict[str, T.DataType] = {"date": T.DateType(), "integer": T.LongType(), "number": T.DoubleType()}
+_MEANT = {"date": "dates (YYYY-MM-DD)", "integer": "whole numbers", "number": "numbers"}
+
+
+@dataclass(frozen=True, eq=False)
+class OpenTable:
+    """A table as it is used, and as its files have it.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        With its values tidied.
+    as_read : DataFrame
+    declared : mapping of column to Declared
+    """
+
+    rows: DataFrame
+    as_read: DataFrame
+    declared: Mapping[str, Declared]
+
+
+def tidied(frame: DataFrame, declared: Mapping[str, Declared]) -> OpenTable:
+    """Tidy the values of a table; the same rows, one for one.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    declared : mapping of column to Declared
+        Those of columns that are not there, or there twice, are left to who checks columns.
+
+    Raises
+    ------
+    SchemaError
+        If a column is of a type that cannot be read so.
+    """
+    there = frame.columns
+    if not set(declared) & set(there) or len(set(there)) < len(there):
+        return OpenTable(frame, frame, {})
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    used = {name: one for name, one in declared.items() if name in kinds}
+    faults = [fault for name, one in used.items() for fault in _faults(one, kinds[name])]
+    if faults:
+        raise SchemaError(" | ".join(faults))
+    columns = [
+        computed(_values(column(name), kinds[name], used[name].reading)[-1][1], name) if name in used else column(name)
+        for name in there
+    ]
+    return OpenTable(frame.select(*columns), frame, used)
+
+
+def _faults(declared: Declared, kind: T.DataType) -> list[str]:
+    reading, key = declared.reading, declared.key
+    faults = [
+        f"{key}.{step}: the column holds {kind.simpleString()}, not texts; leave it out."
+        for step in ("trim", "case")
+        if getattr(reading, step) and not isinstance(kind, _TEXTS)
+    ]
+    numbers = (*_TEXTS, T.IntegralType, T.DecimalType, *_INEXACT)
+    allowed = (*_TEXTS, *_DAYS) if reading.cast == "date" else numbers
+    if reading.cast is not None and not isinstance(kind, allowed):
+        what = "texts, dates or timestamps" if reading.cast == "date" else "texts or numbers"
+        faults.append(f"{key}.cast: only {what} can be read as a {reading.cast}, not {kind.simpleString()}.")
+    simple = (*numbers, *_DAYS, T.BooleanType)
+    if (reading.null_if or reading.map) and not isinstance(kind, simple):
+        faults.append(f"{key}: values of the type {kind.simpleString()} have no text to compare; drop the column.")
+    return faults
+
+
+def _values(value: Column, kind: T.DataType, reading: Reading) -> list[tuple[str, Column, T.DataType]]:
+    """Return a value as it is, and after each step, with its type."""
+    found: list[tuple[str, Column, T.DataType]] = [("", value, kind)]
+    for step in reading.steps:
+        _, before, of = found[-1]
+        as_text = text_of(before, of)
+        if step == "trim":
+            after, of = F.btrim(as_text, F.lit(BLANKS)), T.StringType()
+        elif step == "case":
+            after, of = (F.upper if reading.case == "upper" else F.lower)(as_text), T.StringType()
+        elif step == "null_if":
+            after = F.when(as_text.isin(*reading.null_if), None).otherwise(before)
+        elif step == "map":
+            pairs = [F.lit(text) for pair in reading.map.items() for text in pair]
+            after, of = F.coalesce(F.try_element_at(F.create_map(*pairs), as_text), as_text), T.StringType()
+        else:
+            assert reading.cast is not None
+            after, of = _cast(before, of, reading.cast), _KINDS[reading.cast]
+        found.append((step, after, of))
+    return found
+
+
+def _cast(value: Column, kind: T.DataType, to: str) -> Column:
+    """Value as a date or number, missing if it is none; no value makes it fail."""
+    if isinstance(kind, _TEXTS):
+        as_text = F.substring(value, 1, 10) if to == "date" else value
+        return F.when(value.rlike(_FORMS[to]), as_text.try_cast(_KINDS[to]))
+    if to == "integer" and not isinstance(kind, T.IntegralType):
+        whole = value.try_cast(_KINDS[to])
+        return F.when(whole.cast(kind if isinstance(kind, _INEXACT) else T.DecimalType(38, 0)) == value, whole)
+    # An instant becomes its day in the session's time zone, which is UTC.
+    return value.try_cast(_KINDS[to])
+
+
+def collect_values_read(opened: OpenTable) -> tuple[ValuesRead, ...]:
+    """Count what reading changed, in a pass over the columns that are read so; of others there is none.
+
+    Raises
+    ------
+    SchemaError
+        If there are values that cannot be read as what the policy says, and it does not say that they are missing then.
+    """
+    if not opened.declared:
+        return ()
+    frame, counts = opened.as_read, []
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    for i, (name, one) in enumerate(opened.declared.items()):
+        values = _values(column(name), kinds[name], one.reading)
+        for (_, before, kind), (step, after, of) in pairwise(values):
+            texts = text_of(before, kind), text_of(after, of)
+            counts.append(F.count_if(~texts[0].eqNullSafe(texts[1])).alias(f"{i} {step}"))
+            if step == "cast":
+                counts.append(F.count_if(texts[0].isNotNull() & texts[1].isNull()).alias(f"{i} uncast"))
+    told = frame.agg(*counts).toArrow().to_pylist()[0]
+    found = tuple(
+        ValuesRead(one.key, {step: told[f"{i} {step}"] for step in one.reading.steps}, told.get(f"{i} uncast", 0))
+        for i, one in enumerate(opened.declared.values())
+    )
+    faults = [
+        f"{one.key}.cast: {values.uncast:,} values are no {_MEANT[str(one.reading.cast)]}; mend them, or say in "
+        f"{one.key}.null_if or .map what they mean"
+        + (f" (or set {one.key.removesuffix('.read')}.unknown: suppress)" if one.key.startswith("columns.") else "")
+        + "."
+        for one, values in zip(opened.declared.values(), found, strict=True)
+        if values.uncast and not one.lenient
+    ]
+    if faults:
+        raise SchemaError(" | ".join(faults))
+    return found
+
+
+def recoded(frame: DataFrame, policy: Policy) -> DataFrame:
+    """Make the numbers of kept columns coarser as the policy says; the same rows, one for one.
+
+    Raises
+    ------
+    SchemaError
+        If a column does not hold numbers, or a bound does not fit its type.
+    """
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    asked = {
+        name: given.release
+        for name, given in policy.columns.items()
+        if isinstance(given, Sensitive | Insensitive) and given.action == "keep" and given.release is not None
+    }
+    if not asked:
+        return frame
+    faults = [fault for name, recoding in asked.items() for fault in _unfit(name, kinds[name], recoding)]
+    if faults:
+        raise SchemaError(" | ".join(faults))
+    return frame.select(
+        *[
+            computed(_recoded(column(name), kinds[name], asked[name]), name) if name in asked else column(name)
+            for name in frame.columns
+        ]
+    )
+
+
+def _unfit(name: str, kind: T.DataType, recoding: Recoding) -> list[str]:
+    key = f"columns.{name}.release"
+    if not isinstance(kind, T.IntegralType | T.DecimalType | T.FractionalType):
+        hint = f"; set columns.{name}.read: {{cast: number}}" if isinstance(kind, _TEXTS) else ""
+        return [f"{key}: only numbers can be recoded, and the column holds {kind.simpleString()}{hint}."]
+    places = 0 if isinstance(kind, T.IntegralType) else kind.scale if isinstance(kind, T.DecimalType) else None
+    bounds = {"bottom_code": recoding.bottom_code, "top_code": recoding.top_code, "round": recoding.round}
+    return [
+        f"{key}.{step}: must have at most {places} decimals, as the column has. Got {bound}."
+        for step, bound in bounds.items()
+        if bound is not None and places is not None and -_exponent(bound) > places
+    ]
+
+
+def _exponent(number: Decimal) -> int:
+    return int(number.normalize().as_tuple().exponent)
+
+
+def _literal(number: Decimal) -> Column:
+    """Exact literal, of the tightest type."""
+    places = max(0, -_exponent(number))
+    digits = len(format(abs(number.normalize()), "f").replace(".", "").lstrip("0"))
+    return F.lit(format(number, "f")).cast(T.DecimalType(max(digits, places, 1), places))
+
+
+def _recoded(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
+    """Value within its bounds, then as a multiple or as the label of an interval; NaN is missing."""
+    if isinstance(kind, _INEXACT):
+        value = F.when(~F.isnan(value), value)
+    bottom, top = recoding.bottom_code, recoding.top_code
+    if bottom is not None:
+        value = F.when(value < _literal(bottom), _literal(bottom).try_cast(kind)).otherwise(value)
+    if top is not None:
+        value = F.when(value > _literal(top), _literal(top).try_cast(kind)).otherwise(value)
+    if recoding.round is not None:
+        return _rounded(value, kind, recoding.round)
+    if recoding.intervals:
+        below, *others = interval_labels(recoding.intervals)
+        lowest = F.when(value < _literal(recoding.intervals[0]), F.lit(below))
+        pairs = zip(recoding.intervals[1:], others, strict=False)
+        labelled = reduce(lambda made, pair: made.when(value < _literal(pair[0]), F.lit(pair[1])), pairs, lowest)
+        return labelled.when(value.isNotNull(), F.lit(others[-1]))
+    return value
+
+
+def _rounded(value: Column, kind: T.DataType, step: Decimal) -> Column:
+    """Nearest multiple of a step, halves away from zero, in decimals: 0.15 is halfway between 0.1 and 0.2.
+
+    Numbers from 10^18 on stay as they are.
+    """
+    if isinstance(kind, _INEXACT):
+        exact = value.try_cast(T.DecimalType(30, 12))  # of the shortest text of the number
+        multiple = (F.round(exact / _literal(step)) * _literal(step)).cast(kind)
+        return F.when(exact.isNotNull(), multiple).otherwise(value)
+    if isinstance(kind, T.IntegralType):
+        steps = F.round(value.cast(T.DecimalType(19, 0)) / _literal(step))
+        return (steps * _literal(step)).try_cast(T.LongType())
+    assert isinstance(kind, T.DecimalType)
+    wider = T.DecimalType(min(kind.precision + 1, 38), kind.scale)
+    return (F.round(value / _literal(step)) * _literal(step)).try_cast(wider)

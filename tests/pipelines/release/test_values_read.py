@@ -1,0 +1,113 @@
+"""Values tidied on reading: the same release as of a tidy table, counted in the vault, declared in the manifest."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from product import Privrisk
+
+READ = {
+    "sex": {"trim": True, "case": "upper", "map": {"W": "F"}},
+    "city": {"trim": True, "null_if": ["?"]},
+    "diagnosis": {"case": "lower"},
+}
+
+
+def with_reading(policy: Path, reading: dict[str, object], **more: object) -> Path:
+    document = yaml.safe_load(policy.read_text())
+    for name, read in reading.items():
+        document["columns"][name]["read"] = read
+    return written(policy, document | more)
+
+
+def written(policy: Path, document: dict[str, object]) -> Path:
+    policy.write_text(yaml.safe_dump(document, sort_keys=False))
+    return policy
+
+
+def messy(table: Path) -> int:
+    """Write the table as people do; returns how many sexes are not as in the tidy one."""
+    head, *lines = table.read_text().splitlines()
+    for i, line in enumerate(lines):
+        one, age, sex, city, diagnosis = line.split(";")
+        sex = [sex, f" {sex}", sex.lower(), sex if sex == "M" else "w "][i // 2 % 4]
+        lines[i] = ";".join([one, age, sex, f"{city} " if i % 7 == 0 else city, diagnosis.upper()])
+    table.write_text("\n".join([head, *lines]) + "\n")
+    return sum(line.split(";")[2] not in "FM" for line in lines)
+
+
+def test_a_messy_table_is_released_as_a_tidy_one(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    tidy = privrisk(str(small), root=tmp_path / "tidy")
+    assert tidy.code == 0, tidy.err
+    assert "read" not in tidy.manifest
+    changed = messy(tmp_path / "table.csv")
+    refused = privrisk(str(small), root=tmp_path / "refused")
+    assert (refused.code, "columns.sex.hierarchy" in refused.err) == (2, True)
+    ran = privrisk(str(with_reading(small, READ)), root=tmp_path / "messy")
+    assert ran.code == 0, ran.err
+    data = [file["sha256"] for file in ran.manifest["data"]["files"]]
+    assert data == [file["sha256"] for file in tidy.manifest["data"]["files"]]
+    assert ran.manifest["read"] == {f"columns.{name}.read": read for name, read in READ.items()}
+    facts = ran.summary["facts"]
+    assert facts["values changed by columns.sex.read.trim"] < changed
+    assert facts["values changed by columns.diagnosis.read.case"] == 60
+    assert facts["values changed by columns.city.read.null_if"] == 0
+    assert "values changed by" in (tmp_path / "messy" / "vault" / "report.html").read_text()
+    for file in (tmp_path / "messy" / "out").rglob("*.*"):
+        if file.suffix in (".json", ".html"):
+            assert "values changed" not in file.read_text()
+
+
+def test_the_same_of_parquet_that_tasks_would_read_themselves(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    messy(tmp_path / "table.csv")
+    with_reading(small, READ)
+    of_csv = privrisk(str(small), root=tmp_path / "of_csv")
+    text = pa.csv.ConvertOptions(column_types={name: pa.string() for name in ("id", "age", "sex", "city", "diagnosis")})
+    options = pa.csv.ParseOptions(delimiter=";")
+    pq.write_table(pa.csv.read_csv(tmp_path / "table.csv", parse_options=options, convert_options=text),
+                   tmp_path / "table.parquet")  # fmt: skip
+    document = yaml.safe_load(small.read_text())
+    document["table"] = {"path": str(tmp_path / "table.parquet"), "record_id": "id"}
+    of_parquet = privrisk(str(written(small, document)), root=tmp_path / "of_parquet")
+    assert (of_csv.code, of_parquet.code) == (0, 0), of_csv.err + of_parquet.err
+    assert of_csv.manifest["data"]["files"] == of_parquet.manifest["data"]["files"]
+    kinds = [ran.summary["facts"] for ran in (of_csv, of_parquet)]
+    assert kinds[0] == kinds[1]
+
+
+def test_timestamps_are_quasi_identifiers_by_their_day(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    """Of the table and of a register alike."""
+    born = [dt.datetime(1980 + i % 3, 1, 1 + i % 2, 23, 59, tzinfo=dt.UTC) for i in range(60)]
+    table = pa.table({"id": [f"p{i}" for i in range(60)], "born": pa.array(born, pa.timestamp("us", "UTC"))})
+    pq.write_table(table, tmp_path / "born.parquet")
+    pq.write_table(table.rename_columns(["who", "birth"]), tmp_path / "register.parquet")
+    document = yaml.safe_load(small.read_text())
+    document["table"] = {"path": str(tmp_path / "born.parquet"), "record_id": "id"}
+    steps = {"dates": {"steps": ["day", "year"]}}
+    document["columns"] = {
+        "id": {"role": "identifier"},
+        "born": {"role": "quasi-identifier", "hierarchy": steps, "read": {"cast": "date"}},
+    }
+    birth = {"column": "birth", "read": {"cast": "date"}}
+    document["dictionary"] = {"kind": "table", "path": str(tmp_path / "register.parquet"), "columns": {"born": birth}}
+    document["decision"] = {"utility_at_least": 2}
+    ran = privrisk(str(written(small, document)))
+    assert ran.code == 0, ran.err
+    rows_out = pq.read_table(ran.data).to_pylist()
+    assert {row["born"] for row in rows_out} == {day.date().isoformat() for day in born}
+    assert ran.summary["risk_after"]["max"] == pytest.approx(0.1)
+    assert list(ran.manifest["read"]) == ["columns.born.read", "dictionary.columns.born.read"]
+
+
+def test_values_that_are_no_dates_are_refused_with_what_would_do(
+    privrisk: Privrisk, small: Path, tmp_path: Path
+) -> None:
+    ran = privrisk(str(with_reading(small, {"diagnosis": {"cast": "date"}})))
+    assert ran.code == 2
+    assert "columns.diagnosis.read.cast: 60 values are no dates (YYYY-MM-DD); mend them, or say in" in ran.err
