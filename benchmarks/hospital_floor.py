@@ -202,7 +202,8 @@ def _flat(texts: list[str], weight: float) -> _Tree:
 
 def _tree(nodes: list[npt.NDArray[np.int64]], labels: list[list[str]], leaf_weight: float) -> _Tree:
     """Add the root and weights: with equal leaf weights w the modified harmonic mean is w / size, root 0."""
-    ranks, weights, lowest: list[int] = [], [], []
+    ranks, weights = [], []
+    lowest: list[npt.NDArray[np.int8]] = []
     below = np.zeros(len(nodes[0]), dtype=np.int64)
     for level, node in enumerate([*nodes, np.zeros(len(nodes[0]), dtype=np.int64)]):
         _, rank = np.unique(node, return_inverse=True)

@@ -478,6 +478,7 @@ SHIPPED = sorted([*(ROOT / "conf").glob("*.yaml"), *(ROOT / "benchmarks").glob("
 def test_shipped_policies_are_read_as_they_are(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     places = {"CASE_STUDY_DATA": "/data", "CASE_STUDY_OUT": "/out", "MEASURES_DATA": "/measures"}
+    places |= {"PERSONS_DATA": "/persons", "PERSONS_OUT": "/out", "HOSPITAL_DATA": "/hospital", "HOSPITAL_OUT": "/out"}
     needed = {name: place for name, place in places.items() if name in text}
     files = [OVER[file.name], file] if file.name in OVER else [file]
     policy = load(files, environment=needed, date=DAY, releasing="\noutput:" in text)
