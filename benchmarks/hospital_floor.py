@@ -24,6 +24,7 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from math import prod
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -63,7 +64,7 @@ class _Tree:
     ``lowest`` is the lowest level at which the node is the same set of leaves.
     """
 
-    rank: tuple[npt.NDArray[np.int64], ...]
+    rank: tuple[npt.NDArray[np.int32], ...]
     labels: tuple[list[str], ...]
     weight: tuple[_Floats, ...]
     lowest: tuple[npt.NDArray[np.int8], ...]
@@ -202,14 +203,15 @@ def _flat(texts: list[str], weight: float) -> _Tree:
 
 def _tree(nodes: list[npt.NDArray[np.int64]], labels: list[list[str]], leaf_weight: float) -> _Tree:
     """Add the root and weights: with equal leaf weights w the modified harmonic mean is w / size, root 0."""
-    ranks, weights = [], []
+    ranks: list[npt.NDArray[np.int32]] = []
+    weights: list[_Floats] = []
     lowest: list[npt.NDArray[np.int8]] = []
     below = np.zeros(len(nodes[0]), dtype=np.int64)
     for level, node in enumerate([*nodes, np.zeros(len(nodes[0]), dtype=np.int64)]):
         _, rank = np.unique(node, return_inverse=True)
         size = np.bincount(rank)[rank]
         root = level == len(nodes)
-        ranks.append(rank.astype(np.int64))
+        ranks.append(rank.astype(np.int32))
         weights.append(np.zeros(len(rank)) if root else leaf_weight / size)
         # The root weighs nothing whatever its child: an edge to it is never flat.
         flat = (size == below) & (not root)
@@ -220,12 +222,12 @@ def _tree(nodes: list[npt.NDArray[np.int64]], labels: list[list[str]], leaf_weig
 
 def _counts(trees: list[_Tree], leaf: list[npt.NDArray[np.int32]], node: tuple[int, ...]) -> npt.NDArray[np.int32]:
     """Return the rows of the cell of every record at a node."""
-    key, cells = np.zeros(len(leaf[0]), dtype=np.int64), 1
+    cells = prod(len(tree.labels[level]) for tree, level in zip(trees, node, strict=True))
+    key: _Ints = np.zeros(len(leaf[0]), dtype=np.int32 if cells < 2**31 else np.int64)
     for tree, column, level in zip(trees, leaf, node, strict=True):
         if level < tree.height:
             key *= len(tree.labels[level])
             key += tree.rank[level].take(column)
-            cells *= len(tree.labels[level])
     if cells > _CELLS * len(key):
         _, key = np.unique(key, return_inverse=True)
     return np.bincount(key).astype(np.int32).take(key)
