@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from product import Privrisk
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from privrisk_spark.cli.app import app
 
 READ = {
     "sex": {"trim": True, "case": "upper", "map": {"W": "F"}},
@@ -111,3 +116,16 @@ def test_values_that_are_no_dates_are_refused_with_what_would_do(
     ran = privrisk(str(with_reading(small, {"diagnosis": {"cast": "date"}})))
     assert ran.code == 2
     assert "columns.diagnosis.read.cast: 60 values are no dates (YYYY-MM-DD); mend them, or say in" in ran.err
+
+
+def test_an_assessment_sees_the_tidied_values(spark: SparkSession, small: Path, tmp_path: Path) -> None:
+    measured = []
+    for _ in range(2):
+        place = tmp_path / f"assessed-{len(measured)}"
+        result = CliRunner().invoke(app, ["assess", str(small), "--output", str(place)])
+        assert result.exit_code == 0, result.output
+        (file,) = place.rglob("measures.json")
+        measured.append(json.loads(file.read_text()))
+        messy(tmp_path / "table.csv")
+        with_reading(small, READ)
+    assert measured[0] == measured[1]
