@@ -53,7 +53,7 @@ class InMemory:
     def transaction(self, lineage: str | None, *, read_only: bool) -> Iterator[sa.Connection]:
         del lineage, read_only
         with self.engine.begin() as connection:
-            assert sqlite._checked_schema(connection) == 2
+            assert sqlite._checked_schema(connection) == sqlite._SCHEMA_VERSION
             yield connection
 
     def fill(self, rows: Rows) -> None:

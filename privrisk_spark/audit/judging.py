@@ -7,8 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.dp.audit import certify, conformance, false_alarm, published_law
-from privrisk_spark.planning.audit import Experiment
+from privrisk_spark.kernels.dp.audit import (
+    certify,
+    conformance,
+    difference,
+    false_alarm,
+    noise_conformance,
+    published_law,
+)
+from privrisk_spark.planning.audit import Experiment, law_of_noise
 from privrisk_spark.results.audit import ALPHA, Bound, Claim, Findings, FittedCell
 
 LongArray = npt.NDArray[np.int64]
@@ -29,6 +36,8 @@ def alpha_of_bound(experiments: Sequence[Experiment]) -> float:
     code ends the same way every time.
     """
     spent = sum(false_alarm(moments=cell.large) for experiment in experiments for cell in experiment.cells)
+    # Of each noisy cell, and of each one's difference from the first.
+    spent += sum(false_alarm(moments=True) * max(0, 2 * len(one.noisy) - 1) for one in experiments)
     return (ALPHA - spent) / sum(2 * len(experiment.pairs) for experiment in experiments)
 
 
@@ -97,6 +106,7 @@ def judge(
         law = published_law(cell.rows, cell.keep, crowd) if cell.large else np.zeros(0)
         shares = np.bincount(sample, minlength=cell.rows + 1) / len(sample) if cell.large else np.zeros(0)
         fitted.append(FittedCell(cell.name, fit, tuple(shares.tolist()), tuple(law.tolist())))
+    fitted += _fitted_noise(experiment, cells)
     return Findings(
         experiment=Claim(
             experiment.name, experiment.title, experiment.epsilon, experiment.delta, experiment.mechanism.crowd
@@ -109,6 +119,25 @@ def judge(
         tuples=len(rows),
         cells=tuple(fitted),
     )
+
+
+def _fitted_noise(experiment: Experiment, cells: LongArray) -> list[FittedCell]:
+    """Hold the noise of counts against its law, and its independence from one count of a release to the next."""
+    admission = experiment.mechanism.admission
+    if not experiment.noisy or admission is None:
+        return []
+    law = law_of_noise(admission)
+    noises = [cells[:, cell.scheme, cell.kind] - cell.rows for cell in experiment.noisy]
+    fitted = [
+        FittedCell(
+            f"{cell.rows} rows, noise of its count under scheme {cell.scheme + 1}", noise_conformance(noise, law)
+        )
+        for cell, noise in zip(experiment.noisy, noises, strict=True)
+    ]
+    for cell, noise in zip(experiment.noisy[1:], noises[1:], strict=True):
+        name = f"{cell.rows} rows, noise of its counts under the schemes 1 and {cell.scheme + 1}, their difference"
+        fitted.append(FittedCell(name, noise_conformance(noises[0] - noise, difference(law))))
+    return fitted
 
 
 def _rows_by_tuple(

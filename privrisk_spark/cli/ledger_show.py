@@ -26,6 +26,7 @@ def show(
     """Show what a lineage has spent, its cap, what is left, and every run with its state."""
     with told_errors():
         from privrisk_spark.ledger.ledger import Ledger
+        from privrisk_spark.ledger.request import lineage_name
         from privrisk_spark.planning.budget import balance_document, tighter
 
         policy, address = place(policies, url, overrides, date)
@@ -43,7 +44,7 @@ def show(
             else:
                 typer.echo(overview(balances))
             return
-        if policy is None and lineage not in known:
+        if policy is None and lineage_name(lineage) not in map(lineage_name, known):
             rule = f"is not in the ledger{nearest(lineage, known)}; it holds {listing(known) or 'none'}"
             raise ConfigError([Fault("--lineage", f"{rule}. Got {lineage!r}")])
         balance = ledger.balance(lineage)

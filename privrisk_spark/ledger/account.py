@@ -10,28 +10,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from privrisk_spark.errors import BudgetError, EngineError
+from privrisk_spark.ledger import chain
 from privrisk_spark.ledger.amounts import decimal_of, stored_amount
+from privrisk_spark.ledger.records import Balance, Reservation, Run
 from privrisk_spark.ledger.request import Request, digest_of
 
 __all__ = [
     "Account",
-    "Balance",
-    "Reservation",
-    "Run",
-    "State",
+    "BrokenHistoryError",
     "balance_of",
     "decide",
     "differences",
     "on_record",
+    "refuse_noted",
+    "refuse_other_table",
     "replay",
 ]
-
-State = Literal["reserved", "bound", "pinned", "committed", "void"]
 
 _FOLLOWS: Final[Mapping[str, frozenset[str]]] = {
     "bound": frozenset({"reserved"}),
@@ -43,125 +41,20 @@ _FOLLOWS: Final[Mapping[str, frozenset[str]]] = {
 _MECHANISM: Final = "mechanism"
 
 
-@dataclass(frozen=True)
-class Reservation:
-    """What a reservation came to.
+class BrokenHistoryError(EngineError):
+    """An event of the ledger is not what was written, or does not follow from those before it.
 
-    Attributes
+    Parameters
     ----------
-    lineage, run_id : str
-        Whose budget, and for which run.
-    fresh : bool
-        True if this call charged the lineage (or, from `Ledger.would_cost`, would charge it); False if the
-        run was charged earlier and this is a retry, which costs nothing.
-    state : {'reserved', 'bound', 'pinned', 'committed'}
-        ``committed`` means that it is settled, to the byte, what is published for this run.
-    epsilon, delta : decimal.Decimal
-        What the run costs.
-    spent_epsilon, spent_delta : decimal.Decimal
-        Spent by the lineage after this call, this run included.
-    cap_epsilon, cap_delta : decimal.Decimal
-        The cap recorded for the lineage after this call.
-    snapshot : str or None
-        What the run read; None before it read anything.
-    place : str or None
-        Where the run publishes; None before it is held to one place and one key.
+    event : int
+        Its number.
+    how : str
+        What is wrong with it.
     """
 
-    lineage: str
-    run_id: str
-    fresh: bool
-    state: State
-    epsilon: Decimal
-    delta: Decimal
-    spent_epsilon: Decimal
-    spent_delta: Decimal
-    cap_epsilon: Decimal
-    cap_delta: Decimal
-    snapshot: str | None = None
-    place: str | None = None
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of a lineage, as the ledger knows it.
-
-    Attributes
-    ----------
-    run_id : str
-        The run.
-    state : {'reserved', 'bound', 'pinned', 'committed', 'void'}
-        Its last recorded state.
-    epsilon, delta : decimal.Decimal
-        What it reserved.
-    counted : bool
-        Whether that is part of the lineage's spent budget: always, except for a run voided with the
-        statement that nothing left the trusted zone.
-    mechanism, mechanism_digest : str
-        Canonical JSON of its mechanism record, and its SHA-256 in hexadecimal.
-    asked : mapping of str to str, or None
-        Digests of what it was asked for, by name; None for a run that was reserved under schema 1, which knew no
-        commitments.
-    key : str or None
-        Commitment to its release key.
-    place : str or None
-        Where it publishes, resolved.
-    snapshot : str or None
-        What it read.
-    release : str or None
-        Digest of what it publishes.
-    reason : str or None
-        Reason named when it was voided.
-    reserved_at : str
-        When it was reserved, UTC, ISO 8601.
-    closed_at : str or None
-        When it was committed or voided.
-    """
-
-    run_id: str
-    state: State
-    epsilon: Decimal
-    delta: Decimal
-    counted: bool
-    mechanism: str
-    mechanism_digest: str
-    snapshot: str | None
-    reason: str | None
-    reserved_at: str
-    closed_at: str | None
-    asked: Mapping[str, str] | None = None
-    key: str | None = None
-    place: str | None = None
-    release: str | None = None
-
-    @property
-    def before_commitments(self) -> bool:
-        """Whether it was reserved by a version of the program that held no run to one draw."""
-        return self.asked is None
-
-
-@dataclass(frozen=True)
-class Balance:
-    """What a lineage has spent.
-
-    Attributes
-    ----------
-    lineage : str
-        The lineage.
-    spent_epsilon, spent_delta : decimal.Decimal
-        Exact sums over its counted runs.
-    cap_epsilon, cap_delta : decimal.Decimal or None
-        Recorded cap; None if nothing was ever reserved.
-    runs : tuple of Run
-        All runs in the order of their reservations.
-    """
-
-    lineage: str
-    spent_epsilon: Decimal
-    spent_delta: Decimal
-    cap_epsilon: Decimal | None
-    cap_delta: Decimal | None
-    runs: tuple[Run, ...]
+    def __init__(self, event: int, how: str) -> None:
+        self.event = event
+        super().__init__(f"event {event} of the ledger {how}; restore the ledger from its backup.")
 
 
 @dataclass(frozen=True)
@@ -180,6 +73,10 @@ class Account:
         The lowest cap recorded; None before the first reservation.
     last : int
         Sequence number of the last event; 0 if there is none.
+    chain : tuple of str
+        Hash of each event.
+    tables : frozenset of str
+        Identities of the table the lineage is of: the first one used, and those it was moved to.
     """
 
     lineage: str
@@ -189,6 +86,13 @@ class Account:
     cap_epsilon: Fraction | None
     cap_delta: Fraction | None
     last: int
+    chain: tuple[str, ...] = ()
+    tables: frozenset[str] = frozenset()
+
+    @property
+    def head(self) -> str:
+        """Hash of the last event."""
+        return self.chain[-1] if self.chain else chain.first_link(self.lineage)
 
 
 def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool = False) -> Account:
@@ -209,14 +113,18 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
 
     Raises
     ------
-    EngineError
+    BrokenHistoryError
         If an amount is unreadable, a stored running total is not the sum of the events before it or above its cap,
-        a cap rose, a mechanism does not have its digest, a state follows one it cannot follow, or a number is missing.
+        a cap rose, a mechanism does not have its digest, a state follows one it cannot follow, a number is missing, or
+        an event does not have its hash.
     """
     runs: dict[str, Run] = {}
     last = 0
     epsilon = delta = Fraction(0)
     caps: tuple[Fraction, Fraction] | None = None
+    hashes: list[str] = []
+    tables: set[str] = set()
+    chained = False
     for row in events:
         cost = _stored(row, "epsilon"), _stored(row, "delta")
         cap = _stored(row, "cap_epsilon"), _stored(row, "cap_delta")
@@ -227,22 +135,27 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
         if caps is not None:
             follows = follows and cap[0] <= caps[0] and cap[1] <= caps[1]
         follows = follows and (row["sequence"] == last + 1 or not gapless)
-        if row["state"] == "reserved":
-            follows = follows and earlier is None
+        run: Run | None = None
+        if row["state"] == "moved":
+            follows = follows and earlier is None and not any(cost) and bool(tables)
+        elif row["state"] in ("reserved", "noted"):
+            charged = row["state"] == "reserved"
+            follows = follows and earlier is None and (charged or not any(cost))
             epsilon, delta = epsilon + cost[0], delta + cost[1]
             run = Run(
                 run_id=row["run_id"],
-                state="reserved",
+                state=row["state"],
                 epsilon=decimal_of(cost[0]),
                 delta=decimal_of(cost[1]),
-                counted=True,
+                counted=charged,
                 mechanism=row["mechanism"],
                 mechanism_digest=row["mechanism_digest"],
                 snapshot=None,
-                reason=None,
+                reason=row["reason"],
                 reserved_at=row["created_at"],
-                closed_at=None,
+                closed_at=None if charged else row["created_at"],
                 asked=_parts(row),
+                place=row.get("place"),
             )
         else:
             if earlier is None or not _may_follow(earlier, row):
@@ -266,10 +179,21 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
             )
         if not follows or after != (epsilon, delta) or epsilon > cap[0] or delta > cap[1]:
             raise _inconsistent(row["sequence"])
-        runs[run.run_id] = run
+        hashes.append(chain.link(hashes[-1] if hashes else chain.first_link(lineage), row))
+        if (row.get(chain.COLUMN) or (None if chained else hashes[-1])) != hashes[-1]:
+            raise BrokenHistoryError(
+                row["sequence"], "is not what was written, or one before it is missing: it does not have its hash"
+            )
+        chained = row.get(chain.COLUMN) is not None
+        if run is not None:
+            runs[run.run_id] = run
+        if row.get("table_identity") is not None:
+            tables.add(row["table_identity"])
         caps, last = cap, row["sequence"]
     cap_epsilon, cap_delta = caps or (None, None)
-    return Account(lineage, runs, epsilon, delta, cap_epsilon, cap_delta, last)
+    return Account(
+        lineage, runs, epsilon, delta, cap_epsilon, cap_delta, last, chain=tuple(hashes), tables=frozenset(tables)
+    )
 
 
 def decide(account: Account, request: Request) -> Reservation:
@@ -294,6 +218,7 @@ def decide(account: Account, request: Request) -> Reservation:
     """
     run = account.runs.get(request.run_id)
     if run is not None:
+        refuse_noted(run)
         found = differences(run, request)
         if found:
             raise BudgetError(
@@ -303,6 +228,7 @@ def decide(account: Account, request: Request) -> Reservation:
         if run.state == "void":
             raise BudgetError(f"run id {request.run_id} was voided and cannot be reserved again; use a new run id.")
         return on_record(account, run)
+    refuse_other_table(account, request.table)
     for name, cap, recorded in (
         ("epsilon", request.cap_epsilon, account.cap_epsilon),
         ("delta", request.cap_delta, account.cap_delta),
@@ -335,7 +261,44 @@ def decide(account: Account, request: Request) -> Reservation:
         spent_delta=decimal_of(delta),
         cap_epsilon=decimal_of(request.cap_epsilon),
         cap_delta=decimal_of(request.cap_delta),
+        events=len(account.chain),
+        head=account.head,
     )
+
+
+def refuse_noted(run: Run) -> None:
+    """Refuse a run id under which something was released without a charge.
+
+    Raises
+    ------
+    BudgetError
+    """
+    if run.state == "noted":
+        raise BudgetError(
+            f"run id {run.run_id} is that of a release that is not private, and was noted without a charge; use a new "
+            "run id."
+        )
+
+
+def refuse_other_table(account: Account, table: str | None) -> None:
+    """Refuse a table that is not the one the lineage was first used for.
+
+    Parameters
+    ----------
+    account : Account
+    table : str or None
+        Identity of the table; None if it is not known.
+
+    Raises
+    ------
+    BudgetError
+    """
+    if table is not None and account.tables and table not in account.tables:
+        raise BudgetError(
+            f"ledger.lineage {account.lineage} is of another table than the policy's: a lineage is of the table it was "
+            "first used for. Name the lineage of this table; or, if it is the same table at another place, state so "
+            "with 'privrisk ledger move'."
+        )
 
 
 def differences(run: Run, request: Request) -> list[str]:
@@ -394,6 +357,8 @@ def on_record(account: Account, run: Run) -> Reservation:
         cap_delta=decimal_of(account.cap_delta or Fraction(0)),
         snapshot=run.snapshot,
         place=run.place,
+        events=len(account.chain),
+        head=account.head,
     )
 
 
@@ -451,7 +416,5 @@ def _stored(row: Mapping[str, Any], column: str) -> Fraction:
     return exact
 
 
-def _inconsistent(sequence: int) -> EngineError:
-    return EngineError(
-        f"event {sequence} of the ledger does not follow from the events before it; restore the ledger from its backup."
-    )
+def _inconsistent(sequence: int) -> BrokenHistoryError:
+    return BrokenHistoryError(sequence, "does not follow from the events before it")

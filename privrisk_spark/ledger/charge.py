@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from privrisk_spark.ledger.commitments import refuse_other_place
-from privrisk_spark.ledger.ledger import Ledger, Reservation
+from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.runs.keystore import key_commitment
+from privrisk_spark.runs.witnesses import Seen
 
 __all__ = ["Charge", "Keys"]
 
@@ -41,12 +43,18 @@ class Charge:
     place : str
         Where the attempt publishes, resolved.
     keys : Keys
+    seen : Seen or None
+        What output and vault knew of the ledger when the attempt began.
+    witness : callable or None
+        Keeps, in the vault, what the ledger ended in; called before anything is read, and before anything is visible.
     """
 
     ledger: Ledger
     request: Mapping[str, Any]
     place: str
     keys: Keys
+    seen: Seen | None = None
+    witness: Callable[[Reservation], object] | None = None
 
     def reserve(self) -> Reservation:
         """Charge the run, or find it charged.
@@ -56,7 +64,7 @@ class Charge:
         BudgetError
             As `Ledger.reserve`, or if it was begun for another place.
         """
-        made = self.ledger.reserve(**self.request)
+        made = self.ledger.reserve(**self.request, seen=self.seen)
         refuse_other_place(made.run_id, made.place, self.place)
         return made
 
@@ -74,7 +82,7 @@ class Charge:
             If the run was begun with another key, or for another place.
         """
         key = self.keys.obtain(draw=made.place is None)
-        self.ledger.bind(**self._run, key=key_commitment(key, **self._run), place=self.place)
+        self._witnessed(self.ledger.bind(**self._run, key=key_commitment(key, **self._run), place=self.place))
         return key
 
     def pin(self, snapshot: str) -> None:
@@ -102,7 +110,7 @@ class Charge:
         BudgetError
             If the run was voided meanwhile, or is committed to something else.
         """
-        self.ledger.commit(**self._run, release=release)
+        self._witnessed(self.ledger.commit(**self._run, release=release))
         shown = show()
         self.keys.destroy()
         return shown
@@ -122,6 +130,10 @@ class Charge:
         """
         self.ledger.confirm(self.request, place=self.place, release=release)
         self.keys.destroy()
+
+    def _witnessed(self, made: Reservation) -> None:
+        if self.witness is not None:
+            self.witness(made)
 
     @property
     def _run(self) -> dict[str, str]:

@@ -7,7 +7,8 @@ that agrees with what was recorded writes nothing and goes on; one that differs 
 from __future__ import annotations
 
 from privrisk_spark.errors import BudgetError, InternalError
-from privrisk_spark.ledger.account import Run, differences
+from privrisk_spark.ledger.account import differences
+from privrisk_spark.ledger.records import Run
 from privrisk_spark.ledger.request import Request
 
 __all__ = ["binds", "commits", "confirms", "pins", "refuse_other_place"]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -23,11 +24,23 @@ import sqlalchemy as sa
 
 from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger import rows
-from privrisk_spark.ledger.account import Account, Balance, Reservation, Run, balance_of, decide, on_record, replay
+from privrisk_spark.ledger.account import (
+    Account,
+    balance_of,
+    decide,
+    on_record,
+    refuse_noted,
+    refuse_other_table,
+)
+from privrisk_spark.ledger.amounts import amount
+from privrisk_spark.ledger.chain import COLUMN, link
 from privrisk_spark.ledger.commitments import binds, commits, confirms, pins
-from privrisk_spark.ledger.request import check_name, check_request
+from privrisk_spark.ledger.reading import LedgerReading
+from privrisk_spark.ledger.reconciliation import refuse_forgotten
+from privrisk_spark.ledger.records import Balance, Reservation, Run
+from privrisk_spark.ledger.request import Request, check_name, check_request, lineage_name
 from privrisk_spark.ledger.storage import events
-from privrisk_spark.ledger.urls import storage_of
+from privrisk_spark.runs.witnesses import Seen
 
 __all__ = ["Balance", "Ledger", "Reservation", "Run"]
 
@@ -38,7 +51,7 @@ class _UnknownRunError(BudgetError):
     """The lineage has no such run."""
 
 
-class Ledger:
+class Ledger(LedgerReading):
     """Privacy-budget ledger in one SQLite file, or in a PostgreSQL database.
 
     Parameters
@@ -76,14 +89,6 @@ class Ledger:
     True
     """
 
-    def __init__(self, url: str) -> None:
-        self._storage = storage_of(url)
-
-    @property
-    def grants(self) -> tuple[str, ...]:
-        """SQL the ledger's owner runs so that another ``{role}`` can use it; empty for a file."""
-        return self._storage.grants
-
     def create(self) -> None:
         """Create an empty ledger if there is none; `reserve` does so by itself where it may.
 
@@ -98,23 +103,6 @@ class Ledger:
         with self._storage.transaction(None, read_only=True):
             pass
 
-    def lineages(self) -> tuple[str, ...]:
-        """Return the names of all lineages that ever reserved, in alphabetical order; none without a ledger.
-
-        Returns
-        -------
-        tuple of str
-
-        Raises
-        ------
-        EngineError
-            If the database fails.
-        """
-        if not self._storage.exists():
-            return ()
-        with self._storage.transaction(None, read_only=True) as connection:
-            return tuple(sorted(connection.execute(sa.select(events.c.lineage).distinct()).scalars()))
-
     def reserve(
         self,
         *,
@@ -126,6 +114,8 @@ class Ledger:
         cap_delta: str | Decimal,
         mechanism: Mapping[str, object],
         asked: Mapping[str, str] | None = None,
+        table: str | None = None,
+        seen: Seen | None = None,
     ) -> Reservation:
         """Charge a run to its lineage, before its release key exists.
 
@@ -148,6 +138,10 @@ class Ledger:
         asked : mapping of str to str, optional
             Digests of what else the run was asked for, by name, such as parts of its policy: a retry must agree in
             all, and a refusal names those that differ.
+        table : str, optional
+            Identity of the table, without its values: the lineage is of the table it was first used for.
+        seen : Seen, optional
+            What output and vault know of the ledger (`privrisk_spark.runs.witnesses.look`), looked up before this call.
 
         Returns
         -------
@@ -159,19 +153,23 @@ class Ledger:
         ------
         BudgetError
             If the sum over the lineage's counted runs and this one would exceed a cap, a cap was raised,
-            the run id was reserved with other parameters (the message names them), or the run was voided.
+            the run id was reserved with other parameters (the message names them), or the run was voided; if the
+            lineage is of another table; if the ledger has forgotten what output or vault know of the lineage.
         InputError
             If an argument is malformed.
         EngineError
             If the database fails; nothing is reserved then.
         """
-        request = check_request(lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked)
+        request = check_request(lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table)
+        if seen is not None and not self._storage.exists():
+            # A ledger that is lost is not begun again under what is published by it.
+            refuse_forgotten(self._account(request.lineage), frozenset(), seen)
         self._storage.create()
-        with self._storage.transaction(request.lineage, read_only=False) as connection:
-            account = self._replay(connection, request.lineage)
-            reservation = decide(account, request)
+        with self._storage.transaction(lineage_name(request.lineage), read_only=False) as connection:
+            account, reservation = self._decided(connection, request, seen)
             if reservation.fresh:
-                self._append(connection, account, rows.charge(account, request))
+                head = self._append(connection, account, rows.charge(account, request))
+                reservation = replace(reservation, events=len(account.chain) + 1, head=head)
         return reservation
 
     def would_cost(
@@ -185,14 +183,95 @@ class Ledger:
         cap_delta: str | Decimal,
         mechanism: Mapping[str, object],
         asked: Mapping[str, str] | None = None,
+        table: str | None = None,
+        seen: Seen | None = None,
     ) -> Reservation:
         """Return what `reserve` would return, or raise what it would raise, and write nothing.
 
         A ledger that does not exist yet counts as empty and is not created. Parameters, result and errors
         are those of `reserve`. The answer holds for the moment only: another run may reserve in between.
         """
-        request = check_request(lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked)
-        return decide(self._account(request.lineage), request)
+        request = check_request(lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table)
+        if self._storage.exists():
+            with self._storage.transaction(lineage_name(request.lineage), read_only=True) as connection:
+                return self._decided(connection, request, seen)[1]
+        account = self._account(request.lineage)
+        refuse_forgotten(account, frozenset(), seen or Seen())
+        return decide(account, request)
+
+    def note(
+        self,
+        *,
+        lineage: str,
+        run_id: str,
+        what: str,
+        place: str,
+        cap_epsilon: str | Decimal,
+        cap_delta: str | Decimal,
+        table: str | None = None,
+    ) -> None:
+        """Record a release of the table that is not private, before anybody can see it; nothing is charged.
+
+        Parameters
+        ----------
+        lineage, run_id : str
+        what : str
+            Its kind of guarantee.
+        place : str
+            Where the release goes, resolved.
+        cap_epsilon, cap_delta : str or decimal.Decimal
+            Cap of the lineage, if the ledger has none of it yet.
+        table : str, optional
+            As in `reserve`.
+
+        Raises
+        ------
+        BudgetError
+            If the run id is that of a charged run, or the lineage is of another table.
+        EngineError
+            If the database fails.
+        """
+        lineage, run_id = check_name("lineage", lineage), check_name("run_id", run_id)
+        what, place = check_name("what", what), check_name("output.path", place, longest=_LONGEST_PLACE)
+        cap = amount("cap_epsilon", cap_epsilon), amount("cap_delta", cap_delta, below_one=True)
+        self._storage.create()
+        with self._storage.transaction(lineage_name(lineage), read_only=False) as connection:
+            account = self._replay(connection, lineage)
+            run = account.runs.get(run_id)
+            if run is not None and run.state != "noted":
+                raise BudgetError(f"run id {run_id} of ledger.lineage {account.lineage} is charged; use a new run id.")
+            if run is None:
+                refuse_other_table(account, table)
+                event = rows.note(account, run_id, what, place=place, cap=cap, table=table)
+                self._append(connection, account, event)
+
+    def move(self, *, lineage: str, table: str, reason: str) -> None:
+        """Record the statement that the table of a lineage is at another place now.
+
+        Parameters
+        ----------
+        lineage : str
+        table : str
+            Identity of the table there.
+        reason : str
+            For the record. Never a record's value.
+
+        Raises
+        ------
+        BudgetError
+            If the ledger knows no table of the lineage.
+        """
+        table, reason = check_name("table", table), check_name("reason", reason)
+        account = self._account(lineage)
+        if not account.tables:
+            raise BudgetError(
+                f"ledger.lineage {account.lineage} is not bound to a table yet: its next reservation binds it."
+            )
+        self._storage.create()
+        with self._storage.transaction(lineage_name(lineage), read_only=False) as connection:
+            account = self._replay(connection, lineage)
+            if table not in account.tables:
+                self._append(connection, account, rows.move(account, table, reason))
 
     def bind(self, *, lineage: str, run_id: str, key: str, place: str) -> Reservation:
         """Hold a charged run to one key and one place, before anything private is read for it.
@@ -382,25 +461,6 @@ class Ledger:
                 self._append(connection, account, event)
             return balance_of(self._replay(connection, lineage))
 
-    def balance(self, lineage: str) -> Balance:
-        """Return what a lineage has spent; all zero, without a cap, if the ledger does not know it.
-
-        Parameters
-        ----------
-        lineage : str
-            The lineage.
-
-        Returns
-        -------
-        Balance
-
-        Raises
-        ------
-        EngineError
-            If the database fails or its totals do not follow from its events.
-        """
-        return balance_of(self._account(check_name("lineage", lineage)))
-
     @contextmanager
     def _change(self, lineage: str, run_id: str) -> Iterator[tuple[sa.Connection, Account, Run]]:
         lineage, run_id = check_name("lineage", lineage), check_name("run_id", run_id)
@@ -410,28 +470,30 @@ class Ledger:
         if not self._storage.exists():
             raise unknown
         self._storage.create()
-        with self._storage.transaction(lineage, read_only=False) as connection:
+        with self._storage.transaction(lineage_name(lineage), read_only=False) as connection:
             account = self._replay(connection, lineage)
             if run_id not in account.runs:
                 raise unknown
+            refuse_noted(account.runs[run_id])
             yield connection, account, account.runs[run_id]
+
+    def _decided(self, connection: sa.Connection, request: Request, seen: Seen | None) -> tuple[Account, Reservation]:
+        account = self._replay(connection, request.lineage)
+        if seen is not None:
+            known = connection.execute(sa.select(events.c.run_id).distinct()).scalars()
+            refuse_forgotten(account, frozenset(known), seen)
+        reservation = decide(account, request)
+        if reservation.fresh:
+            self._refuse_several(connection, request.lineage)
+        return account, reservation
 
     def _on_record(self, connection: sa.Connection, lineage: str, run_id: str) -> Reservation:
         account = self._replay(connection, lineage)
         return on_record(account, account.runs[run_id])
 
-    def _account(self, lineage: str) -> Account:
-        if not self._storage.exists():
-            return replay(lineage, ())
-        with self._storage.transaction(lineage, read_only=True) as connection:
-            return self._replay(connection, lineage)
-
-    def _replay(self, connection: sa.Connection, lineage: str) -> Account:
-        # All columns there are: a ledger of schema 1 has fewer.
-        every = sa.select(sa.text("*")).select_from(events)
-        found = connection.execute(every.where(events.c.lineage == lineage).order_by(events.c.sequence)).mappings()
-        return replay(lineage, ({**row} for row in found), gapless=self._storage.gapless)
-
-    def _append(self, connection: sa.Connection, account: Account, event: Mapping[str, object]) -> None:
+    def _append(self, connection: sa.Connection, account: Account, event: Mapping[str, object]) -> str:
         number = {"sequence": account.last + 1} if self._storage.gapless else {}
-        connection.execute(events.insert(), {"lineage": account.lineage, **number, **event})
+        whole = {"lineage": account.lineage, **event}
+        head = link(account.head, whole)
+        connection.execute(events.insert(), {**number, **whole, COLUMN: head})
+        return head

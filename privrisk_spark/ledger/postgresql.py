@@ -24,7 +24,7 @@ from privrisk_spark.errors import EngineError, InputError, PrivriskError
 __all__ = ["LedgerServer"]
 
 _SCHEMA: Final = "privrisk_ledger"
-_SCHEMA_VERSION: Final = 2
+_SCHEMA_VERSION: Final = 3
 _WAIT_SECONDS: Final = 30
 
 _GRANTS: Final = (
@@ -51,7 +51,7 @@ DECLARE
 BEGIN
   SELECT * INTO last FROM privrisk_ledger.events WHERE lineage = NEW.lineage ORDER BY sequence DESC LIMIT 1;
   closed := EXISTS (SELECT FROM privrisk_ledger.events AS earlier WHERE earlier.lineage = NEW.lineage
-                    AND earlier.run_id = NEW.run_id AND earlier.state IN ('committed', 'void'));
+                    AND earlier.run_id = NEW.run_id AND earlier.state IN ('committed', 'void', 'noted'));
   fits := NEW.sequence = coalesce(last.sequence, 0) + 1
       AND NEW.spent_epsilon_before::numeric = coalesce(last.spent_epsilon_after::numeric, 0)
       AND NEW.spent_delta_before::numeric = coalesce(last.spent_delta_after::numeric, 0)
@@ -61,13 +61,19 @@ BEGIN
       AND NEW.cap_delta::numeric <= coalesce(last.cap_delta, NEW.cap_delta)::numeric
       AND (NEW.state = 'void' OR NOT NEW.nothing_left_the_zone)
       AND (NOT closed OR NEW.state IN ('committed', 'void'))
+      AND NEW.chain IS NOT NULL
       AND (CASE NEW.state
              WHEN 'reserved' THEN NEW.asked IS NOT NULL
              WHEN 'bound' THEN NEW.key_commitment IS NOT NULL AND NEW.place IS NOT NULL
              WHEN 'pinned' THEN NEW.snapshot IS NOT NULL
              WHEN 'committed' THEN NEW.snapshot IS NOT NULL AND NEW.release_digest IS NOT NULL
+             WHEN 'noted' THEN NEW.place IS NOT NULL
+             WHEN 'moved' THEN NEW.table_identity IS NOT NULL
              ELSE true END)
-      AND (NEW.state = 'reserved' OR EXISTS (
+      AND (NEW.state NOT IN ('noted', 'moved') OR NEW.epsilon::numeric = 0 AND NEW.delta::numeric = 0 AND NOT EXISTS (
+             SELECT FROM privrisk_ledger.events AS earlier
+             WHERE earlier.lineage = NEW.lineage AND earlier.run_id = NEW.run_id))
+      AND (NEW.state IN ('reserved', 'noted', 'moved') OR EXISTS (
              SELECT FROM privrisk_ledger.events AS reserved
              WHERE reserved.lineage = NEW.lineage AND reserved.run_id = NEW.run_id AND reserved.state = 'reserved'
                AND reserved.epsilon::numeric = NEW.epsilon::numeric AND reserved.delta::numeric = NEW.delta::numeric
@@ -88,7 +94,7 @@ BEGIN
   RETURN NEW;
 END"""
 
-_STATES: Final = "CHECK (state IN ('reserved', 'bound', 'pinned', 'committed', 'void'))"
+_STATES: Final = "CHECK (state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved'))"
 _CLOSED_ONCE: Final = (
     f"CREATE UNIQUE INDEX events_closed_once ON {_SCHEMA}.events (lineage, run_id) WHERE state IN ('committed', 'void')"
 )
@@ -118,6 +124,8 @@ _TABLES: Final = (
       key_commitment text COLLATE "C",
       place text COLLATE "C",
       release_digest text COLLATE "C",
+      table_identity text COLLATE "C",
+      chain text COLLATE "C",
       CONSTRAINT events_one_per_number PRIMARY KEY (lineage, sequence),
       CONSTRAINT events_one_per_state UNIQUE (lineage, run_id, state),
       CONSTRAINT events_state {_STATES},
@@ -128,16 +136,22 @@ _TABLES: Final = (
     f"CREATE TABLE {_SCHEMA}.schema_version (version integer NOT NULL)",
     f"INSERT INTO {_SCHEMA}.schema_version VALUES ({_SCHEMA_VERSION})",
 )
-_FROM_1: Final = (
-    f"""ALTER TABLE {_SCHEMA}.events
-      ADD COLUMN asked text, ADD COLUMN key_commitment text COLLATE "C", ADD COLUMN place text COLLATE "C",
-      ADD COLUMN release_digest text COLLATE "C",
-      DROP CONSTRAINT events_state, ADD CONSTRAINT events_state {_STATES}""",
-    f"DROP INDEX {_SCHEMA}.events_closed_once",
-    _CLOSED_ONCE,
-    f"INSERT INTO {_SCHEMA}.schema_version VALUES ({_SCHEMA_VERSION})",
-)
-"""From a ledger of schema 1: no event changes, and whoever may append to it still may."""
+_FROM: Final = {
+    1: (
+        f"""ALTER TABLE {_SCHEMA}.events
+          ADD COLUMN asked text, ADD COLUMN key_commitment text COLLATE "C", ADD COLUMN place text COLLATE "C",
+          ADD COLUMN release_digest text COLLATE "C" """,
+        f"DROP INDEX {_SCHEMA}.events_closed_once",
+        _CLOSED_ONCE,
+    ),
+    2: (
+        f"""ALTER TABLE {_SCHEMA}.events
+          ADD COLUMN table_identity text COLLATE "C", ADD COLUMN chain text COLLATE "C",
+          DROP CONSTRAINT events_state, ADD CONSTRAINT events_state {_STATES}""",
+        f"INSERT INTO {_SCHEMA}.schema_version VALUES ({_SCHEMA_VERSION})",
+    ),
+}
+"""From a ledger of an earlier schema, by its version: no event changes, and whoever may append to it still may."""
 _CONSTRAINTS: Final = {"events_one_per_number", "events_one_per_state", "events_closed_once", "events_state",
                        "events_within_cap"}  # fmt: skip
 # Name, table, when it fires, and its body; a type is what pg_trigger keeps: before, and statement or row.
@@ -200,23 +214,27 @@ class LedgerServer:
             return _is_there(connection)
 
     def create(self) -> None:
-        """Create an empty ledger if there is none, and bring one of schema 1 to this one."""
+        """Create an empty ledger if there is none, and bring one of an earlier schema to this one."""
         with self._begun(read_only=True) as connection:
-            if _is_there(connection) and _version(connection) != 1:
+            if _is_there(connection) and not _is_old(_version(connection)):
                 return
         with self._begun(read_only=False) as connection:
             _lock(connection, _SCHEMA)
-            old = _is_there(connection)
-            if old and _version(connection) != 1:
+            there = _is_there(connection)
+            version = _version(connection) if there else None
+            if there and not _is_old(version):
                 return
             try:
-                (_upgrade if old else _create_schema)(connection)
+                if version is None:
+                    _create_schema(connection)
+                else:
+                    _upgrade(connection, version)
             except sa.exc.DBAPIError as error:
                 if getattr(error.orig, "sqlstate", None) not in {"42501", "42P06", "42P07", "42710"}:
                     raise
                 what = f"the database has no ledger yet, and its schema {_SCHEMA} cannot be made"
-                if old:
-                    what = f"the ledger is of schema 1, and cannot be brought to schema {_SCHEMA_VERSION}"
+                if version is not None:
+                    what = f"the ledger is of schema {version}, and cannot be brought to schema {_SCHEMA_VERSION}"
                 raise InputError(
                     f"ledger.url: {what} by this role ({_primary(error)}); let the database's owner run 'privrisk "
                     "ledger create' and grant what it prints."
@@ -301,9 +319,14 @@ def _create_schema(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"ALTER TABLE {_SCHEMA}.{table} ENABLE ALWAYS TRIGGER {name}")
 
 
-def _upgrade(connection: sa.Connection) -> None:
-    for statement in _FROM_1:
-        connection.exec_driver_sql(statement)
+def _is_old(version: int | None) -> bool:
+    return version in _FROM
+
+
+def _upgrade(connection: sa.Connection, version: int) -> None:
+    for step in range(version, _SCHEMA_VERSION):
+        for statement in _FROM[step]:
+            connection.exec_driver_sql(statement)
     _define(connection, "check_event", _CHECK_EVENT)
 
 
@@ -321,14 +344,14 @@ def _version(connection: sa.Connection) -> int | None:
 
 def _check_schema(connection: sa.Connection, *, read_only: bool) -> None:
     version = _version(connection)
-    if version not in (1, _SCHEMA_VERSION):
+    if version != _SCHEMA_VERSION and not _is_old(version):
         raise InputError(
             f"ledger.url names a ledger of schema {version}; this version reads schemas 1 to {_SCHEMA_VERSION}."
         )
-    if version == 1 and not read_only:
+    if _is_old(version) and not read_only:
         raise InputError(
-            f"ledger.url names a ledger of schema 1; let the database's owner run 'privrisk ledger create', which "
-            f"brings it to schema {_SCHEMA_VERSION}."
+            f"ledger.url names a ledger of schema {version}; let the database's owner run 'privrisk ledger create', "
+            f"which brings it to schema {_SCHEMA_VERSION}."
         )
     triggers = connection.exec_driver_sql(
         "SELECT t.tgname, c.relname, t.tgtype, p.prosrc FROM pg_catalog.pg_trigger t "
@@ -341,7 +364,7 @@ def _check_schema(connection: sa.Connection, *, read_only: bool) -> None:
         "UNION SELECT c.relname FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid "
         f"WHERE i.indrelid = '{_SCHEMA}.events'::regclass AND i.indisunique AND i.indisvalid"
     )
-    wanted = {trigger for trigger in _TRIGGERS if version != 1 or trigger[3] != _CHECK_EVENT}
+    wanted = {trigger for trigger in _TRIGGERS if not _is_old(version) or trigger[3] != _CHECK_EVENT}
     if not {tuple(row) for row in triggers} >= wanted or not set(rules.scalars()) >= _CONSTRAINTS:
         raise EngineError(
             "the ledger is no longer append-only (its triggers or constraints were changed); restore it from its "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,7 +14,7 @@ from typing import Final
 from privrisk_spark.errors import InputError
 from privrisk_spark.ledger.amounts import amount
 
-__all__ = ["LONGEST_NAME", "Request", "canonical", "check_name", "check_request", "digest_of"]
+__all__ = ["LONGEST_NAME", "Request", "canonical", "check_name", "check_request", "digest_of", "lineage_name"]
 
 LONGEST_NAME: Final = 200
 
@@ -32,6 +33,8 @@ class Request:
         Canonical JSON of the mechanism record, and its SHA-256 in hexadecimal.
     asked : str
         Canonical JSON of the digests of what the run was asked for, by name.
+    table : str or None
+        Identity of the table.
     """
 
     lineage: str
@@ -43,6 +46,7 @@ class Request:
     mechanism: str
     digest: str
     asked: str = "{}"
+    table: str | None = None
 
     @property
     def parts(self) -> dict[str, str]:
@@ -59,12 +63,13 @@ def check_request(
     cap_delta: str | Decimal,
     mechanism: Mapping[str, object],
     asked: Mapping[str, str] | None = None,
+    table: str | None = None,
 ) -> Request:
     """Check and normalize the arguments of a reservation.
 
     Parameters
     ----------
-    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked
+    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table
         See `privrisk_spark.ledger.ledger.Ledger.reserve`.
 
     Returns
@@ -94,12 +99,37 @@ def check_request(
         mechanism=text,
         digest=digest_of(text),
         asked=canonical({check_name("asked", name): check_name("asked", of) for name, of in (asked or {}).items()}),
+        table=None if table is None else check_name("table", table),
     )
 
 
 def canonical(document: object) -> str:
     """Return a JSON document as one text: sorted keys, no spaces, ASCII."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def lineage_name(lineage: str) -> str:
+    """Return what a lineage is called in the ledger, however somebody writes it.
+
+    Parameters
+    ----------
+    lineage : str
+
+    Returns
+    -------
+    str
+        In Unicode's normal form C, without white space around it, case folded: names that look alike, or differ by a
+        slip of the hand, are one account.
+
+    Raises
+    ------
+    InputError
+        If it is no name.
+    """
+    name = check_name("lineage", lineage)
+    # Folding may take a text out of its normal form.
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).strip().casefold())
+    return check_name("lineage", folded)
 
 
 def check_name(key: str, value: str, *, longest: int = LONGEST_NAME) -> str:

@@ -25,7 +25,7 @@ __all__ = ["LedgerFile"]
 
 # Marks the file as ours ("PRLG"), so that another program's database is never taken for a ledger.
 _APPLICATION_ID: Final = 0x50524C47
-_SCHEMA_VERSION: Final = 2
+_SCHEMA_VERSION: Final = 3
 _BUSY_SECONDS: Final = 30.0
 
 # The third trigger is there because INSERT OR REPLACE deletes the old row without firing a DELETE trigger.
@@ -42,16 +42,12 @@ _TRIGGERS: Final = {
         "CREATE TRIGGER events_no_replace BEFORE INSERT ON events WHEN EXISTS ("
         "SELECT 1 FROM events WHERE sequence = NEW.sequence "
         "OR (lineage = NEW.lineage AND run_id = NEW.run_id "
-        "AND (state = NEW.state OR state IN ('committed', 'void')))) "
+        "AND (state = NEW.state OR state IN ('committed', 'void', 'noted')))) "
         "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
     ),
 }
-_TRIGGERS_1: Final = _TRIGGERS | {
-    "events_no_replace": _TRIGGERS["events_no_replace"].replace(
-        "state IN ('committed', 'void')", "(state <> 'reserved' AND NEW.state <> 'reserved')"
-    )
-}
-"""Those of schema 1."""
+_CLOSED_BEFORE: Final = {1: "(state <> 'reserved' AND NEW.state <> 'reserved')", 2: "state IN ('committed', 'void')"}
+"""After which states of a run nothing came, in the schemas before this one."""
 
 
 class LedgerFile:
@@ -115,8 +111,9 @@ class LedgerFile:
         """Open the file for one transaction."""
         del lineage
         with _opened(self._path, read_only=read_only) as connection:
-            if _checked_schema(connection) < _SCHEMA_VERSION and not read_only:
-                _upgrade(connection)
+            version = _checked_schema(connection)
+            if version < _SCHEMA_VERSION and not read_only:
+                _upgrade(connection, version)
             yield connection
 
 
@@ -150,37 +147,47 @@ def _create_schema(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
 
-def _upgrade(connection: sa.Connection) -> None:
-    """Bring a ledger of schema 1 to this one, inside the transaction that writes; every event stays as it is."""
+def _upgrade(connection: sa.Connection, version: int) -> None:
+    """Bring a ledger of an earlier schema to this one, in the transaction that writes; every event stays as it is."""
     names = [row.name for row in connection.exec_driver_sql("PRAGMA table_info(events)")]
-    for name in _TRIGGERS_1:
+    for name in _TRIGGERS:
         connection.exec_driver_sql(f"DROP TRIGGER {name}")
     connection.exec_driver_sql("DROP INDEX events_one_per_state")
     # SQLite cannot change a CHECK: the table is made again and the events are copied with their numbers.
-    connection.exec_driver_sql("ALTER TABLE events RENAME TO events_1")
+    connection.exec_driver_sql(f"ALTER TABLE events RENAME TO events_{version}")
     _create_schema(connection)
     columns = ", ".join(names)
-    connection.exec_driver_sql(f"INSERT INTO events ({columns}) SELECT {columns} FROM events_1 ORDER BY sequence")
-    connection.exec_driver_sql("DROP TABLE events_1")
+    connection.exec_driver_sql(
+        f"INSERT INTO events ({columns}) SELECT {columns} FROM events_{version} ORDER BY sequence"
+    )
+    connection.exec_driver_sql(f"DROP TABLE events_{version}")
 
 
 def _checked_schema(connection: sa.Connection) -> int:
-    """Return the schema's version, 1 or this one; refuse what is none, or not append-only."""
+    """Return the schema's version; refuse what is none, or not append-only."""
     if connection.exec_driver_sql("PRAGMA application_id").scalar_one() != _APPLICATION_ID:
         raise InputError(
             "ledger.url names a file that is not a privacy-budget ledger; if it was one, restore it from its backup."
         )
     version = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-    if version not in (1, _SCHEMA_VERSION):
+    if not 1 <= version <= _SCHEMA_VERSION:
         raise InputError(
             f"ledger.url names a ledger of schema {version}; this version reads schemas 1 to {_SCHEMA_VERSION}."
         )
     found = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-    if {row.name: row.sql for row in found} != (_TRIGGERS if version == _SCHEMA_VERSION else _TRIGGERS_1):
+    if {row.name: row.sql for row in found} != _triggers(version):
         raise EngineError(
             "the ledger is no longer append-only (its triggers were changed); restore it from its backup."
         )
     return version
+
+
+def _triggers(version: int) -> dict[str, str]:
+    if version == _SCHEMA_VERSION:
+        return _TRIGGERS
+    name = "events_no_replace"
+    closed = _TRIGGERS[name].replace("state IN ('committed', 'void', 'noted')", _CLOSED_BEFORE[version])
+    return _TRIGGERS | {name: closed}
 
 
 def _make_directory(directory: Path) -> None:

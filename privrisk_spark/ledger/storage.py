@@ -42,7 +42,10 @@ events: Final = sa.Table(
     sa.Column("key_commitment", sa.Text),
     sa.Column("place", sa.Text),
     sa.Column("release_digest", sa.Text),
-    sa.CheckConstraint("state IN ('reserved', 'bound', 'pinned', 'committed', 'void')", name="state"),
+    # Since schema 3: which table the lineage is of, and the event's own hash (`privrisk_spark.ledger.chain`).
+    sa.Column("table_identity", sa.Text),
+    sa.Column("chain", sa.Text),
+    sa.CheckConstraint("state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved')", name="state"),
     sqlite_autoincrement=True,
 )
 sa.Index("events_one_per_state", events.c.lineage, events.c.run_id, events.c.state, unique=True)
@@ -77,9 +80,10 @@ class Storage(Protocol):
         """
 
     def create(self) -> None:
-        """Create an empty ledger if there is none, and bring one of schema 1 to schema 2.
+        """Create an empty ledger if there is none, and bring one of an earlier schema to this one.
 
-        If several processes do so at once, all use one. No event changes: those of schema 1 lack what binds a run.
+        If several processes do so at once, all use one. No event changes: those of schema 1 lack what binds a run, and
+        those before schema 3 their own hashes.
 
         Raises
         ------
@@ -92,8 +96,8 @@ class Storage(Protocol):
     def transaction(self, lineage: str | None, *, read_only: bool) -> AbstractContextManager[sa.Connection]:
         """Open an existing ledger for one transaction: committed when the block ends, rolled back when it raises.
 
-        A ledger of schema 1 may be read as it is; it is written only under schema 2, so that no earlier version of the
-        program, which would not hold a run to its commitments, can draw by it any more.
+        A ledger of an earlier schema may be read as it is; it is written only under this one, so that no earlier
+        version of the program, which would not hold a run to its commitments, can draw by it any more.
 
         Parameters
         ----------

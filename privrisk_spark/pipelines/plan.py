@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release.opened import open_hierarchies, open_sources
 from privrisk_spark.planning.as_published import AsPublished, as_published
+from privrisk_spark.planning.budget import seen_of
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import cost_of
 from privrisk_spark.planning.counting import plan_of
@@ -50,7 +51,7 @@ def plan_only(
         assert policy.ledger is not None
         plan = mechanism(policy, complete)
         cost = cost_of(policy, plan, run_id, plan.digest(policy, complete), date=date)
-        Ledger(policy.ledger.url).would_cost(**cost.arguments())
+        Ledger(policy.ledger.url).would_cost(**cost.arguments(), seen=seen_of(policy))
     of_policy = axes(policy, complete)
     if plan is None:
         decision_of(policy).procedure(complete)

@@ -29,6 +29,8 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.kernels.dp.audit import gaussian_noise, laplace_noise
 from privrisk_spark.kernels.dp.crowd import certificate, keep_numerator
 from privrisk_spark.kernels.random.discrete_gaussian import Admission, calibrate_admission
 from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission, calibrate_laplace
@@ -101,6 +103,25 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class NoisyCell:
+    """A cell whose noisy count is admitted in every trial, so that its noise can be held against its law.
+
+    Attributes
+    ----------
+    kind : int
+        Records in it.
+    scheme : int
+        Number of the scheme it is a cell of.
+    rows : int
+        In every table.
+    """
+
+    kind: int
+    scheme: int
+    rows: int
+
+
+@dataclass(frozen=True)
 class Experiment:
     """Adversarial tables, and what is claimed of their releases.
 
@@ -119,6 +140,8 @@ class Experiment:
         Scheme and kind of the cells admitted beforehand, as if they were public; None admits under noise.
     as_read : bool
         Rows come from a table Spark reads, with derived record ids; else tasks make them with ids of their own.
+    noisy : tuple of NoisyCell
+        Their noises are independent.
     """
 
     name: str
@@ -131,6 +154,7 @@ class Experiment:
     cells: tuple[Cell, ...]
     admitted: tuple[tuple[int, int], ...] | None
     as_read: bool = False
+    noisy: tuple[NoisyCell, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,4 +373,12 @@ def _admission(base: Mechanism, asked: Admission | LaplaceAdmission, schemes: li
         pairs=(Pair(f"t-edge, {t} rows and {t - 1}", 0, 1),),
         cells=(Cell(f"{FILLERS} rows", FILLER, 0, (0, 1), FILLERS, keep, True),),
         admitted=None,
+        noisy=tuple(NoisyCell(FILLER, j, FILLERS) for j in range(w)),
     )
+
+
+def law_of_noise(admission: Admission | LaplaceAdmission) -> FloatArray:
+    """Return the law of the noise of a count, on -reach, …, reach."""
+    if isinstance(admission, LaplaceAdmission):
+        return laplace_noise(float(admission.scale))
+    return gaussian_noise(admission.sigma_squared)

@@ -19,19 +19,34 @@ from typing import Any
 from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.ledger.amounts import decimal_of
-from privrisk_spark.ledger.ledger import Balance, Ledger, Reservation, Run
+from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.losses import basic
+from privrisk_spark.ledger.records import Balance, Reservation, Run
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import RunCost, cost_of
 from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism
+from privrisk_spark.planning.request import table_identity
 from privrisk_spark.policy.policy import LedgerPolicy, Policy
 from privrisk_spark.runs.keystore import destroy_key
+from privrisk_spark.runs.witnesses import Seen, look
 
-__all__ = ["Forecast", "balance_document", "forecast", "ledger_of", "reserve", "run_cost", "table", "tighter", "void"]
+__all__ = [
+    "Forecast",
+    "balance_document",
+    "forecast",
+    "ledger_of",
+    "move",
+    "reserve",
+    "run_cost",
+    "seen_of",
+    "table",
+    "tighter",
+    "void",
+]
 
 
 def ledger_of(policy: Policy) -> LedgerPolicy:
-    """Return the ledger a policy names.
+    """Return the ledger of a policy.
 
     Parameters
     ----------
@@ -44,11 +59,16 @@ def ledger_of(policy: Policy) -> LedgerPolicy:
     Raises
     ------
     ConfigError
-        If it names none, as only guarantee.kind ``dp`` spends a budget.
+        If it names none.
     """
     if policy.ledger is None:
         raise ConfigError([Fault("ledger", "is not in the policy: only guarantee.kind 'dp' spends a budget")])
     return policy.ledger
+
+
+def seen_of(policy: Policy) -> Seen:
+    """Return what output and vault of a policy know of its ledger."""
+    return Seen() if policy.output is None else look(Path(policy.output.path), Path(policy.output.vault))
 
 
 def run_cost(policy: Policy, run_id: str, date: dt.date) -> RunCost:
@@ -72,6 +92,8 @@ def run_cost(policy: Policy, run_id: str, date: dt.date) -> RunCost:
         If the policy is not differentially private, or its mechanism or a hierarchy is refused.
     """
     ledger_of(policy)
+    if policy.guarantee.kind != "dp":
+        raise ConfigError([Fault("guarantee.kind", "only 'dp' spends a budget; a release of another kind is noted")])
     # First without hierarchies: it refuses those that would take their leaves from the data.
     mechanism(policy)
     hierarchies = {
@@ -170,12 +192,12 @@ def forecast(policy: Policy, run_id: str, date: dt.date) -> Forecast:
     EngineError
         If the ledger fails.
     """
-    cost = run_cost(policy, run_id, date)
+    cost, seen = run_cost(policy, run_id, date), seen_of(policy)
     ledger = Ledger(ledger_of(policy).url)
     balance = ledger.balance(cost.lineage)
     reservation, refusal = None, None
     try:
-        reservation = ledger.would_cost(**cost.arguments())
+        reservation = ledger.would_cost(**cost.arguments(), seen=seen)
     except BudgetError as error:
         refusal = error
     cap_epsilon = min(cost.cap_epsilon, balance.cap_epsilon or cost.cap_epsilon)
@@ -220,7 +242,8 @@ def reserve(policy: Policy, run_id: str, date: dt.date) -> Reservation:
     InputError, EngineError
         As `forecast`.
     """
-    return Ledger(ledger_of(policy).url).reserve(**run_cost(policy, run_id, date).arguments())
+    cost, seen = run_cost(policy, run_id, date), seen_of(policy)
+    return Ledger(ledger_of(policy).url).reserve(**cost.arguments(), seen=seen)
 
 
 def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: bool) -> Balance:
@@ -280,6 +303,19 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
     )
     destroy_key(vault, run_id)
     return balance
+
+
+def move(policy: Policy, date: dt.date, *, reason: str) -> str:
+    """Record that the policy's table is the one its lineage is of; returns the lineage.
+
+    Raises
+    ------
+    BudgetError
+        If the lineage is not bound to a table yet.
+    """
+    ledger = ledger_of(policy)
+    Ledger(ledger.url).move(lineage=ledger.lineage, table=table_identity(policy, date), reason=reason)
+    return ledger.lineage
 
 
 def tighter(balance: Balance, further: Mechanism | None = None) -> dict[str, Any] | None:

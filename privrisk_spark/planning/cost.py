@@ -11,7 +11,7 @@ from privrisk_spark import __version__
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism
 from privrisk_spark.planning.modes import ReusedCells
-from privrisk_spark.planning.request import asked_of
+from privrisk_spark.planning.request import asked_of, table_identity
 from privrisk_spark.planning.reuse import refuse_unpaid
 from privrisk_spark.policy.policy import Policy
 
@@ -31,6 +31,8 @@ class RunCost:
         What the ledger keeps of the mechanism.
     asked : dict of str to str
         As :func:`~privrisk_spark.planning.request.asked_of` gives it.
+    table : str
+        As :func:`~privrisk_spark.planning.request.table_identity` gives it.
     """
 
     lineage: str
@@ -41,6 +43,7 @@ class RunCost:
     cap_delta: Decimal
     stored: StoredMechanism
     asked: dict[str, str]
+    table: str
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Ledger.reserve` and `Ledger.would_cost`."""
@@ -53,6 +56,7 @@ class RunCost:
             "cap_delta": self.cap_delta,
             "mechanism": self.stored.to_dict(),
             "asked": self.asked,
+            "table": self.table,
         }
 
 
@@ -86,4 +90,5 @@ def cost_of(policy: Policy, plan: Mechanism, run_id: str, digest: str, *, date: 
         cap_delta=policy.ledger.cap.delta,
         stored=StoredMechanism(plan, digest, __version__),
         asked=asked_of(policy, date),
+        table=table_identity(policy, date),
     )

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlparse
 
 from privrisk_spark.policy.contents import contents_of
 from privrisk_spark.policy.dictionaries import Table
@@ -44,6 +45,30 @@ def _asked(policy: Policy, date: dt.date) -> Iterator[tuple[str, str]]:
             yield part, json.dumps(value, sort_keys=True)
     for key, digest in contents_of(policy, but=("assess",)).items():
         yield f"contents of {key}", digest
+
+
+def table_identity(policy: Policy, date: dt.date) -> str:
+    """Return what tells the table of a lineage from another one, as a digest: where it is, and nothing of its content.
+
+    A table that is written anew to a place of each day is one table: the business date in its path counts for any.
+
+    Parameters
+    ----------
+    policy : Policy
+    date : date
+        Business date.
+    """
+    table, day = policy.table, policy.run.date or date
+    if table.catalog is not None:
+        named = f"catalog {table.catalog}"
+    else:
+        parsed = urlparse(table.path or "")
+        named = table.path or ""
+        if parsed.scheme in ("", "file"):
+            named = str(Path(unquote(parsed.path) if parsed.scheme else named).resolve())
+    for form in ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d"):
+        named = named.replace(day.strftime(form), "{ds}")
+    return hashlib.sha256(named.encode()).hexdigest()[:32]
 
 
 def request_of(policy: Policy, *, given: bool) -> dict[str, str]:

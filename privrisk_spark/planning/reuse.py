@@ -17,6 +17,7 @@ from typing import Any
 from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.ledger.request import lineage_name
 from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism, unit_of
 from privrisk_spark.planning.modes import ReusedSet
 from privrisk_spark.policy.policy import Policy
@@ -132,7 +133,7 @@ class Reused:
             What the policy's release protects.
         """
         of = f"as for the release '{self.run_id}', whose admitted cells guarantee.reuse takes"
-        if policy.ledger is not None and policy.ledger.lineage != self.lineage:
+        if policy.ledger is not None and lineage_name(policy.ledger.lineage) != lineage_name(self.lineage):
             yield Fault("ledger.lineage", f"must be '{self.lineage}', {of}. Got '{policy.ledger.lineage}'")
         protected = unit_of(self.published.persons)
         if unit != protected:

@@ -227,12 +227,14 @@ class Cap(Part):
 
 
 class LedgerPolicy(Part):
-    """Privacy-budget ledger."""
+    """Privacy-budget ledger: releases of the kind dp are charged to it, others are noted in it without a charge."""
 
     url: Text = Field(
         description="sqlite:///vault/ledger.db, or postgresql+psycopg://role@host/database, or env:NAME of a variable."
     )
-    lineage: str = Field(min_length=1, max_length=200, description="Name all releases of one data set share.")
+    lineage: str = Field(
+        min_length=1, max_length=200, description="Name all releases of one table share, in upper or lower case."
+    )
     cap: Cap = Field(description="Budget of the lineage, such as {epsilon: 4, delta: 1e-7}.")
 
 

@@ -20,5 +20,8 @@ def test_false_alarms_of_all_comparisons_add_up_to_alpha():
     each = alpha_of_bound(profile.experiments)
     bounds = sum(2 * len(experiment.pairs) for experiment in profile.experiments)
     tests = [false_alarm(moments=cell.large) for experiment in profile.experiments for cell in experiment.cells]
+    # The noise of two counts, and their difference.
+    assert [len(experiment.noisy) for experiment in profile.experiments] == [0, 0, 0, 2]
+    tests += [false_alarm(moments=True)] * 3
     assert each * bounds + math.fsum(tests) == pytest.approx(ALPHA)
     assert each > 3e-5

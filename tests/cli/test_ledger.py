@@ -28,6 +28,7 @@ from privrisk_spark.planning import budget
 from privrisk_spark.policy import reading
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.runs.keystore import release_key
+from privrisk_spark.runs.witnesses import Witness, record_witness
 
 Place = InFile | OnServer
 
@@ -268,6 +269,77 @@ def test_nothing_is_given_back_while_a_run_is_at_work(policy: Path, place: Place
         assert "a run is at work" in refused.stderr
     assert privrisk(*arguments).exit_code == 0, "a lock nobody holds keeps nobody"
     assert Ledger(place.url).balance("census").spent_epsilon == 0
+
+
+def witness(place: Place, root: Path, run_id: str = "r1") -> None:
+    """As a run does, after the ledger holds it to its key and place."""
+    made = Ledger(place.url).bind(lineage="census", run_id=run_id, key="k", place=str(root / "out"))
+    kept = Witness("census", run_id, str(root / "out"), events=made.events, head=made.head)
+    record_witness(root / "vault", kept)
+
+
+def test_a_whole_ledger_is_told_as_such_and_a_rewritten_event_by_its_number(policy: Path, place: Place):
+    for run in ("r1", "r2"):
+        assert privrisk("reserve", policy, "--run-id", run).exit_code == 0
+    for arguments in ([policy], ["--url", "env:CENSUS_LEDGER"]):
+        told = privrisk("verify", *arguments)
+        assert (told.exit_code, told.stdout) == (0, "Lineage census: 2 events, each has its hash.\n")
+    assert printed("verify", policy) == {"events": {"census": 2}, "broken": {}, "findings": []}
+    place.tamper("UPDATE events SET created_at = 'then' WHERE sequence = 2")
+    told = privrisk("verify", policy)
+    assert told.exit_code == 1
+    assert "Lineage census is broken: event 2 of the ledger is not what was written" in told.stdout
+    assert "restore the ledger from its backup" in told.stdout
+    assert "lineages that are not whole: 1, contradictions: 0" in " ".join(told.stderr.split())
+    assert list(printed("verify", policy, code=1)["broken"]) == ["census"]
+    assert privrisk("verify").exit_code == 2
+
+
+def test_a_ledger_is_held_against_places(policy: Path, place: Place, tmp_path: Path):
+    """A run that was charged, bound and never released is told; an event that is lost contradicts."""
+    privrisk("reserve", policy, "--run-id", "r1")
+    (tmp_path / "out").mkdir()
+    witness(place, tmp_path)
+    arguments = ("reconcile", "--ledger", place.url, tmp_path / "out", tmp_path / "vault")
+    told = privrisk(*arguments)
+    assert told.exit_code == 0, told.stderr
+    assert f"without a release: run id r1 (lineage census, '{tmp_path / 'out'}'): the run is charged" in told.stdout
+    place.tamper("DELETE FROM events WHERE sequence = 2")
+    lost = privrisk(*arguments)
+    assert lost.exit_code == 1
+    assert "rolled back: run id r1 (lineage census" in lost.stdout
+    assert "Restore it from its latest backup" in lost.stderr
+    found = printed(*arguments, code=1)["findings"]
+    assert [(one["kind"], one["run_id"], one["contradicts"]) for one in found] == [
+        ("rolled back", "r1", True), ("without a release", "r1", False)
+    ]  # fmt: skip
+    nowhere = privrisk("reconcile", "--ledger", place.url, tmp_path / "nowhere")
+    assert nowhere.exit_code == 2
+    assert "is no directory" in nowhere.stderr
+
+
+@pytest.mark.parametrize("command", ["reserve", "plan"])
+def test_nothing_is_charged_to_a_ledger_that_has_forgotten(policy: Path, place: Place, tmp_path: Path, command: str):
+    privrisk("reserve", policy, "--run-id", "r1")
+    witness(place, tmp_path)
+    place.tamper("DELETE FROM events WHERE sequence = 2")
+    refused = privrisk(command, policy, "--run-id", "r2")
+    assert refused.exit_code == 1
+    assert "output.vault knows event 2 of it, from run id r1" in " ".join(refused.stderr.split())
+    assert len(Ledger(place.url).balance("census").runs) == 1
+
+
+def test_a_lineage_follows_its_table_only_by_a_statement(policy: Path, place: Place, tmp_path: Path):
+    privrisk("reserve", policy, "--run-id", "r1")
+    other = f"--set=table.path={tmp_path / 'other.csv'}"
+    for command in ("reserve", "plan"):
+        refused = privrisk(command, policy, "--run-id", "r2", other)
+        assert refused.exit_code == 1
+        assert "ledger.lineage census is of another table" in " ".join(refused.stderr.split())
+    moved = privrisk("move", policy, other, "--reason", "a new disk")
+    assert moved.exit_code == 0, moved.stderr
+    assert privrisk("reserve", policy, "--run-id", "r2", other).exit_code == 0
+    assert Ledger(place.url).balance("census").spent_epsilon == 2
 
 
 def test_create_prints_what_to_grant(policy: Path, place: Place):

@@ -27,6 +27,7 @@ from privrisk_spark.ledger.amounts import decimal_of
 from privrisk_spark.ledger.ledger import Ledger
 
 Place = InFile | OnServer
+NOT_BELIEVED = "event [12] of the ledger (does not follow|is not what was written)"
 
 
 def count(place: Place) -> int:
@@ -271,7 +272,7 @@ def test_the_lineages_of_a_ledger_are_listed(ledger: Ledger, place: Place):
     for name in ("b", "a'; DROP TABLE events; -- %s", "ä"):
         reserve(ledger, lineage=name)
         reserve(ledger, "r2", lineage=name)
-    assert ledger.lineages() == ("a'; DROP TABLE events; -- %s", "b", "ä")
+    assert ledger.lineages() == ("a'; drop table events; -- %s", "b", "ä")
 
 
 def test_a_ledger_may_be_created_before_it_is_used(ledger: Ledger, place: Place):
@@ -303,6 +304,11 @@ def test_lost_triggers_are_noticed(ledger: Ledger, place: Place):
 @pytest.mark.parametrize(
     "change",
     [
+        # What no total shows.
+        "UPDATE events SET created_at = '2020-01-01' WHERE sequence = 1",
+        'UPDATE events SET asked = \'{"policy":"another"}\' WHERE sequence = 2',
+        "UPDATE events SET table_identity = 'another' WHERE sequence = 1",
+        "UPDATE events SET chain = NULL WHERE sequence = 2",
         "UPDATE events SET epsilon = '0.5' WHERE sequence = 1",
         "UPDATE events SET spent_epsilon_after = '0', epsilon = '0' WHERE sequence = 1",
         "UPDATE events SET mechanism = '{}' WHERE sequence = 2",
@@ -315,9 +321,9 @@ def test_a_tampered_history_is_not_believed(ledger: Ledger, place: Place, change
     reserve(ledger)
     reserve(ledger, "r2")
     place.tamper(change)
-    with pytest.raises(EngineError, match="does not follow"):
+    with pytest.raises(EngineError, match=NOT_BELIEVED):
         ledger.balance("adult")
-    with pytest.raises(EngineError, match="does not follow"):
+    with pytest.raises(EngineError, match=NOT_BELIEVED):
         reserve(ledger, "r3")
     assert count(place) <= 2
 

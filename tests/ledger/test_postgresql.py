@@ -113,7 +113,7 @@ LINE = {
     "lineage": "adult", "sequence": 3, "run_id": "r2", "state": "reserved", "epsilon": "0.5", "delta": "0",
     "cap_epsilon": "4", "cap_delta": "1e-7", "spent_epsilon_before": "2", "spent_epsilon_after": "2.5",
     "spent_delta_before": "2e-9", "spent_delta_after": "0.000000002", "mechanism": "{}", "mechanism_digest": "d",
-    "nothing_left_the_zone": False, "created_at": "now", "asked": "{}",
+    "nothing_left_the_zone": False, "created_at": "now", "asked": "{}", "chain": "0" * 64,
 }  # fmt: skip
 
 
@@ -157,6 +157,10 @@ def test_an_event_that_follows_is_taken(ledger: Ledger, place: OnServer):
         {"state": "reserved", "nothing_left_the_zone": True},
         {"state": "free"},
         {"asked": None},
+        {"chain": None},
+        {"state": "noted", "place": "/out"},
+        {"state": "noted", "epsilon": "0", "delta": "0", "spent_epsilon_after": "2", "spent_delta_after": "2e-9"},
+        {"state": "moved", "epsilon": "0", "delta": "0", "spent_epsilon_after": "2", "spent_delta_after": "2e-9"},
     ],
 )
 def test_the_database_refuses_what_the_rules_refuse(ledger: Ledger, place: OnServer, changes: dict[str, Any]):
@@ -332,8 +336,8 @@ def test_a_newer_or_foreign_schema_is_refused(ledger: Ledger, place: OnServer):
         reserve(ledger)
     place.run("DROP TABLE events")
     reserve(ledger)
-    place.run("INSERT INTO schema_version VALUES (3)")
-    with pytest.raises(InputError, match="schema 3; this version reads schemas 1 to 2"):
+    place.run("INSERT INTO schema_version VALUES (4)")
+    with pytest.raises(InputError, match="schema 4; this version reads schemas 1 to 3"):
         reserve(ledger)
 
 

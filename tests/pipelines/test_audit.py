@@ -25,7 +25,7 @@ from privrisk_spark.audit import trials as adversary
 from privrisk_spark.cli.app import app
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
-from privrisk_spark.kernels.random import keyed
+from privrisk_spark.kernels.random import discrete_laplace, keyed
 from privrisk_spark.pipelines.audit import Subject, collect_findings, collect_repetitions
 from privrisk_spark.results.audit import AuditResult
 from privrisk_spark.stages.private import crowds, sampling
@@ -222,6 +222,33 @@ def algorithm_6(patch: pytest.MonkeyPatch) -> None:
     no_crowd_threshold(patch)
 
 
+def noise_of_half_the_scale(patch: pytest.MonkeyPatch) -> None:
+    admitted = sampling.admitted_cells
+
+    def faulty(cells: Any, recoding: Any, keys: Any) -> Any:
+        plan = recoding.mechanism
+        if isinstance(plan.admission, discrete_laplace.LaplaceAdmission):
+            less = replace(plan.admission, scale=plan.admission.scale / 2)
+        else:
+            less = replace(plan.admission, sigma_squared=plan.admission.sigma_squared // 4)
+        return admitted(
+            cells, replace(recoding, mechanism=replace(plan, mode=replace(plan.mode, admission=less))), keys
+        )
+
+    patch.setattr(sampling, "admitted_cells", faulty)
+
+
+def one_noise_for_all_schemes(patch: pytest.MonkeyPatch) -> None:
+    """The noise of a trial's count is keyed without the scheme."""
+    collected = adversary.collect_published
+
+    def faulty(scratch: Any, trials: Any, *arguments: Any, **_: Any) -> Any:
+        found = collected(scratch, trials, *arguments)
+        return replace(found, cells=np.repeat(found.cells[:, :1], found.cells.shape[1], axis=1))
+
+    patch.setattr(adversary, "collect_published", faulty)
+
+
 def nothing(patch: pytest.MonkeyPatch) -> None:
     """The mechanism as it is."""
 
@@ -252,6 +279,8 @@ def flags(spark: SparkSession, directory: Path, name: str) -> AuditResult:
         (keep_probability_too_high, "crowd", {"conformance"}, {"bound", "invariant"}),
         (exact_fixed_threshold, "admission", {"bound"}, {"invariant"}),
         (algorithm_6, "admission", {"bound", "invariant"}, set()),
+        (noise_of_half_the_scale, "admission", {"conformance"}, {"bound", "invariant"}),
+        (one_noise_for_all_schemes, "admission", {"conformance"}, {"bound", "invariant"}),
     ],
     ids=lambda value: value.__name__ if callable(value) else value if isinstance(value, str) else "",
 )
@@ -268,6 +297,18 @@ def test_every_planted_fault_is_flagged_by_the_part_that_must_see_it(
     result = flags(spark, tmp_path, experiment)
     assert must <= set(result.parts), result.flags
     assert not must_not & set(result.parts), result.flags
+
+
+@pytest.mark.parametrize(("plant", "parts"), [(nothing, []), (noise_of_half_the_scale, ["conformance"])])
+def test_laplace_noise_is_held_against_its_law(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant, parts: list[str]
+) -> None:
+    subject = Subject.of(audited(noise="laplace"), seed=1)
+    experiment = subject.profile.experiments[-1]
+    assert isinstance(experiment.mechanism.admission, discrete_laplace.LaplaceAdmission)
+    plant(monkeypatch)
+    found = collect_findings(Scratch(spark, tmp_path), subject, experiment, TRIALS)
+    assert AuditResult("t", "d", "v", 1, {}, (found,), ()).parts == parts
 
 
 # ------------------------------------------------------------------------------------------ one key, one release

@@ -391,7 +391,6 @@ W = ("columns.w", {"role": "weight"})
         ),
         ([("decision.neighbourhood", "cube")], "decision.neighbourhood", "and decision.method is 'exact'"),
         ([("decision", DROP)], "decision", "is required when guarantee.kind is 'risk'"),
-        ([("ledger", DP["ledger"])], "ledger", "is only used when guarantee.kind is 'dp'"),
         ([("table.path", DROP)], "table.path", "exactly one of table.path and table.catalog. Got none of them"),
         ([("table.catalog", "c")], "table.path", "Got both"),
         (

@@ -9,6 +9,9 @@ that were not tried, or are too rare for the number of trials, are out of reach.
 Conformance. A cell of n rows that all map to one tuple is published with ``T_k(Bin(n, beta))`` rows, ``T_k(j) = j`` if
 ``j >= k``, else 0. Mean and variance over many cells, and their whole law, are held against that. This sees faults that
 leave no event with a large ratio, such as a keep probability that is some percent too high.
+Noisy counts of a cell of known size are held against the law of their noise in the same way, and so is the difference
+of two noisy counts of one release, whose noises are independent: noise of half the scale leaves an event of a large
+ratio only if a cell is tried whose count lies at the threshold, and not even then one above a claim that has room.
 
 Status: the bound is *proved* up to float64 (Clopper and Pearson 1934 is exact for binomials); the tests of mean,
 variance and law use normal and chi-square approximations and are *tested*.
@@ -275,6 +278,76 @@ class Conformance:
     def conforms(self) -> bool:
         """Whether nothing is too improbable."""
         return self.fit_p > FIT_P and not (self.moments and (abs(self.mean_z) >= MEAN_Z or self.variance_p <= FIT_P))
+
+
+def gaussian_noise(sigma_squared: int) -> FloatArray:
+    """Law of discrete Gaussian noise: ``exp(-x^2 / (2 sigma^2))`` over its sum (Canonne, Kamath and Steinke 2020, (1)).
+
+    Parameters
+    ----------
+    sigma_squared : int
+
+    Returns
+    -------
+    ndarray of float64, shape (2 reach + 1,)
+        Probability of -reach, …, reach, beyond which is less than 1e-30.
+    """
+    reach = math.ceil(12.0 * math.sqrt(sigma_squared)) + 1
+    values = np.arange(-reach, reach + 1, dtype=np.float64)
+    return _normalized(np.exp(-(values**2) / (2.0 * sigma_squared)))
+
+
+def laplace_noise(scale: float) -> FloatArray:
+    """Law of discrete Laplace noise: ``exp(-|x| / b)`` over its sum.
+
+    Parameters
+    ----------
+    scale : float
+        b.
+
+    Returns
+    -------
+    ndarray of float64, shape (2 reach + 1,)
+        As :func:`gaussian_noise` returns it.
+    """
+    reach = math.ceil(70.0 * scale) + 1
+    return _normalized(np.exp(-np.abs(np.arange(-reach, reach + 1, dtype=np.float64)) / scale))
+
+
+def difference(law: FloatArray) -> FloatArray:
+    """Law of the difference of two independent noises of one symmetric law, as that is given."""
+    return _normalized(np.convolve(law, law))
+
+
+def noise_conformance(noise: LongArray, law: FloatArray) -> Conformance:
+    """Hold noises against their law.
+
+    Parameters
+    ----------
+    noise : ndarray of int64, shape (cells,)
+        Noisy less true counts of independent cells; at least two.
+    law : ndarray of float64, shape (2 reach + 1,)
+        Probability of -reach, …, reach.
+
+    Returns
+    -------
+    Conformance
+        Its means are those of the noise.
+    """
+    reach = len(law) // 2
+    values = np.arange(-reach, reach + 1, dtype=np.float64)
+    variance, fourth = float(law @ values**2), float(law @ values**4)
+    mean, squares = float(noise.mean()), float((noise.astype(np.float64) ** 2).mean())
+    z = mean / math.sqrt(variance / len(noise))
+    # The law need not be close to normal: the mean of the squares is, by its own variance.
+    of_squares = (squares - variance) / math.sqrt((fourth - variance**2) / len(noise))
+    p = float(special.erfc(abs(of_squares) / math.sqrt(2.0)))
+    return Conformance(len(noise), mean, 0.0, z, p, _fit(noise + reach, law), True)
+
+
+def _normalized(weights: FloatArray) -> FloatArray:
+    law: FloatArray = weights / weights.sum()
+    return law
 
 
 def false_alarm(*, moments: bool) -> float:

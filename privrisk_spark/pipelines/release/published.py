@@ -9,10 +9,11 @@ from typing import Any
 from privrisk_spark.errors import CheckError
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.pipelines.release.written import Written
 from privrisk_spark.planning.budget import run_cost
-from privrisk_spark.planning.request import differing, request_of
+from privrisk_spark.planning.request import differing, request_of, table_identity
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.manifest import data_dictionary, manifest, summary
@@ -21,6 +22,7 @@ from privrisk_spark.results.release import Check, Guarantee, Report
 from privrisk_spark.runs.keystore import VaultKey, destroy_key
 from privrisk_spark.runs.places import Workplace, write_json, write_text
 from privrisk_spark.runs.sealing import release_digest, sealed
+from privrisk_spark.runs.witnesses import Witness, look, record_witness
 
 
 def fill_vault(run: Run, sentence: str) -> None:
@@ -99,10 +101,26 @@ def publish(
 ) -> dict[str, Any]:
     """Write the public documents beside the staged data, and publish both at once; returns the manifest.
 
-    For a guarantee that no ledger keeps account of: the vault keeps what was asked for.
+    For a guarantee that no budget covers: the vault keeps what was asked for, and the lineage is told if it is named.
     """
     run.place.record_request(request_of(run.policy, given=run.table is not None))
-    return run.place.commit(stage_documents(run, opened, record, public, written, more))
+    staged = stage_documents(run, opened, record, public, written, more)
+    _note(run.policy, run.place, date=run.date)
+    return run.place.commit(staged)
+
+
+def _note(policy: Policy, place: Workplace, *, date: dt.date) -> None:
+    """Have the lineage know of a release that is not private, if the policy names it: before anybody can see it."""
+    if policy.ledger is not None:
+        Ledger(policy.ledger.url).note(
+            lineage=policy.ledger.lineage,
+            run_id=place.run_id,
+            what=policy.guarantee.kind,
+            place=str(place.root),
+            cap_epsilon=policy.ledger.cap.epsilon,
+            cap_delta=policy.ledger.cap.delta,
+            table=table_identity(policy, date),
+        )
 
 
 def render(report: Report) -> str:
@@ -126,7 +144,16 @@ def charge_of(policy: Policy, place: Workplace, request: Mapping[str, Any]) -> C
     assert policy.ledger is not None
     assert isinstance(policy.guarantee, DpGuarantee)
     keys = VaultKey(place.vault, place.run_id, policy.guarantee.key)
-    return Charge(Ledger(policy.ledger.url), request, str(place.root), keys)
+
+    def witness(made: Reservation) -> None:
+        """Keep in the vault what the ledger ended in."""
+        record_witness(
+            place.vault, Witness(made.lineage, made.run_id, str(place.root), events=made.events, head=made.head)
+        )
+
+    return Charge(
+        Ledger(policy.ledger.url), request, str(place.root), keys, seen=look(place.root, place.vault), witness=witness
+    )
 
 
 def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, date: dt.date, given: bool) -> None:
@@ -163,5 +190,6 @@ def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, da
             f"run id {place.run_id} is released already, and was asked for with another content of: "
             f"{', '.join(others)}. Use a new run id."
         )
+    _note(policy, place, date=date)
     if policy.guarantee.kind != "risk":
         destroy_key(place.vault, place.run_id)

@@ -19,17 +19,8 @@ GUIDE = AsPublishedGuarantee.guide
 def impossible_as_published(policy: Policy, asked: AnyAsPublished) -> Iterable[Fault]:
     """Yield the faults of a policy of the kind 'as-published'."""
     of_walk = _walk(policy) if isinstance(asked, WalkAsPublished) else ()
-    for fault in (*_charged(policy), *of_walk, *_unused(policy)):
+    for fault in (*of_walk, *_unused(policy)):
         yield replace(fault, guide=GUIDE)
-
-
-def _charged(policy: Policy) -> Iterable[Fault]:
-    if policy.ledger is not None:
-        yield Fault(
-            "ledger",
-            "must be left out with the kind 'as-published': nothing can be charged, as no loss is known; the release "
-            "spoils the guarantees of everything else released from the table",
-        )
 
 
 def _walk(policy: Policy) -> Iterable[Fault]:

@@ -64,8 +64,6 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
         return
     if decision is None and releasing:
         yield Fault("decision", "is required when guarantee.kind is 'risk'; write decision: {utility_at_least: …}")
-    if policy.ledger is not None:
-        yield Fault("ledger", "is only used when guarantee.kind is 'dp'; leave it out")
 
 
 def _impossible_columns(policy: Policy) -> Iterable[Fault]:

@@ -12,6 +12,7 @@ from scipy import stats
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.dp import audit
 from privrisk_spark.kernels.dp.audit import Event
+from privrisk_spark.kernels.random import discrete_gaussian
 
 
 @given(trials=st.integers(1, 60), data=st.data(), alpha=st.sampled_from([0.3, 0.01, 1e-5]))
@@ -161,3 +162,54 @@ def test_false_alarms_are_as_rare_as_stated():
         assert abs((numbers < level).mean() - level) < 4 * math.sqrt(level / 2000) + 0.2 * level
     assert audit.false_alarm(moments=False) == 1e-5
     assert audit.false_alarm(moments=True) == pytest.approx(2e-5 + 2 * stats.norm.sf(4))
+
+
+@pytest.mark.parametrize("sigma_squared", [1, 7, 400])
+def test_the_law_of_gaussian_noise_is_that_of_its_definition(sigma_squared: int):
+    """By the sampler's own log-probabilities, which are tested against exact sums."""
+    law = audit.gaussian_noise(sigma_squared)
+    reach = len(law) // 2
+    values = np.arange(-reach, reach + 1)
+    assert law == pytest.approx(np.exp(discrete_gaussian.log_pmf(values, sigma_squared)), rel=1e-9, abs=1e-300)
+    assert law[-1] < 1e-30
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(40)])
+def test_the_law_of_laplace_noise_is_that_of_its_definition(scale: Fraction):
+    """(1 - q) / (1 + q) q^|x| with q = exp(-1 / b)."""
+    law, q = audit.laplace_noise(float(scale)), math.exp(-1 / scale)
+    reach = len(law) // 2
+    naive = [(1 - q) / (1 + q) * q ** abs(x) for x in range(-reach, reach + 1)]
+    assert law == pytest.approx(naive, rel=1e-9, abs=1e-300)
+    assert law[-1] < 1e-29
+
+
+def test_the_law_of_a_difference_is_the_sum_over_all_pairs():
+    law = np.array([0.25, 0.5, 0.25])
+    naive = np.zeros(5)
+    for i, p in enumerate(law):
+        for j, q in enumerate(law):
+            naive[i - j + 2] += p * q
+    assert audit.difference(law) == pytest.approx(naive)
+
+
+def sampled(n: int, sigma_squared: int) -> np.ndarray:
+    law = audit.gaussian_noise(sigma_squared)
+    values = np.arange(len(law)) - len(law) // 2
+    return np.random.default_rng(1).choice(values, n, p=law)
+
+
+def test_noise_conforms_to_its_law_alone():
+    law = audit.gaussian_noise(100)
+    found = audit.noise_conformance(sampled(4000, 100), law)
+    assert found.conforms
+    assert (found.cells, found.expected_mean) == (4000, 0)
+    for other in (25, 80, 125, 400):
+        assert not audit.noise_conformance(sampled(4000, other), law).conforms, other
+    usual = sampled(4000, 100)
+    assert not audit.noise_conformance(usual + 1, law).conforms, "a bias of a tenth of sigma"
+    assert not audit.noise_conformance(np.abs(usual), law).conforms
+    assert not audit.noise_conformance(np.append(usual, 301 - 1000), law).conforms, "beyond all that is possible"
+    both = audit.difference(law)
+    assert audit.noise_conformance(usual[:2000] - usual[2000:], both).conforms
+    assert not audit.noise_conformance(usual - usual, both).conforms, "one noise, used twice"

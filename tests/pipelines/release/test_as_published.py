@@ -448,7 +448,6 @@ def test_an_interrupted_run_goes_on_with_its_key(
 REFUSED = [
     ("guarantee.accept_unproven=false", "guarantee.accept_unproven: must be true: the theorem of Algorithm 6"),
     ("guarantee.accept_unproven=null", "guarantee.accept_unproven: must be true or false"),
-    ("ledger={url: 'sqlite:///l.db', lineage: a, cap: {epsilon: 1, delta: 1e-7}}", "ledger: must be left out"),
     ("guarantee.algorithm=8", "guarantee.algorithm: must be 6 or 7. Got 8"),
     ("guarantee.algorithm=7", "guarantee.steps: is required by Algorithm 7"),
     ("guarantee.algorithm=7", "guarantee.phi_u: is required by Algorithm 7"),

@@ -1,0 +1,131 @@
+"""The reading side of a ledger: balances and whole histories, replayed from the events at every call."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from privrisk_spark.errors import BudgetError
+from privrisk_spark.ledger.account import Account, BrokenHistoryError, balance_of, replay
+from privrisk_spark.ledger.records import Balance
+from privrisk_spark.ledger.request import lineage_name
+from privrisk_spark.ledger.storage import events
+from privrisk_spark.ledger.urls import storage_of
+
+__all__ = ["LedgerReading"]
+
+
+class LedgerReading:
+    """What can be read of a ledger; `privrisk_spark.ledger.ledger.Ledger` adds what is written.
+
+    Parameters
+    ----------
+    url : str
+        As `Ledger` has it.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._storage = storage_of(url)
+
+    @property
+    def grants(self) -> tuple[str, ...]:
+        """SQL the ledger's owner runs so that another ``{role}`` can use it; empty for a file."""
+        return self._storage.grants
+
+    def lineages(self) -> tuple[str, ...]:
+        """Return the names of all lineages of the ledger, in alphabetical order; none without a ledger.
+
+        Returns
+        -------
+        tuple of str
+
+        Raises
+        ------
+        EngineError
+            If the database fails.
+        """
+        if not self._storage.exists():
+            return ()
+        with self._storage.transaction(None, read_only=True) as connection:
+            return tuple(sorted(connection.execute(sa.select(events.c.lineage).distinct()).scalars()))
+
+    def balance(self, lineage: str) -> Balance:
+        """Return what a lineage has spent; all zero, without a cap, if the ledger does not know it.
+
+        Parameters
+        ----------
+        lineage : str
+            The lineage.
+
+        Returns
+        -------
+        Balance
+
+        Raises
+        ------
+        EngineError
+            If the database fails or its totals do not follow from its events.
+        """
+        return balance_of(self._account(lineage))
+
+    def histories(self) -> tuple[dict[str, Account], dict[str, BrokenHistoryError]]:
+        """Return all lineages as they replay, and those that do not.
+
+        Returns
+        -------
+        accounts : dict of str to Account
+            By name.
+        broken : dict of str to BrokenHistoryError
+            By name: the first event that is not what was written.
+
+        Raises
+        ------
+        EngineError
+            If the database fails, or is no longer append-only.
+        """
+        accounts, broken = {}, {}
+        for name in self.lineages():
+            try:
+                accounts[name] = self._account(name)
+            except BrokenHistoryError as error:
+                broken[name] = error
+        return accounts, broken
+
+    def _account(self, lineage: str) -> Account:
+        if not self._storage.exists():
+            return replay(lineage_name(lineage), ())
+        with self._storage.transaction(lineage_name(lineage), read_only=True) as connection:
+            return self._replay(connection, lineage)
+
+    def _replay(self, connection: sa.Connection, lineage: str) -> Account:
+        name = self._spelling(connection, lineage)
+        # All columns there are: a ledger of an earlier schema has fewer.
+        every = sa.select(sa.text("*")).select_from(events)
+        found = connection.execute(every.where(events.c.lineage == name).order_by(events.c.sequence)).mappings()
+        return replay(name, ({**row} for row in found), gapless=self._storage.gapless)
+
+    def _spelling(self, connection: sa.Connection, lineage: str) -> str:
+        """Return how the ledger writes a lineage: ledgers that were begun before names were normalized keep theirs."""
+        wanted = lineage_name(lineage)
+        names = self._spellings(connection, wanted)
+        if lineage in names:
+            return lineage
+        if len(names) > 1:
+            raise _several(lineage, names)
+        return names[0] if names else wanted
+
+    def _refuse_several(self, connection: sa.Connection, lineage: str) -> None:
+        """Refuse to spend by an account that is only one of several of its name."""
+        names = self._spellings(connection, lineage_name(lineage))
+        if len(names) > 1:
+            raise _several(lineage, names)
+
+    def _spellings(self, connection: sa.Connection, wanted: str) -> list[str]:
+        names = connection.execute(sa.select(events.c.lineage).distinct()).scalars()
+        return sorted(name for name in names if lineage_name(name) == wanted)
+
+
+def _several(lineage: str, names: list[str]) -> BudgetError:
+    return BudgetError(
+        f"ledger.lineage {lineage} is one name for several accounts, of a time when each spelling had its own: "
+        f"{', '.join(map(repr, names))}. Begin a lineage of another name, whose cap is lowered by what all have spent."
+    )

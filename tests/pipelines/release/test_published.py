@@ -1,0 +1,95 @@
+"""What a release leaves in ledger and vault of its lineage, and a ledger that has forgotten a release."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from product import Privrisk
+
+from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.runs.witnesses import look
+
+POLICY = """
+version: 1
+run: {{name: charged}}
+table: {{path: {root}/table.csv, format: csv, options: {{sep: ";", header: true}}}}
+columns:
+  age: {{role: quasi-identifier, hierarchy: {{intervals: {{widths: [10, 50], domain: [0, 99]}}}}}}
+  city: {{role: quasi-identifier, hierarchy: {{file: {root}/city.csv}}}}
+guarantee:
+  kind: dp
+  epsilon: {{admit: 1, keep: 1}}
+  delta: 1e-6
+  public_rows: 4000
+  schemes: [[1, 0], [2, 0], [1, 1]]
+  objective: {{lambda: 0.001, tau: 1, phi_min: 1}}
+output: {{path: {root}/out, vault: {root}/vault}}
+ledger: {{url: "sqlite:///{root}/ledger.db", lineage: charged, cap: {{epsilon: 20, delta: 1e-4}}}}
+"""
+
+
+def test_a_ledger_that_is_lost_or_rolled_back_after_a_release_ends_the_next_one(
+    privrisk: Privrisk, tmp_path: Path
+) -> None:
+    generator = np.random.default_rng(1)
+    ages, cities = generator.integers(20, 60, 4000), generator.choice(["Ulm", "Bonn", "Kiel"], 4000)
+    rows = [f"{age};{city}" for age, city in zip(ages, cities, strict=True)]
+    (tmp_path / "table.csv").write_text("\n".join(["age;city", *rows]) + "\n")
+    (tmp_path / "city.csv").write_text("Ulm;south;*\nBonn;north;*\nKiel;north;*\n")
+    policy, file, backup = tmp_path / "policy.yaml", tmp_path / "ledger.db", tmp_path / "backup.db"
+    policy.write_text(POLICY.format(root=tmp_path))
+    Ledger(f"sqlite:///{file}").create()
+    shutil.copy(file, backup)
+    ran = privrisk(str(policy), "--run-id", "r1")
+    assert ran.code == 0, ran.err
+
+    (witness,) = look(tmp_path / "vault").witnesses
+    (account,) = Ledger(f"sqlite:///{file}").histories()[0].values()
+    assert (witness.run_id, witness.events, witness.head) == ("r1", 4, account.head)
+    public = [path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert not [content for content in public if witness.head.encode() in content]
+
+    whole = file.read_bytes()
+    for how in ("rolled back", "lost"):
+        file.unlink()
+        if how == "rolled back":
+            shutil.copy(backup, file)
+        for more in ([], ["--dry-run"]):
+            refused = privrisk(str(policy), "--run-id", "r2", *more)
+            assert refused.code == 1, how
+            assert "knows event 4 of it, from run id r1" in " ".join(refused.err.split())
+        assert not (tmp_path / "vault" / "keys" / "r2.key").exists()
+    shutil.rmtree(tmp_path / "vault" / "charges")
+    refused = privrisk(str(policy), "--run-id", "r2")
+    assert refused.code == 1
+    assert "the private release of run id r1, whose charge the ledger does not know" in " ".join(refused.err.split())
+    file.write_bytes(whole)
+    assert privrisk(str(policy), "--run-id", "r2", "--dry-run").code == 0
+
+
+def test_a_release_by_risk_is_noted_in_the_lineage_it_names(
+    privrisk: Privrisk, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/budget/ledger.db"
+    text = small.read_text() + f'ledger: {{url: "{url}", lineage: Small, cap: {{epsilon: 1, delta: 1e-9}}}}\n'
+    small.write_text(text)
+    ran = privrisk(str(small), "--run-id", "r1")
+    assert ran.code == 0, ran.err
+    for _ in range(2):
+        balance = Ledger(url).balance("small")
+        ((run),) = balance.runs
+        assert (run.run_id, run.state, run.counted, run.place) == ("r1", "noted", False, str(tmp_path / "out"))
+        assert (balance.spent_epsilon, balance.spent_delta) == (0, 0)
+        again = privrisk(str(small), "--run-id", "r1")
+        assert again.code == 0
+    # What cannot be noted is not published.
+    (tmp_path / "budget" / "ledger.db").write_bytes(b"no ledger")
+    refused = privrisk(str(small), "--run-id", "r2")
+    assert refused.code == 3
+    assert not (tmp_path / "out" / "releases" / "r2").exists()
+    (current,) = [json.loads((tmp_path / "out" / "manifest.json").read_text())]
+    assert current["run_id"] == "r1"
