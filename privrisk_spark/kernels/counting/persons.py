@@ -76,11 +76,11 @@ class _AxisJoins:
         if n_codes * n_codes > table:
             return joins
         every = np.arange(n_codes, dtype=np.int32)
-        whole = joins.join(np.repeat(every, n_codes), np.tile(every, n_codes))
+        whole = joins.shared(np.repeat(every, n_codes), np.tile(every, n_codes))
         return cls(chain, apart, spreads, whole.reshape(n_codes, n_codes))
 
-    def join(self, one: IntArray, other: IntArray) -> IntArray:
-        """Join codes pair by pair."""
+    def shared(self, one: IntArray, other: IntArray) -> IntArray:
+        """Joins of codes, pair by pair: what two of them share."""
         if self.table is not None:
             looked_up: IntArray = self.table[one, other]
             return looked_up
@@ -147,10 +147,10 @@ class Joins:
         """Number of codes of each attribute; 1 for one the dictionary lacks."""
         return tuple(1 if axis is None else len(axis.chain) for axis in self.axes)
 
-    def join(self, some: Sequence[IntArray], others: Sequence[IntArray]) -> list[IntArray]:
-        """Join vectors row by row: k columns each, of one length."""
+    def shared(self, some: Sequence[IntArray], others: Sequence[IntArray]) -> list[IntArray]:
+        """Joins of vectors, row by row: k columns each, of one length."""
         return [
-            one if axis is None else axis.join(one, other)
+            one if axis is None else axis.shared(one, other)
             for axis, one, other in zip(self.axes, some, others, strict=True)
         ]
 
@@ -237,7 +237,7 @@ def _joined(joins: Joins, sizes: LongArray, vectors: Sequence[IntArray]) -> Sign
         who, union, counts = who[left], [column[left] for column in union], counts[left]
         new = np.flatnonzero(sizes > r)
         added = [column[starts[new] + r] for column in vectors]
-        shared = joins.join(union, [column[starts[who] + r] for column in vectors])
+        shared = joins.shared(union, [column[starts[who] + r] for column in vectors])
         who = np.concatenate([who, who, new])
         union = [np.concatenate(columns) for columns in zip(union, shared, added, strict=True)]
         counts = np.concatenate([counts, -counts, np.ones(len(new), dtype=np.int64)])
