@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -39,6 +40,9 @@ _TABLE = 2**20
 
 _PAIRS_AT_ONCE = 2**17
 """Pairs of vector and person worked on at once, unless one person has more. Does not change a count."""
+
+_CELLS_AT_ONCE = 2**22
+"""Cells written out at once, likewise: each takes some 50 bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +151,11 @@ class Joins:
         """Number of codes of each attribute; 1 for one the dictionary lacks."""
         return tuple(1 if axis is None else len(axis.chain) for axis in self.axes)
 
+    @property
+    def most_cells(self) -> int:
+        """Cells a vector is in, at most, if it does not spread: a node of each depth for each attribute."""
+        return prod(axis.chain.shape[1] for axis in self.axes if axis is not None)
+
     def shared(self, some: Sequence[IntArray], others: Sequence[IntArray]) -> list[IntArray]:
         """Joins of vectors, row by row: k columns each, of one length."""
         return [
@@ -201,7 +210,8 @@ def signed_vectors(
     # Whose vectors spread is joined however many there are: cells below a code cannot be written out.
     spreading = np.logical_or.reduceat(joins.spreads(vectors), starts)
     many = (own > most_joined) & ~spreading
-    for way, chosen in ((_joined, (own > 1) & ~many), (_written_out, many)):
+    few = min(pairs_at_once, _CELLS_AT_ONCE // joins.most_cells)
+    for way, chosen, at_once in ((_joined, (own > 1) & ~many, pairs_at_once), (_written_out, many, few)):
         of_way = np.repeat(chosen, own)
         sizes = own[chosen]
         columns = [column[of_way] for column in vectors]
@@ -209,7 +219,7 @@ def signed_vectors(
         begin = 0
         while begin < len(sizes):
             base = int(ends[begin - 1]) if begin else 0
-            end = max(begin + 1, int(np.searchsorted(ends, base + pairs_at_once, side="right")))
+            end = max(begin + 1, int(np.searchsorted(ends, base + at_once, side="right")))
             rows = slice(base, int(ends[end - 1]))
             yield way(joins, sizes[begin:end], [column[rows] for column in columns])
             begin = end

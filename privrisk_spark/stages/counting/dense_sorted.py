@@ -182,7 +182,8 @@ def collect_counts(
     names = list(found)
     entity = entity_of(policy, one)
     if own and entity is not None:
-        return _collect_persons(scratch, rows, policy, hierarchies, of_axes, choice, one)
+        persons = _as_dictionary(rows, hierarchies)
+        return _collect_persons(scratch, persons, policy, hierarchies, of_axes, choice, one)
     directory = scratch.directory(f"vectors-{one.name}")
     parts = scratch.collect_parts(count_vectors(rows, found, directory))
     held = [part["name"] for part in parts]
@@ -248,12 +249,14 @@ def _collect_persons(
     choice: PlanChoice,
     one: OneDictionary,
 ) -> tuple[PlanChoice, StoredCounts | SpreadVectors]:
-    """Count distinct persons: of vectors with signed counts, or, distributed, of pairs of vector and person."""
+    """Count distinct persons: by vectors with signed counts, or, distributed, by pairs of vector and person.
+
+    ``rows`` are ``t<i>``, resolved, of the attributes the dictionary has, and ``entity``.
+    """
     known = [name for name, axis in zip(schemas.dictionary_codes(len(of_axes)), of_axes, strict=True) if axis.known]
     if choice.plan in ("dense", "sorted"):
         directory = scratch.directory(f"persons-{one.name}")
-        named = _as_dictionary(rows, hierarchies) if one.table is None else rows
-        parts, unnamed = collect_persons(scratch, named, of_axes, directory, name=one.name)
+        parts, unnamed = collect_persons(scratch, rows, of_axes, directory, name=one.name)
         _refuse_unnamed(unnamed, one)
         held = [part["name"] for part in parts]
         if choice.plan == "dense":
@@ -269,9 +272,8 @@ def _collect_persons(
         if choice.plan in ("dense", "sorted"):
             counted = count_and_store(choice.plan, of_axes, vectors, counts, scratch.path / f"counts-{one.name}")
             return choice, counted
-    frame = rows.frame()
-    pairs = own_vectors(frame, of_axes, schemas.ENTITY) if one.table is None else frame.select(*known, schemas.ENTITY)
-    pairs = scratch.write_frame(pairs.distinct(), f"pairs-{one.name}")
+    pairs = rows.frame().select(*known, schemas.ENTITY).distinct()
+    pairs = scratch.write_frame(pairs, f"pairs-{one.name}")
     persons = pairs.select(schemas.ENTITY).distinct()
     _refuse_unnamed(persons.where(F.col(schemas.ENTITY).isNull()).count(), one)
     assert choice.plan in ("shuffle", "iceberg")

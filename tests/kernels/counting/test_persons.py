@@ -11,6 +11,7 @@ from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.counting import persons
 from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts, SortedCounts
 from privrisk_spark.kernels.counting.persons import Joins, signed_vectors
 from privrisk_spark.kernels.counting.similarity import node_similarity
@@ -145,3 +146,23 @@ def test_a_relation_that_is_no_tree_is_refused() -> None:
     axis = Axis(of.at_depth, of.ancestor, "similar", similarity=node_similarity(of.labels, 0.9))
     with pytest.raises(InputError, match="'shuffle' alone"):
         Joins.of([axis])
+
+
+def test_what_is_written_out_at_once_is_bounded_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty persons of 300 vectors each: by pairs alone they would be one piece of half a million cells."""
+    _, axes = world()
+    rng = np.random.default_rng(2)
+    person = np.repeat(np.arange(40), 300)
+    columns = [rng.integers(0, size, len(person)).astype(np.int32) for size in (64, 100)]
+    monkeypatch.setattr(persons, "_CELLS_AT_ONCE", 20_000)
+    seen: list[int] = []
+    real = persons._put_together
+
+    def counted(who, vectors, counts):  # type: ignore[no-untyped-def]
+        seen.append(len(who))
+        return real(who, vectors, counts)
+
+    monkeypatch.setattr(persons, "_put_together", counted)
+    totals = [part[1].sum() for part in signed_vectors(Joins.of(axes), person, columns, most_joined=10)]
+    assert sum(totals) == 40
+    assert max(seen) < 2 * 20_000
