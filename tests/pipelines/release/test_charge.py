@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+import small_release
 from interleavings import Attempt, Checker, Going, World, release
 from product import ROOT, Privrisk
+from small_release import write_table
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
@@ -24,35 +25,12 @@ from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.places import Workplace
 from privrisk_spark.stages.private import sampling
 
-POLICY = """
-version: 1
-run: {{name: charged}}
-table: {{path: {root}/table.csv, format: csv, options: {{sep: ";", header: true}}}}
-columns:
-  age: {{role: quasi-identifier, hierarchy: {{intervals: {{widths: [10, 50], domain: [0, 99]}}}}}}
-  city: {{role: quasi-identifier, hierarchy: {{file: {root}/city.csv}}}}
-guarantee:
-  kind: dp
-  epsilon: {{admit: 1, keep: 1}}
-  delta: 1e-6
-  public_rows: 4000
-  schemes: [[1, 0], [2, 0], [1, 1]]
-  objective: {{lambda: 0.001, tau: 1, phi_min: 1}}
-output: {{path: out, vault: vault}}
-ledger: {{url: "sqlite:///{root}/ledger.db", lineage: charged, cap: {{epsilon: 2, delta: 1e-5}}}}
-"""
-
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
-    generator = np.random.default_rng(1)
-    ages, cities = generator.integers(20, 60, 4000), generator.choice(["Ulm", "Bonn", "Kiel"], 4000)
-    rows = [f"{age};{city}" for age, city in zip(ages, cities, strict=True)]
-    (tmp_path / "table.csv").write_text("\n".join(["age;city", *rows]) + "\n")
     (tmp_path / "city.csv").write_text("Ulm;south;*\nBonn;north;*\nKiel;north;*\n")
-    file = tmp_path / "policy.yaml"
-    file.write_text(POLICY.format(root=tmp_path))
-    return file
+    in_file = ("columns.city.hierarchy", {"file": str(tmp_path / "city.csv")})
+    return Path(small_release.policy("dp", write_table(tmp_path), tmp_path, in_file))
 
 
 @contextmanager
@@ -111,7 +89,7 @@ def test_a_release_takes_the_steps_that_were_checked_and_is_found_again_only_as_
     assert again.code == 0, again.err
     assert "Already released" in again.out
     assert found == second
-    (known,) = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("charged").runs
+    (known,) = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("small").runs
     assert known.place == str(tmp_path / "out")
 
     # Another request under the same run id is told what differs.
@@ -157,7 +135,7 @@ def test_a_release_takes_the_steps_that_were_checked_and_is_found_again_only_as_
     shutil.copytree(tmp_path / "out", tmp_path / "copy" / "out")
     assert privrisk(*run, root=tmp_path / "copy").code == 1
     assert privrisk(*run).code == 0
-    balance = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("charged")
+    balance = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("small")
     assert (len(balance.runs), balance.spent_epsilon) == (1, 2)
 
 
@@ -181,5 +159,5 @@ def test_two_schedulers_that_start_one_run_publish_one_release(policy: Path, tmp
     (released,) = (name for name, code in codes.items() if code == 0)
     assert "begun for output.path" in said[refused][1]
     assert not list((tmp_path / refused / "out").rglob("*.parquet"))
-    (run,) = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("charged").runs
+    (run,) = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("small").runs
     assert (run.state, run.place) == ("committed", str(tmp_path / released / "out"))

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kills import CHARGED, charged, digests, policy
 from product import Privrisk, Ran
+from small_release import CHARGED, charged, digests, policy, write_table
 
 WRITES = ("fsync", "mkdir", "rename", "replace", "link")
 """What the driver's code does to files goes through these functions, and `open` for writing."""
@@ -65,15 +65,15 @@ def test_a_disk_that_is_full_from_some_write_on(
     privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv("RELEASE_KEY", "3c" * 32)
-    table = tmp_path / "table.csv"
-    table.write_text("\n".join(["age;city", *(f"{20 + i % 40};{('Ulm', 'Bonn', 'Kiel')[i % 3]}" for i in range(4000))]))
+    table = write_table(tmp_path)
+    more = [("output.files", 2), *([("guarantee.key", "env:RELEASE_KEY")] if kind == "dp" else [])]
 
     def run(root: Path, file: str, last: int | None) -> tuple[Ran, int]:
         disk = Disk(root, last)
         with filling(monkeypatch, disk):
             return privrisk(file, "--run-id", "r1", root=root), disk.writes
 
-    straight, writes = run(tmp_path / "straight", policy(kind, table, tmp_path / "straight"), None)
+    straight, writes = run(tmp_path / "straight", policy(kind, table, tmp_path / "straight", *more), None)
     assert straight.code == 0, straight.err
     expected = digests(tmp_path / "straight")
     assert writes > 20
@@ -82,7 +82,7 @@ def test_a_disk_that_is_full_from_some_write_on(
         lasts = sorted(random.Random(writes).sample(lasts, 6))
     for last in lasts:
         root = tmp_path / f"full-{last}"
-        file = policy(kind, table, root)
+        file = policy(kind, table, root, *more)
         ran, _ = run(root, file, last)
         faults = [line for line in ran.err.splitlines() if " INFO " not in line]
         assert ran.code == 3, (last, ran.err)

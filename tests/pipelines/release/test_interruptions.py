@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 import signal
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -15,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from product import ROOT, Privrisk, Ran
+import small_release
+from product import ROOT, Privrisk
+from small_release import CHARGED, charged, digests, write_table
 
 from benchmarks.standalone import standalone
 from privrisk_spark.engine import local_directory, tuples
@@ -29,55 +28,12 @@ from privrisk_spark.stages.private import crowds, sampling
 
 KEY = "3c" * 32
 
-POLICY = """
-version: 1
-run: {{name: interrupted}}
-table: {{path: {table}, format: csv, options: {{sep: ";", header: true}}}}
-columns:
-  age: {{role: quasi-identifier, hierarchy: {{intervals: {{widths: [10, 50], domain: [0, 99]}}}}}}
-  city: {{role: quasi-identifier, hierarchy: {{tree: {{"*": {{south: [Ulm], north: [Bonn, Kiel]}}}}}}}}
-guarantee:
-  kind: dp
-  epsilon: {{admit: 1, keep: 1}}
-  delta: 1e-6
-  public_rows: 4000
-  schemes: [[1, 0], [2, 0], [1, 1]]
-  objective: {{lambda: 0.001, tau: 1, phi_min: 1}}
-output: {{path: out, vault: vault}}
-ledger: {{url: "sqlite:///{root}/ledger.db", lineage: interrupted, cap: {{epsilon: 2, delta: 1e-5}}}}
-"""
-
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Callable[[Path], str]:
     """Policy file with the ledger under a root: two releases would exceed its cap."""
-    generator = np.random.default_rng(1)
-    ages, cities = generator.integers(20, 60, 4000), generator.choice(["Ulm", "Bonn", "Kiel"], 4000)
-    rows = [f"{age};{city}" for age, city in zip(ages, cities, strict=True)]
-    table = tmp_path / "table.csv"
-    table.write_text("\n".join(["age;city", *rows]) + "\n")
-
-    def written(root: Path) -> str:
-        root.mkdir()
-        file = root / "policy.yaml"
-        file.write_text(POLICY.format(table=table, root=root))
-        return str(file)
-
-    return written
-
-
-def digests(ran: Ran) -> list[str]:
-    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(ran.data.iterdir())]
-
-
-def charged(root: Path) -> list[tuple[str, str]]:
-    with sqlite3.connect(root / "ledger.db") as ledger:
-        found = ledger.execute("select state, epsilon from events order by sequence").fetchall()
-    ledger.close()
-    return found
-
-
-WHOLE = [("reserved", "2"), ("bound", "2"), ("pinned", "2"), ("committed", "2")]
+    table = write_table(tmp_path)
+    return lambda root: small_release.policy("dp", table, root)
 
 
 class Stopped(BaseException):
@@ -122,7 +78,7 @@ def test_a_restarted_run_is_the_run_it_was(
     secret = keys[0].read_bytes().hex() if keys else None
     ran = privrisk(file, "--run-id", "r1", root=root)
     assert ran.code == 0, ran.err
-    assert charged(root) == WHOLE, "spent once"
+    assert charged(root) == CHARGED, "spent once"
     assert not list((root / "vault" / "keys").glob("*"))
     assert ran.manifest["rows"] > 500
     if secret is not None:
@@ -132,7 +88,7 @@ def test_a_restarted_run_is_the_run_it_was(
             policy(tmp_path / "s"), "--run-id", "r1", "--set=guarantee.key=env:FIRST_KEY", root=tmp_path / "s"
         )
         assert straight.code == 0, straight.err
-        assert digests(straight) == digests(ran)
+        assert digests(straight.root) == digests(ran.root)
     assert (secret is None) == (point in ("after the reservation, before a key", "after all"))
     refused = privrisk(file, "--run-id", "r2", root=root)
     assert refused.code == 1
@@ -178,12 +134,12 @@ def test_a_killed_driver(
     monkeypatch.setenv("FIRST_KEY", key.read_bytes().hex())
     ran = privrisk(file, "--run-id", "r1", root=root)
     assert ran.code == 0, ran.err
-    assert charged(root) == WHOLE
+    assert charged(root) == CHARGED
     assert not [path for path in (root / "vault").iterdir() if path.name.startswith(".scratch")], "left behind"
     straight = privrisk(
         policy(tmp_path / "s"), "--run-id", "r1", "--set=guarantee.key=env:FIRST_KEY", root=tmp_path / "s"
     )
-    assert digests(straight) == digests(ran)
+    assert digests(straight.root) == digests(ran.root)
 
 
 def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: Path) -> None:
@@ -278,5 +234,5 @@ def test_failing_tasks_lost_executors_and_speculation_on_a_cluster(
     names = [path.name for path in marks.iterdir()]
     assert {"killed-0", "killed-1"} < set(names)
     assert sum(name.startswith("failed-") for name in names) == 6
-    assert digests(Ran(0, "", "", root)) == digests(straight)
-    assert charged(root) == WHOLE
+    assert digests(root) == digests(straight.root)
+    assert charged(root) == CHARGED

@@ -11,11 +11,11 @@ import random
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
-from kills import CHARGED, KINDS, charged, copied, digests, killed_after, policy
+from kills import copied, killed_after
 from product import Privrisk, Ran
 from pyspark.sql import SparkSession
+from small_release import CHARGED, KINDS, charged, digests, policy, write_table
 
 from privrisk_spark.runs.sealing import verify
 
@@ -43,15 +43,13 @@ def test_whatever_the_moment_the_next_run_is_the_one_release(
     spark: SparkSession, privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv("RELEASE_KEY", "3c" * 32)
-    table = tmp_path / "table.csv"
-    generator = np.random.default_rng(1)
-    ages, cities = generator.integers(20, 60, 4000), generator.choice(["Ulm", "Bonn", "Kiel"], 4000)
-    table.write_text("\n".join(["age;city", *(f"{a};{c}" for a, c in zip(ages, cities, strict=True))]) + "\n")
+    table = write_table(tmp_path)
+    more = [("output.files", 2), *([("guarantee.key", "env:RELEASE_KEY")] if kind == "dp" else [])]
 
     def run(root: Path, file: str) -> Ran:
         return privrisk(file, "--run-id", "r1", root=root)
 
-    straight_file = policy(kind, table, tmp_path / "straight")
+    straight_file = policy(kind, table, tmp_path / "straight", *more)
     begun = time.monotonic()
     ran = run(tmp_path / "straight", straight_file)
     assert ran.code == 0, ran.err
@@ -60,7 +58,7 @@ def test_whatever_the_moment_the_next_run_is_the_one_release(
     alive = 0
     for number in range(KILLS):
         root = tmp_path / f"killed-{number}"
-        file = policy(kind, table, root)
+        file = policy(kind, table, root, *more)
         # The first run also warms Java up: those after it are faster.
         copies = [copied(spark, lambda root=root, file=file: run(root, file).code) for _ in range(1 + number % 2)]  # type: ignore[misc]
         for copy in copies:

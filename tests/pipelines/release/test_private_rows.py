@@ -4,52 +4,35 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import yaml
+import small_release
 from product import Privrisk, Ran
 
 KEY = "7d" * 32
 
-POLICY = """
-version: 1
-run: {{name: rows}}
-table: {{path: {root}/table.csv, format: csv, options: {{sep: ";", header: true}}, record_id: id}}
-columns:
-  id: {{role: identifier}}
-  age: {{role: quasi-identifier, unknown: suppress, hierarchy: {{intervals: {{widths: [10, 50], domain: [0, 99]}}}}}}
-  city:
-    role: quasi-identifier
-    unknown: suppress
-    hierarchy: {{tree: {{"*": {{south: [Ulm], north: [Bonn, Kiel]}}}}}}
-guarantee:
-  kind: dp
-  epsilon: {{admit: 1, keep: 1}}
-  delta: 1e-6
-  public_rows: 4000
-  schemes: [[1, 0], [2, 0], [1, 1]]
-  objective: {{lambda: 0.001, tau: 1, phi_min: 1}}
-  key: env:ROWS_KEY
-output: {{path: out, vault: vault}}
-ledger: {{url: "sqlite:///{root}/ledger.db", lineage: rows, cap: {{epsilon: 2, delta: 1e-5}}}}
-"""
+CHANGES: tuple[tuple[str, Any], ...] = (
+    ("table.record_id", "id"),
+    ("columns.id", {"role": "identifier"}),
+    ("columns.age.unknown", "suppress"),
+    ("columns.city.unknown", "suppress"),
+    ("guarantee.key", "env:ROWS_KEY"),
+)
 
 
 @pytest.fixture
 def rows(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     monkeypatch.setenv("ROWS_KEY", KEY)
-    generator = np.random.default_rng(1)
-    ages, cities = generator.integers(20, 60, 4000), generator.choice(["Ulm", "Bonn", "Kiel"], 4000)
-    return [f"p{i};{age};{city}".encode() for i, (age, city) in enumerate(zip(ages, cities, strict=True))]
+    return [f"p{i};{line}".encode() for i, line in enumerate(small_release.rows())]
 
 
-def released(privrisk: Privrisk, root: Path, lines: list[bytes]) -> Ran:
-    root.mkdir()
+def released(privrisk: Privrisk, root: Path, lines: list[bytes], *more: tuple[str, Any]) -> Ran:
+    file = small_release.policy("dp", root / "table.csv", root, *CHANGES, *more)
     (root / "table.csv").write_bytes(b"\n".join([b"id;age;city", *lines]) + b"\n")
-    (root / "policy.yaml").write_text(POLICY.format(root=root))
-    return privrisk(str(root / "policy.yaml"), "--run-id", "r1", root=root)
+    return privrisk(file, "--run-id", "r1", root=root)
 
 
 @pytest.mark.parametrize(
@@ -101,21 +84,11 @@ def test_tidying_neither_counts_nor_decides_and_keeps_every_row(
     rows: list[bytes],
 ) -> None:
     """A row with a value that cannot be read is a row; a messy table is released as a tidy one by the same key."""
-    document = yaml.safe_load(POLICY.format(root=tmp_path))
+    texts = {"trim": True, "case": "lower", "map": {"ulm": "Ulm", "bonn": "Bonn", "kiel": "Kiel"}}
+    read = (("columns.age.read", {"cast": "integer"}), ("columns.city.read", texts))
     found = []
     for name, lines in (("tidy", rows), ("messy", [row.upper().replace(b"P", b"p", 1) + b" " for row in rows])):
-        root = tmp_path / name
-        root.mkdir()
-        (root / "table.csv").write_bytes(b"\n".join([b"id;age;city", *lines, b"q;x;Ulm"]) + b"\n")
-        document["table"]["path"] = str(root / "table.csv")
-        document["ledger"]["url"] = f"sqlite:///{root}/ledger.db"
-        document["columns"]["age"]["read"] = {"cast": "integer"}
-        document["columns"]["city"]["read"] = {
-            "trim": True, "case": "lower", "map": {"ulm": "Ulm", "bonn": "Bonn", "kiel": "Kiel"}
-        }  # fmt: skip
-        policy = root / "policy.yaml"
-        policy.write_text(yaml.safe_dump(document, sort_keys=False))
-        ran = privrisk(str(policy), "--run-id", "r1", root=root)
+        ran = released(privrisk, tmp_path / name, [*lines, b"q;x;Ulm"], *read)
         assert ran.code == 0, ran.err
         found.append(pq.read_table(ran.data).to_pylist())
         assert ran.manifest["read"]["columns.age.read"] == {"cast": "integer"}

@@ -6,45 +6,27 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
+import small_release
 from product import Privrisk
+from small_release import write_table
 
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.runs.witnesses import look
-
-POLICY = """
-version: 1
-run: {{name: charged}}
-table: {{path: {root}/table.csv, format: csv, options: {{sep: ";", header: true}}}}
-columns:
-  age: {{role: quasi-identifier, hierarchy: {{intervals: {{widths: [10, 50], domain: [0, 99]}}}}}}
-  city: {{role: quasi-identifier, hierarchy: {{file: {root}/city.csv}}}}
-guarantee:
-  kind: dp
-  epsilon: {{admit: 1, keep: 1}}
-  delta: 1e-6
-  public_rows: 4000
-  schemes: [[1, 0], [2, 0], [1, 1]]
-  objective: {{lambda: 0.001, tau: 1, phi_min: 1}}
-output: {{path: {root}/out, vault: {root}/vault}}
-ledger: {{url: "sqlite:///{root}/ledger.db", lineage: charged, cap: {{epsilon: 20, delta: 1e-4}}}}
-"""
 
 
 def test_a_ledger_that_is_lost_or_rolled_back_after_a_release_ends_the_next_one(
     privrisk: Privrisk, tmp_path: Path
 ) -> None:
-    generator = np.random.default_rng(1)
-    ages, cities = generator.integers(20, 60, 4000), generator.choice(["Ulm", "Bonn", "Kiel"], 4000)
-    rows = [f"{age};{city}" for age, city in zip(ages, cities, strict=True)]
-    (tmp_path / "table.csv").write_text("\n".join(["age;city", *rows]) + "\n")
-    (tmp_path / "city.csv").write_text("Ulm;south;*\nBonn;north;*\nKiel;north;*\n")
-    policy, file, backup = tmp_path / "policy.yaml", tmp_path / "ledger.db", tmp_path / "backup.db"
-    policy.write_text(POLICY.format(root=tmp_path))
+    file, backup = tmp_path / "ledger.db", tmp_path / "backup.db"
+    changes = [
+        *[(f"output.{name}", str(tmp_path / place)) for name, place in (("path", "out"), ("vault", "vault"))],
+        ("ledger.cap.epsilon", 20),
+    ]
+    policy = small_release.policy("dp", write_table(tmp_path), tmp_path, *changes)
     Ledger(f"sqlite:///{file}").create()
     shutil.copy(file, backup)
-    ran = privrisk(str(policy), "--run-id", "r1")
+    ran = privrisk(policy, "--run-id", "r1")
     assert ran.code == 0, ran.err
 
     (witness,) = look(tmp_path / "vault").witnesses
@@ -59,16 +41,16 @@ def test_a_ledger_that_is_lost_or_rolled_back_after_a_release_ends_the_next_one(
         if how == "rolled back":
             shutil.copy(backup, file)
         for more in ([], ["--dry-run"]):
-            refused = privrisk(str(policy), "--run-id", "r2", *more)
+            refused = privrisk(policy, "--run-id", "r2", *more)
             assert refused.code == 1, how
             assert "knows event 4 of it, from run id r1" in " ".join(refused.err.split())
         assert not (tmp_path / "vault" / "keys" / "r2.key").exists()
     shutil.rmtree(tmp_path / "vault" / "charges")
-    refused = privrisk(str(policy), "--run-id", "r2")
+    refused = privrisk(policy, "--run-id", "r2")
     assert refused.code == 1
     assert "the private release of run id r1, whose charge the ledger does not know" in " ".join(refused.err.split())
     file.write_bytes(whole)
-    assert privrisk(str(policy), "--run-id", "r2", "--dry-run").code == 0
+    assert privrisk(policy, "--run-id", "r2", "--dry-run").code == 0
 
 
 def test_a_release_by_risk_is_noted_in_the_lineage_it_names(
