@@ -1,0 +1,126 @@
+"""Where a place is: on a file system or in an object store, whatever the spelling of its URI."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import unquote, urlparse
+
+from privrisk_spark.errors import ConfigError, Fault
+
+__all__ = ["Location", "is_remote", "locate"]
+
+Kind = Literal["file", "s3", "az", "gs"]
+
+_KINDS: Final[dict[str, Kind]] = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "az": "az",
+    "azure": "az",
+    "abfs": "az",
+    "abfss": "az",
+    "wasb": "az",
+    "wasbs": "az",
+    "gs": "gs",
+    "gcs": "gs",
+}
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_CONTAINER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)
+_KNOWN: Final = "a path, file://, s3://, az://, abfss:// or gs://"
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place, by parts that are equal for all its spellings.
+
+    Attributes
+    ----------
+    kind : {"file", "s3", "az", "gs"}
+    container : str
+        Bucket or container; empty for a file system.
+    path : str
+        Absolute with links followed on a file system, else the key's beginning without slashes at its ends.
+    account : str
+        Storage account of an Azure URI that names one.
+    """
+
+    kind: Kind
+    container: str
+    path: str
+    account: str = ""
+
+    @property
+    def remote(self) -> bool:
+        """Whether it is in an object store."""
+        return self.kind != "file"
+
+    def __str__(self) -> str:
+        """Return the usual spelling, without credentials."""
+        if not self.remote:
+            return self.path
+        if self.account:
+            return f"abfss://{self.container}@{self.account}/{self.path}".rstrip("/")
+        return f"{self.kind}://{self.container}/{self.path}".rstrip("/")
+
+    def below(self, name: str) -> Location:
+        """Return the place of a name below this one."""
+        path = f"{self.path.rstrip('/')}/{name}" if self.path else name
+        return Location(self.kind, self.container, path, self.account)
+
+    def overlaps(self, other: Location) -> bool:
+        """Tell whether two places are one, or one lies in the other."""
+        one, another = self._parts(), other._parts()
+        shorter = min(len(one), len(another))
+        return one[:shorter] == another[:shorter]
+
+    def _parts(self) -> tuple[str, ...]:
+        # An Azure account is said in some spellings only; a name for two containers is then taken for one place.
+        return (self.kind, self.container, *(part for part in self.path.split("/") if part))
+
+
+def is_remote(text: str) -> bool:
+    """Tell whether a text of a policy names an object store."""
+    found = _SCHEME.match(text)
+    return found is not None and found[1].lower() in _KINDS
+
+
+def locate(text: str, *, key: str) -> Location:
+    """Return the place that a text of a policy or command names.
+
+    Parameters
+    ----------
+    text : str
+        A path, or a URI.
+    key : str
+        Of the policy or the command, for messages.
+
+    Raises
+    ------
+    ConfigError
+        If it is of another file system, holds credentials, or is no clean path.
+    """
+    found = _SCHEME.match(text)
+    if found is None or found[1].lower() == "file":
+        path = unquote(urlparse(text).path) if found or text.startswith("file:/") else text
+        return Location("file", "", str(Path(path).resolve()))
+    scheme = found[1].lower()
+    if scheme not in _KINDS:
+        raise ConfigError([Fault(key, f"is on a file system ('{scheme}') that is not available; allowed: {_KNOWN}")])
+    authority, _, path = text[found.end() :].partition("/")
+    user, at, host = authority.rpartition("@")
+    account = ""
+    if _KINDS[scheme] == "az" and at:
+        authority, account = user, host
+    elif at:
+        raise ConfigError([Fault(key, "must hold no credentials; set them in the environment of driver and tasks")])
+    if not _CONTAINER.fullmatch(authority):
+        raise ConfigError([Fault(key, f"must name a bucket or container after '{scheme}://'")])
+    if any(mark in path for mark in "?#"):
+        raise ConfigError([Fault(key, "must be a plain path: no '?' and no '#', which often carry credentials")])
+    parts = path.rstrip("/").split("/") if path.strip("/") else []
+    if any(part in ("", ".", "..") for part in parts):
+        raise ConfigError([Fault(key, "must be a plain path: no empty parts, '.' or '..'")])
+    return Location(_KINDS[scheme], authority, "/".join(parts), account)

@@ -1,0 +1,285 @@
+"""Small files and large ones in an object store: S3 and compatible, Azure Data Lake, Google Cloud Storage."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlparse
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.store import Entry, StorageError, Stored
+
+if TYPE_CHECKING:
+    from obstore import ReadableFile
+    from obstore.store import ObjectStore as Opened
+
+__all__ = ["ObjectStore", "StorageOptions"]
+
+_DIGEST: Final = "sha256"
+_CHUNK: Final = 8 * 2**20
+
+
+@dataclass(frozen=True)
+class StorageOptions:
+    """How a store is reached, where its environment does not say it; nothing secret.
+
+    Attributes
+    ----------
+    endpoint : str or None
+        URL of a server that is compatible with the store.
+    region : str or None
+    path_style : bool or None
+        Whether the bucket is in the path, not in the host's name; None: with an endpoint it is.
+    anonymous : bool
+        Whether requests are not signed.
+    retry_seconds : float
+        For how long a request that failed is tried again.
+    """
+
+    endpoint: str | None = None
+    region: str | None = None
+    path_style: bool | None = None
+    anonymous: bool = False
+    retry_seconds: float = 180.0
+
+
+class ObjectStore:
+    """Objects below a prefix.
+
+    Parameters
+    ----------
+    location : Location
+        Not of kind ``file``.
+    options : StorageOptions, optional
+
+    Raises
+    ------
+    InputError
+        If the package ``obstore`` is not installed, or the store cannot be set up as the environment says.
+
+    Notes
+    -----
+    Credentials are the environment's (``AWS_*``, ``AZURE_*``, ``GOOGLE_*``) or the machine's role. Requests that meet
+    throttling, a server's fault or a lost connection are tried again with growing pauses. A write whose answer was lost
+    may have happened: :meth:`create` and :meth:`replace` then look at what is there.
+    """
+
+    def __init__(self, location: Location, options: StorageOptions | None = None) -> None:
+        self._location = location
+        self._store = _open(location, options or StorageOptions())
+
+    @property
+    def location(self) -> Location:
+        """The place."""
+        return self._location
+
+    def read(self, name: str) -> Stored:
+        """Read an object; its version is its ETag."""
+        import obstore
+
+        with self._faults(name):
+            found = obstore.get(self._store, name)
+            content = bytes(found.bytes())
+        return Stored(content, str(found.meta["e_tag"]))
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write an object that must not be there, by If-None-Match or its like."""
+        return self._put(name, content, "create")
+
+    def replace(self, name: str, content: bytes, version: str) -> bool:
+        """Write an object if it still has an ETag, by If-Match or its like."""
+        return self._put(name, content, {"e_tag": version})
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write an object, whatever is there."""
+        import obstore
+
+        with self._faults(name, writing=True):
+            obstore.put(self._store, name, content)
+
+    def upload(self, name: str, source: Path) -> None:
+        """Write an object with the content of a local file; its SHA-256 is kept with it."""
+        import obstore
+
+        with source.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        with self._faults(name, writing=True):
+            obstore.put(self._store, name, source, attributes={_DIGEST: digest}, chunk_size=_CHUNK)
+
+    def download(self, name: str, target: Path) -> None:
+        """Write an object to a local file that is not there, and hold it against the SHA-256 that is kept with it."""
+        import obstore
+
+        digest = hashlib.sha256()
+        with self._faults(name):
+            found = obstore.get(self._store, name)
+            with target.open("xb") as stream:
+                for piece in found.stream(min_chunk_size=_CHUNK):
+                    digest.update(piece)
+                    stream.write(piece)
+        expected = found.attributes.get(_DIGEST)
+        if target.stat().st_size != found.meta["size"] or expected not in (None, digest.hexdigest()):
+            target.unlink()
+            raise StorageError(f"'{self._location.below(name)}' arrived with other bytes than were stored.")
+
+    def open(self, name: str) -> IO[bytes]:
+        """Open an object for reading at any place of it."""
+        import obstore
+
+        with self._faults(name):
+            opened = obstore.open_reader(self._store, name, buffer_size=_CHUNK)
+        return io.BufferedReader(_Reader(opened, lambda: self._faults(name)), 2**16)
+
+    def entries(self, below: str = "") -> Iterator[Entry]:
+        """List the objects below a name, or all; ascending by name."""
+        import obstore
+
+        found: list[Entry] = []
+        with self._faults(below):
+            for piece in obstore.list(self._store, prefix=below.rstrip("/") or None, chunk_size=1000):
+                found += [Entry(one["path"], one["size"], one["last_modified"].timestamp()) for one in piece]
+        yield from sorted(found, key=lambda entry: entry.name)
+
+    def remove(self, name: str) -> None:
+        """Remove an object; one that is not there is no error."""
+        import obstore
+
+        try:
+            with self._faults(name):
+                obstore.delete(self._store, name)
+        except FileNotFoundError:
+            return
+
+    def _put(self, name: str, content: bytes, mode: Any) -> bool:
+        import obstore
+        from obstore import exceptions
+
+        try:
+            with self._faults(name, writing=mode == "create"):
+                try:
+                    obstore.put(self._store, name, content, mode=mode, use_multipart=False)
+                except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+                    return self._holds(name, content)
+        except FileNotFoundError:
+            return False  # what S3 says of a version of what is gone
+        except StorageError:
+            # The answer was lost, or the server failed after all retries: what counts is what is there.
+            if self._holds(name, content):
+                return True
+            raise
+        return True
+
+    def _holds(self, name: str, content: bytes) -> bool:
+        try:
+            return self.read(name).content == content
+        except FileNotFoundError:
+            return False
+
+    @contextmanager
+    def _faults(self, name: str, *, writing: bool = False) -> Iterator[None]:
+        from obstore import exceptions
+
+        place = self._location.below(name) if name else self._location
+        try:
+            yield
+        # What the library says may quote a URL with a token in it: nothing of it is repeated.
+        except FileNotFoundError:
+            if writing:
+                raise InputError(
+                    f"'{place}': there is no such bucket or container; make it, or mend the name."
+                ) from None
+            raise FileNotFoundError(str(place)) from None
+        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
+            raise InputError(
+                f"'{place}': access is denied; check the credentials in the environment of driver and tasks."
+            ) from None
+        except (exceptions.BaseError, OSError, ValueError) as error:
+            raise StorageError(f"'{place}' cannot be read or written ({_reason(error)}).") from None
+
+
+class _Reader(io.RawIOBase):
+    """An opened object as a file."""
+
+    def __init__(self, opened: ReadableFile, faults: Callable[[], AbstractContextManager[None]]) -> None:
+        self._opened, self._guarded = opened, faults
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with self._guarded():
+            found = self._opened.read(len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        with self._guarded():
+            return self._opened.seek(offset, whence)
+
+
+_REASONS: Final = (
+    ("SlowDown", "the store throttles requests"),
+    ("status code: 503", "the store throttles requests or is not available"),
+    ("status code: 5", "the store's server failed"),
+    ("timed out", "no answer in time"),
+    ("operation timed out", "no answer in time"),
+    ("error sending request", "the store cannot be reached"),
+    ("connection", "the connection was lost"),
+)
+
+
+def _reason(error: BaseException) -> str:
+    said = str(error)
+    return next((reason for mark, reason in _REASONS if mark in said), "the store answered with a fault")
+
+
+def _open(location: Location, options: StorageOptions) -> Opened:
+    try:
+        from obstore.exceptions import BaseError
+        from obstore.store import AzureStore, GCSStore, S3Store
+    except ImportError:
+        raise InputError(
+            f"'{location}': object stores need the package obstore; install privrisk-spark[objects]."
+        ) from None
+    prefix = location.path or None
+    client: Any = {"timeout": timedelta(minutes=5), "connect_timeout": timedelta(seconds=10)}
+    if options.endpoint is not None and _is_loopback(options.endpoint):
+        client["allow_http"] = True
+    retry: Any = {"retry_timeout": timedelta(seconds=options.retry_seconds)}
+    config: dict[str, Any] = {} if options.endpoint is None else {"endpoint": options.endpoint}
+    if options.anonymous:
+        config["skip_signature"] = True
+    common: dict[str, Any] = {"prefix": prefix, "client_options": client, "retry_config": retry}
+    try:
+        if location.kind == "s3":
+            if options.region is not None:
+                config["region"] = options.region
+            if options.path_style is not None or options.endpoint is not None:
+                config["virtual_hosted_style_request"] = options.path_style is False
+            return S3Store(location.container, config=cast("Any", config), **common)
+        if location.kind == "az":
+            if location.account:
+                config["account_name"] = location.account.partition(".")[0]
+            return AzureStore(location.container, config=cast("Any", config), **common)
+        if options.endpoint is not None:
+            # Of Google only the emulator has another address.
+            config["base_url"] = config.pop("endpoint")
+        return GCSStore(location.container, config=cast("Any", config), **common)
+    except (BaseError, ValueError):
+        raise InputError(
+            f"'{location}': the store cannot be set up; check the settings and credentials in the environment."
+        ) from None
+
+
+def _is_loopback(endpoint: str) -> bool:
+    return urlparse(endpoint).hostname in ("127.0.0.1", "localhost", "::1")

@@ -1,0 +1,157 @@
+"""A real S3 server on loopback, and a front of it that throttles, resets and loses answers."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal
+
+BUCKET = "privrisk"
+ACCESS, SECRET = "loopback-user", "loopback-secret-5d1f"
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": ACCESS,
+    "AWS_SECRET_ACCESS_KEY": SECRET,
+    "AWS_REGION": "us-east-1",
+    "AWS_ALLOW_HTTP": "true",
+}
+"""What driver and tasks need to reach it, but its endpoint."""
+
+Fault = Literal["throttle", "fail", "reset", "lose the answer", "cut the answer", "hang"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Start a server with one bucket; yields its endpoint."""
+    port = free_port()
+    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    try:
+        until = time.monotonic() + 60
+        while True:
+            try:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+                connection.request("PUT", f"/{BUCKET}")
+                assert connection.getresponse().status == 200
+                break
+            except OSError:
+                assert process.poll() is None, "the server did not start"
+                assert time.monotonic() < until, "the server did not answer"
+                time.sleep(0.1)
+            finally:
+                connection.close()
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@dataclass
+class Front:
+    """Passes requests on, but those a fault is planned for.
+
+    Attributes
+    ----------
+    behind : str
+        Endpoint of the server.
+    plan : callable
+        Which fault meets a request, by method and path; None for none.
+    met : list of (method, path, fault)
+        In order.
+    """
+
+    behind: str
+    plan: Callable[[str, str], Fault | None] = lambda method, path: None
+    met: list[tuple[str, str, Fault | None]] = field(default_factory=list)
+
+    def first(self, n: int, fault: Fault, *, method: str) -> None:
+        """Let the next n requests of a method meet a fault."""
+        left = [n]
+
+        def plan(of: str, path: str) -> Fault | None:
+            if of != method or not left[0]:
+                return None
+            left[0] -= 1
+            return fault
+
+        self.plan = plan
+        self.met.clear()
+
+
+@contextmanager
+def front(behind: str) -> Iterator[tuple[Front, str]]:
+    """Start a front of a server; yields it and its endpoint."""
+    state = Front(behind)
+    address = behind.removeprefix("http://")
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            fault = state.plan(self.command, self.path)
+            state.met.append((self.command, self.path, fault))
+            if fault == "reset":
+                self.close_connection = True
+                return
+            if fault in ("throttle", "fail"):
+                code, text = (503, b"<Error><Code>SlowDown</Code></Error>") if fault == "throttle" else (500, b"")
+                self.send_response(code)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+                return
+            if fault == "hang":
+                time.sleep(3)
+                self.close_connection = True
+                return
+            connection = http.client.HTTPConnection(address, timeout=30)
+            # The host is part of what was signed.
+            connection.request(self.command, self.path, body, dict(self.headers.items()))
+            response = connection.getresponse()
+            content = response.read()
+            connection.close()
+            if fault == "lose the answer":
+                self.close_connection = True
+                return
+            self.send_response(response.status)
+            for name, value in response.getheaders():
+                if name.lower() not in ("connection", "transfer-encoding", "content-length", "date", "server"):
+                    self.send_header(name, value)
+            length = response.getheader("Content-Length") if self.command == "HEAD" else str(len(content))
+            self.send_header("Content-Length", str(length or 0))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(content[: len(content) // 2] if fault == "cut the answer" else content)
+            self.close_connection = fault == "cut the answer"
+
+        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = answer  # noqa: N815
+
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    running.daemon_threads = True
+    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield state, f"http://127.0.0.1:{running.server_port}"
+    finally:
+        running.shutdown()
+        running.server_close()
+        thread.join()

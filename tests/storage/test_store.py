@@ -1,0 +1,234 @@
+"""One contract for every store: whole files, one creator, no lost update, faults named and survived."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import object_store
+import pytest
+from object_store import BUCKET, ENVIRONMENT, SECRET, Front
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.storage.locations import Location, locate
+from privrisk_spark.storage.objects import ObjectStore, StorageOptions
+from privrisk_spark.storage.opening import open_store
+from privrisk_spark.storage.store import StorageError, Store
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    with object_store.server() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(params=["local", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "local":
+        return open_store(locate(str(tmp_path / "place"), key="output.path"))
+    options = StorageOptions(endpoint=request.getfixturevalue("endpoint"))
+    return open_store(locate(f"s3://{BUCKET}/{uuid4().hex}", key="output.path"), options)
+
+
+@pytest.fixture
+def faulty(endpoint: str) -> Iterator[tuple[Front, ObjectStore]]:
+    with object_store.front(endpoint) as (front, address):
+        options = StorageOptions(endpoint=address, retry_seconds=2)
+        yield front, ObjectStore(Location("s3", BUCKET, uuid4().hex), options)
+
+
+def test_a_file_is_read_as_it_was_written(store: Store) -> None:
+    store.write("a/b.json", b"one")
+    assert store.read("a/b.json").content == b"one"
+    store.write("a/b.json", b"")
+    assert store.read("a/b.json").content == b""
+    with pytest.raises(FileNotFoundError):
+        store.read("a/c.json")
+
+
+def test_of_several_that_create_a_file_one_content_stands(store: Store) -> None:
+    assert store.create("key", b"first")
+    assert not store.create("key", b"second")
+    assert store.read("key").content == b"first"
+    assert store.create("key", b"first"), "an answer that was lost makes no difference"
+
+    won: list[bytes] = []
+    start = threading.Barrier(6)
+
+    def draw(content: bytes) -> None:
+        start.wait()
+        if store.create("drawn", content):
+            won.append(content)
+
+    threads = [threading.Thread(target=draw, args=(bytes([i]) * 40,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert won == [store.read("drawn").content]
+
+
+def test_no_update_is_lost(store: Store) -> None:
+    store.write("count", b"0")
+
+    def add(times: int) -> None:
+        for _ in range(times):
+            while True:
+                found = store.read("count")
+                if store.replace("count", str(int(found.content) + 1).encode(), found.version):
+                    break
+
+    # Each number is written once, so that a content that is there already was written by somebody else for sure.
+    before = store.read("count")
+    assert store.replace("count", b"10", before.version)
+    assert not store.replace("count", b"20", before.version)
+    assert store.read("count").content == b"10"
+    assert not store.replace("none", b"20", before.version)
+    threads = [threading.Thread(target=add, args=(1,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert int(store.read("count").content) >= 11
+
+
+def test_listings_name_files_below_a_name_and_nothing_else(store: Store) -> None:
+    for name in ("a/2", "a/1", "a/b/3", "ab", "c"):
+        store.write(name, name.encode())
+    assert [(entry.name, entry.size) for entry in store.entries("a")] == [("a/1", 3), ("a/2", 3), ("a/b/3", 5)]
+    assert [entry.name for entry in store.entries()] == ["a/1", "a/2", "a/b/3", "ab", "c"]
+    assert list(store.entries("nothing")) == []
+    store.remove("a/1")
+    store.remove("a/1")
+    assert [entry.name for entry in store.entries("a/")] == ["a/2", "a/b/3"]
+
+
+def test_large_files_go_up_and_come_down(store: Store, tmp_path: Path) -> None:
+    content = bytes(range(256)) * 90_000
+    (tmp_path / "up").write_bytes(content)
+    store.upload("large/file.bin", tmp_path / "up")
+    store.download("large/file.bin", tmp_path / "down")
+    assert (tmp_path / "down").read_bytes() == content
+    with store.open("large/file.bin") as stream:
+        stream.seek(-1000, 2)
+        assert bytes(stream.read(1000)) == content[-1000:]
+        stream.seek(5)
+        assert bytes(stream.read(7)) == content[5:12]
+    with pytest.raises(FileNotFoundError):
+        store.download("none", tmp_path / "other")
+    with pytest.raises(FileNotFoundError):
+        store.open("none")
+
+
+def test_a_local_store_is_for_its_owner_alone(tmp_path: Path) -> None:
+    store = open_store(locate(str(tmp_path / "place"), key="x"))
+    store.write("a/b", b"1")
+    assert (tmp_path / "place/a").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "place/a/b").stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in (tmp_path / "place/a").iterdir()) == ["b"], "no draft stays"
+
+
+@pytest.mark.parametrize("fault", ["throttle", "fail", "reset", "cut the answer"])
+def test_reading_survives_what_passes(faulty: tuple[Front, ObjectStore], fault: object_store.Fault) -> None:
+    front, store = faulty
+    store.write("a", b"x" * 100_000)
+    front.first(2, fault, method="GET")
+    assert store.read("a").content == b"x" * 100_000
+    assert [met[2] for met in front.met[:2]] == [fault, fault]
+    assert len(front.met) >= 3
+
+
+@pytest.mark.parametrize("fault", ["throttle", "fail", "reset", "lose the answer"])
+@pytest.mark.parametrize("how", ["write", "create", "replace"])
+def test_writing_survives_what_passes_and_knows_what_it_wrote(
+    faulty: tuple[Front, ObjectStore], fault: object_store.Fault, how: str
+) -> None:
+    front, store = faulty
+    if how == "replace":
+        store.write("a", b"old")
+        version = store.read("a").version
+        front.first(1, fault, method="PUT")
+        assert store.replace("a", b"new", version)
+    elif how == "create":
+        front.first(1, fault, method="PUT")
+        assert store.create("a", b"new")
+    else:
+        front.first(1, fault, method="PUT")
+        store.write("a", b"new")
+    front.plan = lambda method, path: None
+    assert store.read("a").content == b"new"
+    assert front.met[0][2] == fault
+    if how == "create":
+        assert not store.create("a", b"other")
+
+
+def test_a_store_that_stays_away_is_a_named_failure_without_credentials(endpoint: str, tmp_path: Path) -> None:
+    with object_store.front(endpoint) as (front, address):
+        front.plan = lambda method, path: "throttle"
+        options = StorageOptions(endpoint=address, retry_seconds=0.3)
+        _fails_at_everything(ObjectStore(Location("s3", BUCKET, uuid4().hex), options), tmp_path)
+
+
+def _fails_at_everything(store: ObjectStore, tmp_path: Path) -> None:
+    (tmp_path / "up").write_bytes(b"1")
+    for act in (
+        lambda: store.read("a"),
+        lambda: store.write("a", b"1"),
+        lambda: store.create("a", b"1"),
+        lambda: store.upload("a", tmp_path / "up"),
+        lambda: store.download("a", tmp_path / "down"),
+        lambda: list(store.entries()),
+        lambda: store.remove("a"),
+    ):
+        with pytest.raises(StorageError, match=f"s3://{BUCKET}/.*cannot be read or written") as caught:
+            act()
+        assert caught.value.exit_code == 3
+        assert SECRET not in str(caught.value)
+        assert "127.0.0.1" not in str(caught.value)
+
+
+def test_an_upload_that_is_interrupted_leaves_nothing_to_see(faulty: tuple[Front, ObjectStore], tmp_path: Path) -> None:
+    front, store = faulty
+    (tmp_path / "up").write_bytes(b"1" * 20_000_000)
+    parts = 0
+
+    def plan(method: str, path: str) -> object_store.Fault | None:
+        nonlocal parts
+        parts += method == "PUT"
+        return "reset" if method == "PUT" and parts > 1 else None
+
+    front.plan = plan
+    with pytest.raises(StorageError):
+        store.upload("large", tmp_path / "up")
+    front.plan = lambda method, path: None
+    assert list(store.entries()) == []
+
+
+def test_bytes_that_changed_on_the_way_are_refused(
+    faulty: tuple[Front, ObjectStore], endpoint: str, tmp_path: Path
+) -> None:
+    import obstore
+
+    _, store = faulty
+    (tmp_path / "up").write_bytes(b"good")
+    store.upload("a", tmp_path / "up")
+    kept = obstore.get(store._store, "a").attributes
+    obstore.put(store._store, "a", b"evil", attributes=kept)
+    with pytest.raises(StorageError, match="other bytes"):
+        store.download("a", tmp_path / "down")
+    assert not (tmp_path / "down").exists()
+
+
+def test_a_bucket_that_is_not_there_is_named(endpoint: str) -> None:
+    store = ObjectStore(Location("s3", "no-such-bucket", "x"), StorageOptions(endpoint=endpoint, retry_seconds=2))
+    for act in (lambda: store.write("a", b"1"), lambda: store.create("a", b"1")):
+        with pytest.raises(InputError, match="'s3://no-such-bucket/x/a': there is no such bucket"):
+            act()
