@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import machine_code
+import object_store
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from ledgers import InFile, OnServer
@@ -31,6 +32,9 @@ settings.load_profile("ci")
 
 # Before any module with compiled functions is imported; workers of Spark and started programs inherit it.
 MACHINE_CODE = machine_code.keep()
+
+# Workers of Spark inherit where the S3 server of `endpoint` will be.
+os.environ.update(object_store.ENVIRONMENT, AWS_ENDPOINT_URL=f"http://127.0.0.1:{object_store.free_port()}")
 
 # Sessions that tests start map Java's classes, if `make test` has stored them; nothing else of them is another.
 os.environ.setdefault("PRIVRISK_FAST", "classes")
@@ -95,6 +99,13 @@ def no_spark(pytestconfig: pytest.Config) -> Iterator[None]:
     yield
     if without_spark(pytestconfig):
         assert "pyspark" not in sys.modules
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    """Address of an S3 server on loopback."""
+    with object_store.server(int(os.environ["AWS_ENDPOINT_URL"].rpartition(":")[2])) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -35,9 +35,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def server() -> Iterator[str]:
+def server(port: int) -> Iterator[str]:
     """Start a server with one bucket; yields its endpoint."""
-    port = free_port()
     command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)

@@ -11,20 +11,21 @@ from __future__ import annotations
 import functools
 import gc
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.failures import carried
+from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory
 
 CHUNK_ROWS = 2**19
 """Rows a step sees at once; does not change a result."""
@@ -215,29 +216,37 @@ def part_name(suffix: str) -> str:
     return f"part-{uuid4().hex}.{suffix}"
 
 
-def write_ipc(table: pa.Table, directory: str) -> str:
+def write_ipc(table: pa.Table, directory: PartDirectory) -> str:
     """Write a table as one part that tasks can map; returns its name."""
     name = part_name("arrow")
-    path = os.path.join(directory, name)
-    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+    with (
+        directory.writing(name) as path,
+        pa.OSFile(path, "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as writer,
+    ):
         writer.write_table(table)
     return name
 
 
-def take_parts(source: Path, names: Iterable[str], target: Path) -> None:
-    """Move parts to a directory made for them; what else lies at the source stays there and counts for nothing."""
-    target.mkdir()
-    for name in names:
-        (source / name).rename(target / name)
-
-
-def read_ipc(directory: str, name: str) -> pa.Table:
+def read_ipc(directory: PartDirectory, name: str) -> pa.Table:
     """Map a part written by :func:`write_ipc`."""
-    with pa.memory_map(os.path.join(directory, name)) as source:
+    with pa.memory_map(directory.path(name)) as source:
         return pa.ipc.open_file(source).read_all()
 
 
-def materialized(spark: SparkSession, directory: str, names: Sequence[str], schema: T.StructType) -> Batches:
+def write_array(array: npt.NDArray[Any], directory: PartDirectory, name: str) -> None:
+    """Write an array as a part that tasks can map."""
+    with directory.writing(name) as path, open(path, "wb") as sink:
+        np.save(sink, array)
+
+
+def map_array(directory: PartDirectory, name: str) -> npt.NDArray[Any]:
+    """Map a part written by :func:`write_array`."""
+    mapped: npt.NDArray[Any] = np.load(directory.path(name), mmap_mode="r")
+    return mapped
+
+
+def materialized(spark: SparkSession, directory: PartDirectory, names: Sequence[str], schema: T.StructType) -> Batches:
     """Parts written by :func:`write_ipc`, one a task."""
 
     def read(name: str) -> Iterator[pa.Table]:
@@ -256,29 +265,77 @@ def collect_nothing(spark: SparkSession) -> None:
     Batches.of_parts(spark, (None,), lambda _: iter(()), PARTS).frame().toArrow()
 
 
+def written(rows: Batches, directory: PartDirectory, *, form: Literal["arrow", "parquet"] = "arrow") -> Batches:
+    """Write rows as parts, one a chunk, and return PARTS."""
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            yield report((write_ipc if form == "arrow" else _write_parquet)(decoded(table), directory), {})
+
+    return rows.then(step, PARTS)
+
+
+def write_no_rows(spark: SparkSession, schema: T.StructType, directory: PartDirectory) -> str:
+    """Write a Parquet part with columns and no rows, for a reader who looks for the columns; returns its name."""
+    return _write_parquet(spark.createDataFrame([], schema).toArrow(), directory)
+
+
+def _write_parquet(table: pa.Table, directory: PartDirectory) -> str:
+    name = part_name("parquet")
+    with directory.writing(name) as path:
+        pq.write_table(table, path, store_schema=False)
+    return name
+
+
 @dataclass(frozen=True)
 class Scratch:
-    """The directory of a run that every worker sees, and the Spark actions that fill it.
+    """The directories of a run: one that every worker reaches, with the Spark actions that fill it, and the driver's.
 
     Attributes
     ----------
     spark : SparkSession
     path : Path
+        The driver's; workers use it too where nothing else is named.
+    shared : PartDirectory or None
+        That every worker reaches, if that is not ``path``.
     """
 
     spark: SparkSession
     path: Path
+    shared: ObjectParts | None = None
 
-    def directory(self, name: str) -> str:
-        """Make an empty directory."""
+    def directory(self, name: str) -> PartDirectory:
+        """Make an empty directory for parts."""
+        return (LocalParts(str(self.path)) if self.shared is None else self.shared).below(name)
+
+    def below(self, name: str) -> Scratch:
+        """Make directories in these, for work that names its own."""
         (self.path / name).mkdir()
-        return str(self.path / name)
+        return Scratch(self.spark, self.path / name, None if self.shared is None else self.shared.below(name))
 
     def write_frame(self, frame: DataFrame, name: str) -> DataFrame:
         """Write a frame once and go on from the files: what follows cannot evaluate it again."""
-        directory = str(self.path / name)
-        frame.write.parquet(directory)
-        return self.spark.read.schema(frame.schema).parquet(directory)
+        if self.shared is not None:
+            directory = self.shared.below(name)
+            parts = self.collect_parts(written(Batches.of_frame(frame), directory))
+            return materialized(self.spark, directory, [part["name"] for part in parts], frame.schema).frame()
+        place = str(self.path / name)
+        frame.write.parquet(place)
+        return self.spark.read.schema(frame.schema).parquet(place)
+
+    def write_parquet(self, frame: DataFrame, name: str) -> Path:
+        """Write a frame as Parquet to a new directory of the driver."""
+        target = self.path / name
+        if self.shared is None:
+            frame.write.parquet(str(target))
+            return target
+        directory = self.shared.below(f"{name}-parts")
+        parts = self.collect_parts(written(Batches.of_frame(frame), directory, form="parquet"))
+        names = [part["name"] for part in parts]
+        if not names:
+            names = [write_no_rows(self.spark, frame.schema, directory)]
+        directory.take(names, target)
+        return target
 
     def collect_parts(self, written: Batches) -> list[dict[str, Any]]:
         """Run the tasks that write parts, and collect name and facts of each."""

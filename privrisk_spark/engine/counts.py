@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
@@ -16,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import map_array
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import LongArray
@@ -24,6 +23,7 @@ from privrisk_spark.kernels.counting.consistent import Axis, Counts, DenseCounts
 from privrisk_spark.kernels.disclosure.risk import Attacker, DictionaryRule
 from privrisk_spark.planning.dictionaries import possible_codes
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.storage.parts import PartDirectory
 
 Held = Literal["dense", "sorted"]
 """Plans whose count the driver holds."""
@@ -36,8 +36,8 @@ class StoredCounts:
     Attributes
     ----------
     plan : {"dense", "sorted"}
-    directory : str
-        Holds one ``.npy`` file per array; must be readable by every worker.
+    directory : PartDirectory
+        Holds one ``.npy`` file per array.
     axes : tuple of Axis
     dictionary_rows : int
     token : str
@@ -45,7 +45,7 @@ class StoredCounts:
     """
 
     plan: Held
-    directory: str
+    directory: PartDirectory
     axes: tuple[Axis, ...]
     dictionary_rows: int
     token: str
@@ -54,15 +54,14 @@ class StoredCounts:
         """Map the arrays; once per process."""
         if self.token not in _LOADED:
             # Counts of earlier runs lie in directories that are gone.
-            for token in [token for token, (directory, _) in _LOADED.items() if not os.path.exists(directory)]:
+            for token in [token for token, (directory, _) in _LOADED.items() if not directory.there()]:
                 del _LOADED[token]
             _LOADED[self.token] = (self.directory, self._map())
         return _LOADED[self.token][1]
 
     def _map(self) -> Counts:
         def array(name: str) -> npt.NDArray[np.int64]:
-            mapped: npt.NDArray[np.int64] = np.load(Path(self.directory) / f"{name}.npy", mmap_mode="r")
-            return mapped
+            return map_array(self.directory, f"{name}.npy")
 
         if self.plan == "dense":
             offsets = tuple(np.ascontiguousarray(array(f"offset{i}")) for i in range(len(self.axes)))
@@ -72,7 +71,7 @@ class StoredCounts:
         return SortedCounts.group(self.axes, vectors, np.ascontiguousarray(array("counts")))
 
 
-_LOADED: dict[str, tuple[str, Counts]] = {}
+_LOADED: dict[str, tuple[PartDirectory, Counts]] = {}
 
 
 @dataclass(frozen=True)

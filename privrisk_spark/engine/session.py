@@ -126,6 +126,11 @@ def build(name: str, *, retries: bool = False) -> SparkSession:
         return builder.getOrCreate()
 
 
+def own_directory() -> Path:
+    """Return a directory of this process for its owner alone, removed when it ends or, after a kill, by the next."""
+    return _local_directory().paths[0]
+
+
 def own_log() -> Path | None:
     """Return the file in which a session that this process built says what went wrong; None where there is none."""
     if not _local_directory.cache_info().currsize:

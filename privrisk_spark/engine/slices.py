@@ -7,7 +7,6 @@ parts lie in the run's scratch directory, which every worker sees.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from privrisk_spark.engine.batches import PARTS, Batches, decoded, in_chunks, part_name, report
 from privrisk_spark.kernels.arrays import LongArray, WordArray
+from privrisk_spark.storage.parts import PartDirectory
 
 
 def dealt(
@@ -23,7 +23,7 @@ def dealt(
     fingerprint: Callable[[pa.Table], WordArray],
     columns: Sequence[str],
     buckets: int,
-    directory: str,
+    directory: PartDirectory,
     facts: Callable[[pa.Table], Mapping[str, Any]] = lambda _: {},
 ) -> Batches:
     """Write some columns in slices by a fingerprint of each row, and return PARTS.
@@ -35,7 +35,7 @@ def dealt(
         uint64 (n,) of the rows of a chunk; rows that are to meet have equal ones.
     columns : sequence of str
     buckets : int
-    directory : str
+    directory : PartDirectory
     facts : callable
         Reported of a chunk.
     """
@@ -48,7 +48,7 @@ def dealt(
     return rows.then(step, PARTS)
 
 
-def write_slices(table: pa.Table, bucket: LongArray, buckets: int, directory: str) -> str:
+def write_slices(table: pa.Table, bucket: LongArray, buckets: int, directory: PartDirectory) -> str:
     """Write a table as one part, each bucket's rows a batch of it; returns its name.
 
     Parameters
@@ -58,7 +58,7 @@ def write_slices(table: pa.Table, bucket: LongArray, buckets: int, directory: st
     bucket : ndarray of int64, shape (n,)
         Of each row.
     buckets : int
-    directory : str
+    directory : PartDirectory
     """
     # One schema for all parts: what Spark hands over says that it holds no nulls, what numpy does not.
     table = pa.table({name: table.column(name) for name in table.column_names})
@@ -67,18 +67,22 @@ def write_slices(table: pa.Table, bucket: LongArray, buckets: int, directory: st
     ends = np.searchsorted(bucket[order], np.arange(buckets + 1))
     ordered = table.take(pa.array(order)).combine_chunks()
     name = part_name("arrow")
-    with pa.OSFile(os.path.join(directory, name), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+    with (
+        directory.writing(name) as path,
+        pa.OSFile(path, "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as writer,
+    ):
         for begin, end in itertools.pairwise(ends.tolist()):
             batches = ordered.slice(begin, end - begin).combine_chunks().to_batches()
             writer.write_batch(batches[0] if batches else _no_rows(table.schema))
     return name
 
 
-def read_slices(directory: str, names: Iterable[str], bucket: int) -> pa.Table | None:
+def read_slices(directory: PartDirectory, names: Iterable[str], bucket: int) -> pa.Table | None:
     """Read a bucket's rows of all parts of :func:`write_slices`; None if there are no parts."""
     pieces = []
     for name in names:
-        with pa.memory_map(os.path.join(directory, name)) as source:
+        with pa.memory_map(directory.path(name)) as source:
             pieces.append(pa.ipc.open_file(source).get_batch(bucket))
     return pa.Table.from_batches(pieces, pieces[0].schema).combine_chunks() if pieces else None
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from privrisk_spark.engine.object_tables import in_object_store, object_files
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.overlap import named_here
 from privrisk_spark.results.facts import FilesRead
+from privrisk_spark.storage.files import ObjectFile
 
 _FILES = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
 """Formats whose tables are the files that lie there; others keep lists of their own."""
@@ -78,6 +80,10 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
     SchemaError
         Naming table, file and column.
     """
+    if in_object_store(table):
+        held = object_files(table, key=key)
+        of_footers = _rows_of_footers(held, table, key, columns, merging=False)
+        return FilesRead(expected=len(held), processed=len(held), rows=of_footers)
     files = local_files(table)
     if files is None:
         return None
@@ -107,12 +113,18 @@ def _refuse_lost(file: Path, where: str, *, empty: bool) -> None:
 
 
 def _rows_of_footers(
-    files: list[Path], table: Table, key: str, columns: Collection[str] | None, *, merging: bool
+    files: Sequence[Path] | Sequence[ObjectFile],
+    table: Table,
+    key: str,
+    columns: Collection[str] | None,
+    *,
+    merging: bool,
 ) -> int:
-    rows, names = 0, {}
+    rows = 0
+    names: dict[Path | ObjectFile, set[str]] = {}
     for file in files:
         try:
-            metadata = pq.read_metadata(file)
+            metadata = pq.read_metadata(file if isinstance(file, Path) else file.open())
         except (pa.ArrowException, OSError) as error:
             what = (
                 error.strerror
@@ -123,7 +135,8 @@ def _rows_of_footers(
                 f"{key}.path: '{table.path}': file {file.name} cannot be read as parquet: {what}; write it anew."
             ) from None
         rows += metadata.num_rows
-        below = {unquote(part.partition("=")[0]) for part in file.parts if "=" in part}
+        parts = file.parts if isinstance(file, Path) else ()
+        below = {unquote(part.partition("=")[0]) for part in parts if "=" in part}
         names[file] = below | {metadata.schema.column(i).path.split(".")[0] for i in range(metadata.num_columns)}
         names[file] |= set(metadata.schema.to_arrow_schema().names)
     every = set().union(*names.values())
@@ -157,6 +170,8 @@ def refuse_others(read: FilesRead, files: Collection[str], *, table: Table, key:
         With both numbers.
     """
     processed = len(set(files))
+    if in_object_store(table):
+        return  # tasks read what was listed
     if any(urlparse(uri).scheme != "file" for uri in files):
         return  # to Spark the path means another file system
     if processed != read.expected:

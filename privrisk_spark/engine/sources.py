@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 from urllib.parse import unquote, urlparse
 
 import numpy as np
@@ -23,13 +23,17 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
 from privrisk_spark.engine.formulas import without_quoted_formulas
+from privrisk_spark.engine.object_tables import in_object_store, object_files
 from privrisk_spark.engine.partitions import Value, partition_texts, partition_values, repeated
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
+from privrisk_spark.storage.files import ObjectFile
+from privrisk_spark.storage.parts import PartDirectory
 
 ROWS_PER_TASK = 2 * CHUNK_ROWS
 
@@ -123,7 +127,7 @@ def scan(
     if table is not None and not more:
         files = _plain_files(table, frame, wanted, rows_per_task or ROWS_PER_TASK)
     if files is not None:
-        return _of_files(frame, files, wanted)
+        return _of_files(frame.sparkSession, frame.schema, files, wanted)
     chosen = {
         "text": lambda name: text(frame, name),
         "number": lambda name: column(name).try_cast("double"),
@@ -132,11 +136,25 @@ def scan(
     return Batches.of_frame(frame.select(*more, *[chosen[w.kind](w.name).alias(w.alias) for w in wanted]))
 
 
+Source = str | ObjectFile
+"""A Parquet file: its path, or where it is in an object store."""
+
+
+def _opened(file: Source) -> str | IO[bytes]:
+    return file if isinstance(file, str) else file.open()
+
+
+def _parquet(file: Source, texts: Sequence[str]) -> pq.ParquetFile:
+    # What is mapped needs no reading ahead; of what is fetched by ranges, neighbours are fetched together.
+    mapped = isinstance(file, str)
+    return pq.ParquetFile(_opened(file), read_dictionary=texts, memory_map=mapped, pre_buffer=not mapped)
+
+
 @dataclass(frozen=True)
 class _RowGroups:
     """Some of a file, and the values of the columns that are in the names of its directories."""
 
-    path: str
+    file: Source
     first: int
     end: int
     rows: int
@@ -151,6 +169,7 @@ def _plain_files(
     table: Table, frame: DataFrame, wanted: Sequence[Wanted], rows_per_task: int
 ) -> list[tuple[_RowGroups, ...]] | None:
     """Row groups of Parquet files that tasks read as Spark would, or None if that is not sure."""
+    stored = in_object_store(table)
     if table.catalog is not None or table.format != "parquet" or table.options or not wanted:
         return None
     types = {field.name: field.dataType for field in frame.schema.fields}
@@ -164,18 +183,23 @@ def _plain_files(
             return None
         if want.kind == "text" and isinstance(kind, _INEXACT):
             return None
-    files = sorted(frame.inputFiles())
-    found = _partitions(table, [Path(unquote(urlparse(uri).path)) for uri in files], types, names)
+    files: list[Source] = []
+    if stored:
+        files = list(object_files(table, key="table"))
+        found: list[dict[str, Value]] | None = [{} for _ in files]
+    else:
+        uris = sorted(frame.inputFiles())
+        if any(urlparse(uri).scheme != "file" for uri in uris):
+            return None
+        paths = [Path(unquote(urlparse(uri).path)) for uri in uris]
+        files = [str(path) for path in paths if path.is_file()]
+        found = _partitions(table, paths, types, names) if len(files) == len(paths) else None
     if not found or not names - set(found[0]):
         return None
     tasks: list[_RowGroups] = []
-    for uri, values in zip(files, found, strict=True):
-        parsed = urlparse(uri)
-        path = Path(unquote(parsed.path))
-        if parsed.scheme != "file" or not path.is_file():
-            return None
+    for file, values in zip(files, found, strict=True):
         try:
-            metadata = pq.read_metadata(path)
+            metadata = pq.read_metadata(_opened(file))
             schema = metadata.schema.to_arrow_schema()
         except (pa.ArrowException, OSError):
             return None
@@ -198,7 +222,7 @@ def _plain_files(
         inner = np.searchsorted(np.cumsum(rows) - rows / 2, metadata.num_rows * np.arange(1, n) / n)
         bounds = np.unique([0, *inner, len(rows)]).tolist()
         of_file = tuple(values.items())
-        tasks += [_RowGroups(str(path), a, b, int(rows[a:b].sum()), of_file) for a, b in itertools.pairwise(bounds)]
+        tasks += [_RowGroups(file, a, b, int(rows[a:b].sum()), of_file) for a, b in itertools.pairwise(bounds)]
     return _together(tasks, rows_per_task)
 
 
@@ -234,8 +258,10 @@ def _together(tasks: Sequence[_RowGroups], rows_per_task: int) -> list[tuple[_Ro
     return [tuple(of_task) for of_task in gathered]
 
 
-def _of_files(frame: DataFrame, tasks: Sequence[tuple[_RowGroups, ...]], wanted: Sequence[Wanted]) -> Batches:
-    kinds = {field.name: field.dataType for field in frame.schema.fields}
+def _of_files(
+    spark: SparkSession, schema: T.StructType, tasks: Sequence[tuple[_RowGroups, ...]], wanted: Sequence[Wanted]
+) -> Batches:
+    kinds = {field.name: field.dataType for field in schema.fields}
     outside = {name for task in tasks for piece in task for name, _ in piece.values}
     names = list(dict.fromkeys(want.name for want in wanted if want.name not in outside))
     plain = {want.name for want in wanted if want.distinct}
@@ -250,7 +276,9 @@ def _of_files(frame: DataFrame, tasks: Sequence[tuple[_RowGroups, ...]], wanted:
         values = dict(piece.values)
         with (
             _named(piece, names),
-            pq.ParquetFile(piece.path, read_dictionary=texts, memory_map=True) as file,
+            pq.ParquetFile(
+                _opened(piece.file), read_dictionary=texts, memory_map=True, pre_buffer=not isinstance(piece.file, str)
+            ) as file,
         ):
             groups = range(piece.first, piece.end)
             # A few rows more than a chunk are no chunk of their own.
@@ -278,7 +306,7 @@ def _of_files(frame: DataFrame, tasks: Sequence[tuple[_RowGroups, ...]], wanted:
     fields = [
         T.StructField(want.alias, T.DoubleType() if want.kind == "number" else kinds[want.name]) for want in wanted
     ]
-    return Batches.of_parts(frame.sparkSession, tasks, read, T.StructType(fields))
+    return Batches.of_parts(spark, tasks, read, T.StructType(fields))
 
 
 @contextmanager
@@ -291,7 +319,7 @@ def _named(task: _RowGroups, names: Sequence[str]) -> Iterator[None]:
             raise
         damaged = [name for name in names if not _readable(task, name)]
         columns = f"column {listing([repr(name) for name in damaged])}" if damaged else "its data"
-        path = Path(task.path)
+        path = Path(task.file) if isinstance(task.file, str) else task.file.path
         raise SchemaError(
             f"The table at '{path.parent}': file {path.name}: {columns} cannot be read: the file is damaged or cut; "
             "write it anew."
@@ -300,12 +328,40 @@ def _named(task: _RowGroups, names: Sequence[str]) -> Iterator[None]:
 
 def _readable(task: _RowGroups, name: str) -> bool:
     try:
-        with pq.ParquetFile(task.path) as file:
+        with pq.ParquetFile(_opened(task.file)) as file:
             for group in range(task.first, task.end):
                 file.read_row_group(group, columns=[name])
     except (pa.ArrowException, OSError):
         return False
     return True
+
+
+def scan_parts(
+    spark: SparkSession, directory: PartDirectory, names: Sequence[str], schema: T.StructType, wanted: Sequence[Wanted]
+) -> Batches:
+    """Open the wanted columns of Parquet parts, one a task.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    directory : PartDirectory
+    names : sequence of str
+    schema : StructType
+        Of the parts.
+    wanted : sequence of Wanted
+    """
+    held = tuple(names)
+    columns = list(dict.fromkeys(want.name for want in wanted))
+    kinds = {field.name: field.dataType for field in schema.fields}
+
+    def read(name: str) -> Iterator[pa.Table]:
+        with pq.ParquetFile(directory.path(name), memory_map=True) as file:
+            for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=columns):
+                arrays = [batch.column(batch.schema.get_field_index(want.name)) for want in wanted]
+                yield pa.Table.from_arrays(arrays, names=[want.alias for want in wanted])
+
+    fields = [T.StructField(want.alias, kinds[want.name]) for want in wanted]
+    return Batches.of_parts(spark, held, read, T.StructType(fields))
 
 
 def files_only_spark_knows(
@@ -403,6 +459,12 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
     frame = spark.read.schema(schemas[0]).parquet(table.path)
     found = {unquote(urlparse(uri).path) for uri in frame.inputFiles() if urlparse(uri).scheme == "file"}
     return frame if found == {str(file) for file in files} else None
+
+
+def no_rows(spark: SparkSession, file: Path) -> DataFrame:
+    """Return a frame with the columns of a Parquet file and no rows; nobody but the driver reads the file."""
+    schema = from_arrow_schema(pq.read_schema(file), prefer_timestamp_ntz=True)
+    return spark.createDataFrame([], T.StructType(schema.fields))
 
 
 def _below(directory: Path) -> Iterator[Path]:

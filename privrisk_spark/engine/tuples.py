@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import materialized, write_ipc
+from privrisk_spark.engine.batches import materialized, write_array, write_ipc
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.kernels.numeric import fingerprint
+from privrisk_spark.storage.parts import PartDirectory
 
 LongArray = npt.NDArray[np.int64]
 
@@ -25,12 +25,12 @@ class TupleParts:
 
     Attributes
     ----------
-    directory : str
+    directory : PartDirectory
     names : tuple of str
     schema : StructType
     """
 
-    directory: str
+    directory: PartDirectory
     names: tuple[str, ...]
     schema: T.StructType
 
@@ -39,7 +39,9 @@ class TupleParts:
         return materialized(spark, self.directory, self.names, self.schema).frame()
 
     @classmethod
-    def of_vectors(cls, directory: str, nodes: npt.NDArray[np.int32], rows: LongArray, *, files: int) -> TupleParts:
+    def of_vectors(
+        cls, directory: PartDirectory, nodes: npt.NDArray[np.int32], rows: LongArray, *, files: int
+    ) -> TupleParts:
         """Write tuples of nodes alone as one part."""
         k = nodes.shape[1]
         columns = {name: pa.array(nodes[:, i]) for i, name in enumerate(schemas.nodes(k))}
@@ -48,13 +50,13 @@ class TupleParts:
         return cls(directory, names, schemas.tuples(T.StructType([]), k))
 
 
-def write_tuples(tuples: pa.Table, directory: str, *, files: int) -> str:
+def write_tuples(tuples: pa.Table, directory: PartDirectory, *, files: int) -> str:
     """Write TUPLES as a part ordered by file, and beside it where each file begins.
 
     Parameters
     ----------
     tuples : pa.Table
-    directory : str
+    directory : PartDirectory
     files : int
         Files of the release.
 
@@ -68,5 +70,5 @@ def write_tuples(tuples: pa.Table, directory: str, *, files: int) -> str:
     order = np.argsort(file, kind="stable")
     name = write_ipc(tuples.take(pa.array(order)) if files > 1 else tuples, directory)
     begins = np.concatenate([[0], np.cumsum(np.bincount(file.astype(np.int64), minlength=files))])
-    np.save(os.path.join(directory, f"{name}.files.npy"), begins)
+    write_array(begins, directory, f"{name}.files.npy")
     return name

@@ -24,6 +24,7 @@ from privrisk_spark import __version__
 from privrisk_spark.audit import trials as adversary
 from privrisk_spark.audit.judging import alpha_of_bound, judge
 from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
@@ -135,11 +136,11 @@ def audit(
     experiments = subject.profile.experiments
     findings: list[Findings] = []
     repetitions: list[Repetition] = []
-    with held(place, run_id) as scratch:
+    with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
         progress = Progress(place, run_id, len(experiments) + 2)
         for experiment in experiments:
             with progress.stage(experiment.name) as stage:
-                findings.append(collect_findings(Scratch(spark, scratch), subject, experiment, trials))
+                findings.append(collect_findings(scratch, subject, experiment, trials))
                 stage.sentence = (
                     f"{len(experiment.tables) * trials:,} releases; epsilon is at least {findings[-1].epsilon:.2f}, "
                     f"claimed {experiment.epsilon:g}."
@@ -148,7 +149,7 @@ def audit(
             # The draw and, where there is one, the admission: all that is keyed.
             for experiment in experiments[-2:]:
                 few = min(trials, REPEATED_TRIALS)
-                repetitions += collect_repetitions(Scratch(spark, scratch), subject, experiment, few)
+                repetitions += collect_repetitions(scratch, subject, experiment, few)
             stage.sentence = f"{len(repetitions)} executions with the keys of another."
         result = AuditResult(
             title=policy.run.name,
@@ -185,7 +186,7 @@ def collect_findings(scratch: Scratch, subject: Subject, experiment: Experiment,
         rows = many.rows_as_read(scratch.spark, subject.policy, subject.hierarchies)
     else:
         rows = many.rows(scratch.spark, parts=max(2, -(-trials * sum(map(sum, experiment.tables)) // _ROWS_PER_TASK)))
-    own = Scratch(scratch.spark, Path(scratch.directory(experiment.name)))
+    own = scratch.below(experiment.name)
     keys = adversary.audit_keys(subject.seed, experiment.name)
     published = adversary.collect_published(own, many, rows, recoding, keys)
     return judge(
@@ -214,7 +215,7 @@ def collect_repetitions(scratch: Scratch, subject: Subject, experiment: Experime
     keys = adversary.audit_keys(subject.seed, experiment.name)
 
     def run(name: str, rows: Batches, attempts: adversary.Attempts) -> adversary.Published:
-        own = Scratch(spark, Path(scratch.directory(f"{experiment.name}-{name}")))
+        own = scratch.below(f"{experiment.name}-{name}")
         return adversary.collect_published(own, few, rows, recoding, keys, attempts=attempts)
 
     first = run("first", few.rows(spark, parts=2), "once")

@@ -25,6 +25,7 @@ from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.counts import StoredCounts, own_vectors
 from privrisk_spark.engine.decided import WeightColumns, floats, integers
 from privrisk_spark.engine.schemas import ID
+from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.vectors import vectors_of_table
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -103,8 +104,8 @@ def curves(
     EngineError
         Exit code 3: running again may help.
     """
-    with held(place, run_id) as scratch:
-        run = Run(spark, policy, request, place, Scratch(spark, scratch), Progress(place, run_id, STAGES))
+    with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
+        run = Run(spark, policy, request, place, scratch, Progress(place, run_id, STAGES))
         opened, disclosure, search = read(run, table, announce)
         encoded = encode(run, opened)
         counted = count(run, opened, encoded)

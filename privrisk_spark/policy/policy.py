@@ -52,6 +52,12 @@ class Run(Part):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Short name, part of the run id.")
     date: Day | None = Field(None, description="Business date; '{ds}' takes the scheduler's date or today.")
+    scratch: Text | None = Field(
+        None,
+        description="Directory in an object store, such as s3://bucket/scratch, where tasks hand parts to each other "
+        "if the machines share no disk; by default they do in output.vault.",
+        exclude_if=unsaid,
+    )
 
 
 class ReleaseTable(Table):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, cast
-from urllib.parse import urlparse
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.storage.locations import Location
@@ -20,34 +19,12 @@ if TYPE_CHECKING:
     from obstore import ReadableFile
     from obstore.store import ObjectStore as Opened
 
-__all__ = ["ObjectStore", "StorageOptions"]
+__all__ = ["ObjectStore", "opened"]
 
 _DIGEST: Final = "sha256"
 _CHUNK: Final = 8 * 2**20
 
-
-@dataclass(frozen=True)
-class StorageOptions:
-    """How a store is reached, where its environment does not say it; nothing secret.
-
-    Attributes
-    ----------
-    endpoint : str or None
-        URL of a server that is compatible with the store.
-    region : str or None
-    path_style : bool or None
-        Whether the bucket is in the path, not in the host's name; None: with an endpoint it is.
-    anonymous : bool
-        Whether requests are not signed.
-    retry_seconds : float
-        For how long a request that failed is tried again.
-    """
-
-    endpoint: str | None = None
-    region: str | None = None
-    path_style: bool | None = None
-    anonymous: bool = False
-    retry_seconds: float = 180.0
+RETRY_SECONDS: Final = 180.0
 
 
 class ObjectStore:
@@ -57,7 +34,8 @@ class ObjectStore:
     ----------
     location : Location
         Not of kind ``file``.
-    options : StorageOptions, optional
+    retry_seconds : float
+        For how long a request that failed is tried again.
 
     Raises
     ------
@@ -66,14 +44,16 @@ class ObjectStore:
 
     Notes
     -----
-    Credentials are the environment's (``AWS_*``, ``AZURE_*``, ``GOOGLE_*``) or the machine's role. Requests that meet
-    throttling, a server's fault or a lost connection are tried again with growing pauses. A write whose answer was lost
-    may have happened: :meth:`create` and :meth:`replace` then look at what is there.
+    How the store is reached and who asks is said by the environment of each process: ``AWS_ACCESS_KEY_ID``,
+    ``AWS_SECRET_ACCESS_KEY``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``, ``AWS_VIRTUAL_HOSTED_STYLE_REQUEST``,
+    ``AWS_SKIP_SIGNATURE``, ``AWS_ALLOW_HTTP``, likewise ``AZURE_*`` and ``GOOGLE_*``, or by the machine's role.
+    Requests that meet throttling, a server's fault or a lost connection are tried again with growing pauses. A write
+    whose answer was lost may have happened: :meth:`create` and :meth:`replace` then look at what is there.
     """
 
-    def __init__(self, location: Location, options: StorageOptions | None = None) -> None:
+    def __init__(self, location: Location, *, retry_seconds: float = RETRY_SECONDS) -> None:
         self._location = location
-        self._store = _open(location, options or StorageOptions())
+        self._store = _open(location, retry_seconds)
 
     @property
     def location(self) -> Location:
@@ -204,6 +184,18 @@ class ObjectStore:
             raise StorageError(f"'{place}' cannot be read or written ({_reason(error)}).") from None
 
 
+_OPENED: dict[tuple[int, Location], ObjectStore] = {}
+
+
+def opened(location: Location) -> ObjectStore:
+    """Return this process's store of a place, which keeps its connections."""
+    # The library's threads do not survive a fork, by which Spark makes workers.
+    key = (os.getpid(), location)
+    if key not in _OPENED:
+        _OPENED[key] = ObjectStore(location)
+    return _OPENED[key]
+
+
 class _Reader(io.RawIOBase):
     """An opened object as a file."""
 
@@ -227,12 +219,16 @@ class _Reader(io.RawIOBase):
             return self._opened.seek(offset, whence)
 
 
+_ALLOW_HTTP: Final = {"s3": "AWS_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP"}
+
 _REASONS: Final = (
+    ("NoSuchBucket", "there is no such bucket"),
     ("SlowDown", "the store throttles requests"),
     ("status code: 503", "the store throttles requests or is not available"),
     ("status code: 5", "the store's server failed"),
     ("timed out", "no answer in time"),
     ("operation timed out", "no answer in time"),
+    ("builder error", "an address without TLS needs AWS_ALLOW_HTTP=true, or AZURE_ or GOOGLE_ALLOW_HTTP"),
     ("error sending request", "the store cannot be reached"),
     ("connection", "the connection was lost"),
 )
@@ -243,7 +239,7 @@ def _reason(error: BaseException) -> str:
     return next((reason for mark, reason in _REASONS if mark in said), "the store answered with a fault")
 
 
-def _open(location: Location, options: StorageOptions) -> Opened:
+def _open(location: Location, retry_seconds: float) -> Opened:
     try:
         from obstore.exceptions import BaseError
         from obstore.store import AzureStore, GCSStore, S3Store
@@ -251,35 +247,23 @@ def _open(location: Location, options: StorageOptions) -> Opened:
         raise InputError(
             f"'{location}': object stores need the package obstore; install privrisk-spark[objects]."
         ) from None
-    prefix = location.path or None
-    client: Any = {"timeout": timedelta(minutes=5), "connect_timeout": timedelta(seconds=10)}
-    if options.endpoint is not None and _is_loopback(options.endpoint):
-        client["allow_http"] = True
-    retry: Any = {"retry_timeout": timedelta(seconds=options.retry_seconds)}
-    config: dict[str, Any] = {} if options.endpoint is None else {"endpoint": options.endpoint}
-    if options.anonymous:
-        config["skip_signature"] = True
-    common: dict[str, Any] = {"prefix": prefix, "client_options": client, "retry_config": retry}
+    common: dict[str, Any] = {
+        "prefix": location.path or None,
+        "client_options": {
+            "timeout": timedelta(minutes=5),
+            "connect_timeout": timedelta(seconds=10),
+            "allow_http": os.environ.get(_ALLOW_HTTP[location.kind], "").lower() in ("true", "1"),
+        },
+        "retry_config": {"retry_timeout": timedelta(seconds=retry_seconds)},
+    }
     try:
         if location.kind == "s3":
-            if options.region is not None:
-                config["region"] = options.region
-            if options.path_style is not None or options.endpoint is not None:
-                config["virtual_hosted_style_request"] = options.path_style is False
-            return S3Store(location.container, config=cast("Any", config), **common)
+            return S3Store(location.container, **common)
         if location.kind == "az":
-            if location.account:
-                config["account_name"] = location.account.partition(".")[0]
-            return AzureStore(location.container, config=cast("Any", config), **common)
-        if options.endpoint is not None:
-            # Of Google only the emulator has another address.
-            config["base_url"] = config.pop("endpoint")
-        return GCSStore(location.container, config=cast("Any", config), **common)
+            account: Any = {"account_name": location.account.partition(".")[0]} if location.account else {}
+            return AzureStore(location.container, config=account, **common)
+        return GCSStore(location.container, **common)
     except (BaseError, ValueError):
         raise InputError(
             f"'{location}': the store cannot be set up; check the settings and credentials in the environment."
         ) from None
-
-
-def _is_loopback(endpoint: str) -> bool:
-    return urlparse(endpoint).hostname in ("127.0.0.1", "localhost", "::1")

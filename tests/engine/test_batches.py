@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from parts import at
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -81,13 +82,13 @@ def test_parts_come_back_as_they_were(tmp_path):
         "t": pa.array(["a", None, "b"]).dictionary_encode(),
         "z": [[1.0], None, []],
     })  # fmt: skip
-    names = [write_ipc(table, str(tmp_path)), write_ipc(table.select(["t"]), str(tmp_path))]
-    assert read_ipc(str(tmp_path), names[0]).equals(table)
-    assert read_ipc(str(tmp_path), names[1]).equals(table.select(["t"]))
-    held = read_ipc(str(tmp_path), write_ipc(table.slice(1, 1), str(tmp_path)))
+    names = [write_ipc(table, at(tmp_path)), write_ipc(table.select(["t"]), at(tmp_path))]
+    assert read_ipc(at(tmp_path), names[0]).equals(table)
+    assert read_ipc(at(tmp_path), names[1]).equals(table.select(["t"]))
+    held = read_ipc(at(tmp_path), write_ipc(table.slice(1, 1), at(tmp_path)))
     assert held.to_pylist() == [{"x": None, "t": None, "z": None}]
-    empty = write_ipc(table.slice(0, 0), str(tmp_path))
-    assert read_ipc(str(tmp_path), empty).num_rows == 0
+    empty = write_ipc(table.slice(0, 0), at(tmp_path))
+    assert read_ipc(at(tmp_path), empty).num_rows == 0
     assert len({part_name("arrow") for _ in range(100)}) == 100
 
 
@@ -139,13 +140,13 @@ def test_steps_run_in_one_task_in_their_order(spark, tmp_path):
 
 
 def test_every_part_is_read_by_a_task_of_its_own(spark, tmp_path):
-    names = [write_ipc(pa.table({"x": [i] * i}), str(tmp_path)) for i in range(5)]
+    names = [write_ipc(pa.table({"x": [i] * i}), at(tmp_path)) for i in range(5)]
     schema = T.StructType([T.StructField("x", T.LongType())])
-    frame = materialized(spark, str(tmp_path), names, schema).frame()
+    frame = materialized(spark, at(tmp_path), names, schema).frame()
     sizes = frame.groupBy("x", F.spark_partition_id().alias("task")).count().toArrow().to_pylist()
     assert sorted((r["x"], r["count"]) for r in sizes) == [(i, i) for i in range(1, 5)]
     assert len({r["task"] for r in sizes}) == 4
-    assert materialized(spark, str(tmp_path), [], schema).frame().toArrow().num_rows == 0
+    assert materialized(spark, at(tmp_path), [], schema).frame().toArrow().num_rows == 0
 
 
 def test_scratch_keeps_frames_and_facts(spark, tmp_path):

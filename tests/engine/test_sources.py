@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from naive_records import layouts, parts_of, policy_of, quasi, shuffled
+from parts import at
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from privrisk_spark.engine import fingerprints as of_columns
 from privrisk_spark.engine import schemas, sources
-from privrisk_spark.engine.batches import Batches, materialized, take_parts, write_ipc
+from privrisk_spark.engine.batches import Batches, materialized, write_ipc
 from privrisk_spark.engine.sources import Wanted, as_texts, column, dictionary_of, scan, text
 from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.policy.policy import Table
@@ -171,7 +172,7 @@ def test_codes_do_not_depend_on_who_reads(spark, tmp_path, monkeypatch):
         for number, coded in enumerate((direct, elsewhere)):
             directory = tmp_path / f"{'all' if known is hierarchies else 'fewer'}-{number}"
             directory.mkdir()
-            parts = parts_of(materialize(coded, str(directory), k=len(kinds), n_weights=1))
+            parts = parts_of(materialize(coded, at(directory), k=len(kinds), n_weights=1))
             facts = input_facts(parts, 0, kinds, ["w"])
             snapshots.append(facts)
         assert snapshots[0] == snapshots[1]
@@ -629,9 +630,9 @@ def encoded_rows(n: int = 40) -> list[tuple[Any, ...]]:
 
 def pinned_facts(spark: Any, frame: Any, directory: Path) -> tuple[Any, list[dict[str, Any]]]:
     directory.mkdir()
-    parts = parts_of(materialize(Batches.of_frame(frame), str(directory), k=2, n_weights=1))
+    parts = parts_of(materialize(Batches.of_frame(frame), at(directory), k=2, n_weights=1))
     rows = sum(part["rows"] for part in parts)
-    found = duplicates(spark, [part["name"] for part in parts], rows, str(directory)).frame().toArrow()
+    found = duplicates(spark, [part["name"] for part in parts], rows, at(directory)).frame().toArrow()
     return input_facts(parts, sum(found.column(0).to_pylist()), ["x", "y"], ["w"]), parts
 
 
@@ -665,20 +666,20 @@ def test_repeated_ids_are_found_wherever_they_lie(spark, tmp_path, monkeypatch):
     rows = [(identity, number) for number, of in enumerate(tables) for identity in of]
     frame = spark.createDataFrame(rows, "record_id string, part int").repartition(5, "part").select("record_id")
     frame = frame.withColumn("q0", F.lit(0))
-    parts = parts_of(materialize(Batches.of_frame(frame), str(tmp_path), k=1, n_weights=0))
+    parts = parts_of(materialize(Batches.of_frame(frame), at(tmp_path), k=1, n_weights=0))
     names = [part["name"] for part in parts]
     assert len(names) > 5
     counted = []
     for per_task in (4_000_000, 150, 40, 7):
         monkeypatch.setattr(encoding, "HASHES_PER_TASK", per_task)
-        found = duplicates(spark, names, 307, str(tmp_path)).frame().toArrow().column(0).to_pylist()
+        found = duplicates(spark, names, 307, at(tmp_path)).frame().toArrow().column(0).to_pylist()
         assert len(found) == -(-307 // per_task)
         counted.append(sum(found))
     assert counted == [4] * 4
     assert sum(part["null_ids"] for part in parts) == 3
     # Nothing but the parts that are named is looked at.
-    assert sum(duplicates(spark, names[:1], 2, str(tmp_path)).frame().toArrow().column(0).to_pylist()) == 0
-    assert duplicates(spark, [], 0, str(tmp_path)).frame().toArrow().column(0).to_pylist() == [0]
+    assert sum(duplicates(spark, names[:1], 2, at(tmp_path)).frame().toArrow().column(0).to_pylist()) == 0
+    assert duplicates(spark, [], 0, at(tmp_path)).frame().toArrow().column(0).to_pylist() == [0]
 
 
 def test_the_least_and_the_greatest_fingerprint_belong_to_a_range(spark, tmp_path, monkeypatch):
@@ -689,7 +690,7 @@ def test_the_least_and_the_greatest_fingerprint_belong_to_a_range(spark, tmp_pat
         edges = {min(max(n * width + d, 0), 2**64 - 1) for n in range(tasks + 1) for d in (-1, 0, 1)}
         hashes = np.array(sorted([*edges, *edges]), dtype=np.uint64)
         np.save(tmp_path / f"{tasks}.ids.npy", hashes)
-        found = duplicates(spark, [str(tasks)], tasks, str(tmp_path)).frame().toArrow().column(0).to_pylist()
+        found = duplicates(spark, [str(tasks)], tasks, at(tmp_path)).frame().toArrow().column(0).to_pylist()
         assert len(found) == tasks
         assert sum(found) == len(edges)
 
@@ -700,19 +701,19 @@ def test_what_a_lost_attempt_left_behind_is_not_read(spark, tmp_path):
     frame = spark.createDataFrame(rows, SCHEMA).repartition(2)
     coded = Batches.of_frame(frame)
     wanted, parts = pinned_facts(spark, frame, tmp_path / "once")
-    reported = parts_of(materialize(coded, str(tmp_path / "once"), k=2, n_weights=1))
+    reported = parts_of(materialize(coded, at(tmp_path / "once"), k=2, n_weights=1))
     names = [part["name"] for part in reported]
-    write_ipc(pa.table({"half": [1]}), str(tmp_path / "once"))
+    write_ipc(pa.table({"half": [1]}), at(tmp_path / "once"))
     (tmp_path / "once" / "part-torn.arrow").write_bytes(b"ARROW1")
     assert len(list((tmp_path / "once").iterdir())) == 4 * len(parts) + 2
     assert not set(names) & {part["name"] for part in parts}
-    found = materialized(spark, str(tmp_path / "once"), names, coded.schema)
+    found = materialized(spark, at(tmp_path / "once"), names, coded.schema)
     assert rows_of(found.frame()) == rows_of(frame)
-    again = duplicates(spark, names, 12, str(tmp_path / "once")).frame().toArrow().column(0).to_pylist()
+    again = duplicates(spark, names, 12, at(tmp_path / "once")).frame().toArrow().column(0).to_pylist()
     assert input_facts(reported, sum(again), ["x", "y"], ["w"]) == wanted
-    take_parts(tmp_path / "once", names, tmp_path / "taken")
+    at(tmp_path / "once").take(names, tmp_path / "taken")
     assert sorted(path.name for path in (tmp_path / "taken").iterdir()) == sorted(names)
-    found = materialized(spark, str(tmp_path / "taken"), names, coded.schema)
+    found = materialized(spark, at(tmp_path / "taken"), names, coded.schema)
     assert rows_of(found.frame()) == rows_of(frame)
 
 
@@ -721,7 +722,7 @@ def test_parts_that_are_pinned_are_evaluated_no_more(spark, tmp_path):
     drawn = (F.rand() * 1e9).cast("int").alias("q0")
     frame = spark.range(20).select(F.col("id").cast("string").alias("record_id"), drawn)
     coded = Batches.of_frame(frame)
-    parts = parts_of(materialize(coded, str(tmp_path), k=1, n_weights=0))
+    parts = parts_of(materialize(coded, at(tmp_path), k=1, n_weights=0))
     held = materialized(spark, str(tmp_path), [part["name"] for part in parts], coded.schema)
     first = rows_of(held.frame())
     assert len(first) == 20

@@ -9,40 +9,29 @@ from uuid import uuid4
 
 import object_store
 import pytest
-from object_store import BUCKET, ENVIRONMENT, SECRET, Front
+from object_store import BUCKET, SECRET, Front
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.storage.locations import Location, locate
-from privrisk_spark.storage.objects import ObjectStore, StorageOptions
+from privrisk_spark.storage.objects import ObjectStore
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.store import StorageError, Store
 
-
-@pytest.fixture(scope="session")
-def endpoint() -> Iterator[str]:
-    with object_store.server() as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
+pytestmark = pytest.mark.usefixtures("endpoint")
 
 
 @pytest.fixture(params=["local", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "local":
         return open_store(locate(str(tmp_path / "place"), key="output.path"))
-    options = StorageOptions(endpoint=request.getfixturevalue("endpoint"))
-    return open_store(locate(f"s3://{BUCKET}/{uuid4().hex}", key="output.path"), options)
+    return open_store(locate(f"s3://{BUCKET}/{uuid4().hex}", key="output.path"))
 
 
 @pytest.fixture
-def faulty(endpoint: str) -> Iterator[tuple[Front, ObjectStore]]:
+def faulty(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Front, ObjectStore]]:
     with object_store.front(endpoint) as (front, address):
-        options = StorageOptions(endpoint=address, retry_seconds=2)
-        yield front, ObjectStore(Location("s3", BUCKET, uuid4().hex), options)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+        yield front, ObjectStore(Location("s3", BUCKET, uuid4().hex), retry_seconds=2)
 
 
 def test_a_file_is_read_as_it_was_written(store: Store) -> None:
@@ -170,14 +159,12 @@ def test_writing_survives_what_passes_and_knows_what_it_wrote(
         assert not store.create("a", b"other")
 
 
-def test_a_store_that_stays_away_is_a_named_failure_without_credentials(endpoint: str, tmp_path: Path) -> None:
-    with object_store.front(endpoint) as (front, address):
-        front.plan = lambda method, path: "throttle"
-        options = StorageOptions(endpoint=address, retry_seconds=0.3)
-        _fails_at_everything(ObjectStore(Location("s3", BUCKET, uuid4().hex), options), tmp_path)
-
-
-def _fails_at_everything(store: ObjectStore, tmp_path: Path) -> None:
+def test_a_store_that_stays_away_is_a_named_failure_without_credentials(
+    faulty: tuple[Front, ObjectStore], tmp_path: Path
+) -> None:
+    front, _ = faulty
+    front.plan = lambda method, path: "throttle"
+    store = ObjectStore(Location("s3", BUCKET, uuid4().hex), retry_seconds=0.3)
     (tmp_path / "up").write_bytes(b"1")
     for act in (
         lambda: store.read("a"),
@@ -212,9 +199,7 @@ def test_an_upload_that_is_interrupted_leaves_nothing_to_see(faulty: tuple[Front
     assert list(store.entries()) == []
 
 
-def test_bytes_that_changed_on_the_way_are_refused(
-    faulty: tuple[Front, ObjectStore], endpoint: str, tmp_path: Path
-) -> None:
+def test_bytes_that_changed_on_the_way_are_refused(faulty: tuple[Front, ObjectStore], tmp_path: Path) -> None:
     import obstore
 
     _, store = faulty
@@ -227,8 +212,8 @@ def test_bytes_that_changed_on_the_way_are_refused(
     assert not (tmp_path / "down").exists()
 
 
-def test_a_bucket_that_is_not_there_is_named(endpoint: str) -> None:
-    store = ObjectStore(Location("s3", "no-such-bucket", "x"), StorageOptions(endpoint=endpoint, retry_seconds=2))
+def test_a_bucket_that_is_not_there_is_named() -> None:
+    store = ObjectStore(Location("s3", "no-such-bucket", "x"), retry_seconds=2)
     for act in (lambda: store.write("a", b"1"), lambda: store.create("a", b"1")):
         with pytest.raises(InputError, match="'s3://no-such-bucket/x/a': there is no such bucket"):
             act()

@@ -24,6 +24,7 @@ from privrisk_spark.stages.assessing.sources import (
 )
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.tables.encode import dictionary_rows
+from privrisk_spark.storage.parts import PartDirectory
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ class CountedSubject:
         In the layout.
     layout : Layout
     buckets : int
-    directory : str
+    directory : PartDirectory
     parts : tuple of dict
         Names and facts of the parts there, each a slice of every bucket.
     tables : tuple of ndarray of int64
@@ -67,7 +68,7 @@ class CountedSubject:
     rows: Batches
     layout: Layout
     buckets: int
-    directory: str
+    directory: PartDirectory
     parts: tuple[dict[str, Any], ...]
     tables: tuple[Any, ...]
     vocabularies: tuple[Vocabulary, ...]

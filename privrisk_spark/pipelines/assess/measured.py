@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import take_parts
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.kernels.adversary.process import Solution
 from privrisk_spark.kernels.numeric.fold import folded
@@ -44,6 +42,7 @@ from privrisk_spark.stages.assessing.records import (
 from privrisk_spark.stages.assessing.sources import totals
 from privrisk_spark.stages.assessing.special_uniques import Sought, collect_special
 from privrisk_spark.stages.assessing.tallies import ClassMeasures, Released, Tallies
+from privrisk_spark.storage.parts import PartDirectory
 
 RECORDS = {"table": "records", "release": "released-records"}
 """Directory of the records of each subject."""
@@ -65,7 +64,7 @@ class MeasuredSet:
         Of all classes.
     asked : ClassMeasures
         What was measured of a class.
-    classes : str
+    classes : PartDirectory
         Directory of what is kept of the classes.
     parts : tuple of dict
         Names and facts of the parts there.
@@ -77,7 +76,7 @@ class MeasuredSet:
 
     tallies: Tallies
     asked: ClassMeasures
-    classes: str
+    classes: PartDirectory
     parts: tuple[dict[str, Any], ...]
     schema: T.StructType
     suppressed: measures.Suppressed | None = None
@@ -151,7 +150,7 @@ def _measure_set(
         completed = collect_compatible(scratch, directory, names, buckets, layout, overlap, most=most, target=place)
     if layout.persons:
         counting = counting_values(layout.bounds[len(layout.radices) :])
-        of_buckets = each_bucket(scratch, directory, names, buckets, layout, counting, "")
+        of_buckets = each_bucket(scratch, directory, names, buckets, layout, counting, None)
         asked = replace(asked, tables=totals(scratch.collect_parts(of_buckets), layout))
     target = scratch.directory(f"classes-{subject.name}-{number}")
     measuring = tallying(asked, population=_people(opened, counted.population, positions))
@@ -318,4 +317,4 @@ def write_records(run: Run, opened: Opened, counted: Counted, measured: Measured
         )
         source = run.scratch.directory(f"parts-of-{RECORDS[subject.name]}")
         parts = [part["name"] for part in run.scratch.collect_parts(written(rows, source))]
-        take_parts(Path(source), parts or [write_nothing(rows, source)], run.scratch.path / RECORDS[subject.name])
+        source.take(parts or [write_nothing(rows, source)], run.scratch.path / RECORDS[subject.name])

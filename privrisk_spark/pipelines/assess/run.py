@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark import __version__
-from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import RefusedError, SchemaError
 from privrisk_spark.pipelines.assess.counted import Counted, Encoded, count_subjects
@@ -124,8 +124,8 @@ def assess(
     """
     given = files_only_spark_knows(spark, table, {} if table is not None else {"table": policy.table})
     refuse_input({"--output": place}, given)
-    with held(place, run_id) as scratch:
-        run = Run(spark, policy, place, Scratch(spark, scratch), Progress(place, run_id, STAGES))
+    with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
+        run = Run(spark, policy, place, scratch, Progress(place, run_id, STAGES))
         opened, vocabularies = read(run, table, announce)
         encoded = encode(run, opened)
         counted = count(run, opened, encoded, vocabularies)

@@ -27,6 +27,7 @@ from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.links import OpenLinks, open_links
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.stages.tables.tidying import OpenTable, collect_values_read, recoded
+from privrisk_spark.storage.parts import LocalParts, PartDirectory
 
 Announce = Callable[[str], object]
 
@@ -59,6 +60,11 @@ class Run:
     table: DataFrame | None
     scratch: Scratch
     progress: Progress
+
+    def parts_of_files(self) -> PartDirectory:
+        """Make the directory in which tasks write the release's files, whence they are taken to staging."""
+        shared = self.scratch.shared
+        return (LocalParts(str(self.place.parts)) if shared is None else shared).below("files")
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.pipelines.release.as_published import release_as_published
 from privrisk_spark.pipelines.release.by_risk import release_by_risk
@@ -99,8 +99,9 @@ def release(
             write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
         progress = Progress(place.vault, run_id, stages_of(policy.guarantee))
-        run = Run(spark, policy, place, date, announce, table, Scratch(spark, place.scratch), progress)
-        published = BY_KIND[policy.guarantee.kind](run)
+        with scratch_of(spark, policy, place.scratch) as scratch:
+            run = Run(spark, policy, place, date, announce, table, scratch, progress)
+            published = BY_KIND[policy.guarantee.kind](run)
         write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
     return Outcome(published, True, place)
 

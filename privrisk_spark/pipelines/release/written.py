@@ -12,9 +12,9 @@ import numpy.typing as npt
 from pyspark.sql import DataFrame
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, materialized, take_parts
+from privrisk_spark.engine.batches import Batches, materialized
 from privrisk_spark.engine.decided import Decide
-from privrisk_spark.engine.sources import Wanted, read_back, scan
+from privrisk_spark.engine.sources import Wanted, no_rows, read_back, scan, scan_parts
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.policy.dictionaries import Table
@@ -40,6 +40,7 @@ from privrisk_spark.stages.publishing.measure import (
     measure_release,
 )
 from privrisk_spark.stages.publishing.row_order import ordered
+from privrisk_spark.storage.parts import LocalParts
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ def conclude_rows(
     )
     parts = scratch.collect_parts(conclude(rows, decide_chunk, conclusion))
     decisions = [part["name"] for part in parts] or [conclusion.write_nothing()]
-    take_parts(Path(conclusion.decisions), decisions, run.place.scratch / "decisions")
+    conclusion.decisions.take(decisions, run.place.scratch / "decisions")
     members = None
     names = [part["members"] for part in parts if part["members"]]
     if names:
@@ -133,22 +134,26 @@ def write_release(run: Run, opened: Opened, tuples: TupleParts, *, files: int) -
         Written for as many files.
     files : int
     """
-    output, parts_at, data = run.policy.places, run.place.parts / "files", run.place.staging / "data"
+    output, data = run.policy.places, run.place.staging / "data"
+    parts_at = run.parts_of_files()
     release = labelled(ordered(run.spark, tuples, files=files), run.policy, opened.hierarchies)
     if output.format == "csv":
-        write_csv(release, parts_at, quote_formulas=output.quote_formulas)
-        names = sorted(path.name for path in parts_at.glob("part-*.csv"))
+        names = write_csv(release, Path(str(parts_at)), quote_formulas=output.quote_formulas)
     else:
-        parts_at.mkdir()
-        parts = run.scratch.collect_parts(parquet_files(release, str(parts_at)))
+        parts = run.scratch.collect_parts(parquet_files(release, parts_at))
         names = [part["name"] for part in sorted(parts, key=lambda part: int(part["file"]))]
         names = names or [write_empty(release, parts_at)]
     named = name_files(parts_at, names, data, output.format)
-    frame = read_back(run.spark, output, data)
     wanted = [Wanted(f"a{i}", name, "text") for i, name in enumerate(opened.hierarchies)]
     kept = run.policy.kept_columns
     wanted += [Wanted(to, name, "value") for to, name in zip(schemas.released(len(kept)), kept, strict=True)]
-    texts = scan(Table(path=str(data), format=output.format), frame, wanted)
+    if isinstance(parts_at, LocalParts):
+        frame = read_back(run.spark, output, data)
+        texts = scan(Table(path=str(data), format=output.format), frame, wanted)
+    else:
+        # Tasks do not see staging. The bytes are the same: a part is held against its SHA-256 wherever it is fetched.
+        frame = no_rows(run.spark, data / named[0]["name"])
+        texts = scan_parts(run.spark, parts_at, names, frame.schema, wanted)
     labels = {name: hierarchy.labels for name, hierarchy in opened.hierarchies.items()}
     return Written(named, frame, measure_release(run.scratch, texts, labels, kept))
 
@@ -192,7 +197,7 @@ def write_classes(run: Run, opened: Opened, members: Batches | None, rows: int) 
     if members is None:
         return None
     classes = run.scratch.write_frame(collect_classes(run.scratch, members, k=opened.k, rows=rows), "class_nodes")
-    with_labels(classes, opened.hierarchies).write.parquet(str(run.place.scratch / "classes"))
+    run.scratch.write_parquet(with_labels(classes, opened.hierarchies), "classes")
     return measure_classes(classes)
 
 

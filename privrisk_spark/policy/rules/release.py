@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from privrisk_spark.errors import Fault, listing, nearest
+from privrisk_spark.errors import ConfigError, Fault, listing, nearest
 from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.dictionaries import (
     DictionaryColumn,
@@ -32,6 +33,7 @@ from privrisk_spark.policy.sensitivity import (
     WeighedSensitivity,
 )
 from privrisk_spark.policy.values import Reading
+from privrisk_spark.storage.locations import is_remote, locate
 
 
 def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
@@ -338,6 +340,32 @@ def _impossible_linkage(policy: Policy) -> Iterable[Fault]:
             )
 
 
+def _impossible_scratch(policy: Policy) -> Iterable[Fault]:
+    scratch = policy.run.scratch
+    if scratch is None:
+        return
+    if not is_remote(scratch):
+        yield Fault(
+            "run.scratch",
+            "must be a directory in an object store (s3://, az://, abfss:// or gs://); a file system that all machines "
+            "mount needs none, if output.vault is there",
+        )
+        return
+    try:
+        place = locate(scratch, key="run.scratch")
+    except ConfigError as error:
+        yield from error.faults
+        return
+    if not place.path:
+        yield Fault("run.scratch", "must be a directory of its own in the bucket, such as s3://bucket/scratch")
+    if policy.output is not None and policy.output.format == "csv":
+        yield Fault("run.scratch", "needs output.format: parquet; Spark writes CSV to a file system only")
+    if policy.table.path is not None and is_remote(policy.table.path):
+        with suppress(ConfigError):  # said where the table is opened
+            if place.overlaps(locate(policy.table.path, key="table.path")):
+                yield Fault("run.scratch", "must be neither table.path nor inside nor around it")
+
+
 def _impossible_paths(policy: Policy) -> Iterable[Fault]:
     sources: list[tuple[str, Table]] = [("table", policy.table)]
     for key, table in _dictionary_tables(policy):
@@ -355,6 +383,7 @@ def _impossible_paths(policy: Policy) -> Iterable[Fault]:
             yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
         if source.catalog is not None and source.options:
             yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
+    yield from _impossible_scratch(policy)
     targets: list[tuple[str, Path]] = []
     output = policy.output
     for key, path in () if output is None else (("output.path", output.path), ("output.vault", output.vault)):

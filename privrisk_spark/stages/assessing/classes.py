@@ -35,6 +35,7 @@ from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
+from privrisk_spark.storage.parts import PartDirectory
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -186,7 +187,7 @@ def _subject(
     )
 
 
-def counted_rows(spark: SparkSession, directory: str, parts: Sequence[str], layout: Layout) -> Batches:
+def counted_rows(spark: SparkSession, directory: PartDirectory, parts: Sequence[str], layout: Layout) -> Batches:
     """Rows of a subject as :func:`count_rows` wrote them, one part a task."""
     return materialized(spark, directory, parts, layout.schema)
 
@@ -208,7 +209,7 @@ def buckets_of(rows: int) -> int:
     return max(1, -(-rows // ROWS_PER_BUCKET))
 
 
-def count_rows(rows: Batches, layout: Layout, buckets: int, directory: str) -> Batches:
+def count_rows(rows: Batches, layout: Layout, buckets: int, directory: PartDirectory) -> Batches:
     """Count equal rows within each task, write them in buckets by class, and return PARTS.
 
     Parameters
@@ -218,7 +219,7 @@ def count_rows(rows: Batches, layout: Layout, buckets: int, directory: str) -> B
     layout : Layout
         Of the columns that are counted.
     buckets : int
-    directory : str
+    directory : PartDirectory
     """
     names, k = layout.names, len(layout.radices)
 
@@ -277,12 +278,12 @@ def _alike(table: pa.Table, layout: Layout) -> pa.Table:
     return once
 
 
-def read_bucket(directory: str, names: Iterable[str], bucket: int, layout: Layout) -> Classes:
+def read_bucket(directory: PartDirectory, names: Iterable[str], bucket: int, layout: Layout) -> Classes:
     """Read the classes of a bucket, in lexicographic order of their nodes.
 
     Parameters
     ----------
-    directory : str
+    directory : PartDirectory
     names : iterable of str
         Parts of :func:`count_rows`.
     bucket : int
@@ -362,8 +363,8 @@ def _runs(first: LongArray, member: LongArray, code: IntArray, rows: LongArray) 
 
 
 def each_bucket(
-    scratch: Scratch, directory: str, names: Sequence[str], buckets: int, layout: Layout,
-    measured: Callable[[Classes], tuple[pa.Table | None, Mapping[str, Any]]], target: str,
+    scratch: Scratch, directory: PartDirectory, names: Sequence[str], buckets: int, layout: Layout,
+    measured: Callable[[Classes], tuple[pa.Table | None, Mapping[str, Any]]], target: PartDirectory | None,
     completed: Callable[[Classes, int], Classes] | None = None,
 ) -> Batches:  # fmt: skip
     """Measure the classes of each bucket in a task of its own, and return PARTS.
@@ -376,8 +377,8 @@ def each_bucket(
     buckets : int
     measured : callable
         Returns a table to keep of a bucket's classes, or None, and facts.
-    target : str
-        Directory of the kept tables.
+    target : PartDirectory or None
+        Of the kept tables; None if nothing is kept.
     completed : callable, optional
         Adds to the classes of a bucket what the classes of others decide.
     """
@@ -386,11 +387,11 @@ def each_bucket(
     def read(bucket: int) -> Iterator[pa.Table]:
         classes = read_bucket(directory, held, bucket, layout)
         kept, facts = measured(classes if completed is None else completed(classes, bucket))
-        yield report(write_ipc(kept, target) if kept is not None else "", facts)
+        yield report(write_ipc(kept, target) if kept is not None and target is not None else "", facts)
 
     return Batches.of_parts(scratch.spark, range(buckets), read, PARTS)
 
 
-def kept_tables(directory: str, parts: Sequence[Mapping[str, Any]]) -> pa.Table:
+def kept_tables(directory: PartDirectory, parts: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Tables kept of the buckets, one after another; small enough to hold, which the caller has made sure of."""
     return pa.concat_tables([read_ipc(directory, part["name"]) for part in parts if part["name"]]).combine_chunks()

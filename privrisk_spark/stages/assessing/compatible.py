@@ -19,6 +19,7 @@ from privrisk_spark.kernels.measures.loss import fully_suppressed
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.stages.assessing.classes import Layout, bucket_of
 from privrisk_spark.stages.assessing.tallies import Suppressed
+from privrisk_spark.storage.parts import PartDirectory
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class CompatibleClasses:
 
     Attributes
     ----------
-    directory : str
+    directory : PartDirectory
     names : tuple of str
         Parts there.
     k : int
@@ -51,7 +52,7 @@ class CompatibleClasses:
     weighted : bool
     """
 
-    directory: str
+    directory: PartDirectory
     names: tuple[str, ...]
     k: int
     weighted: bool
@@ -70,8 +71,8 @@ class CompatibleClasses:
 
 
 def collect_compatible(
-    scratch: Scratch, directory: str, names: Sequence[str], buckets: int, layout: Layout, overlap: Overlap, *,
-    most: int, target: str,
+    scratch: Scratch, directory: PartDirectory, names: Sequence[str], buckets: int, layout: Layout, overlap: Overlap, *,
+    most: int, target: PartDirectory,
 ) -> CompatibleClasses:  # fmt: skip
     """Count what each class is compatible with, in one task, which holds the distinct ones.
 
@@ -84,7 +85,7 @@ def collect_compatible(
     overlap : Overlap
     most : int
         Classes held at most.
-    target : str
+    target : PartDirectory
         Directory for what is found.
 
     Raises

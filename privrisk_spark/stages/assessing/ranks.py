@@ -34,6 +34,7 @@ from privrisk_spark.kernels.measures.interval_disclosure import (
     within,
 )
 from privrisk_spark.kernels.numeric.fold import folded_dicts
+from privrisk_spark.storage.parts import PartDirectory
 
 VALUE = "value"
 FIRST_POSITION = "first_position"
@@ -56,7 +57,7 @@ class StoredRanks:
 
     Attributes
     ----------
-    directory : str
+    directory : PartDirectory
         Must be readable by every worker.
     parts : tuple of (str, int)
         Name of each part and the rows before it, in ascending order of the values.
@@ -66,7 +67,7 @@ class StoredRanks:
         Distinct values.
     """
 
-    directory: str
+    directory: PartDirectory
     parts: tuple[tuple[str, int], ...]
     rows: int
     distinct: int
@@ -181,7 +182,7 @@ def collect_ranks_of(scratch: Scratch, rows: Batches, name: str, *, store: str) 
     return _stored(directory, scratch.collect_parts(Batches.of_parts(scratch.spark, tasks, merged, PARTS)))
 
 
-def _written(block: RankBlock, directory: str) -> pa.Table:
+def _written(block: RankBlock, directory: PartDirectory) -> pa.Table:
     """Write a block as a part, and report it."""
     table = pa.table({VALUE: block.values, N_ROWS: block.rows, FIRST_POSITION: block.first})
     least = float(block.values[0]).hex()
@@ -189,7 +190,7 @@ def _written(block: RankBlock, directory: str) -> pa.Table:
     return report(write_ipc(table, directory), facts)
 
 
-def _stored(directory: str, found: list[dict[str, Any]]) -> StoredRanks:
+def _stored(directory: PartDirectory, found: list[dict[str, Any]]) -> StoredRanks:
     """Put blocks one after the other."""
     found.sort(key=lambda part: float.fromhex(part["least"]))
     before = np.concatenate([[0], np.cumsum([part["rows"] for part in found], dtype=np.int64)]).tolist()
@@ -310,7 +311,7 @@ def collect_disclosed(disclosed: Batches) -> IntervalTally:
     return IntervalTally(*(counts.column(i)[0].as_py() for i in range(3)))
 
 
-def _mapped(directory: str, name: str, offset: int) -> RankBlock:
+def _mapped(directory: PartDirectory, name: str, offset: int) -> RankBlock:
     """A part as arrays over its mapped file; positions in it are those within the part."""
     table = read_ipc(directory, name)
     values, rows, first = (table.column(of).chunk(0).to_numpy() for of in (VALUE, N_ROWS, FIRST_POSITION))

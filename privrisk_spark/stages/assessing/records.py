@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +28,7 @@ from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.counting.cell_index import CellIndex
 from privrisk_spark.kernels.measures.population_risk import negative_binomial_risk
 from privrisk_spark.stages.assessing.attack import AttackTable, scaled
+from privrisk_spark.storage.parts import PartDirectory
 
 ROWS, CLASS_SIZE, POPULATION, WEIGHT = "rows", "class_size", "population_size", "weighted_population"
 _ATTACK = ("p_reid", "expected_payoff", "exploits", "p_reid_baseline", "risk")
@@ -40,7 +40,7 @@ class KeptClasses:
 
     Attributes
     ----------
-    directory : str
+    directory : PartDirectory
     names : tuple of str
         Parts there.
     schema : StructType
@@ -52,7 +52,7 @@ class KeptClasses:
         Classes in all.
     """
 
-    directory: str
+    directory: PartDirectory
     names: tuple[str, ...]
     schema: T.StructType
     radices: tuple[int, ...]
@@ -60,7 +60,9 @@ class KeptClasses:
 
 
 @functools.lru_cache(maxsize=1)
-def _indexed(directory: str, names: tuple[str, ...], radices: tuple[int, ...]) -> tuple[CellIndex, LongArray, pa.Table]:
+def _indexed(
+    directory: PartDirectory, names: tuple[str, ...], radices: tuple[int, ...]
+) -> tuple[CellIndex, LongArray, pa.Table]:
     """All classes with an index of their nodes, once per process: row of the table by position in the index."""
     table = pa.concat_tables([read_ipc(directory, name) for name in names]).combine_chunks()
     nodes = [table.column(name).to_numpy() for name in schemas.nodes(len(radices))]
@@ -160,7 +162,7 @@ def of_records(
     return rows.then(step, T.StructType(fields))
 
 
-def written(records: Batches, directory: str) -> Batches:
+def written(records: Batches, directory: PartDirectory) -> Batches:
     """Write records as Parquet parts where they are, a row group a chunk, and return PARTS."""
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -170,15 +172,16 @@ def written(records: Batches, directory: str) -> Batches:
     return records.then(step, PARTS)
 
 
-def write_nothing(records: Batches, directory: str) -> str:
+def write_nothing(records: Batches, directory: PartDirectory) -> str:
     """Write a part without rows, for a reader who looks for the columns; returns its name."""
     kinds = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
     none = {field.name: pa.array([], kinds[field.dataType.simpleString()]) for field in records.schema.fields}
     return _write(pa.table(none), directory)
 
 
-def _write(table: pa.Table, directory: str) -> str:
+def _write(table: pa.Table, directory: PartDirectory) -> str:
     name = part_name("parquet")
     # Nothing of Arrow's own: a reader sees plain columns.
-    pq.write_table(decoded(table), Path(directory, name), store_schema=False, use_dictionary=table.column_names[1:])
+    with directory.writing(name) as path:
+        pq.write_table(decoded(table), path, store_schema=False, use_dictionary=table.column_names[1:])
     return name

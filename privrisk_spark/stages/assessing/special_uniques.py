@@ -15,6 +15,7 @@ from privrisk_spark.results.assessment import Measured
 from privrisk_spark.stages.assessing import measures
 from privrisk_spark.stages.assessing.classes import kept_tables
 from privrisk_spark.stages.assessing.records import CLASS_SIZE, ROWS
+from privrisk_spark.storage.parts import PartDirectory
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Sought:
 
     Attributes
     ----------
-    directory : str
+    directory : PartDirectory
     parts : tuple of str
         Tables of classes in it.
     k : int
@@ -34,7 +35,7 @@ class Sought:
         Share of the population in the sample.
     """
 
-    directory: str
+    directory: PartDirectory
     parts: tuple[str, ...]
     k: int
     size: int

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -29,6 +28,7 @@ from privrisk_spark.engine.batches import (
     materialized,
     read_ipc,
     report,
+    write_array,
     write_ipc,
 )
 from privrisk_spark.engine.counts import Held, SpreadVectors, StoredCounts, not_held, own_vectors
@@ -43,12 +43,13 @@ from privrisk_spark.planning.dictionaries import NULL, UNKNOWN, Alphabet, alphab
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.counting.persons import collect_persons
+from privrisk_spark.storage.parts import PartDirectory
 
 MOST_PEOPLE = 2**53
 """A dictionary stands for fewer people: so many a float tells apart, as ``ln(N / ρ)`` must, and no sum overflows."""
 
 
-def count_vectors(rows: Batches, alphabets: Mapping[str, Alphabet], directory: str) -> Batches:
+def count_vectors(rows: Batches, alphabets: Mapping[str, Alphabet], directory: PartDirectory) -> Batches:
     """Count equal rows within each task, write VECTORS as parts, and return PARTS.
 
     Parameters
@@ -57,7 +58,7 @@ def count_vectors(rows: Batches, alphabets: Mapping[str, Alphabet], directory: s
         Columns of codes; missing and unknown values may be unresolved. A row stands for ``people`` persons if it has
         the column.
     alphabets : mapping of column to Alphabet
-    directory : str
+    directory : PartDirectory
     """
     ranks = {name: alphabet.ranks() for name, alphabet in alphabets.items()}
     weighted = schemas.PEOPLE in rows.schema.fieldNames()
@@ -92,7 +93,7 @@ def count_vectors(rows: Batches, alphabets: Mapping[str, Alphabet], directory: s
     return rows.then(step, PARTS)
 
 
-def vectors_of(spark: SparkSession, directory: str, parts: Sequence[str], names: Sequence[str]) -> DataFrame:
+def vectors_of(spark: SparkSession, directory: PartDirectory, parts: Sequence[str], names: Sequence[str]) -> DataFrame:
     """Return VECTORS, each vector once, from the parts of :func:`count_vectors`."""
     fields = [T.StructField(name, T.IntegerType()) for name in names]
     schema = T.StructType([*fields, T.StructField(schemas.N_ROWS, T.LongType())])
@@ -101,7 +102,7 @@ def vectors_of(spark: SparkSession, directory: str, parts: Sequence[str], names:
 
 
 def sum_vectors(
-    directory: str, parts: Sequence[str], alphabets: Mapping[str, Alphabet]
+    directory: PartDirectory, parts: Sequence[str], alphabets: Mapping[str, Alphabet]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Put the parts of :func:`count_vectors` together on the driver, as the plan ``dense`` may: they fit its cells.
 
@@ -135,19 +136,18 @@ def count_and_store(
     axes_of_policy: Sequence[Axis],
     vectors: npt.NDArray[np.int32],
     counts: npt.NDArray[np.int64],
-    directory: Path,
+    directory: PartDirectory,
 ) -> StoredCounts:
     """Count by the chosen plan and write the arrays to scratch."""
-    directory.mkdir(parents=True, exist_ok=True)
     if plan == "dense":
         dense = DenseCounts.roll_up(axes_of_policy, vectors, counts)
-        np.save(directory / "cube.npy", dense.cube)
+        write_array(dense.cube, directory, "cube.npy")
         for i, offset in enumerate(dense.offsets):
-            np.save(directory / f"offset{i}.npy", offset)
+            write_array(offset, directory, f"offset{i}.npy")
     else:
-        np.save(directory / "vectors.npy", vectors)
-        np.save(directory / "counts.npy", counts)
-    return StoredCounts(plan, str(directory), tuple(axes_of_policy), int(counts.sum()), uuid4().hex)
+        write_array(vectors, directory, "vectors.npy")
+        write_array(counts, directory, "counts.npy")
+    return StoredCounts(plan, directory, tuple(axes_of_policy), int(counts.sum()), uuid4().hex)
 
 
 def collect_counts(
@@ -210,7 +210,7 @@ def collect_counts(
     resolving = partial(resolved_vectors, names=names, hierarchies=hierarchies, specs=specs)
     vectors = to_dictionary_codes(vectors, hierarchies) if own else resolving(vectors)
     assert choice.plan in ("dense", "sorted")
-    return choice, count_and_store(choice.plan, of_axes, vectors, times, scratch.path / f"counts-{one.name}")
+    return choice, count_and_store(choice.plan, of_axes, vectors, times, scratch.directory(f"counts-{one.name}"))
 
 
 def collect_held(
@@ -270,7 +270,7 @@ def _collect_persons(
                 names = schemas.dictionary_codes(len(of_axes))
                 vectors, counts = collect_vectors(grouped, names, most=policy.counting.sorted_vectors)
         if choice.plan in ("dense", "sorted"):
-            counted = count_and_store(choice.plan, of_axes, vectors, counts, scratch.path / f"counts-{one.name}")
+            counted = count_and_store(choice.plan, of_axes, vectors, counts, scratch.directory(f"counts-{one.name}"))
             return choice, counted
     pairs = rows.frame().select(*known, schemas.ENTITY).distinct()
     pairs = scratch.write_frame(pairs, f"pairs-{one.name}")
@@ -281,7 +281,7 @@ def _collect_persons(
 
 
 def _sum_signed(
-    directory: str, parts: Sequence[str], of_axes: Sequence[Axis]
+    directory: PartDirectory, parts: Sequence[str], of_axes: Sequence[Axis]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Put the parts of :func:`collect_persons` together on the driver: they fit the cells of ``dense``."""
     histogram = VectorHistogram([len(axis.dictionary_chain()) if axis.known else 1 for axis in of_axes])

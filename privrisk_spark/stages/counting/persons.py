@@ -21,6 +21,7 @@ from privrisk_spark.kernels.arrays import WordArray
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.counting.persons import Joins, signed_vectors
 from privrisk_spark.kernels.numeric.histogram import VectorHistogram
+from privrisk_spark.storage.parts import PartDirectory
 
 BUCKETS = 256
 """Buckets rows are dealt to by person."""
@@ -30,7 +31,7 @@ ROWS_PER_TASK = 500_000
 
 
 def collect_persons(
-    scratch: Scratch, rows: Batches, axes: Sequence[Axis], directory: str, *, name: str
+    scratch: Scratch, rows: Batches, axes: Sequence[Axis], directory: PartDirectory, *, name: str
 ) -> tuple[list[dict[str, Any]], int]:
     """Deal rows by person, and write signed VECTORS as parts.
 
@@ -41,7 +42,7 @@ def collect_persons(
         ``t<i>`` dictionary codes of the attributes the dictionary has, resolved; ``entity``.
     axes : sequence of k Axis
         None of them ``similar``.
-    directory : str
+    directory : PartDirectory
         Of the parts.
     name : str
         Of the dictionary, for the scratch directory.

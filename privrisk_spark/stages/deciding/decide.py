@@ -30,6 +30,7 @@ from privrisk_spark.kernels.numeric.moments import Moments, risk_histogram, rows
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.table_search import decide, decide_kinds
 from privrisk_spark.planning.decisions.decision import Decision
+from privrisk_spark.storage.parts import PartDirectory
 
 
 def decided_table(
@@ -104,7 +105,7 @@ class Conclusion:
 
     Attributes
     ----------
-    decisions, tuples, members : str
+    decisions, tuples, members : PartDirectory
         Directories of parts: decisions as the vault keeps them, TUPLES and MEMBERS.
     record_id : str
         Name of the id column in the vault; :data:`schemas.RECORD_ID` instead if another column there has it.
@@ -118,9 +119,9 @@ class Conclusion:
         apart by where their rows stand. Empty: every node stands for itself.
     """
 
-    decisions: str
-    tuples: str
-    members: str
+    decisions: PartDirectory
+    tuples: PartDirectory
+    members: PartDirectory
     record_id: str
     attributes: tuple[str, ...]
     roots: tuple[int, ...]
@@ -167,8 +168,8 @@ class Conclusion:
         name = part_name("parquet")
         # The schema without Arrow's own metadata: a reader sees a plain text column. Ids and risks hardly repeat.
         few = [column for column in columns if column not in (identity, "risk", "consistent")]
-        path = f"{self.decisions}/{name}"
-        pq.write_table(pa.table(columns), path, store_schema=False, write_statistics=False, use_dictionary=few)
+        with self.decisions.writing(name) as path:
+            pq.write_table(pa.table(columns), path, store_schema=False, write_statistics=False, use_dictionary=few)
         return name
 
     def _facts(self, decided: Decided) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_chunks, read_ipc, report, write_ipc
 from privrisk_spark.kernels.dp.scheme_cells import SchemeCells, standing
 from privrisk_spark.kernels.numeric.packing import gathered
+from privrisk_spark.storage.parts import PartDirectory
 
 ROWS_HELD = 2**22
 """Rows counted together; does not change a result."""
@@ -31,7 +32,7 @@ _MARK = 2**15
 
 
 def count_cells(rows: Batches, ancestor: Sequence[npt.NDArray[np.int32]], schemes: Sequence[Sequence[int]],
-                directory: str) -> Batches:  # fmt: skip
+                directory: PartDirectory) -> Batches:  # fmt: skip
     """Count cells within each task, write them as parts, a scheme each, and return PARTS.
 
     Parameters
@@ -41,7 +42,7 @@ def count_cells(rows: Batches, ancestor: Sequence[npt.NDArray[np.int32]], scheme
     ancestor : sequence of k ndarrays of int32, shape (n_leaves_i + 1, h_i + 1)
     schemes : sequence of sequence of int
         At least one.
-    directory : str
+    directory : PartDirectory
     """
     names = schemas.codes(len(ancestor))
     cells_of = [SchemeCells.of(ancestor, scheme) for scheme in schemes]
@@ -147,7 +148,9 @@ def collect_cells(
     return Batches.of_parts(scratch.spark, divided(parts), read, schemas.cells(k, noisy=False))
 
 
-def _slices(directory: str, cells: _Range, n_words: int) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.int64]]:
+def _slices(
+    directory: PartDirectory, cells: _Range, n_words: int
+) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.int64]]:
     """Words and counts of a range of cells, of all parts one after another."""
     held = []
     for name in cells.parts:

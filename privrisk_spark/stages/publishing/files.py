@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,24 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, compact, in_chunks, part_name, report, together
+from privrisk_spark.engine.batches import (
+    CHUNK_ROWS,
+    PARTS,
+    Batches,
+    compact,
+    in_chunks,
+    part_name,
+    report,
+    together,
+    write_no_rows,
+)
 from privrisk_spark.engine.formulas import with_quoted_formulas
 from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Output, Policy
 from privrisk_spark.runs.places import sync
 from privrisk_spark.stages.publishing.row_order import FILE
+from privrisk_spark.storage.parts import PartDirectory
 
 ROWS_PER_FILE = 1_000_000
 
@@ -97,7 +109,7 @@ def _encoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values.dictionary_encode() if pa.types.is_string(values.type) else values
 
 
-def parquet_files(release: Batches, directory: str) -> Batches:
+def parquet_files(release: Batches, directory: PartDirectory) -> Batches:
     """Write RELEASE as Parquet, one file a task with rows, and return PARTS.
 
     Row groups hold exactly :data:`CHUNK_ROWS` rows each but the last, however the rows come.
@@ -116,22 +128,20 @@ def parquet_files(release: Batches, directory: str) -> Batches:
             writer.write_table(compact(whole.slice(0, upto)), row_group_size=CHUNK_ROWS)
             held, rows = [whole.slice(upto)], rows - upto
 
-        try:
+        with ExitStack() as opened:
             for table in tables:
                 if writer is None:
                     number = table.column(FILE)[0].as_py()
                     # Without Arrow's own metadata a reader sees plain columns.
                     schema = table.drop_columns([FILE]).schema
-                    writer = pq.ParquetWriter(f"{directory}/{name}", schema, store_schema=False)
+                    path = opened.enter_context(directory.writing(name))
+                    writer = opened.enter_context(pq.ParquetWriter(path, schema, store_schema=False))
                 held.append(table.drop_columns([FILE]))
                 rows += table.num_rows
                 while rows >= CHUNK_ROWS:
                     flush(CHUNK_ROWS)
             if writer is not None and rows:
                 flush(rows)
-        finally:
-            if writer is not None:
-                writer.close()
         if number is not None:
             yield report(name, {"file": number})
 
@@ -165,34 +175,35 @@ def files_for(output: Output, rows: int) -> int:
     return output.files or max(1, -(-rows // ROWS_PER_FILE))
 
 
-def write_csv(release: Batches, directory: Path, *, quote_formulas: bool = False) -> None:
-    """Write RELEASE as CSV, one file a task; what a spreadsheet would run begins with a quote if that is asked."""
+def write_csv(release: Batches, directory: Path, *, quote_formulas: bool = False) -> list[str]:
+    """Write RELEASE as CSV, one file a task, and return their names in order.
+
+    What a spreadsheet would run begins with a quote if that is asked.
+    """
     frame = release.frame().drop(FILE)
     if quote_formulas:
         frame = with_quoted_formulas(frame)
     # By default Spark trims texts when it writes them.
     untrimmed = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
-    writer = frame.write.mode("errorifexists")
+    writer = frame.write.mode("append")  # to a directory that is there and empty
     writer.options(header=True, escape='"', **untrimmed).csv(str(directory))
+    return sorted(path.name for path in directory.glob("part-*.csv"))
 
 
-def write_empty(release: Batches, directory: Path) -> str:
+def write_empty(release: Batches, directory: PartDirectory) -> str:
     """Write a Parquet file with the columns of RELEASE and no rows; return its name."""
     fields = [field for field in release.schema.fields if field.name != FILE]
-    empty = release.base.sparkSession.createDataFrame([], T.StructType(fields)).toArrow()
-    name = part_name("parquet")
-    pq.write_table(empty, directory / name, store_schema=False)
-    return name
+    return write_no_rows(release.base.sparkSession, T.StructType(fields), directory)
 
 
-def name_files(parts: Path, order: Sequence[str], directory: Path, kind: str) -> list[dict[str, Any]]:
-    """Move the files that count to a directory made for them, under their fixed names.
+def name_files(parts: PartDirectory, order: Sequence[str], directory: Path, kind: str) -> list[dict[str, Any]]:
+    """Take the files that count to a directory made for them, under their fixed names.
 
     What else tasks left, or a late one still leaves, stays behind.
 
     Parameters
     ----------
-    parts : Path
+    parts : PartDirectory
         Where tasks wrote them.
     order : sequence of str
         The files, in the order of their numbers.
@@ -205,11 +216,11 @@ def name_files(parts: Path, order: Sequence[str], directory: Path, kind: str) ->
     list of dict
         ``name``, ``bytes`` and ``sha256`` of each file.
     """
-    directory.mkdir()
+    parts.take(order, directory)
     entries = []
     for number, name in enumerate(order):
         target = directory / f"part-{number:05d}.{kind}"
-        (parts / name).rename(target)
+        (directory / name).rename(target)
         sync(target)
         entries.append({"name": target.name, "bytes": target.stat().st_size, "sha256": _sha256(target)})
     return entries

@@ -13,7 +13,17 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_chunks, part_name, report
+from privrisk_spark.engine.batches import (
+    PARTS,
+    Batches,
+    Scratch,
+    grouped,
+    in_chunks,
+    map_array,
+    part_name,
+    report,
+    write_array,
+)
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.engine.slices import dealt, read_slices
 from privrisk_spark.engine.sources import as_texts, dictionary_of
@@ -27,6 +37,7 @@ from privrisk_spark.kernels.numeric.packing import Packing
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts, level_names
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
 from privrisk_spark.stages.publishing.uniqueness import measure_uniques, write_values
+from privrisk_spark.storage.parts import PartDirectory
 
 
 def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str, Hierarchy]) -> DecisionFacts:
@@ -75,7 +86,7 @@ CLASSES_PER_TASK = 1_000_000
 
 
 def release_classes(
-    release: Batches, labels: Mapping[str, Sequence[str | None]], directory: str, *, kept: int = 0
+    release: Batches, labels: Mapping[str, Sequence[str | None]], directory: PartDirectory, *, kept: int = 0
 ) -> Batches:
     """Write the classes of each chunk of a staged release as a part, and return PARTS.
 
@@ -84,7 +95,7 @@ def release_classes(
     release : Batches
         ``a<i>`` texts of the attributes, ``r<j>`` kept columns, read from the staged files.
     labels : mapping of attribute to the labels of its hierarchy
-    directory : str
+    directory : PartDirectory
     kept : int
         Number of kept columns.
 
@@ -117,7 +128,7 @@ def release_classes(
             order = np.argsort(of_class)
             name = part_name("npy")
             columns = [of_class, *words, np.bincount(member, minlength=len(first))]
-            np.save(f"{directory}/{name}", np.stack([column[order] for column in columns]))
+            write_array(np.stack([column[order] for column in columns]), directory, name)
             values = write_values([table.column(of) for of in as_it_is], numbers, directory, name)
             facts = {"rows": table.num_rows, "classes": len(first), "outside": outside, "values": values}
             yield report(name, facts)
@@ -172,13 +183,13 @@ def measure_release(
     )
 
 
-def _classes_between(directory: str, names: Sequence[str], number: int, ranges: int) -> tuple[int, int, int]:
+def _classes_between(directory: PartDirectory, names: Sequence[str], number: int, ranges: int) -> tuple[int, int, int]:
     """Classes of one of equal ranges of fingerprints, rows of the smallest, and classes of one row, from all parts."""
     low = -(2**63) + number * 2**64 // ranges
     high = -(2**63) + (number + 1) * 2**64 // ranges - 1
     pieces = []
     for name in names:
-        columns = np.load(f"{directory}/{name}", mmap_mode="r")
+        columns = map_array(directory, name)
         begin = np.searchsorted(columns[0], np.int64(low), side="left")
         end = np.searchsorted(columns[0], np.int64(high), side="right")
         pieces.append(columns[1:, begin:end])

@@ -8,7 +8,6 @@ number. Parts of TUPLES lie ordered by file; a task gathers the slices of its fi
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, read_ipc, together
+from privrisk_spark.engine.batches import Batches, map_array, read_ipc, together
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.kernels.numeric.packing import Packing
 
@@ -43,7 +42,7 @@ def ordered(spark: SparkSession, parts: TupleParts, *, files: int) -> Batches:
     def read(number: int) -> Iterator[pa.Table]:
         slices = []
         for name in parts.names:
-            begins = np.load(os.path.join(parts.directory, f"{name}.files.npy"))
+            begins = map_array(parts.directory, f"{name}.files.npy")
             begin, end = int(begins[number]), int(begins[number + 1])
             if end > begin:
                 slices.append(read_ipc(parts.directory, name).slice(begin, end - begin))

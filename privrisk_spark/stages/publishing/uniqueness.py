@@ -9,16 +9,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
-from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.batches import Batches, Scratch, map_array, write_array
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.uniqueness import between, counted, singles
+from privrisk_spark.storage.parts import PartDirectory
 
 VALUES_PER_TASK = 4_000_000
 
 
-def write_values(kept: Sequence[pa.ChunkedArray], cells: Sequence[LongArray], directory: str, name: str) -> list[int]:
+def write_values(
+    kept: Sequence[pa.ChunkedArray], cells: Sequence[LongArray], directory: PartDirectory, name: str
+) -> list[int]:
     """Write the counted values of a chunk: of each kept column, and of rows as a whole.
 
     Parameters
@@ -26,7 +29,8 @@ def write_values(kept: Sequence[pa.ChunkedArray], cells: Sequence[LongArray], di
     kept : sequence of chunked arrays
     cells : sequence of ndarrays
         Released cells as numbers that tell them apart.
-    directory, name : str
+    directory : PartDirectory
+    name : str
         Of the part the chunk is written as.
 
     Returns
@@ -42,7 +46,7 @@ def write_values(kept: Sequence[pa.ChunkedArray], cells: Sequence[LongArray], di
     sizes = []
     for j, values in enumerate([*there, whole]):
         part = counted(values)
-        np.save(_path(directory, name, j), part)
+        write_array(part, directory, f"{name}.{j}.npy")
         sizes.append(part.shape[1])
     return sizes
 
@@ -56,17 +60,15 @@ def _present(values: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.bool
     return mask
 
 
-def _path(directory: str, name: str, number: int) -> str:
-    return f"{directory}/{name}.{number}.npy"
-
-
-def measure_uniques(scratch: Scratch, directory: str, names: Sequence[str], sizes: Sequence[int]) -> list[int]:
+def measure_uniques(
+    scratch: Scratch, directory: PartDirectory, names: Sequence[str], sizes: Sequence[int]
+) -> list[int]:
     """Count the values that one row alone has, from the parts of all chunks.
 
     Parameters
     ----------
     scratch : Scratch
-    directory : str
+    directory : PartDirectory
     names : sequence of str
         Of the parts.
     sizes : sequence of int
@@ -87,7 +89,7 @@ def measure_uniques(scratch: Scratch, directory: str, names: Sequence[str], size
 
     def found(piece: tuple[int, int, int]) -> int:
         j, number, ranges = piece
-        return singles([between(np.load(_path(directory, name, j), mmap_mode="r"), number, ranges) for name in held])
+        return singles([between(map_array(directory, f"{name}.{j}.npy"), number, ranges) for name in held])
 
     def read(piece: tuple[int, int, int]) -> Iterator[pa.Table]:
         yield pa.table({"column": pa.array([piece[0]], pa.int64()), "uniques": pa.array([found(piece)], pa.int64())})

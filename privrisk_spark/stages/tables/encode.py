@@ -18,7 +18,16 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, in_chunks, report, write_ipc
+from privrisk_spark.engine.batches import (
+    CHUNK_ROWS,
+    PARTS,
+    Batches,
+    in_chunks,
+    map_array,
+    report,
+    write_array,
+    write_ipc,
+)
 from privrisk_spark.engine.fingerprints import fingerprints, one_chunk, text_bytes
 from privrisk_spark.engine.schemas import ID
 from privrisk_spark.engine.sources import Wanted, column, scan
@@ -29,6 +38,7 @@ from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.planning.dictionaries import map_dictionary
 from privrisk_spark.policy.dictionaries import DictionaryTable, OneDictionary, TableEstimate, TrueDictionary
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.storage.parts import PartDirectory
 
 IntArray = npt.NDArray[np.int32]
 
@@ -251,7 +261,7 @@ MOST_WEIGHT = 1e9
 """Sampling weights must stay below; they are summed in millionths."""
 
 
-def materialize(encoded: Batches, directory: str, *, k: int, n_weights: int) -> Batches:
+def materialize(encoded: Batches, directory: PartDirectory, *, k: int, n_weights: int) -> Batches:
     """Write ENCODED as parts in a directory, and return PARTS with the facts of each.
 
     Beside each part lie the sorted fingerprints of its record ids, for :func:`duplicates`.
@@ -267,7 +277,7 @@ def materialize(encoded: Batches, directory: str, *, k: int, n_weights: int) -> 
             total, other = fingerprint.of_table(rows)
             name = write_ipc(table, directory)
             present = hashes[0][ids.is_valid().to_numpy()] if ids.null_count else hashes[0]
-            np.save(f"{directory}/{name}.ids.npy", np.sort(present))
+            write_array(np.sort(present), directory, f"{name}.ids.npy")
             numbers = {column: table.column(column).to_numpy() for column in (*codes, *weights)}
             facts: dict[str, Any] = {
                 "rows": table.num_rows,
@@ -293,7 +303,7 @@ def materialize(encoded: Batches, directory: str, *, k: int, n_weights: int) -> 
 HASHES_PER_TASK = 4_000_000
 
 
-def duplicates(spark: SparkSession, parts: Sequence[str], rows: int, directory: str) -> Batches:
+def duplicates(spark: SparkSession, parts: Sequence[str], rows: int, directory: PartDirectory) -> Batches:
     """Count the record ids whose fingerprint another record has too: one row a task, each a range of fingerprints.
 
     Parameters
@@ -302,7 +312,7 @@ def duplicates(spark: SparkSession, parts: Sequence[str], rows: int, directory: 
     parts : sequence of str
         Names of the parts :func:`materialize` wrote.
     rows : int
-    directory : str
+    directory : PartDirectory
     """
     tasks = max(1, -(-rows // HASHES_PER_TASK))
     names = tuple(parts)
@@ -312,7 +322,7 @@ def duplicates(spark: SparkSession, parts: Sequence[str], rows: int, directory: 
         low, high = number * width, min((number + 1) * width, 2**64) - 1
         pieces = []
         for name in names:
-            hashes = np.load(f"{directory}/{name}.ids.npy", mmap_mode="r")
+            hashes = map_array(directory, f"{name}.ids.npy")
             start = np.searchsorted(hashes, np.uint64(low), side="left")
             end = np.searchsorted(hashes, np.uint64(high), side="right")
             pieces.append(hashes[start:end])

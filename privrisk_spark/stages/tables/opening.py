@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.object_tables import in_object_store, object_frame
 from privrisk_spark.engine.source_files import check_files, refuse_others
 from privrisk_spark.engine.sources import Wanted, as_texts, dictionary_of, plain_frame, scan
 from privrisk_spark.errors import HierarchyError, SchemaError, listing, nearest
@@ -96,7 +97,7 @@ def read(
         options = {name: str(value) for name, value in table.options.items()}
         if private and table.format.lower() == "csv":
             options |= _LINE_BY_LINE
-        frame = plain_frame(spark, table)
+        frame = object_frame(spark, table, key=key) if in_object_store(table) else plain_frame(spark, table)
         if frame is None:
             frame = spark.read.format(table.format).options(**options).load(table.path)
         frame.schema  # noqa: B018 - a lazy reader fails here

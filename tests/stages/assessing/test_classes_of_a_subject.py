@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from naive_records import layouts, parts_of
+from parts import at
 from pyspark.sql import types as T
 
 from privrisk_spark.engine import batches, schemas
@@ -164,7 +165,7 @@ def test_buckets_hold_whole_classes(spark: Any, tmp_path: Path, kind: str) -> No
     of = layout(persons=kind in ("persons", "both"), weighted=kind in ("weighted", "both"))
     rows = rows_of(70, 1, persons=of.persons, weighted=of.weighted)
     (_, frame, _) = layouts(spark, rows, of.schema)
-    directory = str(tmp_path)
+    directory = at(tmp_path)
     parts = parts_of(count_rows(Batches.of_frame(frame), of, 4, directory))
     names = [part["name"] for part in parts]
     of_bucket = [told(read_bucket(directory, names, bucket, of)) for bucket in range(4)]
@@ -188,13 +189,13 @@ def test_a_task_writes_a_part_a_chunk(spark: Any, tmp_path: Path, monkeypatch: p
     of = layout(weighted=True)
     rows = rows_of(80, 2, weighted=True)
     frame = spark.createDataFrame(rows, of.schema).coalesce(1).toArrow()
-    step = count_rows(Batches.of_frame(spark.createDataFrame(rows[:1], of.schema)), of, 2, str(tmp_path)).steps[-1]
+    step = count_rows(Batches.of_frame(spark.createDataFrame(rows[:1], of.schema)), of, 2, at(tmp_path)).steps[-1]
     written = list(step(frame.slice(i, 5) for i in range(0, 80, 5)))
     names = [table.column("name")[0].as_py() for table in written]
     assert len(names) > 2
     found: dict[Any, Any] = {}
     for bucket in range(2):
-        found |= told(read_bucket(str(tmp_path), names, bucket, of))
+        found |= told(read_bucket(at(tmp_path), names, bucket, of))
     assert found == naive(rows, of, [0, 1, 2])
 
 
@@ -203,10 +204,10 @@ def test_nothing_to_count(spark: Any, tmp_path: Path, persons: bool, weighted: b
     of = layout(persons=persons, weighted=weighted)
     frame = spark.createDataFrame([], of.schema)
     (tmp_path / "kept").mkdir()
-    parts = parts_of(count_rows(Batches.of_frame(frame), of, 2, str(tmp_path)))
+    parts = parts_of(count_rows(Batches.of_frame(frame), of, 2, at(tmp_path)))
     names = [part["name"] for part in parts]
     for bucket in range(2):
-        none = read_bucket(str(tmp_path), names, bucket, of)
+        none = read_bucket(at(tmp_path), names, bucket, of)
         assert len(none) == 0
         assert none.nodes.shape == (0, 3)
         assert (none.persons is None, none.millionths is None) == (not persons, not weighted)

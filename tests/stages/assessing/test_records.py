@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from parts import at
 from pyspark.sql import SparkSession
 
 from privrisk_spark.engine.batches import Batches, Scratch, write_ipc
@@ -38,9 +39,9 @@ def kept(directory: Path, parts: int) -> KeptClasses:
                 CLASS_SIZE: pa.array([10 * a + b for a, b in own], pa.int64()),
             }
         )
-        names.append(write_ipc(table, str(directory)))
+        names.append(write_ipc(table, at(directory)))
     return KeptClasses(
-        str(directory), tuple(names), kept_schema(2, population=False, weighted=False), (4, 3), len(NODES)
+        at(directory), tuple(names), kept_schema(2, population=False, weighted=False), (4, 3), len(NODES)
     )
 
 
@@ -103,7 +104,7 @@ def test_what_tasks_write_is_what_spark_would(spark: SparkSession, tmp_path: Pat
     target = scratch.directory("parts")
     if not scratch.collect_parts(written(known, target)):
         write_nothing(known, target)
-    ours = spark.read.parquet(target)
+    ours = spark.read.parquet(str(target))
     known.frame().write.parquet(str(tmp_path / "theirs"))
     theirs = spark.read.parquet(str(tmp_path / "theirs"))
     assert ours.schema == theirs.schema

@@ -29,6 +29,7 @@ from naive_records import (
     shuffled,
     together,
 )
+from parts import at
 from pyspark.sql import types as T
 
 from privrisk_spark.engine import batches, schemas
@@ -172,17 +173,17 @@ def counted(
     directory.mkdir()
     found = alphabets_of(hierarchies, one)
     names = list(found)
-    reported = parts_of(count_vectors(coded, found, str(directory)))
+    reported = parts_of(count_vectors(coded, found, at(directory)))
     parts = [part["name"] for part in reported]
     # A part nobody reported is not read.
-    write_ipc(pa.table({name: pa.array([0], pa.int32()) for name in names}), str(directory))
-    vectors, rows = sum_vectors(str(directory), parts, found)
+    write_ipc(pa.table({name: pa.array([0], pa.int32()) for name in names}), at(directory))
+    vectors, rows = sum_vectors(at(directory), parts, found)
     assert sum(part["rows"] for part in reported) == rows.sum()
     assert sum(part["wrong"] for part in reported) == 0
     for kind, code in (("nulls", schemas.NULL), ("unknown", schemas.UNKNOWN)):
         wanted = [int(rows[vectors[:, i] == code].sum()) for i in range(len(names))]
         assert [sum(part[kind][i] for part in reported) for i in range(len(names))] == wanted
-    grouped = vectors_of(spark, str(directory), parts, names)
+    grouped = vectors_of(spark, at(directory), parts, names)
     assert grouped.columns == [*names, "n_rows"]
     same, same_rows = collect_vectors(grouped, names, most=1000)
     assert np.array_equal(vectors, same)
@@ -217,7 +218,9 @@ def test_both_plans_are_the_double_loop(spark, tmp_path, seed, kind, consistency
         assert (vectors.shape, vectors.dtype) == ((len(rows), 3), np.int32)
     assert rows.sum() == len(case.theta)
     of_policy = axes(policy, hierarchies)
-    stored = {plan: count_and_store(plan, of_policy, vectors, rows, tmp_path / plan) for plan in ("dense", "sorted")}
+    stored = {
+        plan: count_and_store(plan, of_policy, vectors, rows, at(tmp_path / plan)) for plan in ("dense", "sorted")
+    }
     assert stored["dense"].load().cube.size <= plan_of(policy, hierarchies, policy.dictionaries[0]).cells
     nodes = [list(h.labels) for h in hierarchies.values()]
     assert all(len(labels) == h.n_nodes for labels, h in zip(nodes, hierarchies.values(), strict=True))
@@ -330,21 +333,21 @@ def test_a_task_that_holds_too_many_vectors_writes_several_parts(tmp_path, monke
     tables = pa.table(arrays, names=["q0", "q1"]).to_batches(max_chunksize=2)
     none = Batches(None, (), T.StructType([]))  # type: ignore[arg-type] - steps are run here
     of = {"q0": Alphabet.of(range(6)), "q1": Alphabet.of([1, 0])}
-    (step,) = count_vectors(none, of, str(tmp_path)).steps
+    (step,) = count_vectors(none, of, at(tmp_path)).steps
     reports = list(step(pa.Table.from_batches([batch]) for batch in tables))
     parts = [report.column("name")[0].as_py() for report in reports]
     assert len(parts) > 3
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(parts)
     for order in (parts, parts[::-1]):
-        vectors, times = sum_vectors(str(tmp_path), order, of)
+        vectors, times = sum_vectors(at(tmp_path), order, of)
         found = {tuple(vector): n for vector, n in zip(vectors.tolist(), times.tolist(), strict=True)}
         assert found == Counter(rows)
         assert vectors.tolist() == sorted(vectors.tolist())
     # A task without rows still says so.
     (nothing,) = list(step(iter([])))
-    vectors, times = sum_vectors(str(tmp_path), [nothing.column("name")[0].as_py()], of)
+    vectors, times = sum_vectors(at(tmp_path), [nothing.column("name")[0].as_py()], of)
     assert (vectors.shape, times.shape) == ((0, 2), (0,))
-    assert sum_vectors(str(tmp_path), [], of)[0].shape == (0, 2)
+    assert sum_vectors(at(tmp_path), [], of)[0].shape == (0, 2)
 
 
 def test_a_row_may_stand_for_several_people(spark, tmp_path):
@@ -354,8 +357,8 @@ def test_a_row_may_stand_for_several_people(spark, tmp_path):
     for name, rows, wrong in (("good", good, 0), ("bad", good + bad, 6)):
         (tmp_path / name).mkdir()
         frame = spark.createDataFrame(shuffled(rows, 2), "t0 int, people double").repartition(3)
-        reported = parts_of(count_vectors(Batches.of_frame(frame), of, str(tmp_path / name)))
-        vectors, times = sum_vectors(str(tmp_path / name), [part["name"] for part in reported], of)
+        reported = parts_of(count_vectors(Batches.of_frame(frame), of, at(tmp_path / name)))
+        vectors, times = sum_vectors(at(tmp_path / name), [part["name"] for part in reported], of)
         found = dict(zip(vectors[:, 0].tolist(), times.tolist(), strict=True))
         assert {code: n for code, n in found.items() if n} == {0: 5, 5: 7, -1: 2**53 - 1, -2: 1}
         assert sum(part["wrong"] for part in reported) == wrong
@@ -450,7 +453,7 @@ def test_a_count_in_the_place_of_an_older_one_is_not_mixed_up_with_it(tmp_path: 
     asked = ([np.array([0, 1], dtype=np.int32)], [0], [1])
     for rows in ([5, 7], [2, 1]):
         # A run that failed is run again under its id: same directory, same worker process.
-        stored = count_and_store(plan, of_policy, vectors, np.array(rows), tmp_path / "counts")
+        stored = count_and_store(plan, of_policy, vectors, np.array(rows), at(tmp_path / "counts"))
         assert stored.load().consistent(*asked).tolist() == rows
         assert stored.load() is stored.load()
         shutil.rmtree(tmp_path / "counts")

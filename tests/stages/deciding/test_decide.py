@@ -36,6 +36,7 @@ from naive_records import (
     together,
     under,
 )
+from parts import at
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -175,11 +176,10 @@ def store(spark: Any, policy: Any, hierarchies: Any, encoded: Any, plan: Any, di
         coded = encode_dictionary(frame, policy.dictionary, hierarchies)
         of = dict(zip(["t0", "t1"], alphabets(hierarchies, policy.dictionaries[0]).values(), strict=True))
         parts = directory.with_name(f"{directory.name}-parts")
-        parts.mkdir()
-        written = [part["name"] for part in parts_of(count_vectors(coded, of, str(parts)))]
-        vectors, rows = sum_vectors(str(parts), written, of)
+        written = [part["name"] for part in parts_of(count_vectors(coded, of, at(parts)))]
+        vectors, rows = sum_vectors(at(parts), written, of)
         vectors = resolved_vectors(vectors, list(of), hierarchies, policy.quasi_identifiers)
-    return count_and_store(plan, axes(policy, hierarchies), vectors, rows, directory)
+    return count_and_store(plan, axes(policy, hierarchies), vectors, rows, at(directory))
 
 
 def columns_of(policy: Any) -> WeightColumns:
@@ -358,7 +358,7 @@ def test_neighbours_in_a_batch_decide_apart(spark, tmp_path):
     # a and b have a crowd under g when y is hidden; c has one under y alone.
     codes = [(0, 0), (2, 1), (1, 0), (2, 1), (0, 1), (2, 0), (0, 0), (2, 1)]
     theta = np.array([(0, 0), (1, 0), (1, 1), (2, 1), (2, 0)], dtype=np.int32)
-    counts = count_and_store("dense", axes(policy, hierarchies), theta, np.array([3, 3, 9, 5, 1]), tmp_path / "c")
+    counts = count_and_store("dense", axes(policy, hierarchies), theta, np.array([3, 3, 9, 5, 1]), at(tmp_path / "c"))
     frame = spark.createDataFrame([(str(i), *code) for i, code in enumerate(codes)], "record_id string, q0 int, q1 int")
     task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), decision_of(policy).procedure(hierarchies)
     result = decided_frame(Batches.of_frame(frame.coalesce(1)), task, counts, k=2)
@@ -391,7 +391,7 @@ def test_a_tie_is_settled_over_all_feasible_nodes(spark, tmp_path, method):
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
     # ρ(a, u) = 2; ρ(a, ⊥) = ρ(g, u) = ρ(⊥, u) = 5, with utilities 2, 2.5 and 1.5; all others are below the floor.
     theta = np.array([(0, 0), (0, 1), (1, 0)], dtype=np.int32)
-    counts = count_and_store("dense", axes(policy, hierarchies), theta, np.array([2, 3, 3]), tmp_path / "c")
+    counts = count_and_store("dense", axes(policy, hierarchies), theta, np.array([2, 3, 3]), at(tmp_path / "c"))
     frame = spark.createDataFrame([("i", 0, 0), ("j", 0, 1), ("k", 0, 0)], "record_id string, q0 int, q1 int")
     task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), decision_of(policy).procedure(hierarchies)
     found = by("record_id", decided_frame(Batches.of_frame(frame), task, counts, k=2).toArrow().to_pylist())
@@ -403,7 +403,7 @@ def test_other_columns_pass_through_as_they_are(spark, tmp_path):
     policy = policy_of({"x": quasi({"flat": {"values": ["a", "b"]}})}, decision={"utility_at_least": 1})
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
     counts = count_and_store(
-        "sorted", axes(policy, hierarchies), np.array([[0]], dtype=np.int32), np.array([4]), tmp_path / "c"
+        "sorted", axes(policy, hierarchies), np.array([[0]], dtype=np.int32), np.array([4]), at(tmp_path / "c")
     )
     frame = spark.sql(
         "select cast(id as string) as record_id, cast(id % 3 as int) as q0, "
@@ -462,12 +462,10 @@ def test_weight_columns_resolve_names_and_normalize():
 
 
 def conclusion_in(directory: Path, hierarchies: Any, **change: Any) -> Conclusion:
-    for name in ("decisions", "tuples", "members"):
-        (directory / name).mkdir(parents=True)
     given: dict[str, Any] = {
-        "decisions": str(directory / "decisions"),
-        "tuples": str(directory / "tuples"),
-        "members": str(directory / "members"),
+        "decisions": at(directory / "decisions"),
+        "tuples": at(directory / "tuples"),
+        "members": at(directory / "members"),
         "record_id": "the id",
         "attributes": tuple(hierarchies),
         "roots": tuple(h.root for h in hierarchies.values()),
@@ -501,7 +499,7 @@ def test_what_is_concluded_is_what_was_decided(spark, tmp_path):
         conclusion = conclusion_in(tmp_path / str(number), hierarchies)
         parts = parts_of(conclude(batches_of, chunk, conclusion))
         facts.append(decision_facts(parts, hierarchies))
-        vault = spark.read.parquet(conclusion.decisions).toArrow().to_pylist()
+        vault = spark.read.parquet(str(conclusion.decisions)).toArrow().to_pylist()
         assert sorted(map(repr, vault)) == sorted(
             repr(
                 {"the id": r["record_id"]}
@@ -565,7 +563,7 @@ def test_tuples_tell_every_released_value_apart(spark, tmp_path):
     policy = policy_of({"x": quasi({"flat": {"values": ["a", "b"]}})}, decision={"utility_at_least": 1})
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
     of_policy = axes(policy, hierarchies)
-    counts = count_and_store("sorted", of_policy, np.array([[0]], dtype=np.int32), np.array([4]), tmp_path / "c")
+    counts = count_and_store("sorted", of_policy, np.array([[0]], dtype=np.int32), np.array([4]), at(tmp_path / "c"))
     task = disclosure_of(policy, hierarchies, of_policy), decision_of(policy).procedure(hierarchies)
     whole = spark.sql(DECIDED_VALUES).toArrow()
     chunk = deciding(*task, known(counts), k=1, weights=WeightColumns())(whole)
@@ -666,7 +664,7 @@ def test_vault_decisions_have_their_fixed_columns(spark, tmp_path):
     conclusion = conclusion_in(tmp_path, hierarchies)
     frame = spark.createDataFrame(rows, schema)
     parts = parts_of(conclude(Batches.of_frame(frame), partial(Decided.of_columns, k=2), conclusion))
-    found = spark.read.parquet(conclusion.decisions)
+    found = spark.read.parquet(str(conclusion.decisions))
     assert [(f.name, f.dataType.simpleString()) for f in found.schema] == VAULT
     assert sorted((tuple(r.values()) for r in found.toArrow().to_pylist()), key=repr) == [
         ("a", 1, 0, 0.25, 2.0, 4, "exact"),
@@ -711,7 +709,7 @@ def test_decisions_of_no_rows_are_readable(spark, tmp_path):
     assert list((tmp_path / "decisions").iterdir()) == []
     name = conclusion.write_nothing()
     assert [path.name for path in (tmp_path / "decisions").iterdir()] == [name]
-    found = spark.read.parquet(conclusion.decisions)
+    found = spark.read.parquet(str(conclusion.decisions))
     assert [(f.name, f.dataType.simpleString()) for f in found.schema] == VAULT
     assert found.count() == 0
     assert list((tmp_path / "tuples").iterdir()) == []

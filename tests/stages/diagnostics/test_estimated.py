@@ -25,6 +25,7 @@ from naive_records import (
     together,
     under,
 )
+from parts import at
 from pyspark.sql import functions as F
 
 from privrisk_spark.engine.batches import Batches, Scratch
@@ -170,7 +171,7 @@ def test_tightness_is_that_of_a_loop(spark, tmp_path):
     weights = WeightColumns.of_policy(policy, list(HIERARCHIES))
     theta = np.array([[pick.randrange(TREES[0].n_nodes), pick.randrange(TREES[1].n_nodes)] for _ in range(12)])
     vectors, n = np.unique(theta, axis=0, return_counts=True)
-    counts = count_and_store("sorted", AXES, vectors.astype(np.int32), n, tmp_path / "true")
+    counts = count_and_store("sorted", AXES, vectors.astype(np.int32), n, at(tmp_path / "true"))
     known = [tuple(path(h, int(v)) for h, v in zip(TREES, row, strict=True)) for row in theta]
     rows, true_risks, absent = [], [], 0
     for _ in range(40):

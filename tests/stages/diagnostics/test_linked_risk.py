@@ -24,6 +24,7 @@ from naive_records import (
     together,
     under,
 )
+from parts import at
 from pyspark.sql import functions as F
 
 from privrisk_spark.engine import schemas
@@ -83,7 +84,7 @@ def test_linked_risk_is_that_of_a_loop(spark, tmp_path):
     columns = WeightColumns.of_policy(WHOLE, list(HIERARCHIES))
     theta = np.array([[pick.randrange(h.n_leaves) for h in NODES] for _ in range(15)])
     vectors, n = np.unique(theta, axis=0, return_counts=True)
-    counts = count_and_store("dense", all_axes, vectors.astype(np.int32), n, tmp_path / "c")
+    counts = count_and_store("dense", all_axes, vectors.astype(np.int32), n, at(tmp_path / "c"))
     known = [tuple(path(h, int(v)) for h, v in zip(NODES, row, strict=True)) for row in theta]
 
     def node(i: int, code: int) -> Any:
@@ -192,7 +193,7 @@ def test_other_columns_of_the_tables_do_no_harm(spark, tmp_path):
     weights_of = sensitivity(WHOLE.risk.sensitivity, HIERARCHIES).weights
     disclosure = enlarged(disclosure_of(RELEASED, {"place": NODES[0]}, all_axes[:1]), all_axes[1:2], weights_of[1:2])
     theta = np.array([[0, 0], [1, 2]], dtype=np.int32)
-    counts = count_and_store("sorted", all_axes[:2], theta, np.array([1, 4]), tmp_path / "c")
+    counts = count_and_store("sorted", all_axes[:2], theta, np.array([1, 4]), at(tmp_path / "c"))
     decided = spark.createDataFrame(
         [("a", 1, 0, "x", 0.25), ("b", 1, 0, "y", 7.0)], "record_id string, q0 int, l0 int, z0 string, risk double"
     )

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from naive_records import ROOT, Node, generalized, leaves_of, parts_of, path, policy_of, quasi, together
+from parts import at
 from pyspark.sql import functions as F
 from scipy import stats
 
@@ -492,12 +493,10 @@ def test_identical_rows_draw_apart_and_levels_fit_nodes(recoded):
 
 
 def conclusion_in(directory: Path) -> Conclusion:
-    for name in ("decisions", "tuples", "members"):
-        (directory / name).mkdir(parents=True)
     return Conclusion(
-        decisions=str(directory / "decisions"),
-        tuples=str(directory / "tuples"),
-        members=str(directory / "members"),
+        decisions=at(directory / "decisions"),
+        tuples=at(directory / "tuples"),
+        members=at(directory / "members"),
         record_id="id",
         attributes=tuple(HIERARCHIES),
         roots=tuple(h.root for h in HIERARCHIES.values()),
@@ -558,7 +557,7 @@ def test_public_counts_admit_by_consistent_rows(spark, tmp_path):
     a, d, u, v = (number_of(h, n) for h, n in [(PLACES, ("north", "a")), (PLACES, ("south", "deep", "d")),
                                                (SEXES, ("u",)), (SEXES, ("v",))])  # fmt: skip
     vectors = np.array([(a, u), (a, v), (d, u)], dtype=np.int32)
-    stored = count_and_store("dense", axes(policy, hierarchies), vectors, np.array([2, 3, 1]), tmp_path / "c")
+    stored = count_and_store("dense", axes(policy, hierarchies), vectors, np.array([2, 3, 1]), at(tmp_path / "c"))
     codes = np.array([(a, u)] * 60 + [(a, v)] * 60 + [(d, u)] * 60, dtype=np.int32)
     table = recode(encoded(spark, codes, np.arange(180), 4), public, PublicCounts(stored), KEYS).toArrow()
     found: dict[tuple[int, int], set[Any]] = {}

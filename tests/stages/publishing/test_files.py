@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from naive_records import layouts, parts_of, policy_of, quasi
+from parts import at
 
 from privrisk_spark.engine import batches
 from privrisk_spark.engine.batches import PARTS, Batches, in_chunks, report
@@ -84,16 +85,16 @@ COLUMNS = ["kept.1", "pl`ace", "sex", "amount", "when", "cost"]
 
 def in_order(tuples: Any, directory: Path, *, files: int) -> Batches:
     """Write TUPLES as parts, one or more a partition, and put them in order."""
-    directory.mkdir()
+    place = at(directory)
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            yield report(write_tuples(table, str(directory), files=files), {})
+            yield report(write_tuples(table, place, files=files), {})
 
     names = [part["name"] for part in parts_of(Batches.of_frame(tuples).then(step, PARTS))]
     # What a lost attempt left.
     (directory / "part-lost.arrow").write_bytes(b"ARROW1")
-    return ordered(tuples.sparkSession, TupleParts(str(directory), tuple(names), tuples.schema), files=files)
+    return ordered(tuples.sparkSession, TupleParts(place, tuple(names), tuples.schema), files=files)
 
 
 def write(tuples: Any, policy: Any, hierarchies: Any, directory: Path, *, files: int) -> list[dict[str, Any]]:
@@ -103,17 +104,15 @@ def write(tuples: Any, policy: Any, hierarchies: Any, directory: Path, *, files:
     )
     written = directory.parent / f"{directory.name}-parts"
     if policy.output.format == "csv":
-        write_csv(release_rows, written)
-        names = sorted(path.name for path in written.glob("part-*.csv"))
+        names = write_csv(release_rows, written)
     else:
-        written.mkdir()
-        parts = parts_of(parquet_files(release_rows, str(written)))
+        parts = parts_of(parquet_files(release_rows, at(written)))
         names = [part["name"] for part in sorted(parts, key=lambda part: part["file"])]
         assert len({part["file"] for part in parts}) == len(parts)
-        names = names or [write_empty(release_rows, written)]
+        names = names or [write_empty(release_rows, at(written))]
         # What a lost attempt left.
         (written / "part-lost.parquet").write_bytes(b"PAR1")
-    return name_files(written, names, directory, policy.output.format)
+    return name_files(at(written), names, directory, policy.output.format)
 
 
 def tuple_rows(hierarchies: Any, n: int = 120) -> list[tuple[Any, ...]]:
@@ -289,7 +288,7 @@ def test_row_groups_do_not_show_how_rows_came(spark, tmp_path, monkeypatch):
         monkeypatch.setattr(batches, "CHUNK_ROWS", chunk)
         directory = tmp_path / f"{chunk}-{batch}"
         directory.mkdir()
-        written = parquet_files(labelled(canonical, policy, hierarchies), str(directory))
+        written = parquet_files(labelled(canonical, policy, hierarchies), at(directory))
         (report,) = run(written, (pa.Table.from_batches([b]) for b in whole.to_batches(max_chunksize=batch)))
         assert report.num_rows == 1
         files.append((directory / report.column("name")[0].as_py()).read_bytes())
@@ -306,7 +305,7 @@ def test_row_groups_do_not_show_how_rows_came(spark, tmp_path, monkeypatch):
               for _ in range(times)]  # fmt: skip
     assert texts == wanted
     # A task without rows writes no file.
-    assert run(parquet_files(labelled(canonical, policy, hierarchies), str(tmp_path)), iter([])) == []
+    assert run(parquet_files(labelled(canonical, policy, hierarchies), at(tmp_path)), iter([])) == []
 
 
 def test_a_released_column_may_have_any_name(spark, tmp_path):
@@ -360,7 +359,7 @@ def test_what_lost_attempts_left_is_not_released(tmp_path):
     parts.mkdir()
     for name in ("part-b.parquet", "part-a.parquet", "part-lost.parquet", "_SUCCESS", ".part-a.parquet.crc"):
         (parts / name).write_text(name)
-    entries = name_files(parts, ["part-b.parquet", "part-a.parquet"], data, "parquet")
+    entries = name_files(at(parts), ["part-b.parquet", "part-a.parquet"], data, "parquet")
     # A late attempt ends after its twin's file was taken.
     (parts / "part-late.parquet").write_text("late")
     assert [(entry["name"], entry["bytes"]) for entry in entries] == [

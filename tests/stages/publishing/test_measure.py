@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from naive_records import ROOT, generalized, layouts, leaves_of, parts_of, path, policy_of, quasi, shuffled
+from parts import at
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -61,12 +62,10 @@ def decided_rows(n: int, seed: int, values: list[float]) -> list[tuple[Any, ...]
 
 def facts_of(frame: Any, directory: Path) -> DecisionFacts:
     """Facts of DECIDED as its parts report them."""
-    for name in ("decisions", "tuples", "members"):
-        (directory / name).mkdir(parents=True)
     conclusion = Conclusion(
-        decisions=str(directory / "decisions"),
-        tuples=str(directory / "tuples"),
-        members=str(directory / "members"),
+        decisions=at(directory / "decisions"),
+        tuples=at(directory / "tuples"),
+        members=at(directory / "members"),
         record_id="id",
         attributes=tuple(HIERARCHIES),
         roots=tuple(h.root for h in HIERARCHIES.values()),
@@ -80,10 +79,9 @@ def facts_of(frame: Any, directory: Path) -> DecisionFacts:
 
 def input_of(frame: Any, attributes: list[str], weights: list[str], directory: Path) -> InputFacts:
     """Facts of ENCODED as its parts report them."""
-    directory.mkdir(parents=True)
-    parts = parts_of(materialize(Batches.of_frame(frame), str(directory), k=len(attributes), n_weights=len(weights)))
+    parts = parts_of(materialize(Batches.of_frame(frame), at(directory), k=len(attributes), n_weights=len(weights)))
     rows = sum(part["rows"] for part in parts)
-    again = duplicates(frame.sparkSession, [part["name"] for part in parts], rows, str(directory)).frame().toArrow()
+    again = duplicates(frame.sparkSession, [part["name"] for part in parts], rows, at(directory)).frame().toArrow()
     return input_facts(parts, sum(again.column(0).to_pylist()), attributes, weights)
 
 

@@ -1,0 +1,86 @@
+"""Where tasks and driver hand parts to each other: beside the run's own files, or in an object store that all reach.
+
+On a cluster whose machines share no disk only a store will do, and the first thing such a run does is to find out.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.session import own_directory
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.storage.locations import locate
+from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory, keep_under
+
+_PROBE = "probe"
+_TASKS = 8
+"""Tasks that look for the probe; a cluster of more machines may have one that none of them runs on."""
+
+
+@contextmanager
+def scratch_of(spark: SparkSession, policy: Policy, path: Path) -> Iterator[Scratch]:
+    """Hold the directories of a run; what it put into an object store goes at the end.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        Whose ``run.scratch`` may name an object store.
+    path : Path
+        The run's own directory, new and empty; its name is no other run's.
+
+    Raises
+    ------
+    ConfigError
+        If a task does not find there what the driver wrote.
+    """
+    key = "output.vault"
+    if policy.run.scratch is None:
+        if not (spark.conf.get("spark.master", "local") or "local").startswith("local"):
+            _measure_reach(spark, LocalParts(str(path)), key)
+        yield Scratch(spark, path)
+        return
+    keep_under(own_directory())
+    shared = ObjectParts(locate(policy.run.scratch, key="run.scratch").below(path.name.lstrip(".")))
+    try:
+        _measure_reach(spark, shared, "run.scratch")
+        yield Scratch(spark, path, shared)
+    finally:
+        shared.remove()
+
+
+def _measure_reach(spark: SparkSession, directory: PartDirectory, key: str) -> None:
+    """Refuse a directory whose files tasks do not find."""
+    content = secrets.token_hex(16).encode()
+    with directory.writing(_PROBE) as written:
+        Path(written).write_bytes(content)
+
+    def look(_: int) -> Iterator[pa.Table]:
+        try:
+            found = directory.reached(_PROBE) == content
+            why = "" if found else "another file is there"
+        except Exception as error:
+            found, why = False, type(error).__name__
+        yield pa.table({"found": [found], "why": [why]})
+
+    schema = T.StructType([T.StructField("found", T.BooleanType()), T.StructField("why", T.StringType())])
+    rows = Batches.of_parts(spark, range(_TASKS), look, schema).frame().toArrow().to_pylist()
+    lost = sorted({row["why"] for row in rows if not row["found"]})
+    if lost:
+        what = (
+            "is not reached by Spark's workers: set run.scratch to an object store, such as s3://bucket/scratch, or "
+            "put the vault on a file system that all machines mount at one path"
+            if key == "output.vault"
+            else "is not reached by Spark's workers: give them the settings and credentials that the driver has "
+            "(spark.executorEnv.AWS_…) and the package obstore"
+        )
+        raise ConfigError([Fault(key, f"{what}. A task ended with {', '.join(lost)}")])
