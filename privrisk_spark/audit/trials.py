@@ -196,9 +196,9 @@ def _persons_of(people: Sequence[People]) -> LongArray:
     """Number of the person of each row of a table, -1 of nobody; rows of the target's kind come first."""
     first = np.cumsum([0, *(one.number for one in people)]).tolist()
     kinds = []
-    for rows_of in (lambda one: one.targets, lambda one: one.others):
-        for begin, one in zip(first, people, strict=False):
-            numbers = np.repeat(np.arange(begin, begin + one.number), rows_of(one))
+    for rows in ([one.targets for one in people], [one.others for one in people]):
+        for begin, one, each in zip(first, people, rows, strict=False):
+            numbers = np.repeat(np.arange(begin, begin + one.number), each)
             kinds.append(numbers if one.named else np.full(len(numbers), -1))
     return np.concatenate(kinds).astype(np.int64)
 
