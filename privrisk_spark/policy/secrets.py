@@ -61,6 +61,8 @@ def without_secrets(document: Any, given: tuple[FromEnvironment, ...] = ()) -> A
 
 def _replaced(value: Any, keys: KeyPath, one: FromEnvironment) -> tuple[Any, bool]:
     if not keys:
+        if value is None:  # something else has taken its place
+            return None, True
         return (value, False) if isinstance(value, dict | list) else (one.without, True)
     key = keys[0]
     if isinstance(value, Mapping) and key in value:

@@ -108,6 +108,18 @@ def test_what_was_written_in_short_is_found_where_it_stands() -> None:
     assert without_secrets({"a": [1]}, (FromEnvironment(("a", "0"), "1", "${N}"),)) == {"a": ["${N}"]}
 
 
+def test_what_took_the_place_of_a_text_from_the_environment_stays() -> None:
+    """A frame that is given takes the place of the table's path, whatever the variable in that held."""
+    given = (FromEnvironment(("table", "path"), "elsewhere/census", "in/census"),)
+    assert without_secrets({"table": {"path": None}}, given) == {"table": {"path": None}}
+    one = parse(POLICY).given_by_environment(given)
+    framed = {"path": None, "catalog": "given"}
+    digests = {
+        of.model_copy(update={"table": of.table.model_copy(update=framed)}).digest() for of in (one, parse(POLICY))
+    }
+    assert len(digests) == 1
+
+
 def test_a_path_without_credentials() -> None:
     assert without_credentials("s3a://key:secret@bucket/x?token") == "s3a://bucket/x"
     assert without_credentials("a@b/c?d") == "a@b/c?d"
