@@ -67,7 +67,12 @@ def submit_environment(logs: Path) -> dict[str, str]:
 
 @contextmanager
 def standalone(
-    directory: Path, *, workers: int = 2, memory: str = "1g", java_options: str | None = None
+    directory: Path,
+    *,
+    workers: int = 2,
+    memory: str = "1g",
+    java_options: str | None = None,
+    hidden: Path | None = None,
 ) -> Iterator[Cluster]:
     """Start a cluster and stop it at the end.
 
@@ -81,6 +86,9 @@ def standalone(
         What each worker may give to executors.
     java_options : str, optional
         For every Java process of the cluster, those of submitted jobs among them.
+    hidden : Path, optional
+        Directory in whose place every worker sees an empty one of its own, as if its machine had another disk. Needs
+        the right to make mount namespaces.
 
     Raises
     ------
@@ -97,6 +105,8 @@ def standalone(
     def start(name: str, kind: str, *arguments: str) -> None:
         program = str(Path(environment["SPARK_HOME"], "bin", "spark-class"))
         command = [program, f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", *arguments]
+        if hidden is not None and kind == "worker.Worker":
+            command = [*_NAMESPACE, str(hidden), *command]
         with (directory / f"{name}.log").open("wb") as log:
             started.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))
 
@@ -121,6 +131,10 @@ def standalone(
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+_NAMESPACE = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+"""Runs a program with an empty file system over the first argument, which nobody else sees."""
 
 
 def _free_port() -> int:

@@ -23,6 +23,7 @@ from privrisk_spark.api.builders import (
     tree,
     weight,
 )
+from privrisk_spark.api.dictionary_curves import Curves, curves
 from privrisk_spark.api.dry_run import plan
 from privrisk_spark.api.policies import Policy, load
 from privrisk_spark.api.releasing import Released, release
@@ -32,12 +33,14 @@ from privrisk_spark.results.plan import Plan
 __all__ = [
     "Assessed",
     "Audited",
+    "Curves",
     "Page",
     "Plan",
     "Policy",
     "Released",
     "assess",
     "audit",
+    "curves",
     "dates",
     "file",
     "flat",

@@ -17,6 +17,10 @@ Hierarchy = dict[str, Any]
 """What a policy file holds under ``hierarchy:``."""
 Column = dict[str, Any]
 """What a policy file holds under the name of a column."""
+Reading = Mapping[str, Any]
+"""How values are tidied when they are read: what a policy file holds under ``read:``."""
+Coarser = Mapping[str, Any]
+"""How numbers are made coarser before they are released: what a policy file holds under ``release:``."""
 
 
 def intervals(
@@ -231,6 +235,7 @@ def quasi_identifier(
     *,
     nulls: Literal["own-value", "wildcard", "forbid", "suppress"] | None = None,
     unknown: Literal["error", "suppress"] | None = None,
+    read: Reading | None = None,
 ) -> Column:
     """Declare a column an attacker may know; it is generalized.
 
@@ -243,6 +248,8 @@ def quasi_identifier(
         value, or an error.
     unknown : {"error", "suppress"}, optional
         What a value outside the hierarchy is; default an error, and ⊥ under differential privacy.
+    read : mapping, optional
+        How values are tidied when they are read: ``trim``, ``case``, ``null_if``, ``map`` and ``cast``, in this order.
 
     Returns
     -------
@@ -254,17 +261,27 @@ def quasi_identifier(
     >>> import privrisk_spark as pr
     >>> pr.quasi_identifier(pr.mask(5))
     {'role': 'quasi-identifier', 'hierarchy': {'mask': {'steps': 5}}}
+    >>> pr.quasi_identifier(pr.flat("F", "M"), read={"trim": True, "null_if": ["", "?"], "map": {"m": "M"}})["read"]
+    {'trim': True, 'null_if': ['', '?'], 'map': {'m': 'M'}}
     """
-    return {"role": "quasi-identifier", "hierarchy": hierarchy} | _given(nulls=nulls, unknown=unknown)
+    column = {"role": "quasi-identifier", "hierarchy": hierarchy} | _given(nulls=nulls, unknown=unknown)
+    return column | _parts(read=read)
 
 
-def sensitive(action: Literal["keep", "drop"] = "keep") -> Column:
+def sensitive(
+    action: Literal["keep", "drop"] = "keep", *, release: Coarser | None = None, read: Reading | None = None
+) -> Column:
     """Declare a column worth protecting: what an attacker wants to learn.
 
     Parameters
     ----------
     action : {"keep", "drop"}
-        Whether it is released, as it is, or dropped.
+        Whether it is released, as it is or as `release` says, or dropped.
+    release : mapping, optional
+        How its numbers are made coarser before they are released: ``bottom_code``, ``top_code``, ``round`` and
+        ``intervals``.
+    read : mapping, optional
+        How its values are tidied when they are read, as for :func:`quasi_identifier`.
 
     Returns
     -------
@@ -276,17 +293,23 @@ def sensitive(action: Literal["keep", "drop"] = "keep") -> Column:
     >>> import privrisk_spark as pr
     >>> pr.sensitive()
     {'role': 'sensitive', 'action': 'keep'}
+    >>> pr.sensitive(release={"round": 100, "top_code": 5000})
+    {'role': 'sensitive', 'action': 'keep', 'release': {'round': 100, 'top_code': 5000}}
     """
-    return {"role": "sensitive", "action": action}
+    return {"role": "sensitive", "action": action} | _parts(release=release, read=read)
 
 
-def insensitive(action: Literal["keep", "drop"] = "keep") -> Column:
+def insensitive(
+    action: Literal["keep", "drop"] = "keep", *, release: Coarser | None = None, read: Reading | None = None
+) -> Column:
     """Declare a column no attacker knows and nobody minds.
 
     Parameters
     ----------
     action : {"keep", "drop"}
-        Whether it is released, as it is, or dropped.
+        Whether it is released, as it is or as `release` says, or dropped.
+    release, read : mapping, optional
+        As for :func:`sensitive`.
 
     Returns
     -------
@@ -299,11 +322,16 @@ def insensitive(action: Literal["keep", "drop"] = "keep") -> Column:
     >>> pr.insensitive("drop")
     {'role': 'insensitive', 'action': 'drop'}
     """
-    return {"role": "insensitive", "action": action}
+    return {"role": "insensitive", "action": action} | _parts(release=release, read=read)
 
 
-def identifier() -> Column:
+def identifier(*, read: Reading | None = None) -> Column:
     """Declare a direct identifier, such as a name; it is never released.
+
+    Parameters
+    ----------
+    read : mapping, optional
+        As for :func:`quasi_identifier`.
 
     Returns
     -------
@@ -316,11 +344,16 @@ def identifier() -> Column:
     >>> pr.identifier()
     {'role': 'identifier'}
     """
-    return {"role": "identifier"}
+    return {"role": "identifier"} | _parts(read=read)
 
 
-def weight() -> Column:
+def weight(*, read: Reading | None = None) -> Column:
     """Declare a column of personal or sampling weights; it is never released.
+
+    Parameters
+    ----------
+    read : mapping, optional
+        As for :func:`quasi_identifier`.
 
     Returns
     -------
@@ -333,7 +366,11 @@ def weight() -> Column:
     >>> pr.weight()
     {'role': 'weight'}
     """
-    return {"role": "weight"}
+    return {"role": "weight"} | _parts(read=read)
+
+
+def _parts(**parts: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: dict(part) for name, part in parts.items() if part is not None}
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -9,13 +10,15 @@ import numpy.typing as npt
 
 from privrisk_spark.kernels.dp.audit import (
     certify,
+    choice_conformance,
     conformance,
     difference,
     false_alarm,
     noise_conformance,
     published_law,
 )
-from privrisk_spark.planning.audit import Experiment, law_of_noise
+from privrisk_spark.planning.audit import law_of_choice, law_of_noise
+from privrisk_spark.planning.audit_experiments import Experiment
 from privrisk_spark.results.audit import ALPHA, Bound, Claim, Findings, FittedCell
 
 LongArray = npt.NDArray[np.int64]
@@ -38,6 +41,8 @@ def alpha_of_bound(experiments: Sequence[Experiment]) -> float:
     spent = sum(false_alarm(moments=cell.large) for experiment in experiments for cell in experiment.cells)
     # Of each noisy cell, and of each one's difference from the first.
     spent += sum(false_alarm(moments=True) * max(0, 2 * len(one.noisy) - 1) for one in experiments)
+    # The picks of each table.
+    spent += sum(false_alarm(moments=False) * len(one.tables) for one in experiments if one.chooses)
     return (ALPHA - spent) / sum(2 * len(experiment.pairs) for experiment in experiments)
 
 
@@ -84,17 +89,7 @@ def judge(
             columns[f"noisy count of the {whose} cell under scheme {j + 1}"] = cells[:, j, kind]
     columns |= {f"{name} in the manifest": numbers for name, numbers in manifest.items()}
     features = np.column_stack(list(columns.values())).reshape(len(experiment.tables), trials, -1)
-    bounds = []
-    for pair in experiment.pairs:
-        for one, other, likelier in (
-            (pair.one, pair.other, "with the row"),
-            (pair.other, pair.one, "without the row"),
-        ):
-            found = certify(features[one], features[other], delta=experiment.delta, alpha=alpha)
-            event = f"{list(columns)[found.event.feature]} {found.event.relation} {found.event.value}"
-            if found.hits == found.other_hits == found.trials:
-                event = "none tells them apart"
-            bounds.append(Bound(pair.name, likelier, event, experiment.epsilon, experiment.delta, alpha, found))
+    bounds = _bounds(experiment, features, list(columns), alpha)
     place = {name: i for i, name in enumerate(names)}
     fitted = []
     for cell in experiment.cells:
@@ -113,12 +108,63 @@ def judge(
         ),
         trials=trials,
         rows=trials * sum(map(sum, experiment.tables)),
-        bounds=tuple(bounds),
+        bounds=bounds,
         least=int(rows.min()) if len(rows) else None,
         below=int(np.count_nonzero(rows < experiment.mechanism.crowd)),
         tuples=len(rows),
         cells=tuple(fitted),
     )
+
+
+def judge_choice(experiment: Experiment, drawn: Sequence[LongArray], *, alpha: float) -> Findings:
+    """Hold the schemes that were chosen against what is claimed of the choice.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        That chooses.
+    drawn : sequence of ndarrays of int64, shape (n, w)
+        Numbers of the candidates, in the order drawn, of every trial of each table.
+    alpha : float
+        Of each bound.
+    """
+    choice = experiment.mechanism.choice
+    assert choice is not None
+    outcomes = list(itertools.permutations(range(len(choice.candidates)), choice.picks))
+    number_of = {outcome: number for number, outcome in enumerate(outcomes)}
+    numbers = [np.array([number_of[tuple(row)] for row in of_table.tolist()], dtype=np.int64) for of_table in drawn]
+    names = ["draws of the candidates " + ", ".join(str(one + 1) for one in outcome) for outcome in outcomes]
+    features = np.stack([(of_table[:, None] == np.arange(len(outcomes))).astype(np.int64) for of_table in numbers])
+    fitted = []
+    for table, of_table in zip(experiment.tables, numbers, strict=True):
+        law = law_of_choice(choice, table)
+        fit = choice_conformance(of_table, [law[outcome] for outcome in outcomes])
+        fitted.append(FittedCell(f"{table[0]} and {table[1]} rows, the likeliest choice", fit, unit="of the trials"))
+    return Findings(
+        experiment=Claim(experiment.name, experiment.title, experiment.epsilon, experiment.delta, None),
+        trials=len(drawn[0]),
+        rows=sum(len(of_table) * sum(table) for of_table, table in zip(drawn, experiment.tables, strict=True)),
+        bounds=_bounds(experiment, features, names, alpha),
+        least=None,
+        below=0,
+        tuples=0,
+        cells=tuple(fitted),
+    )
+
+
+def _bounds(experiment: Experiment, features: LongArray, names: Sequence[str], alpha: float) -> tuple[Bound, ...]:
+    """Certify every pair in both directions; features of shape (tables, trials, columns)."""
+    what = "person" if experiment.people else "row"
+    bounds = []
+    for pair in experiment.pairs:
+        for one, other, likelier in ((pair.one, pair.other, "with"), (pair.other, pair.one, "without")):
+            found = certify(features[one], features[other], delta=experiment.delta, alpha=alpha)
+            event = f"{names[found.event.feature]} {found.event.relation} {found.event.value}"
+            if found.hits == found.other_hits == found.trials:
+                event = "none tells them apart"
+            side = f"{likelier} the {what}"
+            bounds.append(Bound(pair.name, side, event, experiment.epsilon, experiment.delta, alpha, found))
+    return tuple(bounds)
 
 
 def _fitted_noise(experiment: Experiment, cells: LongArray) -> list[FittedCell]:

@@ -2,8 +2,10 @@
 
 Rows are made by tasks, or read and given ids as a table without record ids is, and then go through the functions of
 :mod:`privrisk_spark.stages.private.sampling` in the order of the pipeline: cells of the schemes, admission, draw and
-sample, parts of tuples, crowd histogram. Nothing is released from here, and no key of a release can get here: what the
-draws are keyed with is derived from a public number and bound to a run id that no release can have.
+sample, parts of tuples, crowd histogram. Before that, one row of each person is drawn where persons have several. The
+choice of schemes reads a number per candidate: Spark counts that once, and every trial draws by it. Nothing is released
+from here, and no key of a release can get here: what the draws are keyed with is derived from a public number and bound
+to a run id that no release can have.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
@@ -30,10 +34,12 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
 from privrisk_spark.kernels.disclosure.utility import node_utility
-from privrisk_spark.planning.audit import RUN, Experiment
+from privrisk_spark.planning.audit import RUN
+from privrisk_spark.planning.audit_experiments import Experiment, People
+from privrisk_spark.planning.modes import OneScheme
 from privrisk_spark.policy.policy import Insensitive, Policy, RiskPolicy
 from privrisk_spark.stages.deciding.decide import released_tuples
-from privrisk_spark.stages.private import crowds, release_keys, sampling
+from privrisk_spark.stages.private import admission, crowds, release_keys, sampling
 from privrisk_spark.stages.private.scheme_cells import collect_cells
 from privrisk_spark.stages.tables.encode import encode
 
@@ -110,6 +116,7 @@ class Trials:
         """Rows as ENCODED without record ids, made by tasks; a row's identity is its trial and its number there."""
         tables = np.array(self.experiment.tables, dtype=np.int64)
         n, kinds, k = self.n, self.kinds, self.k
+        several = [_persons_of(people) for people in self.experiment.people]
         per_trial = tables.sum(axis=1)
         bounds = np.linspace(0, self.total, parts + 1).round().astype(int)
         spans = [(a, b) for a, b in itertools.pairwise(bounds.tolist()) if a < b]
@@ -119,10 +126,11 @@ class Trials:
             # At most about CHUNK_ROWS rows at once.
             width = max(1, int(CHUNK_ROWS // max(1, per_trial.max())))
             for begin in range(span[0], span[1], width):
-                trials = np.arange(begin, min(begin + width, span[1]), dtype=np.int64)[::step]
+                trials = np.arange(begin, min(begin + width, span[1]), dtype=np.int64)
                 rows = per_trial[trials // n]
                 trial = np.repeat(trials, rows)
                 number = np.arange(len(trial)) - np.repeat(np.cumsum(rows) - rows, rows)
+                trial, number = trial[::step], number[::step]
                 kind = (number >= tables[trial // n, 0]).astype(np.int64)
                 identity = np.column_stack([trial, number]).astype("<i8")
                 blocks = pa.FixedSizeBinaryArray.from_buffers(
@@ -130,9 +138,15 @@ class Trials:
                 )
                 codes = [trial.astype(np.int32), *(column[kind] for column in kinds.T)]
                 arrays = [blocks.cast(pa.binary()), *(pa.array(code) for code in codes)]
-                yield pa.Table.from_arrays(arrays, names=[schemas.BLOCK, *schemas.codes(k)])
+                names = [schemas.BLOCK, *schemas.codes(k)]
+                if several:
+                    person = np.concatenate([several[table] for table in (trials // n).tolist()])[::step]
+                    which = pa.array(person, mask=person < 0).cast(pa.string())
+                    arrays.append(pc.binary_join_element_wise(pa.array(trial).cast(pa.string()), which, "-"))
+                    names.append(schemas.ENTITY)
+                yield pa.Table.from_arrays(arrays, names=names)
 
-        return Batches.of_parts(spark, spans[::step], read, _rows_schema(k))
+        return Batches.of_parts(spark, spans[::step], read, _rows_schema(k, persons=bool(several)))
 
     def rows_as_read(self, spark: SparkSession, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> Batches:
         """Rows of the first kind as ENCODED without record ids, made from a table of texts that has none."""
@@ -172,9 +186,21 @@ class Trials:
         return sampling.AdmittedSet(tuple(cells), tuple(np.full(len(of), most, dtype=np.int64) for of in cells))
 
 
-def _rows_schema(k: int) -> T.StructType:
+def _rows_schema(k: int, *, persons: bool = False) -> T.StructType:
     fields = [T.StructField(schemas.BLOCK, T.BinaryType())]
-    return T.StructType([*fields, *(T.StructField(name, T.IntegerType()) for name in schemas.codes(k))])
+    fields += [T.StructField(name, T.IntegerType()) for name in schemas.codes(k)]
+    return T.StructType([*fields, *([T.StructField(schemas.ENTITY, T.StringType())] if persons else [])])
+
+
+def _persons_of(people: Sequence[People]) -> LongArray:
+    """Number of the person of each row of a table, -1 of nobody; rows of the target's kind come first."""
+    first = np.cumsum([0, *(one.number for one in people)]).tolist()
+    kinds = []
+    for rows in ([one.targets for one in people], [one.others for one in people]):
+        for begin, one, each in zip(first, people, rows, strict=False):
+            numbers = np.repeat(np.arange(begin, begin + one.number), each)
+            kinds.append(numbers if one.named else np.full(len(numbers), -1))
+    return np.concatenate(kinds).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +256,7 @@ def collect_published(
     keys : ReleaseKeys
     attempts : {"once", "twice", "failing"}
     """
+    rows = release_keys.collect_one_row_each(scratch, rows, keys)
     if trials.experiment.admitted is None:
         exact = collect_cells(scratch, rows, recoding.ancestor, recoding.mechanism.schemes)
         found = sampling.admitted_cells(exact, recoding, keys).frame()
@@ -247,6 +274,39 @@ def collect_published(
     return Published(nodes, sizes, cells, manifest_numbers(nodes[:, 0], sizes, trials.total))
 
 
+def collect_picks(
+    scratch: Scratch, trials: Trials, hierarchies: Mapping[str, Hierarchy], axes: Sequence[Axis], seed: int
+) -> list[LongArray]:
+    """Choose the schemes of every trial: numbers of the candidates, in the order drawn, a row a trial, for each table.
+
+    Rows are counted once a table: their counts are the same in every trial, the key is not.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    trials : Trials
+    hierarchies : mapping of attribute to Hierarchy
+    axes : sequence of Axis
+    seed : int
+    """
+    experiment = trials.experiment
+    choice = experiment.mechanism.choice
+    assert choice is not None
+    number_of = {candidate: number for number, candidate in enumerate(choice.candidates)}
+    found = []
+    for table, counts in enumerate(experiment.tables):
+        one = Trials(replace(experiment, tables=(counts,)), trials.kinds, 1)
+        own = Scratch(scratch.spark, Path(scratch.directory(f"{experiment.name}-{table}")))
+        excess = admission.collect_excess(own, one.rows(scratch.spark, parts=1), one.recoding(hierarchies, axes))
+        picks = []
+        for trial in range(trials.n):
+            keys = audit_keys(seed, f"{experiment.name} {table} {trial}")
+            chosen = admission.chosen(experiment.mechanism, excess, keys)
+            picks.append([number_of[scheme] for scheme in chosen.schemes])
+        found.append(np.array(picks, dtype=np.int64))
+    return found
+
+
 def collect_histogram(
     scratch: Scratch,
     rows: Batches,
@@ -258,7 +318,10 @@ def collect_histogram(
     name: str = "histogram",
 ) -> DataFrame:
     """Draw, sample and count as the pipeline does, each stage from what the one before has written."""
-    decide_chunk = sampling.drawing(recoding, admissible, keys)
+    if isinstance(recoding.mechanism.mode, OneScheme):
+        decide_chunk = sampling.full_domain(recoding, keys)
+    else:
+        decide_chunk = sampling.drawing(recoding, admissible, keys)
     k = len(recoding.ancestor)
     tuples = collect_tuples(scratch, rows, decide_chunk, k, f"{name}-tuples", attempts=attempts)
     kept = crowds.crowd_histogram(tuples.frame(scratch.spark), k=k, crowd=recoding.mechanism.crowd)

@@ -44,26 +44,34 @@ def curves(
     """Compute risk over the size of the attacker's dictionary, and true against estimated risk: data and plots."""
     with attempted(run_id, log_format) as attempt:
         policy, day = attempt.policy([*(policies or []), *(config or [])], overrides, date)
+        from privrisk_spark import api
         from privrisk_spark.engine.failures import named
 
         with named():
             from privrisk_spark.engine.session import held
             from privrisk_spark.pipelines import curves as job
-            from privrisk_spark.planning.curves import CurveRequest, parse_floors
+            from privrisk_spark.planning.curves import parse_floors, request_of
             from privrisk_spark.planning.places import check_request
 
-            asked = CurveRequest(shares, None if floors is None else parse_floors(floors), records)
+            asked = request_of(shares, None if floors is None else parse_floors(floors), records)
             place = check_request(policy, output, files=job.FILES, what="curves")
-            attempt.status = None if dry_run else place
-            announce = typer.echo if explain else None
-            with held(None, f"privrisk curves {policy.run.name}", encrypt=False) as (spark, _):
-                if dry_run:
+            if dry_run:
+                with held(None, f"privrisk curves {policy.run.name}", encrypt=False) as (spark, _):
                     typer.echo(job.plan_only(spark, policy, asked))
-                    return
-                result = job.curves(
-                    spark, policy, asked, place=place, run_id=attempt.run_id, date=day, announce=announce
-                )
-    typer.echo(f"Curves of {len(result.shares)} dictionary sizes ({result.status}), run id {attempt.run_id}")
+                return
+        attempt.status = place
+        found = api.curves(
+            None,
+            policy,
+            shares=asked.shares,
+            floors=asked.floors,
+            records=asked.records,
+            output=output,
+            run_id=attempt.run_id,
+            date=day,
+            announce=typer.echo if explain else None,
+        )
+    typer.echo(f"Curves of {len(found.shares)} dictionary sizes ({found.status}), run id {attempt.run_id}")
     for name in ("curves.html", "curves.csv", "curves.json"):
         typer.echo(f"  {place / name}")
     typer.echo("  never publish them: exact figures about the table")

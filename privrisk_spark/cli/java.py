@@ -13,9 +13,11 @@ def prepare_java() -> None:
 
     Takes half a minute, once for each version of Java and Spark; nothing but speed depends on it.
     """
+    from privrisk_spark.engine.failures import refuse_without_spark
     from privrisk_spark.engine.fast import class_archive
 
     with told_errors():
+        refuse_without_spark()
         archive = class_archive.located()
         if archive is None:
             raise EngineError(

@@ -102,6 +102,23 @@ def unreadable(said: str) -> InputError | None:
     )
 
 
+def refuse_without_spark() -> None:
+    """Refuse to go on where pyspark cannot be imported.
+
+    Raises
+    ------
+    InputError
+        If it cannot; says what to install.
+    """
+    try:
+        import pyspark  # noqa: F401 - whether it is there
+    except ImportError:
+        raise InputError(
+            "Spark is not installed here: pip install 'privrisk-spark[spark]', or start the command by the "
+            "spark-submit of a cluster that brings it."
+        ) from None
+
+
 @contextmanager
 def named() -> Iterator[None]:
     """Let nothing out but the errors of :mod:`privrisk_spark.errors`.
@@ -119,10 +136,9 @@ def named() -> Iterator[None]:
     InternalError
         For everything else that is not an error of this package.
     """
-    try:
-        from pyspark.errors import PySparkException
-    except ImportError:
-        raise InputError("Spark is not installed here: pip install 'privrisk-spark[spark]'.") from None
+    refuse_without_spark()
+    from pyspark.errors import PySparkException
+
     try:
         from py4j.protocol import Py4JError
     except ImportError:  # the client of Spark Connect has no py4j, and raises PySparkException only

@@ -22,13 +22,14 @@ from pyspark.sql import SparkSession
 
 from privrisk_spark import __version__
 from privrisk_spark.audit import trials as adversary
-from privrisk_spark.audit.judging import alpha_of_bound, judge
+from privrisk_spark.audit.judging import alpha_of_bound, judge, judge_choice
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
-from privrisk_spark.planning.audit import Experiment, Profile, audit_profile
+from privrisk_spark.planning.audit import Profile, audit_profile
+from privrisk_spark.planning.audit_experiments import Experiment
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.policy.policy import Policy
@@ -48,6 +49,9 @@ LEAST_TRIALS = 1_000
 
 REPEATED_TRIALS = 1_000
 """Trials of each table that are run again."""
+
+REPEATED = ("draw", "admission", "persons")
+"""Experiments that are run again: with the draws of rows, cells and persons, all that tasks draw."""
 
 _ROWS_PER_TASK = 2_000_000
 
@@ -141,13 +145,13 @@ def audit(
         for experiment in experiments:
             with progress.stage(experiment.name) as stage:
                 findings.append(collect_findings(scratch, subject, experiment, trials))
+                found = findings[-1]
                 stage.sentence = (
-                    f"{len(experiment.tables) * trials:,} releases; epsilon is at least {findings[-1].epsilon:.2f}, "
+                    f"{len(experiment.tables) * found.trials:,} releases; epsilon is at least {found.epsilon:.2f}, "
                     f"claimed {experiment.epsilon:g}."
                 )
         with progress.stage("repeat") as stage:
-            # The draw and, where there is one, the admission: all that is keyed.
-            for experiment in experiments[-2:]:
+            for experiment in (one for one in experiments if one.name in REPEATED):
                 few = min(trials, REPEATED_TRIALS)
                 repetitions += collect_repetitions(scratch, subject, experiment, few)
             stage.sentence = f"{len(repetitions)} executions with the keys of another."
@@ -180,7 +184,12 @@ def collect_findings(scratch: Scratch, subject: Subject, experiment: Experiment,
     experiment : Experiment
     trials : int
     """
+    trials = experiment.trials_of(trials)
+    alpha = alpha_of_bound(subject.profile.experiments)
     many = adversary.Trials(experiment, subject.profile.kinds, trials)
+    if experiment.chooses:
+        drawn = adversary.collect_picks(scratch, many, subject.hierarchies, subject.axes, subject.seed)
+        return judge_choice(experiment, drawn, alpha=alpha)
     recoding = many.recoding(subject.hierarchies, subject.axes)
     if experiment.as_read:
         rows = many.rows_as_read(scratch.spark, subject.policy, subject.hierarchies)
@@ -197,7 +206,7 @@ def collect_findings(scratch: Scratch, subject: Subject, experiment: Experiment,
         cells=published.cells,
         manifest=published.manifest,
         released_as=many.released_as(recoding),
-        alpha=alpha_of_bound(subject.profile.experiments),
+        alpha=alpha,
     )
 
 

@@ -5,8 +5,9 @@ goes wrong with such a probability is seen by no experiment. The *audit profile*
 the largest keep probability this allows, and k = 10. Its certificate delta* = 0.01997 (Theorem A of
 :mod:`privrisk_spark.kernels.dp.crowd`) is the claim: in cells of about n* = 11 rows, which attain it, some percent of
 the trials are in the tail. Where the policy's mechanism admits cells under noise, the profile has noise of the same
-kind, calibrated by the same function to epsilon₁ = 0.5 and delta₁ = 0.002. Of the policy it takes the hierarchies and
-the kind of noise.
+kind, calibrated by the same function to epsilon₁ = 0.5 and delta₁ = 0.002. Where it draws one row of each person, so
+do releases of tables in which persons have many; and where it picks schemes, schemes are picked at epsilon₀ = 0.5 each.
+Of the policy the profile takes the hierarchies and the kind of noise.
 
 k = 10 is also the least k any release may have, whatever its delta would permit. So the profile is as low as k goes;
 but no policy can ask for it, as a delta of 0.02 is far beyond what a policy may claim. The profile is a calibrated
@@ -30,15 +31,19 @@ import numpy.typing as npt
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.kernels.dp.audit import gaussian_noise, laplace_noise
+from privrisk_spark.kernels.dp.audit import gaussian_noise, laplace_noise, law_of_picks
 from privrisk_spark.kernels.dp.crowd import certificate, keep_numerator
+from privrisk_spark.kernels.dp.scheme_choice import precision, scores
 from privrisk_spark.kernels.random.discrete_gaussian import Admission, calibrate_admission
 from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission, calibrate_laplace
+from privrisk_spark.planning.audit_experiments import FILLER, TARGET, Cell, Experiment, NoisyCell, Pair, People
 from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
-from privrisk_spark.planning.modes import AggregateDraw, LocalSchemes, OneScheme, PublicCells
+from privrisk_spark.planning.modes import AggregateDraw, Choice, LocalSchemes, OneScheme, PublicCells
 
 EPSILON_KEEP = Fraction(1)
 EPSILON_ADMIT = Fraction(1, 2)
+EPSILON_CHOOSE = Fraction(1, 2)
+"""Of one pick."""
 DELTA_ADMIT = Fraction(2, 1000)
 CROWD = 10
 FILLERS = 300
@@ -47,114 +52,29 @@ FILLERS = 300
 _CANDIDATES = 8
 """Most generalizations a record draws from where the draw is audited."""
 
+_PICKED = 4
+"""Most candidates that schemes are picked from."""
+
+_PICKS = 2
+"""Most picks."""
+
+_BEYOND = 2
+"""Rows of a cell that do not count towards the score of its scheme."""
+
+_SEVERAL = 30
+"""Rows of the person in whom neighbouring tables differ: counted as persons, they are more than a crowd."""
+
+_PERSONS = 80
+"""Persons with a row of either kind."""
+
+_PERSON_TRIALS = 2_000
+_CHOICE_TRIALS = 4_000
+
 RUN = " audit"
 """Run id the audit's keys are bound to; it has a blank, and no run id of a release can have one."""
 
 IntArray = npt.NDArray[np.int32]
 Scheme = tuple[int, ...]
-
-TARGET, FILLER = 0, 1
-"""The two kinds of records: the target's, which the neighbouring tables differ in, and all others'."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two neighbouring tables.
-
-    Attributes
-    ----------
-    name : str
-    one, other : int
-        Numbers of the tables with and without the row.
-    """
-
-    name: str
-    one: int
-    other: int
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell whose published rows have a known law: ``T_k(Bin(rows, keep))``.
-
-    Attributes
-    ----------
-    name : str
-    kind : int
-        Records in it.
-    scheme : int
-        Number of the scheme they are released under; the one after the last is full suppression.
-    tables : tuple of int
-        Tables in which it has so many rows.
-    rows : int
-    keep : float
-        Probability that a row of the table is published in it.
-    large : bool
-        Whether mean and variance are held against the law.
-    """
-
-    name: str
-    kind: int
-    scheme: int
-    tables: tuple[int, ...]
-    rows: int
-    keep: float
-    large: bool
-
-
-@dataclass(frozen=True)
-class NoisyCell:
-    """A cell whose noisy count is admitted in every trial, so that its noise can be held against its law.
-
-    Attributes
-    ----------
-    kind : int
-        Records in it.
-    scheme : int
-        Number of the scheme it is a cell of.
-    rows : int
-        In every table.
-    """
-
-    kind: int
-    scheme: int
-    rows: int
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """Adversarial tables, and what is claimed of their releases.
-
-    Attributes
-    ----------
-    name, title : str
-    mechanism : Mechanism
-        Of the profile; levels of its schemes are those of the trial column and the quasi-identifiers.
-    epsilon, delta : float
-        Claimed.
-    tables : tuple of pairs of int
-        Rows of the target's and of the other kind.
-    pairs : tuple of Pair
-    cells : tuple of Cell
-    admitted : tuple of pairs of int, or None
-        Scheme and kind of the cells admitted beforehand, as if they were public; None admits under noise.
-    as_read : bool
-        Rows come from a table Spark reads, with derived record ids; else tasks make them with ids of their own.
-    noisy : tuple of NoisyCell
-        Their noises are independent.
-    """
-
-    name: str
-    title: str
-    mechanism: Mechanism
-    epsilon: float
-    delta: float
-    tables: tuple[tuple[int, int], ...]
-    pairs: tuple[Pair, ...]
-    cells: tuple[Cell, ...]
-    admitted: tuple[tuple[int, int], ...] | None
-    as_read: bool = False
-    noisy: tuple[NoisyCell, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +107,9 @@ class Profile:
             if experiment.admitted is None and experiment.mechanism.admission is not None:
                 found |= {"epsilon_admit": float(EPSILON_ADMIT), "t": experiment.mechanism.frequent}
                 found |= experiment.mechanism.admission.to_dict()
+            choice = experiment.mechanism.choice
+            if choice is not None and experiment.chooses:
+                found |= {"epsilon_choose": float(choice.epsilon), "picks": choice.picks, "t0": choice.beyond}
         return found
 
 
@@ -210,10 +133,16 @@ def audit_profile(plan: Mechanism, hierarchies: Mapping[str, Hierarchy]) -> Prof
         raise ConfigError([Fault("columns", "no hierarchy has two values, so every release is full suppression")])
     numerator = keep_numerator(EPSILON_KEEP)
     proof = certificate(CROWD, numerator, EPSILON_KEEP)
+    finest = ((0, *schemes[0]),)
+    mode: PublicCells | OneScheme
+    if isinstance(plan.mode, OneScheme):
+        mode = replace(plan.mode, schemes=finest)
+    else:
+        # The finest admitted candidate wins: the map of records to tuples is then known.
+        mode = PublicCells(Decimal(0), finest, 1, _draw_of(plan, kappa=1.0, tau=math.inf))
     base = replace(
         plan,
-        # The finest admitted candidate wins: the map of records to tuples is then known.
-        mode=PublicCells(Decimal(0), ((0, *schemes[0]),), 1, _draw_of(plan, kappa=1.0, tau=math.inf)),
+        mode=mode,
         noise_reason=None,
         keep_numerator=numerator,
         crowd=CROWD,
@@ -228,9 +157,19 @@ def audit_profile(plan: Mechanism, hierarchies: Mapping[str, Hierarchy]) -> Prof
     else:
         experiments.append(_admission(base, plan.admission, schemes, keep))
     if plan.persons:
-        notes.append("The draw of one row of each person, which comes before all this, is not audited.")
-    if plan.mode.name != "local":
-        notes.append(f"How mode '{plan.mode.name}' finds the admissible generalizations is not audited.")
+        experiments.append(_persons(base, keep))
+    else:
+        notes.append(
+            "The policy takes every row for a person, so there is no experiment on the draw of a person's row."
+        )
+    if plan.choice is None:
+        notes.append("The policy chooses no schemes, so there is no experiment on their choice.")
+    else:
+        experiments.append(_choice(base, plan.choice.picks, hierarchies, schemes))
+    if plan.mode.name == "public-dictionary":
+        notes.append(
+            "How the cells of the public dictionary are counted is not audited: they may be known to everybody."
+        )
     return Profile(kinds, tuple(experiments), tuple(notes))
 
 
@@ -375,6 +314,92 @@ def _admission(base: Mechanism, asked: Admission | LaplaceAdmission, schemes: li
         admitted=None,
         noisy=tuple(NoisyCell(FILLER, j, FILLERS) for j in range(w)),
     )
+
+
+def _persons(base: Mechanism, keep: float) -> Experiment:
+    """Persons with several rows, of each of whom one is drawn before anything is counted."""
+    nobodys = People(60, 0, 1, named=False)
+    both = People(_PERSONS, 1, 1)
+    people = ((People(1, _SEVERAL, 0), nobodys), (nobodys,), (both,))
+    cells = [
+        Cell(f"{nobodys.number} rows that name nobody", FILLER, 0, (0, 1), nobodys.number, keep, True),
+        Cell(f"one person of {_SEVERAL} rows", TARGET, 0, (0,), 1, keep, False),
+    ]
+    # One row of the two is drawn, then kept: a law of its own for either kind.
+    cells += [
+        Cell(f"{_PERSONS} persons of two rows, {whose}", kind, 0, (2,), _PERSONS, keep / 2, False)
+        for kind, whose in ((TARGET, "the first drawn"), (FILLER, "the second drawn"))
+    ]
+    return Experiment(
+        name="persons",
+        title="One row of each person",
+        mechanism=base,
+        epsilon=float(EPSILON_KEEP),
+        delta=base.delta_crowd,
+        tables=tuple(
+            (sum(one.number * one.targets for one in table), sum(one.number * one.others for one in table))
+            for table in people
+        ),
+        pairs=(Pair(f"one person of {_SEVERAL} rows and none", 0, 1),),
+        cells=tuple(cells),
+        admitted=((0, TARGET), (0, FILLER)),
+        people=people,
+        most_trials=_PERSON_TRIALS,
+    )
+
+
+def _choice(base: Mechanism, picks: int, hierarchies: Mapping[str, Hierarchy], schemes: list[Scheme]) -> Experiment:
+    """The choice of schemes, for the table at which half and twice the epsilon are told best from it."""
+    heights = [hierarchy.height for hierarchy in hierarchies.values()]
+    places = np.unique(np.linspace(0, len(schemes) - 1, min(_PICKED - 1, len(schemes))).round().astype(int))
+    # The two kinds are one cell under the last.
+    candidates = (*(schemes[i] for i in places.tolist()), tuple(heights))
+    weights = [Fraction(1)] * len(heights)
+    choice = Choice(
+        tuple((0, *scheme) for scheme in candidates),
+        tuple(precision(scheme, heights, weights) for scheme in candidates),
+        Decimal(str(float(EPSILON_CHOOSE))),
+        min(picks, _PICKS, len(candidates)),
+        _BEYOND,
+    )
+    few = range(_BEYOND + 1, _BEYOND + 20)
+    table = max(((n, n) for n in few), key=lambda table: _told_apart(choice, table))
+    return Experiment(
+        name="choice",
+        title="Choice of schemes",
+        mechanism=replace(base, mode=OneScheme(Decimal(0), choice)),
+        epsilon=float(choice.picks * EPSILON_CHOOSE),
+        delta=0.0,
+        tables=(table, (table[0] - 1, table[1])),
+        pairs=(Pair(f"{table[0]} rows and {table[0] - 1}", 0, 1),),
+        cells=(),
+        admitted=(),
+        most_trials=_CHOICE_TRIALS,
+    )
+
+
+def law_of_choice(choice: Choice, table: tuple[int, int], *, sharper: float = 1.0) -> dict[tuple[int, ...], float]:
+    """Return the law of the picks for a table of either kind's rows; the last candidate puts both into one cell.
+
+    Parameters
+    ----------
+    choice : Choice
+    table : pair of int
+    sharper : float
+        Factor of epsilon.
+    """
+    last = len(choice.candidates) - 1
+    cells = [[sum(table)] if number == last else table for number in range(last + 1)]
+    excess = np.array([sum(max(0, rows - choice.beyond) for rows in one) for one in cells], dtype=np.int64)
+    exact = np.array([float(score) for score in scores(excess, choice.precision)])
+    return law_of_picks(exact, sharper * float(choice.epsilon), choice.picks)
+
+
+def _told_apart(choice: Choice, table: tuple[int, int]) -> float:
+    """Least distance in total variation from the laws at half and at twice the epsilon."""
+    law = law_of_choice(choice, table)
+    others = [law_of_choice(choice, table, sharper=factor) for factor in (0.5, 2.0)]
+    return min(sum(abs(law[one] - other[one]) for one in law) / 2 for other in others)
 
 
 def law_of_noise(admission: Admission | LaplaceAdmission) -> FloatArray:

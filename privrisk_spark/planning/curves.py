@@ -23,6 +23,7 @@ FLOORS = 5
 """Utility floors, evenly spaced up to the greatest utility, unless others are asked for."""
 
 MOST_FLOORS = 20
+MOST_SHARES = 100
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,26 @@ def parse_floors(text: str) -> tuple[float, ...]:
     return floors
 
 
+def request_of(shares: int, floors: Sequence[float] | None, records: int) -> CurveRequest:
+    """Return what is asked for, checked.
+
+    Raises
+    ------
+    ConfigError
+        With all that is out of range.
+    """
+    faults = []
+    if not 2 <= shares <= MOST_SHARES:
+        faults.append(Fault("shares", f"must be in 2, …, {MOST_SHARES}. Got {shares}"))
+    if floors is not None and not (0 < len(floors) <= MOST_FLOORS and all(map(math.isfinite, floors))):
+        faults.append(Fault("floors", f"must be up to {MOST_FLOORS} finite numbers. Got {list(floors)}"))
+    if records < 1:
+        faults.append(Fault("records", f"must be at least 1. Got {records}"))
+    if faults:
+        raise ConfigError(faults)
+    return CurveRequest(shares, None if floors is None else tuple(map(float, floors)), records)
+
+
 def floors_of(policy: Policy, hierarchies: Mapping[str, Hierarchy], given: Sequence[float] | None) -> tuple[float, ...]:
     """Return the utility floors, ascending: those given, or evenly spaced ones.
 
@@ -76,7 +97,7 @@ def floors_of(policy: Policy, hierarchies: Mapping[str, Hierarchy], given: Seque
     for floor in given:
         if not reaches(np.array([greatest]), floor)[0]:
             raise InfeasibleError(
-                f"--floors: must be at most {greatest:g}, the {policy.utility.measure} utility of a record released as "
+                f"floors: must be at most {greatest:g}, the {policy.utility.measure} utility of a record released as "
                 f"it is. Got {floor:g}."
             )
     return tuple(sorted(set(given)))

@@ -8,9 +8,10 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from privrisk_spark.hierarchies.builders import HierarchySpec
 from privrisk_spark.policy.assessment import AssessPolicy
@@ -28,6 +29,7 @@ from privrisk_spark.policy.dictionaries import (
     TableMember,
 )
 from privrisk_spark.policy.guarantees import Guarantee, RiskGuarantee
+from privrisk_spark.policy.secrets import FromEnvironment, without_secrets
 from privrisk_spark.policy.sensitivity import LinearSensitivity, Sensitivity
 from privrisk_spark.policy.types import (
     NUMBER,
@@ -265,6 +267,19 @@ class Policy(Part):
     ledger: LedgerPolicy | None = None
     assess: AssessPolicy = Field(AssessPolicy(), description="What `privrisk assess` measures.")
 
+    _given: tuple[FromEnvironment, ...] = PrivateAttr(default=())
+
+    @property
+    def from_environment(self) -> tuple[FromEnvironment, ...]:
+        """Texts that an environment variable had a part in."""
+        return self._given
+
+    def given_by_environment(self, given: Sequence[FromEnvironment]) -> Policy:
+        """Return the policy, of which it is known what the environment had a part in."""
+        policy = self.model_copy()
+        policy._given = tuple(given)
+        return policy
+
     @property
     def places(self) -> Output:
         """Where a release goes; a policy to release by has it."""
@@ -320,8 +335,16 @@ class Policy(Part):
         return self.model_dump_json(by_alias=True, exclude={"ledger": {"url"}, "assess": True})
 
     def digest(self) -> str:
-        """SHA-256 of the canonical policy, hex."""
-        return hashlib.sha256(self.canonical().encode()).hexdigest()
+        """SHA-256 of the canonical policy without secrets, hex; it is published, and so is its start in a run id.
+
+        See :func:`privrisk_spark.policy.secrets.without_secrets`.
+        """
+        canonical = self.canonical()
+        document = json.loads(canonical)
+        plain = without_secrets(document, self._given)
+        # A policy that has none keeps the digest of its text.
+        text = canonical if plain == document else json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def run_id(self, date: dt.date) -> str:
         """Return the default run id: name, date and the start of a digest, so that a changed policy is a new run.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -23,6 +23,7 @@ from privrisk_spark.hierarchies.declared_files import RepetitionError, contents,
 from privrisk_spark.policy.faults import faults_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.release import impossible
+from privrisk_spark.policy.secrets import FromEnvironment
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")
@@ -95,7 +96,8 @@ def load(
     faults += [fault for fault in others if fault.path not in unresolved]
     if policy is None or faults:
         raise ConfigError([_with_origin(fault, origin) for fault in faults])
-    return policy
+    given = tuple(_from_variables(merged, document, env, ()))
+    return policy.given_by_environment(given) if given else policy
 
 
 def parse(document: Mapping[str, Any], *, releasing: bool = True) -> Policy:
@@ -333,6 +335,19 @@ def _interpolate(value: Any, env: Mapping[str, str], day: dt.date, path: str, fa
         faults.append(Fault(path, "a reference must be written ${NAME} or ${NAME:-default}, without braces in it"))
         return value
     return _REFERENCE.sub(referenced, text).replace("{ds}", day.isoformat())
+
+
+def _from_variables(written: Any, resolved: Any, env: Mapping[str, str], keys: _KEY_PATH) -> Iterator[FromEnvironment]:
+    """Find the texts that a variable has filled in; a reference whose default was taken is text of the policy."""
+    if isinstance(written, Mapping):
+        for key, below in written.items():
+            yield from _from_variables(below, resolved[key], env, (*keys, str(key)))
+    elif isinstance(written, list):
+        for i, below in enumerate(written):
+            yield from _from_variables(below, resolved[i], env, (*keys, str(i)))
+    elif isinstance(written, str) and any(env.get(match.group(1)) for match in _REFERENCE.finditer(written)):
+        without = _REFERENCE.sub(lambda match: match.group() if match.group(2) is None else match.group(2), written)
+        yield FromEnvironment(keys, resolved, without)
 
 
 def _with_origin(fault: Fault, origin: Mapping[_KEY_PATH, str]) -> Fault:

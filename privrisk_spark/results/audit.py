@@ -21,8 +21,8 @@ class Bound:
     Attributes
     ----------
     pair : str
-    likelier : {"with the row", "without the row"}
-        The side the event is likelier on.
+    likelier : str
+        The side the event is likelier on, ``with the row`` or ``without the row``; or the person.
     event : str
         In words.
     claimed, delta : float
@@ -56,12 +56,15 @@ class FittedCell:
     found : Conformance
     observed, expected : tuple of float
         Share of trials by published rows 0, 1, …; kept for large cells, to be drawn.
+    unit : str
+        Of the means.
     """
 
     cell: str
     found: Conformance
     observed: tuple[float, ...] = ()
     expected: tuple[float, ...] = ()
+    unit: str = "rows"
 
 
 @dataclass(frozen=True)
@@ -72,15 +75,15 @@ class Claim:
     ----------
     name, title : str
     epsilon, delta : float
-    crowd : int
-        k: no released tuple has fewer rows.
+    crowd : int or None
+        k: no released tuple has fewer rows; None where none are released.
     """
 
     name: str
     title: str
     epsilon: float
     delta: float
-    crowd: int
+    crowd: int | None
 
 
 @dataclass(frozen=True)
@@ -175,7 +178,7 @@ class AuditResult:
             if one.below:
                 found.append(("invariant", f"{title}: {one.below:,} released tuples have fewer than k = {crowd} rows"))
             found += [
-                ("conformance", f"{title}, cell of {cell.cell}: {_misfit(cell.found)}")
+                ("conformance", f"{title}, cell of {cell.cell}: {_misfit(cell)}")
                 for cell in one.cells
                 if not cell.found.conforms
             ]
@@ -225,8 +228,9 @@ class AuditResult:
         return safe
 
 
-def _misfit(found: Conformance) -> str:
-    text = f"mean {found.mean:.4g} rows, expected {found.expected_mean:.4g}; law p = {found.fit_p:.2g}"
+def _misfit(cell: FittedCell) -> str:
+    found = cell.found
+    text = f"mean {found.mean:.4g} {cell.unit}, expected {found.expected_mean:.4g}; law p = {found.fit_p:.2g}"
     return text + (f", mean z = {found.mean_z:.1f}, variance p = {found.variance_p:.2g}" if found.moments else "")
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,11 @@ from privrisk_spark.claims import Status
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.search.dictionary_curves import DictionaryCurves
+from privrisk_spark.results.page import html_table
 from privrisk_spark.results.release import json_safe
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RISK_UNITS: dict[RiskModel, str] = {"I": "expected loss", "II": "probability", "III": "sensitivity times nats"}
 
@@ -143,12 +147,41 @@ class CurveResult:
 
     def to_csv(self) -> str:
         """Return one line per sample and floor, for ``curves.csv``."""
-        stream, curves = io.StringIO(), self.curves
+        stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
-        names = ["share", "dictionary_rows", "utility_at_least", "mean_least_risk", "mean_true_risk"]
-        writer.writerow([*names, "mean_estimated_risk", "infeasible_records", "absent_records", "status"])
-        for s, f in self.points():
-            numbers = [self.shares[s], curves.dictionary_rows[s], curves.floors[f], curves.minimal[s, f]]
-            numbers += [curves.true[s, f], curves.estimated[f], curves.infeasible[f], curves.absent[s]]
-            writer.writerow([*[json_safe(number) for number in numbers], self.status])
+        writer.writerow(_COLUMNS)
+        writer.writerows([*map(json_safe, numbers), self.status] for numbers in self._numbers())
         return stream.getvalue()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row per sample and floor.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_shares * n_floors, 9)
+            ``share``, ``dictionary_rows``, ``utility_at_least``, ``mean_least_risk``, ``mean_true_risk``,
+            ``mean_estimated_risk`` (all float64 but the rows), ``infeasible_records``, ``absent_records``, ``status``.
+        """
+        import pandas as pd  # only who asks for it waits for it
+
+        return pd.DataFrame([[*numbers, self.status] for numbers in self._numbers()], columns=list(_COLUMNS))
+
+    def _numbers(self) -> Iterator[list[float]]:
+        curves = self.curves
+        for s, f in self.points():
+            yield [
+                self.shares[s], curves.dictionary_rows[s], curves.floors[f], curves.minimal[s, f],
+                curves.true[s, f], curves.estimated[f], curves.infeasible[f], curves.absent[s],
+            ]  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        head = ("share of the dictionary", *(f"utility at least {floor:g}" for floor in self.curves.floors))
+        rows = [(share, *self.curves.minimal[s].tolist()) for s, share in enumerate(self.shares)]
+        caption = f"Mean least risk of {self.title} ({self.unit})"
+        return html_table(caption, head, rows, notes=(self.basis, *self.notes))
+
+
+_COLUMNS = (
+    "share", "dictionary_rows", "utility_at_least", "mean_least_risk", "mean_true_risk", "mean_estimated_risk",
+    "infeasible_records", "absent_records", "status",
+)  # fmt: skip

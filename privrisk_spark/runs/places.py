@@ -10,7 +10,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,18 +99,39 @@ class Workplace:
     def published(self) -> dict[str, Any] | None:
         """Manifest of this run id's release, or None; the root's manifest is mended if a crash left it behind.
 
+        It is that of the release with the greatest number, of whatever run id.
+
         Raises
         ------
         CheckError
             If the release is not what its manifest says, or a manifest is damaged.
         """
         current, manifest = _manifest(self.root), _manifest(self.target)
-        if manifest is None:
-            return None
-        verify(manifest, self.target)
-        if current is None or current["sequence"] < manifest["sequence"]:
-            write_json(self.root / "manifest.json", manifest, published=_business_time(manifest))
+        if manifest is not None:
+            verify(manifest, self.target)
+        latest = max(self._manifests(), key=_number, default=None)
+        if latest is not None and (current is None or _number(current) < _number(latest)):
+            write_json(self.root / "manifest.json", latest, published=_business_time(latest))
         return manifest
+
+    def without_manifest(self) -> list[str]:
+        """Names of directories beside the releases that are none, as they have no manifest.
+
+        A release gets its manifest before it gets its name, so they are of an earlier version that was stopped in
+        between, or somebody else's. As that is not known, they are told of, and never removed.
+        """
+        return sorted(path.name for path in self._directories() if not (path / "manifest.json").exists())
+
+    def _directories(self) -> list[Path]:
+        return [path for path in (self.root / "releases").glob("*") if path.is_dir() and path != self.target]
+
+    def _manifests(self) -> Iterator[dict[str, Any]]:
+        """Manifests of all releases; one of another run id that is damaged is none of this run's concern."""
+        for directory in [self.target, *self._directories()]:
+            with suppress(CheckError):
+                found = _manifest(directory)
+                if found is not None:
+                    yield found
 
     def recorded_snapshot(self) -> str:
         """Snapshot the vault's summary states for this run, or ``unrecorded`` if a later run replaced it."""
@@ -176,27 +197,31 @@ class Workplace:
         (self.vault / SPARK_LOG).unlink(missing_ok=True)
 
     def commit(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Make the staged directory the release: rename, then its manifest, then the root's.
+        """Make the staged directory the release: its manifest goes in, then it gets its name, then the root's manifest.
+
+        So whatever has the name of a release is one, wherever the run is stopped. Its number is greater than that of
+        every release that is there, and than the root's: a run that was stopped may have left the root's behind.
 
         Everything of it gets the time of the business date: when a file was written, and how long a stage took, depends
         on the table, and no guarantee is about that.
         """
         current = _manifest(self.root)
-        complete = {"sequence": 1 if current is None else current["sequence"] + 1, **manifest}
+        numbers = [_number(found) for found in self._manifests()] + ([] if current is None else [_number(current)])
+        complete = {"sequence": max(numbers, default=0) + 1, **manifest}
         day = _business_time(manifest)
         if self.target.exists():
             shutil.rmtree(self.target)
         permissions.make_public(self.target.parent, "output.path")
         permissions.open_to_all(self.staging)
+        for path in self.staging.rglob("*"):
+            os.utime(path, (day, day))
+        write_json(self.staging / "manifest.json", complete, published=day)
         for directory in (self.staging / "data", self.staging):
             if directory.is_dir():
                 sync(directory)
-        for path in self.staging.rglob("*"):
-            os.utime(path, (day, day))
         self.staging.rename(self.target)
         sync(self.target.parent)
-        for directory in (self.target, self.root):
-            write_json(directory / "manifest.json", complete, published=day)
+        write_json(self.root / "manifest.json", complete, published=day)
         for directory in (self.target, self.target.parent):
             os.utime(directory, (day, day))
         return complete
@@ -225,6 +250,10 @@ def _manifest(directory: Path) -> dict[str, Any] | None:
             "output.path is that of its latest release."
         )
     return found
+
+
+def _number(manifest: Mapping[str, Any]) -> int:
+    return int(manifest["sequence"])
 
 
 def _business_time(manifest: Mapping[str, Any]) -> float:

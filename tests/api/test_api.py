@@ -208,7 +208,21 @@ def test_builders_say_what_a_file_says() -> None:
         "d": pr.quasi_identifier(pr.dates("day", "year", domain=(dt.date(2000, 1, 1), "2001-12-31"))),
         "e": pr.insensitive("drop"),
         "f": pr.weight(),
+        "g": pr.quasi_identifier(pr.flat("F", "M"), read={"case": "upper", "null_if": ["?"]}),
+        "h": pr.sensitive(release={"round": 100}, read={"cast": "number"}),
+        "i": pr.insensitive(release={"top_code": 90}, read={"trim": True}),
+        "j": pr.identifier(read={"trim": True}),
     }
+    assert columns["g"]["read"] == {"case": "upper", "null_if": ["?"]}
+    assert columns["h"] == {
+        "role": "sensitive", "action": "keep", "release": {"round": 100}, "read": {"cast": "number"}
+    }  # fmt: skip
+    assert columns["i"] == {
+        "role": "insensitive", "action": "keep", "release": {"top_code": 90}, "read": {"trim": True}
+    }  # fmt: skip
+    assert columns["j"] == {"role": "identifier", "read": {"trim": True}}
+    assert pr.weight(read={"cast": "number"}) == {"role": "weight", "read": {"cast": "number"}}
+    assert pr.sensitive() == {"role": "sensitive", "action": "keep"}, "what is not said is not written"
     pr.Policy(columns=columns, risk={"sensitivity": {"personal": {"factor": "f"}}})
 
 
@@ -424,6 +438,53 @@ def test_keys_need_an_encrypting_session(table: DataFrame, monkeypatch: pytest.M
 
 
 # ------------------------------------------------------------------------------------------------ audit
+
+
+def test_values_are_tidied_and_made_coarser_as_the_builders_say(spark: SparkSession, temporary: Path) -> None:
+    rows = [(f"p{i}", " f" if i % 2 else "M ", 1234 + i) for i in range(12)]
+    table = spark.createDataFrame(rows, "id string, sex string, cost int")
+    policy = pr.Policy(
+        columns={
+            "id": pr.identifier(),
+            "sex": pr.quasi_identifier(pr.flat("F", "M"), read={"trim": True, "case": "upper"}),
+            "cost": pr.sensitive(release={"round": 1000}),
+        },
+        table={"record_id": "id"},
+        decision={"utility_at_least": 1},
+    )
+    with pr.release(table, policy) as released:
+        found = released.data.toPandas()
+    assert sorted(set(found["sex"])) == ["F", "M"]
+    assert set(found["cost"]) == {1000}
+
+
+def test_curves_of_a_frame(table: DataFrame, policy: pr.Policy, temporary: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    with pr.curves(table, policy, shares=2, floors=[4, 2], announce=said.append, date=dt.date(2026, 1, 1)) as found:
+        assert found.shares == (0.5, 1)
+        assert found.floors == (2, 4)
+        assert found.status == "tested"
+        figures = found.to_pandas()
+        assert figures.shape == (4, 9)
+        assert figures["dictionary_rows"].tolist()[2:] == [60, 60]
+        written = json.loads((found.place / "curves.json").read_text())
+        assert written == json.loads(json.dumps(found.to_dict()))
+        assert figures["mean_least_risk"].tolist() == [risk for of in written["arrays"]["minimal"] for risk in of]
+        assert "Mean least risk of table" in found._repr_html_()
+        assert "means over all 60 records" in repr(found).lower()
+        assert str(found.report).startswith("<!DOCTYPE html>")
+        assert stat.S_IMODE(found.place.parent.stat().st_mode) == 0o700
+        assert said
+        with pytest.raises(FrozenInstanceError):
+            found.place = tmp_path  # type: ignore[misc]
+    assert not list(temporary.iterdir())
+    kept = pr.curves(table, policy, shares=2, floors=[4, 2], output=tmp_path / "kept", date=dt.date(2026, 1, 1))
+    kept.close()
+    csv_text = (tmp_path / "kept" / "curves.csv").read_text()
+    assert csv_text.splitlines()[0].split(",") == figures.columns.tolist()
+    with pytest.raises(pr.errors.ConfigError, match=r"shares: must be in 2(?s:.*)floors: must be(?s:.*)records: must"):
+        pr.curves(table, policy, shares=1, floors=[float("nan")], records=0)
+    assert not list(temporary.iterdir())
 
 
 def test_an_audit_needs_a_claim(policy: pr.Policy, spark: SparkSession, temporary: Path) -> None:

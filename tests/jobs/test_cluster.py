@@ -6,47 +6,109 @@ import hashlib
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
 import pytest
+import yaml
+from object_store import BUCKET, SECRET
 from product import ROOT, Privrisk
 
 from benchmarks.standalone import Cluster, standalone
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.objects import ObjectStore
+
+Submit = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def cluster(tmp_path: Path, java_options: str) -> Iterator[Cluster]:
-    with standalone(tmp_path, java_options=java_options) as running:
+@pytest.fixture(scope="module")
+def driver_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that the driver sees, and no worker."""
+    return tmp_path_factory.mktemp("driver")
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, java_options: str, driver_only: Path, endpoint: str
+) -> Iterator[Cluster]:
+    assert endpoint
+    directory = tmp_path_factory.mktemp("cluster")
+    with standalone(directory, java_options=java_options, hidden=driver_only) as running:
         yield running
 
 
-def test_spark_submit_on_a_cluster(cluster: Cluster, privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def submit(cluster: Cluster, tmp_path: Path) -> Submit:
     package = Path(shutil.make_archive(str(tmp_path / "package"), "zip", ROOT, "privrisk_spark"))
-    out = tmp_path / "cluster"
-    out.mkdir()
 
-    def submit(*more: str) -> subprocess.CompletedProcess[str]:
+    def run(policy: Path, place: Path, *more: str) -> subprocess.CompletedProcess[str]:
         command = [
             cluster.submit, "--master", cluster.address,
             "--executor-memory", "512m", "--conf", "spark.executor.cores=1", "--conf", "spark.ui.enabled=false",
-            "--py-files", str(package), "jobs/release.py", "--config", str(small), "--run-id", "cluster",
-            f"--set=output.path={out / 'out'}", f"--set=output.vault={out / 'vault'}", *more,
+            "--py-files", str(package), "jobs/release.py", "--config", str(policy), "--run-id", "cluster",
+            f"--set=output.path={place / 'out'}", f"--set=output.vault={place / 'vault'}", *more,
         ]  # fmt: skip
         return subprocess.run(
             command, cwd=ROOT, env=cluster.environment, capture_output=True, text=True, timeout=300, check=False
         )
 
-    done = submit("--set=counting.plan=sorted")
+    return run
+
+
+def digests(data: Path) -> list[str]:
+    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(data.iterdir())]
+
+
+def test_spark_submit_on_a_cluster(
+    cluster: Cluster, submit: Submit, privrisk: Privrisk, small: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "cluster"
+    out.mkdir()
+    done = submit(small, out, "--set=counting.plan=sorted")
     assert done.returncode == 0, done.stderr[-3000:]
     assert cluster.master_log().count("Launching executor") >= 2, "both workers took part"
     local = privrisk(str(small), "--run-id", "local")
-
-    def digests(data: Path) -> list[str]:
-        return [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(data.iterdir())]
-
     assert digests(out / "out" / "releases" / "cluster" / "data") == digests(local.data)
     # The exit codes a scheduler sees, and the file it reads where it sees none.
-    refused = submit("--run-id", "refused", "--set=checks.max_risk=0")
+    refused = submit(small, out, "--run-id", "refused", "--set=checks.max_risk=0")
     assert refused.returncode == 1, refused.stderr[-3000:]
     assert json.loads((out / "vault" / "status.json").read_text())["code"] == 1
+
+
+def test_workers_that_share_no_disk_with_the_driver(
+    submit: Submit, privrisk: Privrisk, small: Path, driver_only: Path, tmp_path: Path
+) -> None:
+    """Table and scratch lie in a store; output and vault where the driver alone sees them."""
+    store = ObjectStore(Location("s3", BUCKET, uuid4().hex))
+    rows = pc.read_csv(
+        tmp_path / "table.csv",
+        parse_options=pc.ParseOptions(delimiter=";"),
+        convert_options=pc.ConvertOptions(column_types={"age": pa.int32()}),
+    )
+    (tmp_path / "parts").mkdir()
+    for number in range(3):
+        part = tmp_path / "parts" / f"part-{number}.parquet"
+        pq.write_table(rows.slice(number * 20, 20), part)
+        store.upload(f"table/{part.name}", part)
+    base = f"s3://{BUCKET}/{store.location.path}"
+    document = yaml.safe_load(small.read_text())
+    document["table"] = {"path": f"{base}/table", "record_id": "id"}
+    policy = driver_only / "policy.yaml"
+    policy.write_text(yaml.safe_dump(document))
+
+    lost = submit(policy, driver_only / "lost")
+    assert lost.returncode == 2, lost.stderr[-3000:]
+    (said,) = (line for line in (lost.stderr + lost.stdout).splitlines() if line.startswith("privrisk: "))
+    assert "output.vault: is not reached by Spark's workers: set run.scratch to an object store" in said
+    assert "stage 1 of" not in lost.stderr + lost.stdout, "before any work"
+
+    done = submit(policy, driver_only / "found", f"--set=run.scratch={base}/scratch")
+    assert done.returncode == 0, done.stderr[-3000:]
+    local = privrisk(str(policy), "--run-id", "local", f"--set=table.path={tmp_path / 'parts'}")
+    assert digests(driver_only / "found" / "out" / "releases" / "cluster" / "data") == digests(local.data)
+    assert [entry.name for entry in store.entries()] == [f"table/part-{number}.parquet" for number in range(3)]
+    assert SECRET not in done.stderr + done.stdout

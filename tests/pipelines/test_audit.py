@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from policies_of_audit import audited
+from policies_of_audit import CHOOSING, GLOBAL, audited
 from product import ROOT
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -25,10 +28,11 @@ from privrisk_spark.audit import trials as adversary
 from privrisk_spark.cli.app import app
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.kernels.dp.scheme_choice import peel
 from privrisk_spark.kernels.random import discrete_laplace, keyed
 from privrisk_spark.pipelines.audit import Subject, collect_findings, collect_repetitions
 from privrisk_spark.results.audit import AuditResult
-from privrisk_spark.stages.private import crowds, sampling
+from privrisk_spark.stages.private import admission, crowds, release_keys, sampling
 
 TRIALS = 1000
 """Of each table where a fault is planted, 500 of which certify. An event that has probability 1 under one table and 0
@@ -63,16 +67,19 @@ def test_the_whole_audit_of_the_mechanism(tmp_path: Path) -> None:
     found = json.loads((place / "audit.json").read_text())
     assert found["passed"]
     assert found["flags"] == []
-    crowd, identity, draw, admission = found["experiments"]
-    assert {one["trials"] for one in found["experiments"]} == {20_000}
+    crowd, identity, draw, admission, persons, choice = found["experiments"]
+    assert [one["trials"] for one in found["experiments"]] == [20_000] * 4 + [2_000, 4_000]
     # What can be seen at 10,000 certifying trials of 12 rows against 11: the true ln((.137 - .02) / .0645) is 0.60.
     assert 0.3 < max(bound["epsilon_at_least"] for bound in crowd["bounds"]) < 0.6
     assert 0.2 < max(bound["epsilon_at_least"] for bound in identity["bounds"]) < 0.6
-    assert all(bound["epsilon_at_least"] < 0.5 for one in (draw, admission) for bound in one["bounds"])
-    assert {one["invariant"]["least_rows"] for one in found["experiments"]} == {10}
+    assert all(bound["epsilon_at_least"] < 0.5 for one in (draw, admission, persons) for bound in one["bounds"])
+    # Two picks at 0.5 each of neighbouring tables: something is seen of it, and not more than is claimed.
+    assert all(bound["epsilon_at_least"] < 1 for bound in choice["bounds"])
+    assert [cell["conforms"] for cell in choice["conformance"]] == [True, True]
+    assert {one["invariant"]["least_rows"] for one in found["experiments"] if one is not choice} == {10}
     ways = [one["execution"] for one in found["idempotence"]]
-    assert len(ways) == 4
-    assert sum("fails once" in way for way in ways) == 2, "a local session of this command tries again"
+    assert len(ways) == 6
+    assert sum("fails once" in way for way in ways) == 3, "a local session of this command tries again"
     assert all(one["identical"] for one in found["idempotence"])
     page = (place / "audit.html").read_text()
     assert "Nothing was flagged" in page
@@ -85,16 +92,18 @@ def test_the_whole_audit_of_the_mechanism(tmp_path: Path) -> None:
 POLICY = """
 version: 1
 run: {name: audited}
-table: {path: not/there.csv, format: csv, options: {header: true}}
+table: {path: not/there.csv, format: csv, options: {header: true}, entity_id: who}
 columns:
   place: {role: quasi-identifier, hierarchy: {tree: {"*": [z, {north: [a, b, {far: [c]}]}, {south: [d, e]}]}}}
   sex: {role: quasi-identifier, hierarchy: {flat: {values: [u, v]}}}
+  who: {role: identifier}
 guarantee:
   kind: dp
-  epsilon: {admit: 0.3, keep: 0.7}
+  epsilon: {choose: 0.05, admit: 0.3, keep: 0.7}
   delta: 1e-9
   public_rows: 30000
-  schemes: [[0, 0], [2, 1]]
+  candidates: [[0, 0], [1, 0], [2, 1]]
+  peel: 2
   objective: {phi_min: 1}
 output: {path: out, vault: vault}
 ledger: {url: "sqlite:///ledger.db", lineage: audited, cap: {epsilon: 4, delta: 1e-7}}
@@ -249,13 +258,98 @@ def one_noise_for_all_schemes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(adversary, "collect_published", faulty)
 
 
+def every_row_a_person(patch: pytest.MonkeyPatch) -> None:
+    """Rows are not reduced."""
+    patch.setattr(release_keys, "one_row_each", lambda encoded, _: encoded.frame().drop(schemas.ENTITY))
+
+
+def the_row_of_the_finest_values(patch: pytest.MonkeyPatch) -> None:
+    """One row of each person, but which it is depends on the rows' values, and on no key."""
+    reduced = release_keys.one_row_each
+
+    def faulty(encoded: Any, keys: Any) -> Any:
+        names = [name for name in encoded.schema.fieldNames() if name != schemas.ENTITY]
+        of_nobody = Batches.of_frame(encoded.frame().where(F.col(schemas.ENTITY).isNull()))
+        named = encoded.frame().where(F.col(schemas.ENTITY).isNotNull())
+        row = F.min(F.struct(*[name for name in names if name != schemas.BLOCK], schemas.BLOCK)).alias("row")
+        first = named.groupBy(schemas.ENTITY).agg(row).select("row.*").select(*names)
+        return first.unionByName(reduced(of_nobody, keys))
+
+    patch.setattr(release_keys, "one_row_each", faulty)
+
+
+def rows_of_nobody_are_one_person(patch: pytest.MonkeyPatch) -> None:
+    reduced = release_keys.one_row_each
+
+    def faulty(encoded: Any, keys: Any) -> Any:
+        named = encoded.frame().fillna("nobody", [schemas.ENTITY])
+        return reduced(Batches.of_frame(named), keys)
+
+    patch.setattr(release_keys, "one_row_each", faulty)
+
+
+def the_best_scheme_always(patch: pytest.MonkeyPatch) -> None:
+    def faulty(scores: Any, epsilon: Any, streams: Any) -> Any:
+        order = sorted(range(len(scores)), key=lambda candidate: (-scores[candidate], candidate))
+        return np.array(order[: streams.size])
+
+    patch.setattr(admission, "peel", faulty)
+
+
+def most_rows_without_noise(patch: pytest.MonkeyPatch) -> None:
+    """The exact counts decide."""
+    chosen = admission.chosen
+
+    def faulty(mechanism: Any, excess: Any, keys: Any) -> Any:
+        drawn = chosen(mechanism, excess, keys)
+        order = np.argsort(-excess, kind="stable")[: mechanism.choice.picks]
+        return replace(drawn, mode=replace(drawn.mode, schemes=tuple(mechanism.choice.candidates[i] for i in order)))
+
+    patch.setattr(admission, "chosen", faulty)
+
+
+def chosen_at(factor: Fraction) -> Plant:
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(admission, "peel", lambda scores, epsilon, streams: peel(scores, epsilon * factor, streams))
+
+    return plant
+
+
+twice_the_temperature, half_the_temperature = chosen_at(Fraction(1, 2)), chosen_at(Fraction(2))
+twice_the_temperature.__name__, half_the_temperature.__name__ = "twice_the_temperature", "half_the_temperature"
+
+
+def precision_forgotten(patch: pytest.MonkeyPatch) -> None:
+    scores = admission.scores
+    patch.setattr(admission, "scores", lambda excess, precisions: scores(excess, [Fraction(1)] * len(precisions)))
+
+
+def one_key_for_all_picks(patch: pytest.MonkeyPatch) -> None:
+    """Every pick of a release draws with the same words."""
+
+    def faulty(scores: Any, epsilon: Any, streams: Any) -> Any:
+        left, picked = list(range(len(scores))), []
+        for _ in range(streams.size):
+            again = deepcopy_of(streams)
+            (at,) = peel([scores[i] for i in left], epsilon, again)
+            picked.append(left.pop(at))
+        return np.array(picked)
+
+    def deepcopy_of(streams: Any) -> Any:
+        other = copy.copy(streams)
+        other.size, other._drawn, other._buffer = 1, streams._drawn.copy(), streams._buffer.copy()
+        return other
+
+    patch.setattr(admission, "peel", faulty)
+
+
 def nothing(patch: pytest.MonkeyPatch) -> None:
     """The mechanism as it is."""
 
 
-def flags(spark: SparkSession, directory: Path, name: str) -> AuditResult:
+def flags(spark: SparkSession, directory: Path, name: str, policy: Any = None, seed: int = 1) -> AuditResult:
     """Findings of one experiment as an audit."""
-    subject = Subject.of(audited(), seed=1)
+    subject = Subject.of(policy or audited(), seed=seed)
     (experiment,) = [one for one in subject.profile.experiments if one.name == name]
     found = collect_findings(Scratch(spark, directory), subject, experiment, TRIALS)
     return AuditResult("t", "d", "v", 1, {}, (found,), ())
@@ -299,6 +393,82 @@ def test_every_planted_fault_is_flagged_by_the_part_that_must_see_it(
     assert not must_not & set(result.parts), result.flags
 
 
+@pytest.mark.parametrize(
+    ("plant", "must", "must_not"),
+    [
+        (nothing, set(), {"bound", "invariant", "conformance"}),
+        (every_row_a_person, {"bound", "conformance"}, {"invariant"}),
+        (the_row_of_the_finest_values, {"conformance"}, {"invariant"}),
+        (rows_of_nobody_are_one_person, {"conformance"}, {"invariant"}),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+@pytest.mark.parametrize("guarantee", [{}, GLOBAL], ids=["local", "global"])
+def test_a_person_with_many_rows_is_one_row(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    plant: Plant,
+    must: set[str],
+    must_not: set[str],
+    guarantee: Any,
+) -> None:
+    plant(monkeypatch)
+    result = flags(spark, tmp_path, "persons", audited(entity_id="who", **guarantee))
+    assert must <= set(result.parts), result.flags
+    assert not must_not & set(result.parts), result.flags
+
+
+@pytest.mark.parametrize("guarantee", [CHOOSING, GLOBAL], ids=["two picks", "one scheme for all"])
+@pytest.mark.parametrize(
+    ("plant", "must"),
+    [
+        (nothing, set()),
+        (the_best_scheme_always, {"conformance"}),
+        (most_rows_without_noise, {"conformance"}),
+        (twice_the_temperature, {"conformance"}),
+        (half_the_temperature, {"conformance"}),
+        (precision_forgotten, {"conformance"}),
+        (one_key_for_all_picks, {"conformance"}),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_the_choice_of_schemes_is_held_against_its_law(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    plant: Plant,
+    must: set[str],
+    guarantee: Any,
+) -> None:
+    if plant is one_key_for_all_picks and guarantee is GLOBAL:
+        pytest.skip("there is one pick")
+    plant(monkeypatch)
+    result = flags(spark, tmp_path, "choice", audited(**guarantee))
+    assert must == set(result.parts), result.flags
+
+
+@pytest.mark.parametrize(
+    ("plant", "parts"),
+    [(nothing, []), (no_crowd_threshold, ["bound", "invariant", "conformance"])],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_one_scheme_for_all_rows_is_sampled_and_cut_like_any_other(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant, parts: list[str]
+) -> None:
+    asked: list[int] = []
+    recoded = sampling.full_domain
+
+    def counted(*arguments: Any) -> Any:
+        asked.append(1)
+        return recoded(*arguments)
+
+    monkeypatch.setattr(sampling, "full_domain", counted)
+    plant(monkeypatch)
+    assert flags(spark, tmp_path, "crowd", audited(**GLOBAL)).parts == parts
+    assert asked, "the function that recodes in mode global"
+
+
 @pytest.mark.parametrize(("plant", "parts"), [(nothing, []), (noise_of_half_the_scale, ["conformance"])])
 def test_laplace_noise_is_held_against_its_law(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant, parts: list[str]
@@ -330,6 +500,17 @@ def unkeyed_draw(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sampling, "drawing", faulty)
 
 
+def any_row_of_a_person(patch: pytest.MonkeyPatch) -> None:
+    """Whichever row Spark meets first."""
+
+    def faulty(encoded: Any, _: Any) -> Any:
+        names = [name for name in encoded.schema.fieldNames() if name != schemas.ENTITY]
+        person = F.coalesce(F.col(schemas.ENTITY), F.hex(schemas.BLOCK)).alias("person")
+        return encoded.frame().groupBy(person).agg(F.first(F.struct(*names)).alias("row")).select("row.*")
+
+    patch.setattr(release_keys, "one_row_each", faulty)
+
+
 def both_attempts_count(patch: pytest.MonkeyPatch) -> None:
     """Parts are listed from their directory, so that what a lost attempt left behind counts too."""
     tuples = adversary.collect_tuples
@@ -343,16 +524,24 @@ def both_attempts_count(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plant", "identical"),
-    [(nothing, True), (unkeyed_draw, False), (both_attempts_count, False)],
+    ("name", "plant", "identical"),
+    [
+        ("draw", nothing, True),
+        ("draw", unkeyed_draw, False),
+        ("draw", both_attempts_count, False),
+        ("admission", nothing, True),
+        ("admission", unkeyed_draw, False),
+        ("admission", both_attempts_count, False),
+        ("persons", nothing, True),
+        ("persons", any_row_of_a_person, False),
+    ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
-@pytest.mark.parametrize("name", ["draw", "admission"])
 def test_a_second_draw_is_seen(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, plant: Plant, identical: bool
 ) -> None:
     plant(monkeypatch)
-    subject = Subject.of(audited(), seed=1)
+    subject = Subject.of(audited(entity_id="who"), seed=1)
     (experiment,) = [one for one in subject.profile.experiments if one.name == name]
     found = collect_repetitions(Scratch(spark, tmp_path), subject, experiment, 50)
     assert [one.identical for one in found] == [identical], "a session that does not try again repeats work only"
@@ -391,6 +580,17 @@ def test_rows_are_the_tables_asked_for_with_identities_of_their_own(spark: Spark
                 assert (kinds == subject.profile.kinds[1]).all(axis=1).sum() == others
     one, two = ({tuple(row.values()) for row in table.to_pylist()} for table in tables)
     assert one == two, "however they are spread"
+    of_persons = Subject.of(audited(entity_id="who"), seed=1)
+    persons = adversary.Trials(of_persons.profile.experiments[-1], of_persons.profile.kinds, 2)
+    for table in (persons.rows(spark, parts=p, backwards=p == 3).frame().toArrow() for p in (1, 3)):
+        assert pc.count_distinct(table["block"]).as_py() == table.num_rows == 2 * (90 + 60 + 160)
+        whose = Counter(zip(table["q0"].to_pylist(), table["entity"].to_pylist(), strict=True))
+        assert [whose[trial, None] for trial in range(6)] == [60] * 4 + [0] * 2
+        assert sorted(n for (trial, who), n in whose.items() if who and trial < 2) == [30, 30]
+        both = [who for (trial, who), n in whose.items() if who and trial > 3 and n == 2]
+        assert len(both) == len(set(both)) == 2 * 80, "nobody is in two trials"
+        kinds = Counter(zip(table["entity"].to_pylist(), table["q1"].to_pylist(), table["q2"].to_pylist(), strict=True))
+        assert all(kinds[who, *kind] == 1 for who in both for kind in of_persons.profile.kinds.tolist())
     read = subject.profile.experiments[1]
     many = adversary.Trials(read, subject.profile.kinds, 4)
     rows = many.rows_as_read(spark, subject.policy, subject.hierarchies).frame().toArrow()

@@ -328,7 +328,7 @@ def test_what_is_refused(curves: Curves, policy: Path, tmp_path: Path, monkeypat
     refused(curves(), "name a policy file")
     assert not (tmp_path / "curves").exists()
     above = curves(str(policy), "--floors", "2,6.5")
-    refused(above, "--floors: must be at most 6", "Got 6.5")
+    refused(above, "floors: must be at most 6", "Got 6.5")
     assert json.loads((above.directory / "status.json").read_text())["code"] == 2
     assert [path.name for path in above.directory.iterdir()] == ["status.json"]
     persons = external(policy, kind="table", entity_id="who")

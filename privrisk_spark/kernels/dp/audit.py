@@ -12,6 +12,7 @@ leave no event with a large ratio, such as a keep probability that is some perce
 Noisy counts of a cell of known size are held against the law of their noise in the same way, and so is the difference
 of two noisy counts of one release, whose noises are independent: noise of half the scale leaves an event of a large
 ratio only if a cell is tried whose count lies at the threshold, and not even then one above a claim that has room.
+Schemes that the exponential mechanism picks are held against the law of its picks, whatever was picked before.
 
 Status: the bound is *proved* up to float64 (Clopper and Pearson 1934 is exact for binomials); the tests of mean,
 variance and law use normal and chi-square approximations and are *tested*.
@@ -24,8 +25,9 @@ C. Clopper, E. Pearson, "The use of confidence or fiducial limits illustrated in
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -348,6 +350,58 @@ def noise_conformance(noise: LongArray, law: FloatArray) -> Conformance:
 def _normalized(weights: FloatArray) -> FloatArray:
     law: FloatArray = weights / weights.sum()
     return law
+
+
+def law_of_picks(scores: FloatArray, epsilon: float, picks: int) -> dict[tuple[int, ...], float]:
+    """Law of several picks of the exponential mechanism, each among what is left (McSherry and Talwar 2007).
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n,)
+        Of sensitivity 1, monotone in the table.
+    epsilon : float
+        Of one pick.
+    picks : int
+        w, at most n.
+
+    Returns
+    -------
+    dict
+        Probability of every sequence of w different candidates: the product over its picks of
+        ``exp(epsilon score) / sum of that over those left``.
+    """
+    weights = np.exp(epsilon * (scores - scores.max()))
+    law = {}
+    for sequence in itertools.permutations(range(len(scores)), picks):
+        probability, left = 1.0, float(weights.sum())
+        for candidate in sequence:
+            probability *= float(weights[candidate]) / left
+            left -= float(weights[candidate])
+        law[sequence] = probability
+    return law
+
+
+def choice_conformance(drawn: LongArray, law: Sequence[float]) -> Conformance:
+    """Hold outcomes without an order against their law.
+
+    Parameters
+    ----------
+    drawn : ndarray of int64, shape (trials,)
+        Number of the outcome of each independent trial.
+    law : sequence of float
+        Probability of each outcome.
+
+    Returns
+    -------
+    Conformance
+        Its means are the shares of the likeliest outcome.
+    """
+    # The likeliest first: what is merged with its neighbours is rare.
+    order = np.argsort(-np.array(law), kind="stable")
+    place = np.argsort(order, kind="stable")
+    ordered = _normalized(np.array(law)[order])
+    share = float((drawn == order[0]).mean())
+    return Conformance(len(drawn), share, float(ordered[0]), 0.0, 1.0, _fit(place[drawn], ordered), False)
 
 
 def false_alarm(*, moments: bool) -> float:

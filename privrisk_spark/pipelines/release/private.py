@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import StoredCounts, cell_space
 from privrisk_spark.engine.decided import Decide
 from privrisk_spark.ledger.charge import Charge
@@ -148,9 +147,8 @@ def encode(run: Run, opened: Opened, reserved: Reserved) -> tuple[Encoded, relea
             reserved.key, run_id=place.run_id, snapshot=snapshot, mechanism=reserved.digest
         )
         stage.sentence = "Encoded every value as an integer code; values outside a hierarchy are suppressed."
+        encoded = replace(encoded, rows=release_keys.collect_one_row_each(run.scratch, encoded.rows, keys))
         if run.policy.table.entity_id is not None:
-            one_each = run.scratch.write_frame(release_keys.one_row_each(encoded.rows, keys), "one-row-each")
-            encoded = replace(encoded, rows=Batches.of_frame(one_each))
             stage.sentence += " Of each person one row was drawn, by a keyed function of the row; the rest is not used."
     return encoded, keys
 

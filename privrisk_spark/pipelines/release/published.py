@@ -185,6 +185,14 @@ def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, da
     else:  # another vault: the manifest knows the policy as a whole, with the places it names
         same = manifest["policy_digest"] == policy.digest()
         others = [] if same else ["the policy, or a place it names (another digest than the manifest's)"]
+        # The digest is published, so it does not know them; and the place of the release is the one it was found at.
+        unknown = [".".join(one.keys) for one in policy.from_environment if one.keys[0] != "output"]
+        if same and unknown:
+            raise CheckError(
+                f"run id {place.run_id} is released already, and this vault does not know what it was asked for. The "
+                f"manifest does not tell what the environment gave for: {', '.join(unknown)}. Use the vault of the "
+                "release, or a new run id."
+            )
     if others:
         raise CheckError(
             f"run id {place.run_id} is released already, and was asked for with another content of: "

@@ -23,7 +23,7 @@ from privrisk_spark.policy.guarantees import Guarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee, PeeledDp
 from privrisk_spark.runs.places import Workplace
-from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.runs.progress import LOGGER, Progress, write_status
 
 BY_KIND: dict[str, Callable[[Run], dict[str, Any]]] = {
     "risk": release_by_risk,
@@ -98,6 +98,12 @@ def release(
             confirm(policy, place, done, date=date, given=table is not None)
             write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
+        for name in place.without_manifest():
+            LOGGER.warning(
+                "output.path: 'releases/%s' has no manifest, so it is no release; what made it was stopped, or it is "
+                "not ours. It stays as it is: remove it, or run its run id again.",
+                name,
+            )
         progress = Progress(place.vault, run_id, stages_of(policy.guarantee))
         with scratch_of(spark, policy, place.scratch) as scratch:
             run = Run(spark, policy, place, date, announce, table, scratch, progress)

@@ -54,6 +54,23 @@ def rows_beyond(cells_of_schemes: Batches, least: int) -> Batches:
 def collect_choice(scratch: Scratch, encoded: Batches, recoding: Recoding, keys: ReleaseKeys) -> Mechanism:
     """Draw the schemes of a release from its candidates.
 
+    Parameters
+    ----------
+    scratch, encoded, recoding
+        As for :func:`collect_excess`.
+    keys : ReleaseKeys
+
+    Returns
+    -------
+    Mechanism
+        With the schemes drawn, in the order drawn.
+    """
+    return chosen(recoding.mechanism, collect_excess(scratch, encoded, recoding), keys)
+
+
+def collect_excess(scratch: Scratch, encoded: Batches, recoding: Recoding) -> npt.NDArray[np.int64]:
+    """Return the rows beyond the threshold of the choice in the cells of each candidate.
+
     All candidates are counted in one pass; a number for each is all that is collected.
 
     Parameters
@@ -63,21 +80,18 @@ def collect_choice(scratch: Scratch, encoded: Batches, recoding: Recoding, keys:
         One row a person.
     recoding : Recoding
         Of a mechanism with a choice.
-    keys : ReleaseKeys
 
     Returns
     -------
-    Mechanism
-        With the schemes drawn, in the order drawn.
+    ndarray of int64, shape (n_candidates,)
     """
-    mechanism = recoding.mechanism
-    choice = mechanism.choice
+    choice = recoding.mechanism.choice
     assert choice is not None
     counted = collect_cells(scratch, encoded, recoding.ancestor, choice.candidates, name="candidates")
     table = rows_beyond(counted, choice.beyond).frame().toArrow()
     excess = np.zeros(len(choice.candidates), dtype=np.int64)
     np.add.at(excess, table.column(schemas.SCHEME).to_numpy(), table.column(EXCESS).to_numpy())
-    return chosen(mechanism, excess, keys)
+    return excess
 
 
 def chosen(mechanism: Mechanism, excess: npt.NDArray[np.int64], keys: ReleaseKeys) -> Mechanism:

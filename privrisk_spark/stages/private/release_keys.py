@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, in_chunks
+from privrisk_spark.engine.batches import Batches, Scratch, in_chunks
 from privrisk_spark.kernels.random import keyed
 
 
@@ -40,6 +40,21 @@ class ReleaseKeys:
         return cls(
             *(keyed.derive_key(release_key, *bound, label) for label in ("noise", "recode", "keep", "person", "scheme"))
         )
+
+
+def collect_one_row_each(scratch: Scratch, encoded: Batches, keys: ReleaseKeys) -> Batches:
+    """Draw one row of each person, once, and hold it; rows that name no persons are persons, and are returned as given.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    encoded : Batches
+        ENCODED, with ``entity`` if a person may have several rows.
+    keys : ReleaseKeys
+    """
+    if schemas.ENTITY not in encoded.schema.fieldNames():
+        return encoded
+    return Batches.of_frame(scratch.write_frame(one_row_each(encoded, keys), "one-row-each"))
 
 
 def one_row_each(encoded: Batches, keys: ReleaseKeys) -> DataFrame:

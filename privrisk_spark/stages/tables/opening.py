@@ -25,6 +25,7 @@ from privrisk_spark.planning.dictionaries import entry_of
 from privrisk_spark.planning.readings import readings_of, readings_of_dictionary
 from privrisk_spark.policy.dictionaries import DictionaryTable, Table
 from privrisk_spark.policy.policy import Insensitive, Policy
+from privrisk_spark.policy.secrets import without_credentials
 from privrisk_spark.stages.tables.tidying import OpenTable, tidied
 
 try:
@@ -86,7 +87,7 @@ def read(
     SchemaError
         If Spark cannot open it.
     """
-    named = table.catalog or _without_credentials(table.path or "")
+    named = table.catalog or without_credentials(table.path or "")
     where = f"{key}.{'catalog' if table.catalog else 'path'}: '{named}'"
     files = check_files(table, key=key, columns=columns)
     try:
@@ -115,15 +116,6 @@ def read(
     if files is not None:
         refuse_others(files, frame.inputFiles(), table=table, key=key)
     return frame
-
-
-def _without_credentials(path: str) -> str:
-    """Return a path without what only its user should know: ``s3a://key:secret@bucket/x?token`` has three such."""
-    scheme, of_scheme, rest = path.partition("://")
-    if not of_scheme:
-        return path
-    authority, slash, name = rest.partition("?")[0].partition("/")
-    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{name}"
 
 
 def _refuse_parsed_texts(spark: SparkSession, name: str, where: str) -> None:

@@ -213,3 +213,41 @@ def test_noise_conforms_to_its_law_alone():
     both = audit.difference(law)
     assert audit.noise_conformance(usual[:2000] - usual[2000:], both).conforms
     assert not audit.noise_conformance(usual - usual, both).conforms, "one noise, used twice"
+
+
+@given(st.lists(st.floats(0, 6), min_size=2, max_size=4), st.integers(1, 2), st.sampled_from([0.0, 0.5, 1.0]))
+def test_the_law_of_picks_is_one_exponential_draw_after_the_other(scores, picks, epsilon):
+    law = audit.law_of_picks(np.array(scores), epsilon, picks)
+
+    def naive(sequence):
+        probability, left = 1.0, set(range(len(scores)))
+        for candidate in sequence:
+            probability *= math.exp(epsilon * scores[candidate]) / sum(math.exp(epsilon * scores[i]) for i in left)
+            left.remove(candidate)
+        return probability
+
+    assert len(law) == math.perm(len(scores), picks)
+    assert law == pytest.approx({sequence: naive(sequence) for sequence in law})
+    assert math.fsum(law.values()) == pytest.approx(1)
+
+
+def test_a_choice_conforms_to_its_law_alone():
+    generator = np.random.default_rng(2)
+    law = [0.05, 0.6, 0.3, 0.05, 0.0]
+    found = audit.choice_conformance(generator.choice(5, 4000, p=law), law)
+    assert found.conforms
+    assert found.expected_mean == 0.6
+    assert abs(found.mean - 0.6) < 0.04
+    assert not audit.choice_conformance(np.full(4000, 1), law).conforms, "the likeliest always"
+    for wrong in ([0.1, 0.5, 0.3, 0.1, 0.0], [0.05, 0.3, 0.6, 0.05, 0.0]):
+        assert not audit.choice_conformance(generator.choice(5, 4000, p=wrong), law).conforms
+    assert not audit.choice_conformance(np.append(generator.choice(5, 3999, p=law), 4), law).conforms, "impossible"
+
+
+def test_a_choice_by_its_law_is_rarely_flagged():
+    """The chi-square probability is uniform enough at a level one can see, rare outcomes among them."""
+    generator = np.random.default_rng(9)
+    law = [0.5, 0.3, 0.15, 0.04, 0.0095, 0.0005]
+    found = [audit.choice_conformance(generator.choice(6, 1000, p=law), law) for _ in range(2000)]
+    assert all(one.conforms for one in found)
+    assert abs(np.mean([one.fit_p < 0.05 for one in found]) - 0.05) < 4 * math.sqrt(0.05 / 2000) + 0.01

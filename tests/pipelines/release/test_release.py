@@ -149,6 +149,25 @@ def test_a_run_id_is_one_request(privrisk: Privrisk, small: Path, tmp_path: Path
     assert "of: the policy, or a place it names" in refused("--set=decision.utility_at_least=2")
 
 
+def test_what_the_environment_gave_is_not_taken_for_the_same_where_nobody_knows(
+    privrisk: Privrisk, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest's digest does not tell it, so that nobody can guess it; the vault of the release does."""
+    monkeypatch.setenv("FLOOR", "1")
+    one = (str(small), "--run-id", "one", "--set=decision.utility_at_least=${FLOOR}")
+    first = privrisk(*one)
+    assert first.code == 0, first.err
+    assert "Already released" in privrisk(*one).out
+    monkeypatch.setenv("FLOOR", "2")
+    refused = privrisk(*one)
+    assert refused.code == 1
+    assert "with another content of: decision" in refused.err
+    (first.root / "vault" / "requests" / "one.json").unlink()
+    refused = privrisk(*one)
+    assert refused.code == 1
+    assert "does not tell what the environment gave for: decision.utility_at_least" in refused.err
+
+
 STAGES = (
     "written.conclude",
     "written.parquet_files",

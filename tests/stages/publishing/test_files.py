@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import stat
 import subprocess
@@ -437,12 +438,12 @@ def test_a_release_is_published_once(tmp_path):
     assert current(tmp_path) == second
 
 
-def test_killed_between_rename_and_manifest_nothing_is_released(tmp_path, monkeypatch):
+def test_killed_at_its_manifest_nothing_is_released_or_left(tmp_path, monkeypatch):
     old = publish(place_of(tmp_path, "old"), "old")
     place = place_of(tmp_path, "new")
     with killed_at_write(monkeypatch, 1):
         publish(place, "half")
-    assert (place.target / "data").read_text() == "half"
+    assert not place.target.exists(), "no name of a release without its manifest"
     assert place.published() is None
     assert current(tmp_path) == old
     again = publish(place_of(tmp_path, "new"), "whole")
@@ -450,6 +451,130 @@ def test_killed_between_rename_and_manifest_nothing_is_released(tmp_path, monkey
     assert sorted(p.name for p in place.target.iterdir()) == ["data", "manifest.json"]
     assert place.published() == again == current(tmp_path)
     assert again["sequence"] == 2
+
+
+PUBLISH = """
+import os, signal, sys
+from pathlib import Path
+from privrisk_spark.runs import places
+place = places.Workplace(Path(sys.argv[1]) / "out", Path(sys.argv[1]) / "vault", sys.argv[2])
+left = int(sys.argv[3])
+def stopping(of):
+    def call(*arguments, **options):
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return of(*arguments, **options)
+    return call
+with place.held():
+    (place.staging / "data").mkdir()
+    (place.staging / "data" / "part").write_text(sys.argv[2])
+    for name in ("write_json", "sync"):
+        setattr(places, name, stopping(getattr(places, name)))
+    os.utime, places.shutil.rmtree = stopping(os.utime), stopping(places.shutil.rmtree)
+    Path.rename, Path.replace = stopping(Path.rename), stopping(Path.replace)
+    place.commit({"run_id": sys.argv[2], "date": "2026-01-31"})
+"""
+
+
+def test_wherever_it_is_killed_nothing_is_left_that_is_no_release(tmp_path):
+    """Killed in a process of its own before each step of the commit; then another run id publishes."""
+    whole = set()
+    for step in range(1, 100):
+        root = tmp_path / str(step)
+        publish(place_of(root, "old"), "old")
+        command = [sys.executable, "-c", PUBLISH, str(root), "dead", str(step)]
+        environment = {**os.environ, "PYTHONPATH": str(Path(release.__file__).resolve().parents[3])}
+        ended = subprocess.run(command, env=environment, check=False).returncode
+        dead = place_of(root, "dead").target
+        assert not dead.exists() or json.loads((dead / "manifest.json").read_text())["sequence"] == 2
+        whole.add(dead.exists())
+        next_one = place_of(root, "next")
+        with next_one.held():
+            assert next_one.published() is None
+            assert next_one.without_manifest() == []
+            # Whoever looks at the root sees the release that was finished, before the next one is.
+            assert current(root)["run_id"] == ("dead" if dead.exists() else "old")
+        made = publish(next_one, "next")
+        assert current(root) == made
+        assert leftovers(root) == []
+        there = {path.name for path in next_one.target.parent.iterdir()}
+        assert there == {"old", "next"} | ({"dead"} if dead.exists() else set())
+        numbers = [
+            json.loads((path / "manifest.json").read_text())["sequence"] for path in next_one.target.parent.iterdir()
+        ]
+        assert len(set(numbers)) == len(numbers)
+        assert made["sequence"] == max(numbers)
+        if ended == 0:
+            break
+    assert ended == 0, "the steps came to an end"
+    assert step > 5
+    assert whole == {False, True}
+
+
+def test_two_that_publish_at_once_have_numbers_of_their_own(tmp_path):
+    """Two processes, ten run ids each, into one output: one waits for the other."""
+    code = """
+import sys, time
+from pathlib import Path
+from privrisk_spark.errors import BusyError
+from privrisk_spark.runs.places import Workplace
+for i in range(10):
+    place = Workplace(Path(sys.argv[1]) / "out", Path(sys.argv[1]) / "vault", f"{sys.argv[2]}-{i}")
+    while True:
+        try:
+            with place.held():
+                print(place.commit({"run_id": place.run_id, "date": "2026-01-31"})["sequence"], flush=True)
+            break
+        except BusyError:
+            time.sleep(0.001)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(release.__file__).resolve().parents[3])}
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path), name], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        for name in ("one", "two")
+    ]
+    found = [[int(line) for line in process.communicate(timeout=120)[0].split()] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert all(numbers == sorted(numbers) for numbers in found)
+    assert sorted([*found[0], *found[1]]) == list(range(1, 21))
+
+
+def test_a_number_is_never_given_twice(tmp_path):
+    """Whatever became of the root's manifest: lost, an old copy, or left behind by a run that was killed."""
+    first, second = (publish(place_of(tmp_path, name), name) for name in ("one", "two"))
+    root = tmp_path / "out" / "manifest.json"
+    root.write_text(json.dumps(first))
+    assert publish(place_of(tmp_path, "three"), "three")["sequence"] == 3
+    root.unlink()
+    assert place_of(tmp_path, "one").published() == first
+    assert current(tmp_path)["run_id"] == "three", "the release with the greatest number, whoever looks"
+    root.unlink()
+    assert publish(place_of(tmp_path, "four"), "four")["sequence"] == 4
+    # The latest one is withdrawn: its number is gone with it, but not given again.
+    shutil.rmtree(place_of(tmp_path, "four").target)
+    assert publish(place_of(tmp_path, "five"), "five")["sequence"] == 5
+    assert second["sequence"] == 2
+
+
+def test_a_directory_without_a_manifest_is_told_of_and_stays(tmp_path):
+    """Of an earlier version, which gave a release its name first; or somebody's own."""
+    publish(place_of(tmp_path, "old"), "old")
+    left = tmp_path / "out" / "releases" / "dead"
+    left.mkdir()
+    (left / "data").write_text("rows")
+    place = place_of(tmp_path, "new")
+    with place.held():
+        assert place.without_manifest() == ["dead"]
+    publish(place, "new")
+    assert (left / "data").read_text() == "rows"
+    # Its own run id makes it anew.
+    again = publish(place_of(tmp_path, "dead"), "whole")
+    assert (left / "data").read_text() == "whole"
+    assert again == current(tmp_path)
 
 
 def test_killed_before_the_root_manifest_the_next_look_mends_it(tmp_path, monkeypatch):
