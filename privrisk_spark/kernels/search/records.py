@@ -1,8 +1,15 @@
-"""Risk of records of one lattice, all at the same node at a time: what the searches of whole tables share."""
+"""Risk of records of one lattice, all at the same node at a time: what the searches of whole tables share.
+
+Records of a block may have a history: levels ``h`` at which earlier releases disclosed their values. As the nodes of a
+value lie on one path to the root, who has all releases knows the deepest of them, the meet ``g ∧ h = min(g, h)``
+level by level, so the risk of disclosing ``g`` is that at ``g ∧ h``, by the same counts. It is as monotone in ``g`` as
+the risk of a record without history is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +26,7 @@ from privrisk_spark.kernels.search.lattice_blocks import LatticeBlock
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
+LevelArray = npt.NDArray[np.int8]
 
 _KEY_LIMIT = 2**62
 
@@ -34,6 +42,7 @@ def kinds_of(
     codes: IntArray,
     personal: FloatArray | None,
     record_weight: FloatArray | None,
+    history: LevelArray | None = None,
 ) -> tuple[LongArray, LongArray]:
     """One row of each kind of records that cannot be decided differently, and the kind of every row."""
     key, bound = np.zeros(len(codes), dtype=np.int64), 1
@@ -41,10 +50,14 @@ def kinds_of(
         tables = [disclosure.alike[i], *(counts.alike[i] for counts in attacker.possible)]
         kind_of_code = distinct_rows(tables)[1]
         kinds = int(kind_of_code.max()) + 1
+        number = kind_of_code.take(codes[:, i])
+        if history is not None:
+            levels = disclosure.ancestor[i].shape[1]
+            number, kinds = number * np.int64(levels) + history[:, i], kinds * levels
         if bound > _KEY_LIMIT // kinds:
             first, key = distinct_keys(key, bound)
             bound = len(first)
-        key = key * kinds + kind_of_code.take(codes[:, i])
+        key = key * kinds + number
         bound *= kinds
     weights = [] if personal is None else [np.ascontiguousarray(column) for column in personal.T]
     if record_weight is not None:
@@ -119,10 +132,20 @@ class Records:
             pick(self.record_weight, rows),
         )
 
+    def without_history(self) -> Records:
+        """The same records, as if nothing were out."""
+        block = replace(self.block, history=None)
+        return Records(self.disclosure, self.attacker, block, self.codes, self.personal, self.record_weight)
+
     def levels(self, node: int) -> list[int]:
         """Level vector of a node."""
         levels: list[int] = self.block.lattice.levels(np.array([node]))[0].tolist()
         return levels
+
+    def disclosed(self, node: int) -> list[int]:
+        """Level vector that is known once a node is disclosed: the meet with what is out already."""
+        levels, history = self.levels(node), self.block.history
+        return levels if history is None else [min(pair) for pair in zip(levels, history, strict=True)]
 
     def sensitivity(self, rows: LongArray | slice, columns: Sequence[IntArray], levels: Sequence[int]) -> FloatArray:
         """Φ of some records, whose columns are given."""
@@ -156,7 +179,7 @@ class Records:
         self, rows: LongArray | slice, node: int
     ) -> tuple[FloatArray, list[tuple[LongArray, int | LongArray]]]:
         """Φ of some records at one lattice node, and ``ρ_θ`` and ``N_θ`` of each possible dictionary."""
-        levels = self.levels(node)
+        levels = self.disclosed(node)
         columns = self.columns if isinstance(rows, slice) else [column.take(rows) for column in self.columns]
         phi = self.sensitivity(rows, columns, levels)
         evaluated: list[tuple[LongArray, int | LongArray]] = []
@@ -176,7 +199,7 @@ class Records:
         """Smallest positive Φ of each record over its lattice; infinity where there is none."""
         least = np.full(len(self.columns[0]), np.inf)
         for node in range(self.block.lattice.n_nodes):
-            phi = self.sensitivity(slice(None), self.columns, self.levels(node))
+            phi = self.sensitivity(slice(None), self.columns, self.disclosed(node))
             np.minimum(least, phi, out=least, where=phi > 0)
         return least
 
