@@ -23,6 +23,7 @@ from privrisk_spark.policy.private import DpGuarantee, PublicDp
 from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
+from privrisk_spark.policy.rules.history import impossible_history
 from privrisk_spark.policy.rules.private import impossible_dp
 from privrisk_spark.policy.sensitivity import (
     InteractionSensitivity,
@@ -41,6 +42,7 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
     yield from _impossible_dictionaries(policy)
     yield from _impossible_counting(policy)
     yield from _impossible_linkage(policy)
+    yield from impossible_history(policy)
     yield from _impossible_paths(policy)
     yield from impossible_assessment(policy)
     rows = policy.checks.row_count

@@ -1,0 +1,147 @@
+"""What earlier releases have disclosed of each record, joined by its id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches, Scratch, in_chunks
+from privrisk_spark.engine.chains import path_fingerprints
+from privrisk_spark.engine.decided import integers
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import LevelArray, LongArray
+from privrisk_spark.kernels.disclosure.history import History, meet
+from privrisk_spark.planning.history import EarlierRelease
+
+_OUT, _NUMBER = "out", "number"
+
+
+def write_history(
+    scratch: Scratch, encoded: Batches, earlier: Sequence[EarlierRelease], hierarchies: Mapping[str, Hierarchy]
+) -> Batches:
+    """Add to each record what is out of it already: the columns of :func:`schemas.with_history`.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    encoded : Batches
+        ENCODED, resolved; ids are unique.
+    earlier : sequence of EarlierRelease
+        At least one.
+    hierarchies : mapping of quasi-identifier to Hierarchy
+    """
+    k, past = len(hierarchies), Past.of(hierarchies)
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            history, added = past.of_all(table), table.drop_columns([_OUT])
+            for i, name in enumerate(schemas.history(k)):
+                added = added.append_column(name, pa.array(history.levels[:, i]))
+            added = added.append_column(schemas.RELEASES, pa.array(history.releases))
+            yield added.append_column(schemas.CHANGED, pa.array(history.changed))
+
+    joined = Batches.of_frame(with_releases(scratch.spark, encoded, earlier, list(hierarchies)))
+    added = joined.then(step, schemas.with_history(encoded.schema, k)).frame()
+    return Batches.of_frame(scratch.write_frame(added, "history"))
+
+
+def with_releases(
+    spark: SparkSession, encoded: Batches, earlier: Sequence[EarlierRelease], attributes: Sequence[str]
+) -> DataFrame:
+    """Give each record what earlier releases hold of it: a list, in no order, that is null for a new record."""
+    entries = reduce(DataFrame.unionByName, (_entries(spark, j, one, attributes) for j, one in enumerate(earlier)))
+    columns = [name for name in entries.columns if name != schemas.RECORD_ID]
+    lists = entries.groupBy(F.col(schemas.RECORD_ID).alias(schemas.ID)).agg(
+        F.collect_list(F.struct(*columns)).alias(_OUT)
+    )
+    rows = encoded.frame()
+    return rows.join(lists, rows[schemas.RECORD_ID] == lists[schemas.ID], "left").drop(schemas.ID)
+
+
+def _entries(spark: SparkSession, number: int, one: EarlierRelease, attributes: Sequence[str]) -> DataFrame:
+    """Levels and paths of a release, in the order of the attributes; null where it has no such attribute."""
+    place = {name: i for i, name in enumerate(one.hierarchies)}
+    levels, paths = schemas.levels(len(attributes)), schemas.paths(len(attributes))
+    rows = spark.read.schema(schemas.remembered(len(place))).parquet(one.parts)
+    columns = [F.lit(number).alias(_NUMBER), F.col(schemas.RECORD_ID)]
+    for name, level, path in zip(attributes, levels, paths, strict=True):
+        there = place.get(name)
+        columns.append((F.lit(None) if there is None else F.col(f"l{there}")).cast("tinyint").alias(level))
+        columns.append((F.lit(None) if there is None else F.col(f"p{there}")).cast("bigint").alias(path))
+    return rows.select(*columns)
+
+
+class Past:
+    """What the records of a chunk have behind them.
+
+    Parameters
+    ----------
+    depths : sequence of k ndarrays of int8, shape (n_leaves_i + 1,)
+        Depth of each code.
+    paths : sequence of k ndarrays of int64, shape (n_leaves_i + 1,)
+        Fingerprint of each code with its path.
+    """
+
+    def __init__(self, depths: Sequence[LevelArray], paths: Sequence[LongArray]) -> None:
+        self.depths, self.paths = depths, paths
+
+    @classmethod
+    def of(cls, hierarchies: Mapping[str, Hierarchy]) -> Past:
+        """Of the hierarchies of now."""
+        of_each = hierarchies.values()
+        depths = [one.depth[one.ancestor[:, 0]].astype(np.int8) for one in of_each]
+        return cls(depths, [path_fingerprints(one) for one in of_each])
+
+    def of_all(self, table: pa.Table) -> History:
+        """Put all releases together, of records as :func:`with_releases` returns them."""
+        return self.of_some(table, None)
+
+    def of_some(self, table: pa.Table, number: int | None) -> History:
+        """Put one release alone, or all where the number is None."""
+        k = len(self.depths)
+        codes = integers(table, schemas.codes(k))
+        record = pc.list_parent_indices(table.column(_OUT)).to_numpy().astype(np.int64)
+        entry = pc.list_flatten(table.column(_OUT)).combine_chunks()
+        if isinstance(entry, pa.ChunkedArray):
+            entry = pa.concat_arrays(entry.chunks)
+
+        def column(name: str, missing: int) -> LongArray:
+            values: LongArray = entry.field(name).fill_null(missing).to_numpy(zero_copy_only=False).astype(np.int64)
+            return values
+
+        taken = slice(None) if number is None else np.flatnonzero(column(_NUMBER, -1) == number)
+        # An attribute that a release lacks is as if suppressed there, and has not changed: its own path, the top.
+        own = np.column_stack([paths[codes[:, i]] for i, paths in enumerate(self.paths)])
+        depths = np.column_stack([depth[codes[:, i]] for i, depth in enumerate(self.depths)])
+        levels, paths = [], []
+        for i, (level, path) in enumerate(zip(schemas.levels(k), schemas.paths(k), strict=True)):
+            there = entry.field(level).is_valid().to_numpy(zero_copy_only=False)
+            levels.append(np.where(there, column(level, 0), depths[record, i]).astype(np.int8))
+            paths.append(np.where(there, column(path, 0), own[record, i]))
+        return meet(depths, record[taken], np.column_stack(levels)[taken], np.column_stack(paths)[taken], own)
+
+
+def remembered_part(table: pa.Table, levels: LevelArray, paths: Sequence[LongArray]) -> pa.Table:
+    """What a vault is to remember of the decisions of a chunk.
+
+    Parameters
+    ----------
+    table : pa.Table
+        ENCODED, resolved.
+    levels : ndarray of int8, shape (n, k)
+    paths : sequence of k ndarrays of int64
+        As :func:`privrisk_spark.engine.chains.path_fingerprints` returns them.
+    """
+    k = len(paths)
+    columns = {schemas.RECORD_ID: table.column(schemas.RECORD_ID).cast(pa.string())}
+    columns |= {name: pa.array(levels[:, i]) for i, name in enumerate(schemas.levels(k))}
+    codes = integers(table, schemas.codes(k))
+    columns |= {name: pa.array(paths[i][codes[:, i]]) for i, name in enumerate(schemas.paths(k))}
+    return pa.table(columns)
