@@ -67,8 +67,8 @@ def history_section(measured: DecisionFacts, earlier: Sequence[EarlierRelease], 
     remarks = [
         "Risk after several releases is that at the finest cell of each value: all cells of one value lie on one path "
         "of its hierarchy. The attacker is one who can tell which rows of the releases are the same record's.",
-        "To disclose again what is out already adds no risk, so this release is at least as fine as those before it, but "
-        "for records that are suppressed whole.",
+        "To disclose again what is out already adds no risk, so this release is at least as fine as those before it, "
+        "but for records that are suppressed whole.",
     ]
     if found.changed:
         remarks.append(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -10,15 +12,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, Scratch, in_chunks
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
 from privrisk_spark.engine.chains import path_fingerprints
-from privrisk_spark.engine.decided import integers
+from privrisk_spark.engine.counts import StoredAttacker
+from privrisk_spark.engine.decided import WeightColumns, floats, integers
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.arrays import LevelArray, LongArray
+from privrisk_spark.kernels.arrays import FloatArray, LevelArray, LongArray
+from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.history import History, meet
+from privrisk_spark.kernels.lattice.lattice import TOLERANCE
+from privrisk_spark.kernels.numeric.fold import folded_dicts
+from privrisk_spark.kernels.numeric.moments import Moments
+from privrisk_spark.kernels.search.rules import risks_at
 from privrisk_spark.planning.history import EarlierRelease
+from privrisk_spark.results.composition import QUANTILES, DisclosedRisk
+from privrisk_spark.results.release import Summary
 
 _OUT, _NUMBER = "out", "number"
 
@@ -145,3 +156,129 @@ def remembered_part(table: pa.Table, levels: LevelArray, paths: Sequence[LongArr
     codes = integers(table, schemas.codes(k))
     columns |= {name: pa.array(paths[i][codes[:, i]]) for i, name in enumerate(schemas.paths(k))}
     return pa.table(columns)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How the risk of what is out is found.
+
+    Attributes
+    ----------
+    disclosure : Disclosure
+    attacker : StoredAttacker
+    weights : WeightColumns
+    """
+
+    disclosure: Disclosure
+    attacker: StoredAttacker
+    weights: WeightColumns
+
+    def risk(self, table: pa.Table, levels: LevelArray) -> FloatArray:
+        """Risk of the records of a chunk, disclosed at given levels."""
+        codes = integers(table, schemas.codes(levels.shape[1]))
+        given = floats(table, schemas.weights(self.weights.n))
+        attacker = self.attacker.load()
+        personal, record_weight = self.disclosure.sensitivity.own(
+            self.weights.personal(given), self.weights.of_record(given)
+        )
+        risks, _ = risks_at(self.disclosure, attacker, codes, levels, personal=personal, record_weight=record_weight)
+        return attacker.risk(risks)
+
+
+def write_disclosed_risk(
+    scratch: Scratch,
+    encoded: Batches,
+    earlier: Sequence[EarlierRelease],
+    hierarchies: Mapping[str, Hierarchy],
+    evaluation: Evaluation,
+) -> DataFrame:
+    """Find each record's risk after every release alone, and after all of them.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    encoded : Batches
+        ENCODED, resolved; ids are unique.
+    earlier : sequence of EarlierRelease
+        At least one.
+    hierarchies : mapping of quasi-identifier to Hierarchy
+    evaluation : Evaluation
+
+    Returns
+    -------
+    DataFrame
+        ``risk<j>`` double and ``changed<j>`` boolean after release j alone, and after all of them for j the number of
+        releases; null where they do not hold the record.
+    """
+    past, last = Past.of(hierarchies), len(earlier)
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            columns = {}
+            for j in range(last + 1):
+                history = past.of_all(table) if j == last else past.of_some(table, j)
+                absent = history.releases == 0
+                columns[f"risk{j}"] = pa.array(evaluation.risk(table, history.levels), mask=absent)
+                columns[f"changed{j}"] = pa.array(history.changed, mask=absent)
+            yield pa.table(columns)
+
+    fields = [
+        field
+        for j in range(last + 1)
+        for field in (T.StructField(f"risk{j}", T.DoubleType()), T.StructField(f"changed{j}", T.BooleanType()))
+    ]
+    joined = Batches.of_frame(with_releases(scratch.spark, encoded, earlier, list(hierarchies)))
+    return scratch.write_frame(joined.then(step, T.StructType(fields)).frame(), "disclosed-risk")
+
+
+def measure_disclosed_risk(risks: DataFrame, earlier: Sequence[EarlierRelease]) -> tuple[list[DisclosedRisk], int]:
+    """Measure what :func:`write_disclosed_risk` returns.
+
+    Returns
+    -------
+    found : list of DisclosedRisk
+        After each release alone, then after all.
+    risen : int
+        Records whose risk after all is greater than after any alone.
+    """
+    n = len(earlier)
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            values = [table.column(f"risk{j}").to_numpy() for j in range(n + 1)]
+            held = [~np.isnan(of) for of in values]
+            moments = [
+                Moments.of(of[there], np.ones(int(there.sum()), dtype=np.int64)).to_dict()
+                for of, there in zip(values, held, strict=True)
+            ]
+            changed = [int(pc.sum(table.column(f"changed{j}")).as_py() or 0) for j in range(n + 1)]
+            greatest = np.fmax.reduce(values[:n])
+            with np.errstate(invalid="ignore"):
+                risen = int(np.count_nonzero(values[n] > greatest * (1 + TOLERANCE)))
+            yield report("", {"moments": moments, "changed": changed, "risen": risen})
+
+    parts = [json.loads(facts) for facts in Batches.of_frame(risks).then(step, PARTS).frame().toArrow()[1].to_pylist()]
+    # Exact, and values that occur: an infinite one is not interpolated.
+    quantiles = risks.agg(
+        *[
+            F.expr(f"percentile_disc({share}) WITHIN GROUP (ORDER BY risk{j})").alias(f"q{j}_{i}")
+            for j in range(n + 1)
+            for i, share in enumerate(QUANTILES)
+        ]
+    ).first()
+    assert quantiles is not None
+    found = []
+    for j in range(n + 1):
+        moments = folded_dicts(Moments.empty(), [part["moments"][j] for part in parts])
+        found.append(
+            DisclosedRisk(
+                release=earlier[j].public if j < n else None,
+                records=moments.n,
+                changed=sum(part["changed"][j] for part in parts),
+                risk=Summary.of(moments),
+                quantiles=tuple(
+                    0.0 if quantiles[f"q{j}_{i}"] is None else quantiles[f"q{j}_{i}"] for i in range(len(QUANTILES))
+                ),
+            )
+        )
+    return found, sum(part["risen"] for part in parts)
