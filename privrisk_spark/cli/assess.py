@@ -96,6 +96,6 @@ def _compose(attempt: Attempt, policy: Policy, day: dt.date, output: str, *, dry
         with held(None, f"privrisk assess {policy.run.name}", encrypt=False) as (spark, _):
             found = composition.compose(spark, policy, place=place, run_id=attempt.run_id, date=day)
     typer.echo(found.paragraph)
-    for name in composition.FILES[:2]:
+    for name in composition.FILES[:3]:
         typer.echo(f"  {place / name}")
     typer.echo("  never publish them: exact figures about the table")

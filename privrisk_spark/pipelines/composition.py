@@ -24,8 +24,9 @@ from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences
 from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.pages import render_composition
 from privrisk_spark.results.composition import Composition
-from privrisk_spark.runs.places import held, write_json
+from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.deciding.history import Evaluation, measure_disclosed_risk, write_disclosed_risk
@@ -35,7 +36,7 @@ from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
 
-FILES = ("measures.json", "composition.json", "status.json", "unknown_values", ".lock")
+FILES = ("composition.html", "measures.json", "composition.json", "status.json", "unknown_values", ".lock")
 
 STAGES = 4
 
@@ -105,7 +106,7 @@ def compose(
     date: dt.date,
     table: DataFrame | None = None,
 ) -> Composition:
-    """Find the risk of each record after the releases under ``history``, and write ``composition.json``.
+    """Find the risk of each record after the releases under ``history``, and write it with a page.
 
     Parameters
     ----------
@@ -153,6 +154,7 @@ def compose(
             stage.sentence = "Put together what every release has disclosed of each record."
         write_json(place / "composition.json", result.to_dict())
         write_json(place / "measures.json", result.measures())
+        write_text(place / "composition.html", render_composition(result))
         write_status(place, run_id, phase="composed", code=0, message=f"composition in {place}")
     return result
 

@@ -57,6 +57,9 @@ def test_composed_risk_is_that_of_who_holds_all_cells(privrisk: Privrisk, tmp_pa
     risen = [i for i, risk in together.items() if risk > max(one.get(i, 0.0) for one in alone) * (1 + 1e-12)]
     assert result["risen"] == len(risen) > 0
     assert all(together[i] >= one[i] * (1 - 1e-12) for one in alone for i in one)
+    page = (output / "composition.html").read_text()
+    assert result["paragraph"] in page
+    assert "all together" in page
     measures = json.loads((output / "measures.json").read_text())
     assert {"name", "value", "unit", "parameters", "status"} == set(measures[0])
     assert f"The risk of {len(risen):,} records is greater" in found.output

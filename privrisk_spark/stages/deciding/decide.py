@@ -47,8 +47,8 @@ def decided_table(
     """Decide a table of distinct records against given counts; returns the columns of the schema, that of DECIDED."""
     codes = integers(table, schemas.codes(k))
     given = floats(table, schemas.weights(weights.n))
-    own = {"personal": weights.personal(given), "record_weight": weights.of_record(given)}
-    decisions = decide(disclosure, search, counts, codes, **own)
+    personal, record_weight = weights.personal(given), weights.of_record(given)
+    decisions = decide(disclosure, search, counts, codes, personal=personal, record_weight=record_weight)
     rows = np.arange(table.num_rows)
     records = table.select([name for name in table.column_names if name in schema.fieldNames()])
     return Decided(records, decisions, rows, np.ones(table.num_rows, dtype=np.bool_)).with_columns()

@@ -69,9 +69,7 @@ def with_releases(
     """Give each record what earlier releases hold of it: a list, in no order, that is null for a new record."""
     entries = reduce(DataFrame.unionByName, (_entries(spark, j, one, attributes) for j, one in enumerate(earlier)))
     columns = [name for name in entries.columns if name != schemas.RECORD_ID]
-    lists = entries.groupBy(F.col(schemas.RECORD_ID).alias(schemas.ID)).agg(
-        F.collect_list(F.struct(*columns)).alias(_OUT)
-    )
+    lists = entries.groupBy(F.col(schemas.RECORD_ID).alias(schemas.ID)).agg(F.array_agg(F.struct(*columns)).alias(_OUT))
     rows = encoded.frame()
     return rows.join(lists, rows[schemas.RECORD_ID] == lists[schemas.ID], "left").drop(schemas.ID)
 

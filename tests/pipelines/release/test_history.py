@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +158,18 @@ def test_what_does_not_compose_is_refused_by_name(privrisk: Privrisk, write: Wri
     refused("table.record_id", "is required with history", table=table)
     similar = {"kind": "self", "consistency": "similar", "similar": {"city": 0.8}}
     refused("dictionary.consistency", "follow no tree", dictionary=similar)
+
+
+def test_an_attempt_of_the_run_itself_is_no_earlier_release(privrisk: Privrisk, write: Write, tmp_path: Path) -> None:
+    asked = str(write(tables()[0], 1, history=[str(tmp_path / "vault")]))
+    first = privrisk(asked, root=tmp_path)
+    wanted, manifest = shown(first), first.manifest
+    planned = privrisk(asked, "--dry-run", "--run-id=another", root=tmp_path)
+    assert f"composes with: {manifest['run_id']}" in planned.out
+    # As if it had ended after it was remembered, and before anybody could see it.
+    shutil.rmtree(tmp_path / "out")
+    again = privrisk(asked, root=tmp_path)
+    assert again.code == 0, again.err
+    assert (shown(again), again.manifest["history"]) == (wanted, [])
+    assert {**again.manifest, "sequence": 0} == {**manifest, "sequence": 0}
+    assert len(list((tmp_path / "vault" / "history").iterdir())) == 1
