@@ -100,7 +100,7 @@ def dictionary_curves(
     searches = [Search(LeastRisk(float(floor)), method, neighbourhood) for floor in floors]
     given = {"personal": personal, "record_weight": record_weight}
 
-    def decided(search: Search, counts: Counts) -> Decisions:
+    def decide_by(search: Search, counts: Counts) -> Decisions:
         return decide(disclosure, search, counts, codes, personal=personal, record_weight=record_weight)
 
     total = int(multiplicity.sum())
@@ -112,9 +112,9 @@ def dictionary_curves(
     minimal: list[list[float]] = []
     true: list[list[float]] = []
     absent: list[int] = []
-    fixed = None if estimate is None else [decided(search, estimate) for search in searches]
+    fixed = None if estimate is None else [decide_by(search, estimate) for search in searches]
     for counts in shares:
-        best = [decided(search, counts) for search in searches]
+        best = [decide_by(search, counts) for search in searches]
         fixed = best if fixed is None else fixed
         evaluated = [risk_of(disclosure, counts, codes, d.levels, **given) for d in fixed]
         rows.append(counts.dictionary_rows)

@@ -31,19 +31,20 @@ class LatticeBlock:
     rows : ndarray of int64, shape (n,)
         Their numbers among all records.
     lattice : Lattice
+        Up to the depths, or to what is out already: nothing above it need be looked at.
     profile : ndarray of int64, shape (n,)
         Profile of each, ascending.
     chains : tuple of k ndarrays of float64, shape (h_i + 1, n_profiles)
         Utility of each level and profile.
-    history : tuple of k int or None
-        Levels that earlier releases disclosed, the deepest of each attribute; None where nothing is out.
+    depths : tuple of k int
+        Of their values.
     """
 
     rows: LongArray
     lattice: Lattice
     profile: LongArray
     chains: tuple[FloatArray, ...]
-    history: tuple[int, ...] | None = None
+    depths: tuple[int, ...]
 
     @cached_property
     def starts(self) -> LongArray:
@@ -52,7 +53,7 @@ class LatticeBlock:
 
     def only(self, rows: LongArray) -> LatticeBlock:
         """Some of the records, ascending."""
-        return LatticeBlock(self.rows[rows], self.lattice, self.profile[rows], self.chains, self.history)
+        return LatticeBlock(self.rows[rows], self.lattice, self.profile[rows], self.chains, self.depths)
 
     def utility(self, levels: Sequence[int], profiles: LongArray | slice) -> FloatArray:
         """Utility at a level vector; summed as :meth:`Lattice.utility` sums."""
@@ -89,7 +90,9 @@ def lattice_blocks(
     depths = [disclosure.code_depth[i].take(one[:, i]) for i in range(k)]
     of_shape, shape = distinct_rows([*depths, *(column[of_profile] for column in out)])
     for s, example in enumerate(of_shape.tolist()):
-        lattice = Lattice(tuple(int(disclosure.code_depth[i][one[example, i]]) for i in range(k)))
+        of_values = tuple(int(depth[example]) for depth in depths)
+        levels = of_values if history is None else tuple(history[of_profile[example]].tolist())
+        lattice = Lattice(levels)
         profiles = np.flatnonzero(shape == s)
         number = np.full(len(of_profile), len(profiles))
         number[profiles] = np.arange(len(profiles))
@@ -101,5 +104,4 @@ def lattice_blocks(
                 zip(disclosure.utility, disclosure.ancestor, lattice.heights, strict=True)
             )
         )
-        levels = None if history is None else tuple(history[of_profile[example]].tolist())
-        yield LatticeBlock(order, lattice, local[order], chains, levels)
+        yield LatticeBlock(order, lattice, local[order], chains, of_values)

@@ -202,11 +202,11 @@ class RecordLattice:
         return there if not self.ruled_out else tuple(map(sum, zip(there, self.ruled_out, strict=True)))
 
     def after(self, history: LevelArray) -> RecordLattice:
-        """Return the lattice of the record where earlier releases have disclosed a level vector already.
+        """Return the lattice that is left of the record where a level vector ``h`` is out already.
 
-        Disclosing ``x`` then makes ``x ∧ h = min(x, h)`` known: a row ``g`` stays consistent where ``g <= x`` and
-        ``g <= h``, and a level above ``h_i`` has the weight of ``h_i``. This is again a lattice, for every search; its
-        risk at ``x`` is that of the record at ``x ∧ h``, its utility the record's at ``x``.
+        It ends at ``h``: the risk of ``x`` after it is that at ``x ∧ h``, which has no less utility, so nothing above
+        ``h`` is better than what is there (:mod:`privrisk_spark.kernels.search.records`). Rows that ``h`` tells apart
+        from the record count for ``N`` alone.
 
         Parameters
         ----------
@@ -220,10 +220,8 @@ class RecordLattice:
             vectors=self.vectors[there],
             counts=counts,
             further=tuple(further),
-            weights=tuple(
-                values[np.minimum(np.arange(len(values)), h)]
-                for values, h in zip(self.weights, history.tolist(), strict=True)
-            ),
+            weights=tuple(values[: h + 1] for values, h in zip(self.weights, history.tolist(), strict=True)),
+            utilities=tuple(values[: h + 1] for values, h in zip(self.utilities, history.tolist(), strict=True)),
             ruled_out=tuple(int(counts[~there].sum()) for counts in self.multiplicities),
         )
 

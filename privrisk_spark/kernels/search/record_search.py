@@ -180,11 +180,14 @@ def decide_records(
         found = best(lattice)
         feasible[r] = found is not None
         if found is None:
-            found = answer(lattice, lattice.heights, objective=np.nan, bound=np.nan, visited=0, proved=True)
+            found = answer(own, own.heights, objective=np.nan, bound=np.nan, visited=0, proved=True)
         levels[r], risk[r], utility[r], consistent[r] = found.levels, found.risk, found.utility, found.consistent
         risk_before[r] = own.risk(np.zeros(k, dtype=np.int8))
         if history is not None:
-            alone[r], out[r] = own.risk(found.levels), own.risk(history[r])
+            alone[r], out[r] = found.risk, own.risk(history[r])
+            if not feasible[r]:
+                # Suppressed whole, it leaves what is out as it is.
+                risk[r], consistent[r] = out[r], own.consistent(history[r])
         # An infinite gap is none of rounding.
         gap[r] = 0.0 if np.isfinite(found.gap) and found.gap <= _ROUNDING * abs(found.objective) else found.gap
     nodes = np.column_stack([disclosure.disclosed(i, codes[:, i], levels[:, i]) for i in range(k)])

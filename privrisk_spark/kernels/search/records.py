@@ -2,14 +2,14 @@
 
 Records of a block may have a history: levels ``h`` at which earlier releases disclosed their values. As the nodes of a
 value lie on one path to the root, who has all releases knows the deepest of them, the meet ``g ∧ h = min(g, h)``
-level by level, so the risk of disclosing ``g`` is that at ``g ∧ h``, by the same counts. It is as monotone in ``g`` as
-the risk of a record without history is.
+level by level, so the risk of disclosing ``g`` is that at ``g ∧ h``, by the same counts. To disclose ``g ∧ h`` itself
+has the same risk, no less utility and no greater levels than ``g``, so the best level vector is at most ``h``, where
+the risk is that of the record without history: the lattice of a block ends at ``h``, and is searched as any other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -100,7 +100,7 @@ class Records:
         self.codes = codes
         self.columns = [np.ascontiguousarray(codes[:, i]) for i in range(codes.shape[1])]
         self.personal, self.record_weight = personal, record_weight
-        self.counted = [CountedRecords(counts, self.columns, block.lattice.heights) for counts in attacker.possible]
+        self.counted = [CountedRecords(counts, self.columns, block.depths) for counts in attacker.possible]
         self.absent: list[LongArray | None] = [None] * len(attacker.possible)
         bottom = [0] * codes.shape[1]
         for d, counted in enumerate(self.counted):
@@ -132,20 +132,10 @@ class Records:
             pick(self.record_weight, rows),
         )
 
-    def without_history(self) -> Records:
-        """The same records, as if nothing were out."""
-        block = replace(self.block, history=None)
-        return Records(self.disclosure, self.attacker, block, self.codes, self.personal, self.record_weight)
-
     def levels(self, node: int) -> list[int]:
         """Level vector of a node."""
         levels: list[int] = self.block.lattice.levels(np.array([node]))[0].tolist()
         return levels
-
-    def disclosed(self, node: int) -> list[int]:
-        """Level vector that is known once a node is disclosed: the meet with what is out already."""
-        levels, history = self.levels(node), self.block.history
-        return levels if history is None else [min(pair) for pair in zip(levels, history, strict=True)]
 
     def sensitivity(self, rows: LongArray | slice, columns: Sequence[IntArray], levels: Sequence[int]) -> FloatArray:
         """Φ of some records, whose columns are given."""
@@ -167,7 +157,11 @@ class Records:
 
     def risk(self, rows: LongArray | slice, node: int) -> tuple[FloatArray, LongArray]:
         """Risk of some records at one lattice node, and the smallest ``ρ_θ``."""
-        phi, found = self._evaluated(rows, node)
+        return self.risk_at(rows, self.levels(node))
+
+    def risk_at(self, rows: LongArray | slice, levels: Sequence[int]) -> tuple[FloatArray, LongArray]:
+        """The same at one level vector, which may be above the lattice where it ends at a history."""
+        phi, found = self._evaluated(rows, levels)
         model = self.disclosure.model
         risks = [identification_risk(model, phi, consistent, dictionary_rows=n) for consistent, n in found]
         least = found[0][0]
@@ -176,10 +170,9 @@ class Records:
         return self.attacker.risk(risks), least
 
     def _evaluated(
-        self, rows: LongArray | slice, node: int
+        self, rows: LongArray | slice, levels: Sequence[int]
     ) -> tuple[FloatArray, list[tuple[LongArray, int | LongArray]]]:
-        """Φ of some records at one lattice node, and ``ρ_θ`` and ``N_θ`` of each possible dictionary."""
-        levels = self.disclosed(node)
+        """Φ of some records at one level vector, and ``ρ_θ`` and ``N_θ`` of each possible dictionary."""
         columns = self.columns if isinstance(rows, slice) else [column.take(rows) for column in self.columns]
         phi = self.sensitivity(rows, columns, levels)
         evaluated: list[tuple[LongArray, int | LongArray]] = []
@@ -199,7 +192,7 @@ class Records:
         """Smallest positive Φ of each record over its lattice; infinity where there is none."""
         least = np.full(len(self.columns[0]), np.inf)
         for node in range(self.block.lattice.n_nodes):
-            phi = self.sensitivity(slice(None), self.columns, self.disclosed(node))
+            phi = self.sensitivity(slice(None), self.columns, self.levels(node))
             np.minimum(least, phi, out=least, where=phi > 0)
         return least
 
@@ -208,7 +201,7 @@ class Records:
         none = np.flatnonzero(risk == 0)
         if objective.zero_phi == "exclude" or not len(none):
             return risk
-        phi, found = self._evaluated(rows[none], node)
+        phi, found = self._evaluated(rows[none], self.levels(node))
         risks = [
             least_positive_risk(
                 self.disclosure.model,

@@ -187,6 +187,7 @@ def _decide_each(
     consistent = np.zeros(n, dtype=np.int64)
     feasible = np.ones(n, dtype=np.bool_)
     alone, out = np.zeros(n), np.zeros(n)
+    least_utility = disclosure.least_utility
     for block in lattice_blocks(disclosure, codes, history):
         rows = block.rows
         records = Records(disclosure, attacker, block, codes[rows], pick(personal, rows), pick(record_weight, rows))
@@ -200,9 +201,11 @@ def _decide_each(
         risk[rows], utility[rows], consistent[rows] = best.risk, best.utility, best.consistent
         if history is not None:
             out[rows] = records.risk(slice(None), block.lattice.n_nodes - 1)[0]
-            by_itself = records.without_history()
-            for node, at in rows_by_value(best.node):
-                alone[rows[at]] = by_itself.risk(at, node)[0]
+            # No finer level vector than what is out adds to it; those suppressed whole leave it as it is.
+            alone[rows] = best.risk
+            levels[rows[nothing]] = block.depths
+            alone[rows[nothing]] = records.risk_at(nothing, block.depths)[0]
+            utility[rows[nothing]] = least_utility
     nodes = np.column_stack([disclosure.disclosed(i, codes[:, i], levels[:, i]) for i in range(k)])
     after = None
     if history is not None:
