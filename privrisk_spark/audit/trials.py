@@ -14,7 +14,6 @@ import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -296,7 +295,7 @@ def collect_picks(
     found = []
     for table, counts in enumerate(experiment.tables):
         one = Trials(replace(experiment, tables=(counts,)), trials.kinds, 1)
-        own = Scratch(scratch.spark, Path(scratch.directory(f"{experiment.name}-{table}")))
+        own = scratch.below(f"{experiment.name}-{table}")
         excess = admission.collect_excess(own, one.rows(scratch.spark, parts=1), one.recoding(hierarchies, axes))
         picks = []
         for trial in range(trials.n):

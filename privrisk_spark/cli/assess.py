@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-from privrisk_spark.cli.attempt import attempted
+from privrisk_spark.cli.attempt import Attempt, attempted
 from privrisk_spark.cli.options import (
     Configs,
     Date,
@@ -19,6 +22,13 @@ from privrisk_spark.cli.options import (
     RunId,
 )
 
+if TYPE_CHECKING:
+    from privrisk_spark.policy.policy import Policy
+
+History = Annotated[
+    bool, typer.Option("--history", help="Report what the policy's earlier releases disclose together.")
+]
+
 
 def assess(
     output: PrivateOutput,
@@ -29,16 +39,22 @@ def assess(
     run_id: RunId = None,
     dry_run: DryRun = False,
     explain: Explain = False,
+    history: History = False,
     log_format: Log = LogFormat.text,
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Measure the risk of a table, alone or against a release and a population. Transforms and publishes nothing.
+
+    With --history instead: the risk of its records after the earlier releases that the policy names.
 
     Exit code 1 if a threshold of assess.thresholds is missed.
     """
     with attempted(run_id, log_format) as attempt:
         files = [*(policies or []), *(config or [])]
         policy, day = attempt.policy(files, overrides, date, releasing=False)
+        if history:
+            _compose(attempt, policy, day, output, dry_run=dry_run)
+            return
         from privrisk_spark import api
         from privrisk_spark.engine.failures import named
 
@@ -60,3 +76,26 @@ def assess(
     typer.echo("  never publish them: exact figures about the table")
     if not found.passed:
         raise typer.Exit(1)
+
+
+def _compose(attempt: Attempt, policy: Policy, day: dt.date, output: str, *, dry_run: bool) -> None:
+    """Report what earlier releases disclose together."""
+    from privrisk_spark.engine.failures import named
+
+    with named():
+        from privrisk_spark.engine.session import held
+        from privrisk_spark.pipelines import composition
+        from privrisk_spark.planning.history import earlier_releases
+
+        place = composition.check_output(policy, output)
+        if dry_run:
+            for one in earlier_releases(policy, own=None):
+                typer.echo(f"{one.run_id}  {one.date}  {one.manifest}")
+            return
+        attempt.status = place
+        with held(None, f"privrisk assess {policy.run.name}", encrypt=False) as (spark, _):
+            found = composition.compose(spark, policy, place=place, run_id=attempt.run_id, date=day)
+    typer.echo(found.paragraph)
+    for name in composition.FILES[:3]:
+        typer.echo(f"  {place / name}")
+    typer.echo("  never publish them: exact figures about the table")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.kernels.disclosure.decisions import Decisions
+from privrisk_spark.kernels.disclosure.decisions import AfterHistory, Decisions
 from privrisk_spark.kernels.disclosure.sensitivity import normalized, scaled
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.sensitivity import InteractionSensitivity, Personal, RecordSensitivity, WeighedSensitivity
@@ -98,6 +98,13 @@ def floats(table: pa.Table, names: Sequence[str]) -> npt.NDArray[np.float64]:
     return result
 
 
+def history_of(table: pa.Table, k: int) -> npt.NDArray[np.int8] | None:
+    """Deepest levels that are out already of each record, shape (n, k); None where there is no history."""
+    if schemas.history(1)[0] not in table.column_names:
+        return None
+    return integers(table, schemas.history(k)).astype(np.int8)
+
+
 @dataclass(frozen=True, eq=False)
 class Decided:
     """Rows of a chunk and their decisions.
@@ -140,7 +147,14 @@ class Decided:
         table = table.append_column(schemas.CONSISTENT, pa.array(decisions.consistent[rows]))
         table = table.append_column(schemas.FEASIBLE, pa.array(decisions.feasible[rows]))
         table = table.append_column(schemas.KEPT, pa.array(self.kept))
-        return table if decisions.gap is None else table.append_column(schemas.GAP, pa.array(decisions.gap[rows]))
+        if decisions.gap is not None:
+            table = table.append_column(schemas.GAP, pa.array(decisions.gap[rows]))
+        if decisions.history is not None:
+            after = decisions.history
+            table = table.append_column(schemas.RISK_ALONE, pa.array(after.alone[rows]))
+            table = table.append_column(schemas.RISK_OUT, pa.array(after.out[rows]))
+            table = table.append_column(schemas.BEYOND, pa.array(after.beyond[rows]))
+        return table
 
     @classmethod
     def of_columns(cls, table: pa.Table, *, k: int) -> Decided:
@@ -158,8 +172,16 @@ class Decided:
             consistent=numbers[schemas.CONSISTENT],
             feasible=table.column(schemas.FEASIBLE).to_numpy(),
             gap=table.column(schemas.GAP).to_numpy() if schemas.GAP in table.column_names else None,
+            history=_after_history(table),
         )
         return cls(table, decisions, np.arange(table.num_rows), table.column(schemas.KEPT).to_numpy())
+
+
+def _after_history(table: pa.Table) -> AfterHistory | None:
+    if schemas.BEYOND not in table.column_names:
+        return None
+    names = (schemas.RISK_ALONE, schemas.RISK_OUT, schemas.BEYOND)
+    return AfterHistory(*(table.column(name).to_numpy() for name in names))
 
 
 Decide = Callable[[pa.Table], Decided]

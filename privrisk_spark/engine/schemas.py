@@ -7,9 +7,12 @@ ENCODED   ``record_id`` string; ``block`` binary, 16 bytes (dp only); ``entity``
           where the policy names them; ``q<i>`` int leaf code of quasi-identifier i, or :data:`UNKNOWN` or
           :data:`NULL`; ``w<i>`` double personal weight i; ``r<i>`` released column i as it is
 VECTORS   ``q<i>`` (table) or ``t<i>`` (dictionary node codes), ``w<i>``, ``n_rows`` long (records)
+HISTORY   ENCODED with codes resolved, then ``h<i>`` tinyint deepest level that is out already of each value,
+          ``releases`` long earlier releases of the record, ``changed`` boolean whether a value was another in one
 DECIDED   ENCODED with codes resolved, then ``l<i>`` tinyint level, ``n<i>`` int node, ``risk`` and ``risk_before``
           double (unit of the model), ``utility`` double (unit of the measure), ``consistent`` long (dictionary rows),
-          ``feasible`` boolean, ``kept`` boolean (drawn into the sample; true outside dp)
+          ``feasible`` boolean, ``kept`` boolean (drawn into the sample; true outside dp); with a history
+          ``risk_alone`` and ``risk_out`` double, ``beyond`` boolean
 CELLS     ``scheme`` int, ``n<i>`` int node, ``n_rows`` long; admitted: ``noisy`` long
 MEMBERS   ``n<i>`` int node, ``entity`` string, ``n_rows`` long, ``millionths`` long sampling weight: who is in a
           released class, where the policy names persons or sampling weights
@@ -47,6 +50,11 @@ CONSISTENT = "consistent"
 FEASIBLE = "feasible"
 GAP = "gap"
 KEPT = "kept"
+RELEASES = "releases"
+CHANGED = "changed"
+RISK_ALONE = "risk_alone"
+RISK_OUT = "risk_out"
+BEYOND = "beyond"
 
 
 def codes(k: int) -> list[str]:
@@ -74,6 +82,31 @@ def levels(k: int) -> list[str]:
     return [f"l{i}" for i in range(k)]
 
 
+def history(k: int) -> list[str]:
+    """Columns of the deepest levels that are out already."""
+    return [f"h{i}" for i in range(k)]
+
+
+def paths(k: int) -> list[str]:
+    """Columns of what stands for a value with its path to the root."""
+    return [f"p{i}" for i in range(k)]
+
+
+def with_history(frame: T.StructType, k: int) -> T.StructType:
+    """Schema of HISTORY over the columns already there."""
+    added = [T.StructField(name, T.ByteType(), False) for name in history(k)]
+    added += [T.StructField(RELEASES, T.LongType(), False), T.StructField(CHANGED, T.BooleanType(), False)]
+    return T.StructType([*frame.fields, *added])
+
+
+def remembered(k: int) -> T.StructType:
+    """Schema of what a vault remembers of the records of a release."""
+    fields = [T.StructField(RECORD_ID, T.StringType())]
+    fields += [T.StructField(name, T.ByteType()) for name in levels(k)]
+    fields += [T.StructField(name, T.LongType()) for name in paths(k)]
+    return T.StructType(fields)
+
+
 def weights(n: int) -> list[str]:
     """Columns of personal weights."""
     return [f"w{i}" for i in range(n)]
@@ -86,6 +119,11 @@ def released(n: int) -> list[str]:
 
 def decided(frame: T.StructType, k: int, *, gaps: bool = False) -> T.StructType:
     """Schema of DECIDED over the columns already there; with the gap of each decision where a search may leave one."""
+    after = [
+        T.StructField(RISK_ALONE, T.DoubleType(), False),
+        T.StructField(RISK_OUT, T.DoubleType(), False),
+        T.StructField(BEYOND, T.BooleanType(), False),
+    ]
     added = [
         *[T.StructField(name, T.ByteType(), False) for name in levels(k)],
         *[T.StructField(name, T.IntegerType(), False) for name in nodes(k)],
@@ -96,6 +134,7 @@ def decided(frame: T.StructType, k: int, *, gaps: bool = False) -> T.StructType:
         T.StructField(FEASIBLE, T.BooleanType(), False),
         T.StructField(KEPT, T.BooleanType(), False),
         *([T.StructField(GAP, T.DoubleType(), False)] if gaps else []),
+        *(after if history(1)[0] in frame.fieldNames() else []),
     ]
     return T.StructType([*frame.fields, *added])
 

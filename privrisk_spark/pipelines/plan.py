@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,12 +17,14 @@ from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
+from privrisk_spark.planning.history import earlier_releases, refuse_differences
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import PublicCells
 from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.explanation import explanation
+from privrisk_spark.runs.places import Workplace
 
 
 def plan_only(
@@ -62,6 +65,11 @@ def plan_only(
             frame = sources.table if dictionary.table is None else sources.dictionaries[dictionary.name]
             choices[dictionary.name] = plan_of(policy, complete, dictionary, rows=frame.count())
     text = explanation(policy, complete, choices, plan)
+    if policy.history is not None:
+        place = Workplace(Path(policy.places.path).resolve(), Path(policy.places.vault).resolve(), run_id)
+        earlier = earlier_releases(policy, own=place.remembered)
+        refuse_differences(policy, complete, earlier)
+        text += f"\ncomposes with: {', '.join(one.run_id for one in earlier) or 'no earlier release'}"
     if policy.decision is not None and policy.guarantee.kind == "risk":
         text += "\nnot known before the rows are decided: whether each of them can be disclosed as asked"
     return text

@@ -259,6 +259,12 @@ class Policy(Part):
     decision: DecisionPolicy | None = None
     guarantee: Guarantee = RiskGuarantee()
     counting: Counting = Counting()
+    history: list[Text] | None = Field(
+        None,
+        description="Earlier releases of the same records, as vaults or manifests: risk is then that of all together. "
+        "An empty list begins a history.",
+        exclude_if=unsaid,
+    )
     linkage: LinkagePolicy | None = Field(None, description="Measure the risk after record linkage too.")
     checks: Checks = Checks()
     output: Output | None = Field(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from privrisk_spark.claims import Status
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import counted_unit
+from privrisk_spark.planning.history import EarlierRelease
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.history import composition_statement
 from privrisk_spark.results.facts import DecisionFacts
 from privrisk_spark.results.release import (
     ChosenRule,
@@ -23,6 +25,7 @@ def risk_guarantee(
     measured: DecisionFacts,
     hierarchies: Mapping[str, Hierarchy],
     rule: ChosenRule | None = None,
+    earlier: Sequence[EarlierRelease] = (),
 ) -> Guarantee:
     """Guarantee of a release decided by risk.
 
@@ -35,6 +38,8 @@ def risk_guarantee(
     hierarchies : mapping of attribute to Hierarchy
     rule : ChosenRule, optional
         The rule of a list that was chosen.
+    earlier : sequence of EarlierRelease
+        That are out already, and that the release composes with.
     """
     decision = decision_of(policy)
     choice = decision.choice(hierarchies)
@@ -52,12 +57,15 @@ def risk_guarantee(
     if rule is not None:
         limits |= {"rule": rule.name, "levels": dict(rule.levels)}
     statement = decision.statement(asked, measured, method=choice.method, rule=rule)
+    statement += composition_statement(earlier)
     statement += (
         " The risk is that of a uniform attacker who knows no more than that; it is no promise against one who knows "
         "more."
     )
-    if measured.infeasible:
+    if measured.infeasible > measured.beyond:
         statement += " Records for which that is impossible are fully suppressed."
+    if measured.beyond:
+        statement += " Records that earlier releases have disclosed beyond it already are fully suppressed."
     statement += decision.proof(measured)
     parameters: dict[str, object] = {
         "risk_model": policy.risk.model,
@@ -68,6 +76,7 @@ def risk_guarantee(
         "utility_unit": UNITS[policy.utility.measure],
         "method": f"{choice.method} ({choice.reason})",
         **limits,
+        **({"history": [one.run_id for one in earlier]} if earlier else {}),
         **_known(policy),
     }
     status: Status = "heuristic" if decision.is_heuristic(measured) else "proved"

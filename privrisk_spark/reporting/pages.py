@@ -17,12 +17,20 @@ from privrisk_spark.reporting.page_templates import fill
 from privrisk_spark.reporting.report import MEANINGS
 from privrisk_spark.results.assessment import Assessment
 from privrisk_spark.results.audit import ALPHA, AuditResult
+from privrisk_spark.results.composition import QUANTILES, Composition
 from privrisk_spark.results.curves import CurveResult
 from privrisk_spark.results.experiment import ExperimentResult
 from privrisk_spark.results.plots import Panel, Plot, Series
 from privrisk_spark.results.release import Check
 
-__all__ = ["render_assessment", "render_audit", "render_contract", "render_curves", "render_experiment"]
+__all__ = [
+    "render_assessment",
+    "render_audit",
+    "render_composition",
+    "render_contract",
+    "render_curves",
+    "render_experiment",
+]
 
 _ROWS = 60
 """Rows of a chart's table, at most; all points are in the CSV file."""
@@ -50,6 +58,16 @@ def render_audit(result: AuditResult) -> str:
     result : AuditResult
     """
     return fill("audit.html.j2", result=result, chart_svg=Markup(draw(cells_plot(result), prefix="cells")), alpha=ALPHA)
+
+
+def render_composition(result: Composition) -> str:
+    """Return what several releases disclose together as a page, for the trusted zone.
+
+    Parameters
+    ----------
+    result : Composition
+    """
+    return fill("composition.html.j2", result=result, shares=QUANTILES)
 
 
 def render_contract(contract: str, checks: Sequence[Check], *, missing: Sequence[str], surplus: Sequence[str]) -> str:

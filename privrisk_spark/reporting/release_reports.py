@@ -90,7 +90,8 @@ def risk_reports(
             "smallest released class": released.min_class_size,
             **_dictionary_rows(run.policy, dictionary_rows),
             **_class_facts(classes),
-            "records suppressed as infeasible": measured.infeasible,
+            "records suppressed as infeasible": measured.infeasible - measured.beyond,
+            **_history(measured),
             **_unproved(measured),
         },
         measured,
@@ -104,6 +105,16 @@ def risk_reports(
     vault = replace(vault, linkage=linkage, sections=(*of_release, *sections))
     public = replace(public, sections=of_release)
     return vault, replace(public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None)
+
+
+def _history(measured: DecisionFacts) -> dict[str, int]:
+    if measured.history is None:
+        return {}
+    return {
+        "records with a history": measured.history.records,
+        "records whose values have changed": measured.history.changed,
+        "records suppressed as already disclosed beyond the bound": measured.beyond,
+    }
 
 
 def _unproved(measured: DecisionFacts) -> dict[str, int | float]:

@@ -9,6 +9,34 @@ from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
 
 
 @dataclass(frozen=True)
+class HistoryFacts:
+    """Facts of decisions beside earlier releases; exact, for the vault.
+
+    Attributes
+    ----------
+    records, changed : int
+        Records that earlier releases hold; those some value of which was another in one of them.
+    beyond : int
+        Records that are suppressed because what is out already exceeds what is asked.
+    raised : int
+        Records whose risk this release raises beyond that of what is out already.
+    alone, out, bounded : Summary
+        Risk of this release alone; of earlier ones alone; of all, over the records that are not beyond.
+    histogram : Histogram
+        Records by risk of this release alone.
+    """
+
+    records: int
+    changed: int
+    beyond: int
+    raised: int
+    alone: Summary
+    out: Summary
+    bounded: Summary
+    histogram: Histogram
+
+
+@dataclass(frozen=True)
 class DecisionFacts:
     """Facts of DECIDED; exact, for the vault.
 
@@ -25,6 +53,8 @@ class DecisionFacts:
         Records for which a search stopped before it was proved that there is no better decision.
     gap : float
         What the worst of these could gain at most, in units of what was optimized.
+    history : HistoryFacts or None
+        Where the release composes with earlier ones, ``risk_after`` is that of all together.
     """
 
     rows: int
@@ -39,6 +69,17 @@ class DecisionFacts:
     after: Histogram
     unproved: int = 0
     gap: float = 0.0
+    history: HistoryFacts | None = None
+
+    @property
+    def beyond(self) -> int:
+        """Records for which nothing is feasible only because of what is out already."""
+        return 0 if self.history is None else self.history.beyond
+
+    @property
+    def greatest_bounded_risk(self) -> float:
+        """Largest risk of the records that are not disclosed beyond what is asked already."""
+        return self.risk_after.max if self.history is None else self.history.bounded.max
 
 
 def level_names(height: int) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -18,6 +19,9 @@ from typing import Any
 from privrisk_spark.errors import BusyError, CheckError, ConfigError, EngineError, Fault
 from privrisk_spark.runs import permissions
 from privrisk_spark.runs.sealing import verify
+
+HISTORY, REMEMBERED = "history", "release.json"
+"""Directory of a vault for what it remembers of its releases, and the document of each."""
 
 SPARK_LOG = "spark.log"
 """What Spark said of a run that failed, beside its status; the next run there removes it."""
@@ -225,6 +229,21 @@ class Workplace:
         for directory in (self.target, self.target.parent):
             os.utime(directory, (day, day))
         return complete
+
+    @property
+    def remembered(self) -> Path:
+        """Where the vault remembers the release; one vault may serve several outputs, with runs of one id."""
+        place = hashlib.sha256(str(self.root).encode()).hexdigest()[:8]
+        return self.vault / HISTORY / f"{self.run_id}~{place}"
+
+    def remember(self, source: Path, document: Mapping[str, Any]) -> None:
+        """Put what later releases must know of this one in the vault, in place of what an earlier attempt left."""
+        write_json(source / REMEMBERED, document)
+        permissions.make_private(self.remembered.parent, "output.vault")
+        if self.remembered.exists():
+            shutil.rmtree(self.remembered)
+        source.rename(self.remembered)
+        sync(self.remembered.parent)
 
     def swap_into_vault(self, source: Path, name: str) -> None:
         """Put a directory in the vault in place of the one of an earlier run, which goes even if this run has none."""

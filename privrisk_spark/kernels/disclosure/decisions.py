@@ -14,6 +14,29 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
+class AfterHistory:
+    """Decisions beside what earlier releases of the same records have disclosed already.
+
+    Attributes
+    ----------
+    alone : ndarray of float64, shape (n,)
+        Risk at the chosen node by itself, as if nothing else were out.
+    out : ndarray of float64, shape (n,)
+        Risk of what is out already: no decision has less.
+    beyond : ndarray of bool, shape (n,)
+        Records that are suppressed only because what is out already exceeds what is asked.
+    """
+
+    alone: FloatArray
+    out: FloatArray
+    beyond: BoolArray
+
+    def taken(self, rows: LongArray) -> AfterHistory:
+        """Of some of the records."""
+        return AfterHistory(self.alone[rows], self.out[rows], self.beyond[rows])
+
+
+@dataclass(frozen=True, eq=False)
 class Decisions:
     """One decision per record.
 
@@ -35,6 +58,8 @@ class Decisions:
     gap : ndarray of float64, shape (n,), or None
         What a better decision could gain at most, in units of the objective; 0 where the decision is proved.
         None: all are.
+    history : AfterHistory or None
+        Where records have a history: ``risk`` and ``consistent`` are then those of all releases together.
     """
 
     levels: npt.NDArray[np.int8]
@@ -45,3 +70,4 @@ class Decisions:
     consistent: LongArray
     feasible: BoolArray
     gap: FloatArray | None = None
+    history: AfterHistory | None = None

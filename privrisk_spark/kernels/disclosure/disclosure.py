@@ -76,6 +76,11 @@ class Disclosure:
         ancestor = self.ancestor[i]
         return ancestor.ravel().take(codes * np.int64(ancestor.shape[1]) + levels)
 
+    @property
+    def least_utility(self) -> float:
+        """Utility of a record that is suppressed whole."""
+        return float(sum(utility[-1] for utility in self.utility))
+
     def greatest_utility(self, codes: IntArray) -> FloatArray:
         """Utility of the original records.
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.kernels.counting.consistent import Counts
+from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.estimated import risk_of
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
@@ -98,6 +99,10 @@ def dictionary_curves(
     """
     searches = [Search(LeastRisk(float(floor)), method, neighbourhood) for floor in floors]
     given = {"personal": personal, "record_weight": record_weight}
+
+    def decide_by(search: Search, counts: Counts) -> Decisions:
+        return decide(disclosure, search, counts, codes, personal=personal, record_weight=record_weight)
+
     total = int(multiplicity.sum())
 
     def mean(risk: FloatArray) -> float:
@@ -107,9 +112,9 @@ def dictionary_curves(
     minimal: list[list[float]] = []
     true: list[list[float]] = []
     absent: list[int] = []
-    fixed = None if estimate is None else [decide(disclosure, search, estimate, codes, **given) for search in searches]
+    fixed = None if estimate is None else [decide_by(search, estimate) for search in searches]
     for counts in shares:
-        best = [decide(disclosure, search, counts, codes, **given) for search in searches]
+        best = [decide_by(search, counts) for search in searches]
         fixed = best if fixed is None else fixed
         evaluated = [risk_of(disclosure, counts, codes, d.levels, **given) for d in fixed]
         rows.append(counts.dictionary_rows)

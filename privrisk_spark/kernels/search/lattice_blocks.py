@@ -1,4 +1,4 @@
-"""Records whose values have the same depths, and so the same lattice, in the order of their utilities."""
+"""Records whose values have the same depths and the same history, and so the same lattice, by their utilities."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
+LevelArray = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,16 +31,20 @@ class LatticeBlock:
     rows : ndarray of int64, shape (n,)
         Their numbers among all records.
     lattice : Lattice
+        Up to the depths, or to what is out already: nothing above it need be looked at.
     profile : ndarray of int64, shape (n,)
         Profile of each, ascending.
     chains : tuple of k ndarrays of float64, shape (h_i + 1, n_profiles)
         Utility of each level and profile.
+    depths : tuple of k int
+        Of their values.
     """
 
     rows: LongArray
     lattice: Lattice
     profile: LongArray
     chains: tuple[FloatArray, ...]
+    depths: tuple[int, ...]
 
     @cached_property
     def starts(self) -> LongArray:
@@ -48,7 +53,7 @@ class LatticeBlock:
 
     def only(self, rows: LongArray) -> LatticeBlock:
         """Some of the records, ascending."""
-        return LatticeBlock(self.rows[rows], self.lattice, self.profile[rows], self.chains)
+        return LatticeBlock(self.rows[rows], self.lattice, self.profile[rows], self.chains, self.depths)
 
     def utility(self, levels: Sequence[int], profiles: LongArray | slice) -> FloatArray:
         """Utility at a level vector; summed as :meth:`Lattice.utility` sums."""
@@ -67,20 +72,27 @@ class LatticeBlock:
         return np.arange(total) + np.repeat(skipped, size), size
 
 
-def lattice_blocks(disclosure: Disclosure, codes: IntArray) -> Iterator[LatticeBlock]:
-    """Divide records into blocks of one lattice each.
+def lattice_blocks(
+    disclosure: Disclosure, codes: IntArray, history: LevelArray | None = None
+) -> Iterator[LatticeBlock]:
+    """Divide records into blocks of one lattice, and of one history, each.
 
     Parameters
     ----------
     disclosure : Disclosure
     codes : ndarray of int32, shape (n, k)
+    history : ndarray of int8, shape (n, k), optional
     """
     k = codes.shape[1]
-    of_profile, profile = distinct_rows([disclosure.profiles[i].take(codes[:, i]) for i in range(k)])
+    out = [] if history is None else list(history.T)
+    of_profile, profile = distinct_rows([*(disclosure.profiles[i].take(codes[:, i]) for i in range(k)), *out])
     one = codes[of_profile]
-    of_shape, shape = distinct_rows([disclosure.code_depth[i].take(one[:, i]) for i in range(k)])
+    depths = [disclosure.code_depth[i].take(one[:, i]) for i in range(k)]
+    of_shape, shape = distinct_rows([*depths, *(column[of_profile] for column in out)])
     for s, example in enumerate(of_shape.tolist()):
-        lattice = Lattice(tuple(int(disclosure.code_depth[i][one[example, i]]) for i in range(k)))
+        of_values = tuple(int(depth[example]) for depth in depths)
+        levels = of_values if history is None else tuple(history[of_profile[example]].tolist())
+        lattice = Lattice(levels)
         profiles = np.flatnonzero(shape == s)
         number = np.full(len(of_profile), len(profiles))
         number[profiles] = np.arange(len(profiles))
@@ -92,4 +104,4 @@ def lattice_blocks(disclosure: Disclosure, codes: IntArray) -> Iterator[LatticeB
                 zip(disclosure.utility, disclosure.ancestor, lattice.heights, strict=True)
             )
         )
-        yield LatticeBlock(order, lattice, local[order], chains)
+        yield LatticeBlock(order, lattice, local[order], chains, of_values)

@@ -13,7 +13,7 @@ Of several dictionaries every one has multiplicities of its own, and the risk is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -54,6 +54,9 @@ class RecordLattice:
     rule : {"bayes", "minimax"}
     prior : tuple of float
         Probability of every dictionary under ``bayes``.
+    ruled_out : tuple of int
+        Rows of every dictionary that are no longer consistent with any level vector, as what is out already tells them
+        apart from the record (:meth:`after`); none where it is empty.
     """
 
     vectors: LevelArray
@@ -65,6 +68,7 @@ class RecordLattice:
     further: tuple[LongArray, ...] = ()
     rule: DictionaryRule = "bayes"
     prior: tuple[float, ...] = (1.0,)
+    ruled_out: tuple[int, ...] = ()
 
     @classmethod
     def of_rows(
@@ -194,7 +198,32 @@ class RecordLattice:
     @cached_property
     def dictionary_rows(self) -> tuple[int, ...]:
         """``N`` of every dictionary, the record itself included."""
-        return tuple(int(counts.sum()) for counts in self.multiplicities)
+        there = tuple(int(counts.sum()) for counts in self.multiplicities)
+        return there if not self.ruled_out else tuple(map(sum, zip(there, self.ruled_out, strict=True)))
+
+    def after(self, history: LevelArray) -> RecordLattice:
+        """Return the lattice that is left of the record where a level vector ``h`` is out already.
+
+        It ends at ``h``: the risk of ``x`` after it is that at ``x ∧ h``, which has no less utility, so nothing above
+        ``h`` is better than what is there (:mod:`privrisk_spark.kernels.search.records`). Rows that ``h`` tells apart
+        from the record count for ``N`` alone.
+
+        Parameters
+        ----------
+        history : ndarray of int8, shape (k,)
+            At most the heights.
+        """
+        there = (self.vectors <= history).all(axis=1)
+        counts, *further = (counts[there] for counts in self.multiplicities)
+        return replace(
+            self,
+            vectors=self.vectors[there],
+            counts=counts,
+            further=tuple(further),
+            weights=tuple(values[: h + 1] for values, h in zip(self.weights, history.tolist(), strict=True)),
+            utilities=tuple(values[: h + 1] for values, h in zip(self.utilities, history.tolist(), strict=True)),
+            ruled_out=tuple(int(counts[~there].sum()) for counts in self.multiplicities),
+        )
 
     @property
     def size(self) -> int:

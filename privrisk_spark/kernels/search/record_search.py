@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.counting.consistent import SortedCounts
-from privrisk_spark.kernels.disclosure.decisions import Decisions
+from privrisk_spark.kernels.disclosure.decisions import AfterHistory, Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import AnyObjective, GreatestAggregate, LeastRisk
 from privrisk_spark.kernels.disclosure.risk import Attacker
@@ -51,6 +51,7 @@ from privrisk_spark.kernels.search.relaxation import approximate
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
+LevelArray = npt.NDArray[np.int8]
 
 _ROUNDING = 1e-9
 """A gap smaller than that, relative to the objective, is none: of a search cut short only the tie is open then."""
@@ -124,6 +125,7 @@ def decide_records(
     *,
     personal: FloatArray | None = None,
     record_weight: FloatArray | None = None,
+    history: LevelArray | None = None,
 ) -> Decisions:
     """Decide every record given, one after the other.
 
@@ -138,6 +140,7 @@ def decide_records(
         With dictionaries counted by the plan ``sorted``, whose vectors are looked at.
     codes : ndarray of int32, shape (n, k)
     personal, record_weight : ndarray of float64, optional
+    history : ndarray of int8, shape (n, k), optional
 
     Returns
     -------
@@ -163,8 +166,9 @@ def decide_records(
     risk, risk_before, utility, gap = (np.zeros(n) for _ in range(4))
     consistent = np.zeros(n, dtype=np.int64)
     feasible = np.ones(n, dtype=np.bool_)
+    alone, out = np.zeros(n), np.zeros(n)
     for r in range(n):
-        lattice = record_lattice(
+        own = record_lattice(
             disclosure,
             attacker,
             rows,
@@ -172,16 +176,25 @@ def decide_records(
             personal=None if personal is None else personal[r],
             record_weight=1.0 if record_weight is None else float(record_weight[r]),
         )
+        lattice = own if history is None else own.after(history[r])
         found = best(lattice)
         feasible[r] = found is not None
         if found is None:
-            found = answer(lattice, lattice.heights, objective=np.nan, bound=np.nan, visited=0, proved=True)
+            found = answer(own, own.heights, objective=np.nan, bound=np.nan, visited=0, proved=True)
         levels[r], risk[r], utility[r], consistent[r] = found.levels, found.risk, found.utility, found.consistent
-        risk_before[r] = lattice.risk(np.zeros(k, dtype=np.int8))
+        risk_before[r] = own.risk(np.zeros(k, dtype=np.int8))
+        if history is not None:
+            alone[r], out[r] = found.risk, own.risk(history[r])
+            if not feasible[r]:
+                # Suppressed whole, it leaves what is out as it is.
+                risk[r], consistent[r] = out[r], own.consistent(history[r])
         # An infinite gap is none of rounding.
         gap[r] = 0.0 if np.isfinite(found.gap) and found.gap <= _ROUNDING * abs(found.objective) else found.gap
     nodes = np.column_stack([disclosure.disclosed(i, codes[:, i], levels[:, i]) for i in range(k)])
-    return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible, gap)
+    after = None
+    if history is not None:
+        after = AfterHistory(alone, out, ~feasible & search.objective.admits(alone, utility))
+    return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible, gap, after)
 
 
 def record_lattice(

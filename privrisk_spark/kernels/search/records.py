@@ -1,4 +1,11 @@
-"""Risk of records of one lattice, all at the same node at a time: what the searches of whole tables share."""
+"""Risk of records of one lattice, all at the same node at a time: what the searches of whole tables share.
+
+Records of a block may have a history: levels ``h`` at which earlier releases disclosed their values. As the nodes of a
+value lie on one path to the root, who has all releases knows the deepest of them, the meet ``g ∧ h = min(g, h)``
+level by level, so the risk of disclosing ``g`` is that at ``g ∧ h``, by the same counts. To disclose ``g ∧ h`` itself
+has the same risk, no less utility and no greater levels than ``g``, so the best level vector is at most ``h``, where
+the risk is that of the record without history: the lattice of a block ends at ``h``, and is searched as any other.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +26,7 @@ from privrisk_spark.kernels.search.lattice_blocks import LatticeBlock
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
+LevelArray = npt.NDArray[np.int8]
 
 _KEY_LIMIT = 2**62
 
@@ -34,6 +42,7 @@ def kinds_of(
     codes: IntArray,
     personal: FloatArray | None,
     record_weight: FloatArray | None,
+    history: LevelArray | None = None,
 ) -> tuple[LongArray, LongArray]:
     """One row of each kind of records that cannot be decided differently, and the kind of every row."""
     key, bound = np.zeros(len(codes), dtype=np.int64), 1
@@ -41,10 +50,14 @@ def kinds_of(
         tables = [disclosure.alike[i], *(counts.alike[i] for counts in attacker.possible)]
         kind_of_code = distinct_rows(tables)[1]
         kinds = int(kind_of_code.max()) + 1
+        number = kind_of_code.take(codes[:, i])
+        if history is not None:
+            levels = disclosure.ancestor[i].shape[1]
+            number, kinds = number * np.int64(levels) + history[:, i], kinds * levels
         if bound > _KEY_LIMIT // kinds:
             first, key = distinct_keys(key, bound)
             bound = len(first)
-        key = key * kinds + kind_of_code.take(codes[:, i])
+        key = key * kinds + number
         bound *= kinds
     weights = [] if personal is None else [np.ascontiguousarray(column) for column in personal.T]
     if record_weight is not None:
@@ -87,7 +100,7 @@ class Records:
         self.codes = codes
         self.columns = [np.ascontiguousarray(codes[:, i]) for i in range(codes.shape[1])]
         self.personal, self.record_weight = personal, record_weight
-        self.counted = [CountedRecords(counts, self.columns, block.lattice.heights) for counts in attacker.possible]
+        self.counted = [CountedRecords(counts, self.columns, block.depths) for counts in attacker.possible]
         self.absent: list[LongArray | None] = [None] * len(attacker.possible)
         bottom = [0] * codes.shape[1]
         for d, counted in enumerate(self.counted):
@@ -144,7 +157,11 @@ class Records:
 
     def risk(self, rows: LongArray | slice, node: int) -> tuple[FloatArray, LongArray]:
         """Risk of some records at one lattice node, and the smallest ``ρ_θ``."""
-        phi, found = self._evaluated(rows, node)
+        return self.risk_at(rows, self.levels(node))
+
+    def risk_at(self, rows: LongArray | slice, levels: Sequence[int]) -> tuple[FloatArray, LongArray]:
+        """The same at one level vector, which may be above the lattice where it ends at a history."""
+        phi, found = self._evaluated(rows, levels)
         model = self.disclosure.model
         risks = [identification_risk(model, phi, consistent, dictionary_rows=n) for consistent, n in found]
         least = found[0][0]
@@ -153,10 +170,9 @@ class Records:
         return self.attacker.risk(risks), least
 
     def _evaluated(
-        self, rows: LongArray | slice, node: int
+        self, rows: LongArray | slice, levels: Sequence[int]
     ) -> tuple[FloatArray, list[tuple[LongArray, int | LongArray]]]:
-        """Φ of some records at one lattice node, and ``ρ_θ`` and ``N_θ`` of each possible dictionary."""
-        levels = self.levels(node)
+        """Φ of some records at one level vector, and ``ρ_θ`` and ``N_θ`` of each possible dictionary."""
         columns = self.columns if isinstance(rows, slice) else [column.take(rows) for column in self.columns]
         phi = self.sensitivity(rows, columns, levels)
         evaluated: list[tuple[LongArray, int | LongArray]] = []
@@ -185,7 +201,7 @@ class Records:
         none = np.flatnonzero(risk == 0)
         if objective.zero_phi == "exclude" or not len(none):
             return risk
-        phi, found = self._evaluated(rows[none], node)
+        phi, found = self._evaluated(rows[none], self.levels(node))
         risks = [
             least_positive_risk(
                 self.disclosure.model,

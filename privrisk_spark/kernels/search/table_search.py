@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.counting.consistent import Counts
-from privrisk_spark.kernels.disclosure.decisions import Decisions
+from privrisk_spark.kernels.disclosure.decisions import AfterHistory, Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import GreatestAggregate, LeastRisk
 from privrisk_spark.kernels.disclosure.risk import Attacker
@@ -56,6 +56,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+LevelArray = npt.NDArray[np.int8]
 
 _CANDIDATES_AT_ONCE = 2**24
 """Pairs of a combination of utilities and a node held at once. Does not change a result."""
@@ -69,6 +70,7 @@ def decide(
     *,
     personal: FloatArray | None = None,
     record_weight: FloatArray | None = None,
+    history: LevelArray | None = None,
 ) -> Decisions:
     """Choose the disclosure of every record.
 
@@ -87,6 +89,9 @@ def decide(
         Personal weights ``w_{j,r}``.
     record_weight : ndarray of float64, shape (n,), optional
         ``w_r`` of the forms ``record`` and ``interaction``.
+    history : ndarray of int8, shape (n, k), optional
+        Levels at which earlier releases disclosed the values, the deepest of each; the depth where none did. Risk is
+        then that of all releases together (:mod:`privrisk_spark.kernels.search.records`), utility that of this one.
 
     Returns
     -------
@@ -99,7 +104,9 @@ def decide(
         If the method does not serve the objective, or prunes and some dictionary's ``ρ`` is not monotone, or looks at
         one record and Φ is no function of a sum over attributes.
     """
-    decided, kind = decide_kinds(disclosure, search, attacker, codes, personal=personal, record_weight=record_weight)
+    decided, kind = decide_kinds(
+        disclosure, search, attacker, codes, personal=personal, record_weight=record_weight, history=history
+    )
     levels = decided.levels[kind]
     return Decisions(
         levels=levels,
@@ -110,6 +117,7 @@ def decide(
         consistent=decided.consistent[kind],
         feasible=decided.feasible[kind],
         gap=pick(decided.gap, kind),
+        history=None if decided.history is None else decided.history.taken(kind),
     )
 
 
@@ -121,6 +129,7 @@ def decide_kinds(
     *,
     personal: FloatArray | None = None,
     record_weight: FloatArray | None = None,
+    history: LevelArray | None = None,
 ) -> tuple[Decisions, LongArray]:
     """Decide one record of each kind of alike ones; arguments and errors are those of :func:`decide`.
 
@@ -142,7 +151,10 @@ def decide_kinds(
         raise InputError(f"decision.method: '{search.method}' does not solve this problem.")
     form = disclosure.sensitivity.form
     personal, record_weight = disclosure.sensitivity.own(personal, record_weight)
-    first, kind = kinds_of(disclosure, attacker, codes, personal, record_weight)
+    if history is not None and isinstance(search.objective, GreatestAggregate):
+        raise InputError("decision.problem: 'max-aggregate' takes no history.")
+    first, kind = kinds_of(disclosure, attacker, codes, personal, record_weight, history)
+    out = None if history is None else history[first]
     if search.method in get_args(RecordMethod):
         if form == "interaction" and disclosure.model != "II":
             raise InputError(
@@ -153,9 +165,9 @@ def decide_kinds(
         from privrisk_spark.kernels.search.record_search import decide_records
 
         of_kind = {"personal": pick(personal, first), "record_weight": pick(record_weight, first)}
-        return decide_records(disclosure, search, attacker, codes[first], **of_kind), kind
+        return decide_records(disclosure, search, attacker, codes[first], history=out, **of_kind), kind
     return _decide_each(
-        disclosure, search, attacker, codes[first], pick(personal, first), pick(record_weight, first)
+        disclosure, search, attacker, codes[first], pick(personal, first), pick(record_weight, first), out
     ), kind
 
 
@@ -166,6 +178,7 @@ def _decide_each(
     codes: IntArray,
     personal: FloatArray | None,
     record_weight: FloatArray | None,
+    history: LevelArray | None,
 ) -> Decisions:
     """Decide every record given, however alike."""
     n, k = codes.shape
@@ -173,7 +186,9 @@ def _decide_each(
     risk, risk_before, utility = np.zeros(n), np.zeros(n), np.zeros(n)
     consistent = np.zeros(n, dtype=np.int64)
     feasible = np.ones(n, dtype=np.bool_)
-    for block in lattice_blocks(disclosure, codes):
+    alone, out = np.zeros(n), np.zeros(n)
+    least_utility = disclosure.least_utility
+    for block in lattice_blocks(disclosure, codes, history):
         rows = block.rows
         records = Records(disclosure, attacker, block, codes[rows], pick(personal, rows), pick(record_weight, rows))
         best = BlockSearch(records, search).best()
@@ -184,8 +199,18 @@ def _decide_each(
         levels[rows] = block.lattice.levels(best.node)
         risk_before[rows] = records.risk(slice(None), 0)[0]
         risk[rows], utility[rows], consistent[rows] = best.risk, best.utility, best.consistent
+        if history is not None:
+            out[rows] = records.risk(slice(None), block.lattice.n_nodes - 1)[0]
+            # No finer level vector than what is out adds to it; those suppressed whole leave it as it is.
+            alone[rows] = best.risk
+            levels[rows[nothing]] = block.depths
+            alone[rows[nothing]] = records.risk_at(nothing, block.depths)[0]
+            utility[rows[nothing]] = least_utility
     nodes = np.column_stack([disclosure.disclosed(i, codes[:, i], levels[:, i]) for i in range(k)])
-    return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible)
+    after = None
+    if history is not None:
+        after = AfterHistory(alone, out, ~feasible & search.objective.admits(alone, utility))
+    return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible, history=after)
 
 
 class BlockSearch:

@@ -29,9 +29,11 @@ from privrisk_spark.pipelines.release.written import (
 from privrisk_spark.planning.decisions.decision import Decision
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.disclosure import disclosure_of
+from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences
 from privrisk_spark.planning.rules import Rule
 from privrisk_spark.planning.search import lattice_size, takes_infinite
 from privrisk_spark.reporting.guarantees import risk_guarantee
+from privrisk_spark.reporting.history import beyond_sentence, history_section, history_sentence
 from privrisk_spark.reporting.kept_columns import uniqueness_warnings
 from privrisk_spark.reporting.release_reports import risk_reports
 from privrisk_spark.reporting.sentences import counting_sentence, decision_sentence, plan_reasons
@@ -41,6 +43,7 @@ from privrisk_spark.runs.progress import LOGGER
 from privrisk_spark.stages.counting.look_up import SpreadLookup
 from privrisk_spark.stages.deciding.decide import collect_unreachable
 from privrisk_spark.stages.deciding.gather import collect_decisions
+from privrisk_spark.stages.deciding.history import write_history
 from privrisk_spark.stages.publishing import contracts
 from privrisk_spark.stages.publishing.files import files_for
 from privrisk_spark.stages.tables.links import collect_links
@@ -68,10 +71,11 @@ class DecisionTask:
 def release_by_risk(run: Run) -> dict[str, Any]:
     """Decide every row by risk, and publish; returns the manifest."""
     opened, task = read(run)
+    earlier = earlier_of(run, opened)
     encoded, linked = encode(run, opened, task)
     counted = count(run, opened, encoded)
     files = files_for(run.policy.places, encoded.facts.rows)
-    decided, diagnosed = decide(run, opened, task, encoded, counted, linked, files=files)
+    decided, diagnosed = decide(run, opened, task, encoded, counted, linked, earlier, files=files)
     written = write(run, opened, decided, files=files)
     checked = validate(run, opened, encoded, decided, written)
     fill_vault(run, "Moved decisions and exact measures to the vault.")
@@ -87,7 +91,21 @@ def release_by_risk(run: Run) -> dict[str, Any]:
     )
     write_vault_report(run, vault, plan=counted.plan, snapshot=encoded.facts.snapshot, read=encoded.read)
     contracts.refuse_failures(checked.checks, fail_on=run.policy.checks.fail_on)
-    return publish(run, opened, record, public, written, {"rows_read": encoded.facts.rows, **encoded.stated})
+    stated = {} if run.policy.history is None else {"history": [one.public for one in earlier]}
+    return publish(run, opened, record, public, written, {"rows_read": encoded.facts.rows, **encoded.stated, **stated})
+
+
+def earlier_of(run: Run, opened: Opened) -> tuple[EarlierRelease, ...]:
+    """Return the releases that this one composes with; reads what vaults remember of them, but for their records.
+
+    Raises
+    ------
+    ConfigError
+        If one cannot be composed with.
+    """
+    earlier = earlier_releases(run.policy, own=run.place.remembered)
+    refuse_differences(run.policy, opened.hierarchies, earlier)
+    return earlier
 
 
 def read(run: Run) -> tuple[Opened, DecisionTask]:
@@ -169,10 +187,11 @@ def decide(
     encoded: Encoded,
     counted: Counted,
     linked: Linked | None,
+    earlier: Sequence[EarlierRelease] = (),
     *,
     files: int,
 ) -> tuple[Decided, Diagnosed]:
-    """Stage: decide every row, and measure the decisions.
+    """Stage: decide every row, after the releases that are out already, and measure the decisions.
 
     Raises
     ------
@@ -182,9 +201,10 @@ def decide(
     policy, hierarchies = run.policy, opened.hierarchies
     with run.progress.stage("decide") as stage:
         method = task.decision.choice(hierarchies).method
+        past = write_history(run.scratch, encoded.rows, earlier, hierarchies) if earlier else encoded.rows
         rows, decide_chunk, rule = collect_decisions(
             run.scratch,
-            encoded.rows,
+            past,
             task.disclosure,
             task.procedure,
             policy,
@@ -193,9 +213,11 @@ def decide(
         )
         decided = conclude_rows(run, opened, rows, decide_chunk, method=method, files=files)
         _refuse_infeasible(run, task, decided)
-        stage.sentence = decision_sentence(policy, hierarchies)
+        stage.sentence = decision_sentence(policy, hierarchies) + history_sentence(earlier)
         stage.parameters = {"infeasible_records_suppressed": decided.facts.infeasible}
-        guarantee = risk_guarantee(policy, decided.facts, hierarchies, rule)
+        if decided.facts.beyond:
+            LOGGER.warning("%s", beyond_sentence(decided.facts))
+        guarantee = risk_guarantee(policy, decided.facts, hierarchies, rule, earlier)
         stage.status = guarantee.status
         linkage, sections = measure_decisions(
             run.scratch,
@@ -209,7 +231,10 @@ def decide(
             true=opened.sources.true,
             dictionaries=opened.sources.dictionaries,
         )
-    return decided, Diagnosed(guarantee, linkage, _with_rule(sections, rule))
+    composed = history_section(decided.facts, earlier, status=guarantee.status)
+    return decided, Diagnosed(
+        guarantee, linkage, (*([] if composed is None else [composed]), *_with_rule(sections, rule))
+    )
 
 
 def _looked_up(
@@ -235,8 +260,9 @@ def _looked_up(
 def _refuse_infeasible(run: Run, task: DecisionTask, decided: Decided) -> None:
     decision, facts = run.policy.decision, decided.facts
     assert decision is not None
-    if facts.infeasible and decision.infeasible == "error":
-        raise InfeasibleError(task.decision.shortfall(facts.infeasible, facts.rows, None))
+    impossible = facts.infeasible - facts.beyond
+    if impossible and decision.infeasible == "error":
+        raise InfeasibleError(task.decision.shortfall(impossible, facts.rows, None))
 
 
 def _with_rule(sections: Sequence[Section], rule: ChosenRule | None) -> tuple[Section, ...]:

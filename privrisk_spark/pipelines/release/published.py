@@ -13,6 +13,7 @@ from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.pipelines.release.written import Written
 from privrisk_spark.planning.budget import run_cost
+from privrisk_spark.planning.history import remembered_as
 from privrisk_spark.planning.request import differing, request_of, table_identity
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
@@ -106,6 +107,10 @@ def publish(
     run.place.record_request(request_of(run.policy, given=run.table is not None))
     staged = stage_documents(run, opened, record, public, written, more)
     _note(run.policy, run.place, date=run.date)
+    if run.policy.history is not None:
+        # Before anybody can see it: no later release may miss it.
+        known = remembered_as(run.policy, opened.hierarchies, run_id=run.place.run_id, date=run.date.isoformat())
+        run.place.remember(run.place.scratch / "remembered", {**known, "manifest": release_digest(staged)})
     return run.place.commit(staged)
 
 

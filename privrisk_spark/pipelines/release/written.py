@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, materialized
+from privrisk_spark.engine.chains import path_fingerprints
 from privrisk_spark.engine.decided import Decide
 from privrisk_spark.engine.sources import Wanted, no_rows, read_back, scan, scan_parts
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.pipelines.release.opened import Opened, Run
+from privrisk_spark.planning.history import PARTS
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts
@@ -91,7 +93,14 @@ def conclude_rows(
         files=files,
         named=named_nodes(hierarchies) if policy.guarantee.kind == "risk" else (),
     )
+    if policy.history is not None:
+        paths = tuple(path_fingerprints(hierarchy) for hierarchy in hierarchies.values())
+        conclusion = replace(conclusion, remembered=scratch.directory("remembered-parts"), paths=paths)
     parts = scratch.collect_parts(conclude(rows, decide_chunk, conclusion))
+    if conclusion.remembered is not None:
+        remembered = run.place.scratch / "remembered"
+        remembered.mkdir()
+        conclusion.remembered.take([part["remembered"] for part in parts], remembered / PARTS)
     decisions = [part["name"] for part in parts] or [conclusion.write_nothing()]
     conclusion.decisions.take(decisions, run.place.scratch / "decisions")
     members = None

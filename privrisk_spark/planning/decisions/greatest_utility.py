@@ -32,13 +32,16 @@ class ByGreatestUtility(BySearch):
         return {"risk_at_most": self.asked.risk_at_most}
 
     def contract(self, measured: DecisionFacts) -> Iterator[tuple[FactRule, float]]:
-        """Yield the ceiling, if every record could stay below it."""
-        if measured.infeasible:
+        """Yield the ceiling, if every record could stay below it but for what is out of it already."""
+        if measured.infeasible > measured.beyond:
             return
         ceiling = self.asked.risk_at_most
         # The slack is that of the search.
-        rule = FactRule("risk", f"every record's risk is at most {ceiling:g}", at_most=ceiling * (1 + 1e-9))
-        yield rule, measured.risk_after.max
+        text = f"every record's risk is at most {ceiling:g}"
+        if measured.history is not None:
+            text += ", earlier releases included, but for records disclosed beyond it already"
+        rule = FactRule("risk", text, at_most=ceiling * (1 + 1e-9))
+        yield rule, measured.greatest_bounded_risk
 
     def shortfall(self, infeasible: int, total: int, most: float | None) -> str:
         """Say that the ceiling is too low for some records."""

@@ -24,6 +24,7 @@ from privrisk_spark.policy.private import DpGuarantee, PublicDp
 from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
+from privrisk_spark.policy.rules.history import impossible_history
 from privrisk_spark.policy.rules.private import impossible_dp
 from privrisk_spark.policy.sensitivity import (
     InteractionSensitivity,
@@ -43,6 +44,7 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
     yield from _impossible_dictionaries(policy)
     yield from _impossible_counting(policy)
     yield from _impossible_linkage(policy)
+    yield from impossible_history(policy)
     yield from _impossible_paths(policy)
     yield from impossible_assessment(policy)
     rows = policy.checks.row_count
@@ -358,6 +360,8 @@ def _impossible_scratch(policy: Policy) -> Iterable[Fault]:
         return
     if not place.path:
         yield Fault("run.scratch", "must be a directory of its own in the bucket, such as s3://bucket/scratch")
+    if policy.history is not None:
+        yield Fault("run.scratch", "must be left out with history: workers read what earlier vaults remember")
     if policy.output is not None and policy.output.format == "csv":
         yield Fault("run.scratch", "needs output.format: parquet; Spark writes CSV to a file system only")
     if policy.table.path is not None and is_remote(policy.table.path):

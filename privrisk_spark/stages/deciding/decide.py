@@ -18,18 +18,20 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, decoded, grouped, in_chunks, part_name, report, write_ipc
 from privrisk_spark.engine.counts import StoredAttacker
-from privrisk_spark.engine.decided import Decide, Decided, WeightColumns, floats, integers
+from privrisk_spark.engine.decided import Decide, Decided, WeightColumns, floats, history_of, integers
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.tuples import write_tuples
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.counting.consistent import Counts
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.moments import Moments, risk_histogram, rows_by_level
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.table_search import decide, decide_kinds
 from privrisk_spark.planning.decisions.decision import Decision
+from privrisk_spark.stages.deciding.history import remembered_part
 from privrisk_spark.storage.parts import PartDirectory
 
 
@@ -46,8 +48,8 @@ def decided_table(
     """Decide a table of distinct records against given counts; returns the columns of the schema, that of DECIDED."""
     codes = integers(table, schemas.codes(k))
     given = floats(table, schemas.weights(weights.n))
-    own = {"personal": weights.personal(given), "record_weight": weights.of_record(given)}
-    decisions = decide(disclosure, search, counts, codes, **own)
+    personal, record_weight = weights.personal(given), weights.of_record(given)
+    decisions = decide(disclosure, search, counts, codes, personal=personal, record_weight=record_weight)
     rows = np.arange(table.num_rows)
     records = table.select([name for name in table.column_names if name in schema.fieldNames()])
     return Decided(records, decisions, rows, np.ones(table.num_rows, dtype=np.bool_)).with_columns()
@@ -72,7 +74,8 @@ def deciding(
         codes = integers(table, schemas.codes(k))
         given = floats(table, schemas.weights(weights.n))
         own = {"personal": weights.personal(given), "record_weight": weights.of_record(given)}
-        decisions, kind = decide_kinds(disclosure, search, attacker.load(), codes, **own)
+        out = history_of(table, k)
+        decisions, kind = decide_kinds(disclosure, search, attacker.load(), codes, history=out, **own)
         disclosed = tuple(disclosure.disclosed(i, codes[:, i], decisions.levels[:, i][kind]) for i in range(k))
         return Decided(table, decisions, kind, np.ones(table.num_rows, dtype=np.bool_), disclosed)
 
@@ -117,6 +120,10 @@ class Conclusion:
     named : tuple of k ndarrays of int32, shape (n_nodes_i,)
         The node that stands for each in a release: the first with its label. Nodes that look alike must not be told
         apart by where their rows stand. Empty: every node stands for itself.
+    remembered : PartDirectory or None
+        Of parts of what the vault remembers for later releases; None: it remembers nothing.
+    paths : tuple of k ndarrays of int64, shape (n_leaves_i + 1,)
+        What stands for each code with its path to the root, for what is remembered.
     """
 
     decisions: PartDirectory
@@ -129,6 +136,8 @@ class Conclusion:
     method: str
     files: int = 1
     named: tuple[npt.NDArray[np.int32], ...] = ()
+    remembered: PartDirectory | None = None
+    paths: tuple[npt.NDArray[np.int64], ...] = ()
 
     def write(self, decided: Decided) -> pa.Table:
         """Write one chunk; return its row of PARTS."""
@@ -138,6 +147,12 @@ class Conclusion:
         members = class_members(decided, k=len(self.attributes), named=self.named)
         facts = {"tuples": held, "tuple_rows": tuples.num_rows}
         facts["members"] = write_ipc(members, self.members) if members is not None else None
+        if self.remembered is not None:
+            levels = decided.decisions.levels[decided.rows]
+            facts["remembered"] = part_name("parquet")
+            part = remembered_part(decided.table, levels, self.paths)
+            with self.remembered.writing(facts["remembered"]) as path:
+                pq.write_table(part, path, store_schema=False)
         return report(name, {**self._facts(decided), **facts})
 
     def write_nothing(self) -> str:
@@ -162,12 +177,16 @@ class Conclusion:
         columns["method"] = pa.DictionaryArray.from_arrays(pa.array(method), pa.array([self.method]))
         if decisions.gap is not None:
             columns["gap"] = pa.array(decisions.gap[rows])
+        if decisions.history is not None:
+            columns[schemas.RISK_ALONE] = pa.array(decisions.history.alone[rows])
+            columns[schemas.RISK_OUT] = pa.array(decisions.history.out[rows])
+            columns[schemas.BEYOND] = pa.array(decisions.history.beyond[rows])
         # The table's id may have the name of a column here.
         identity = schemas.RECORD_ID if self.record_id in columns else self.record_id
         columns = {identity: decided.table.column(schemas.RECORD_ID), **columns}
         name = part_name("parquet")
         # The schema without Arrow's own metadata: a reader sees a plain text column. Ids and risks hardly repeat.
-        few = [column for column in columns if column not in (identity, "risk", "consistent")]
+        few = [column for column in columns if column not in (identity, "risk", "consistent", *_HARDLY_REPEAT)]
         with self.decisions.writing(name) as path:
             pq.write_table(pa.table(columns), path, store_schema=False, write_statistics=False, use_dictionary=few)
         return name
@@ -193,7 +212,27 @@ class Conclusion:
             "before": BinCounts.of(risk_histogram(decisions.risk_before, times)).to_dict(),
             "after": BinCounts.of(risk_histogram(decisions.risk, times)).to_dict(),
             "levels": [BinCounts.of(rows).to_dict() for rows in levels],
+            **({} if decisions.history is None else {"history": _history_facts(decided, times)}),
         }
+
+
+_HARDLY_REPEAT = (schemas.RISK_ALONE, schemas.RISK_OUT)
+
+
+def _history_facts(decided: Decided, times: npt.NDArray[np.int64]) -> dict[str, Any]:
+    decisions, after = decided.decisions, decided.decisions.history
+    assert after is not None
+    bounded = np.where(after.beyond, 0, times)
+    return {
+        "records": int(np.count_nonzero(decided.table.column(schemas.RELEASES).to_numpy())),
+        "changed": int(np.count_nonzero(decided.table.column(schemas.CHANGED).to_numpy())),
+        "beyond": int(times[after.beyond].sum()),
+        "raised": int(times[decisions.risk > after.out * (1 + TOLERANCE)].sum()),
+        "alone": Moments.of(after.alone, times).to_dict(),
+        "out": Moments.of(after.out, times).to_dict(),
+        "bounded": Moments.of(decisions.risk[bounded > 0], bounded[bounded > 0]).to_dict(),
+        "bins": BinCounts.of(risk_histogram(after.alone, times)).to_dict(),
+    }
 
 
 def conclude(rows: Batches, decide_chunk: Decide, conclusion: Conclusion) -> Batches:

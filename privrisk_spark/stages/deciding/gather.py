@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
-from privrisk_spark.engine.counts import CountLookup, StoredAttacker, StoredCounts
+from privrisk_spark.engine.counts import CountLookup, StoredAttacker, StoredCounts, not_held
 from privrisk_spark.engine.decided import Decide, Decided, WeightColumns, integers
 from privrisk_spark.engine.vectors import vectors_of_table
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -72,7 +72,10 @@ def collect_decisions(
     attacker = StoredAttacker.of(policy, stored)
     if stored and not decides_records(procedure.method):
         return encoded, deciding(disclosure, procedure, attacker, k=k, weights=weights), None
-    records = scratch.write_frame(vectors_of_table(encoded, k, weights.n), "records")
+    history = schemas.history(k) if schemas.RELEASES in encoded.schema.fieldNames() else []
+    if history and not stored:
+        raise not_held(policy.dictionaries[0].key, "shuffle")
+    records = scratch.write_frame(vectors_of_table(encoded, k, weights.n, history), "records")
     if stored:
         tasks = max(2, -(-records.count() // DECISIONS_PER_TASK))
         spread_out = Batches.of_frame(records.repartition(tasks))
@@ -88,5 +91,5 @@ def collect_decisions(
 
         found = partial(decided_table, disclosure=disclosure, search=procedure, k=k, weights=weights, schema=schema)
         on_distinct = lookup.collect_asked(records, asked, again=False).each(found, schema)
-    joined = join_decisions(encoded.frame(), on_distinct, k=k, n_weights=weights.n)
+    joined = join_decisions(encoded.frame(), on_distinct, k=k, n_weights=weights.n, more=history)
     return Batches.of_frame(joined), partial(Decided.of_columns, k=k), None

@@ -151,8 +151,11 @@ def decision_rules(
         values["mean risk"] = measured.risk_after.mean
     if checks.max_risk is not None:
         limit = checks.max_risk
-        rules.append(FactRule("largest risk", f"no record's risk exceeds {limit:g}", at_most=limit))
-        values["largest risk"] = measured.risk_after.max
+        text = f"no record's risk exceeds {limit:g}"
+        if measured.history is not None:
+            text += ", earlier releases included, but for records disclosed beyond the decision's bound already"
+        rules.append(FactRule("largest risk", text, at_most=limit))
+        values["largest risk"] = measured.greatest_bounded_risk
     if checks.kept_uniqueness_at_most is not None:
         most = checks.kept_uniqueness_at_most
         for name, uniques in released.unique_by_kept.items():

@@ -34,7 +34,7 @@ from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.fold import folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments, risk_bins
 from privrisk_spark.kernels.numeric.packing import Packing
-from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts, level_names
+from privrisk_spark.results.facts import ClassFacts, DecisionFacts, HistoryFacts, ReleaseFacts, level_names
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
 from privrisk_spark.stages.publishing.uniqueness import measure_uniques, write_values
 from privrisk_spark.storage.parts import PartDirectory
@@ -79,6 +79,26 @@ def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str,
         after=histogram("after"),
         unproved=sum(part["unproved"] for part in parts),
         gap=max((part["gap"] for part in parts), default=0.0),
+        history=_history_facts([part["history"] for part in parts if "history" in part]),
+    )
+
+
+def _history_facts(parts: Sequence[Mapping[str, Any]]) -> HistoryFacts | None:
+    if not parts:
+        return None
+
+    def summary(key: str) -> Summary:
+        return Summary.of(folded_dicts(Moments.empty(), [part[key] for part in parts]))
+
+    edges = risk_bins()
+    bins = folded_dicts(BinCounts.empty(len(edges) - 1), [part["bins"] for part in parts])
+    counts = {key: sum(part[key] for part in parts) for key in ("records", "changed", "beyond", "raised")}
+    return HistoryFacts(
+        **counts,
+        alone=summary("alone"),
+        out=summary("out"),
+        bounded=summary("bounded"),
+        histogram=Histogram(edges, bins.numbers),
     )
 
 

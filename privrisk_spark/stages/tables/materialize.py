@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch, materialized
 from privrisk_spark.engine.value_codes import resolve
+from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
@@ -91,9 +92,25 @@ def collect_codes(
     place: Path,
     *,
     given: bool = False,
+    unique: bool = False,
 ) -> tuple[Batches, int]:
-    """Materialize the table as codes, refuse values nobody can decide on, and count its rows."""
-    read = collect_materialized(scratch, table, policy, hierarchies, repeated=False, given=given)
+    """Materialize the table as codes, refuse values nobody can decide on, and count its rows.
+
+    Parameters
+    ----------
+    scratch, table, policy, hierarchies, given
+        As :func:`collect_materialized` takes them.
+    place : Path
+        Where values nobody can decide on are listed.
+    unique : bool
+        Refuse records without an id of their own.
+    """
+    read = collect_materialized(scratch, table, policy, hierarchies, repeated=unique, given=given)
+    if unique and (read.facts.null_ids or read.facts.duplicate_ids):
+        raise SchemaError(
+            f"table.record_id: must hold that every record has an id (null: {read.facts.null_ids:,}) and that no two "
+            f"share one (shared: {read.facts.duplicate_ids:,}). Mend the column."
+        )
 
     def set_aside(name: str) -> int:
         listed = scratch.path / "unknown_values"

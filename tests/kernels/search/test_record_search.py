@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_decisions import Known, Task, build, check, literal, subsuming, to_dictionary
+from naive_decisions import Known, Task, asked, best, build, check, literal, subsuming, to_dictionary
 from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts, SortedCounts
 from privrisk_spark.kernels.disclosure.objective import (
-    AnyObjective,
     GreatestAggregate,
     GreatestUtility,
-    LeastPenalized,
     LeastRisk,
 )
 from privrisk_spark.kernels.disclosure.risk import Attacker
@@ -32,7 +29,6 @@ from privrisk_spark.kernels.search.dictionary_view import rows_of
 from privrisk_spark.kernels.search.record_search import decide_records, record_lattice
 from privrisk_spark.kernels.search.table_search import decide
 
-TOLERANCE = 1e-12
 EXACT = [
     ("exhaustive", "utility"),
     ("exhaustive", "penalized"),
@@ -50,47 +46,6 @@ def small_lattices(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record_search, "_ENUMERATED", request.param)
         yield
-
-
-def value(objective: AnyObjective, of: SimpleNamespace, levels: tuple[int, ...]) -> tuple[float, ...] | None:
-    """What an objective compares, least first; None if the constraint fails or the level vector is no candidate."""
-    risk, utility = of.risk(levels), of.utility(levels)
-    if isinstance(objective, LeastRisk):
-        slack = TOLERANCE * max(1.0, abs(objective.floor))
-        return (risk, -utility) if utility >= objective.floor - slack else None
-    if isinstance(objective, GreatestUtility):
-        return (-utility, risk) if risk <= objective.ceiling * (1 + TOLERANCE) else None
-    if isinstance(objective, LeastPenalized):
-        return risk - objective.trade * utility, risk, -utility
-    every = list(naive.lattice(of.depths))
-    if of.model == "I":
-        positive = [phi for phi in map(of.sensitivity, every) if phi > 0]
-        if not positive:
-            return (0.0,) if not any(levels) else None
-        phi = of.sensitivity(levels)
-        if phi == 0 and objective.zero_phi == "exclude":
-            return None
-        of_phi = of.consistent(levels) / (phi or min(positive))
-    else:
-        of_phi = of.consistent(levels)
-    return -(objective.trade_off * of_phi + utility**objective.kappa), -utility
-
-
-def before(one: tuple[float, ...], than: tuple[float, ...]) -> bool:
-    for a, b in zip(one, than, strict=True):
-        if abs(a - b) > 1e-11 * max(1.0, abs(a), abs(b)):
-            return a < b
-    return False
-
-
-def best(objective: AnyObjective, of: SimpleNamespace) -> tuple[int, ...] | None:
-    """The first, in lexicographic order, of the best level vectors."""
-    found, least = None, None
-    for levels in naive.lattice(of.depths):
-        here = value(objective, of, levels)
-        if here is not None and (least is None or before(here, least)):
-            found, least = levels, here
-    return found
 
 
 @st.composite
@@ -111,24 +66,6 @@ def cases(draw: st.DrawFn) -> tuple[list[Hierarchy], np.ndarray, np.ndarray, dic
         "measure": draw(st.sampled_from(["depth", "leaves", "xiao-tao"])),
     }
     return hierarchies, codes, others, settings
-
-
-def asked(draw: Any, kind: str, of: Sequence[SimpleNamespace]) -> AnyObjective:
-    """An objective of a kind, at a value that some level vector of some record has, or between."""
-    one = of[draw(st.integers(0, len(of) - 1))]
-    levels = tuple(draw(st.integers(0, depth)) for depth in one.depths)
-    factor = draw(st.sampled_from([1.0, 0.7, 1.3]))
-    if kind == "risk":
-        return LeastRisk(one.utility(levels) * factor)
-    if kind == "utility":
-        return GreatestUtility(one.risk(levels) * factor)
-    if kind == "penalized":
-        return LeastPenalized(draw(st.sampled_from([0.0, 0.01, 0.2, 1.0])))
-    return GreatestAggregate(
-        draw(st.sampled_from([0.01, 0.2, 1.0, 5.0])),
-        float(draw(st.sampled_from([0, 1, 2]))),
-        draw(st.sampled_from(["exclude", "floor"])),
-    )
 
 
 def world(

@@ -1,0 +1,206 @@
+"""What several releases of one table disclose together: the order of stages.
+
+read → encode → count → compose
+
+Nothing is released: the releases under ``history`` of the policy are out already.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from privrisk_spark import __version__
+from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.counts import StoredAttacker, StoredCounts
+from privrisk_spark.engine.decided import WeightColumns
+from privrisk_spark.errors import ConfigError, Fault, SchemaError
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.planning.dictionaries import axes
+from privrisk_spark.planning.disclosure import disclosure_of
+from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences
+from privrisk_spark.planning.places import check_private_place
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.pages import render_composition
+from privrisk_spark.results.composition import Composition
+from privrisk_spark.runs.places import held, write_json, write_text
+from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.stages.counting.dense_sorted import collect_held
+from privrisk_spark.stages.deciding.history import Evaluation, measure_disclosed_risk, write_disclosed_risk
+from privrisk_spark.stages.tables.completeness import collect_files_read
+from privrisk_spark.stages.tables.encode import dictionary_rows
+from privrisk_spark.stages.tables.materialize import collect_codes
+from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
+from privrisk_spark.stages.tables.tidying import collect_values_read
+
+FILES = ("composition.html", "measures.json", "composition.json", "status.json", "unknown_values", ".lock")
+
+STAGES = 4
+
+
+def check_output(policy: Policy, output: str) -> Path:
+    """Return the directory the figures go to, resolved.
+
+    Raises
+    ------
+    ConfigError
+        If it is no place for what stays private, or the policy names no earlier releases.
+    """
+    if not policy.history:
+        raise ConfigError([Fault("history", "is required with --history: the vaults of the releases, or manifests")])
+    return check_private_place(policy, output, files=FILES, what="compositions")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What every stage needs.
+
+    Attributes
+    ----------
+    spark : SparkSession
+    policy : Policy
+    place : Path
+        Where the figures go.
+    scratch : Scratch
+    progress : Progress
+    """
+
+    spark: SparkSession
+    policy: Policy
+    place: Path
+    scratch: Scratch
+    progress: Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """The table and its dictionary as Spark opened them, and the releases.
+
+    Attributes
+    ----------
+    table : DataFrame
+    given : bool
+        Whether the caller gave it.
+    dictionary : DataFrame or None
+        Where it is not the table itself.
+    hierarchies : dict of quasi-identifier to Hierarchy
+    earlier : tuple of EarlierRelease
+    """
+
+    table: DataFrame
+    given: bool
+    dictionary: DataFrame | None
+    hierarchies: dict[str, Hierarchy]
+    earlier: tuple[EarlierRelease, ...]
+
+
+def compose(
+    spark: SparkSession,
+    policy: Policy,
+    *,
+    place: Path,
+    run_id: str,
+    date: dt.date,
+    table: DataFrame | None = None,
+) -> Composition:
+    """Find the risk of each record after the releases under ``history``, and write it with a page.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        With ``history``; how it would release is not looked at.
+    place : Path
+        As :func:`check_output` returns it; every worker must see it.
+    run_id : str
+    date : date
+    table : DataFrame, optional
+        Of the same session; read instead of the policy's table.
+
+    Raises
+    ------
+    InputError
+        Exit code 2: the policy or the data must be mended.
+    EngineError
+        Exit code 3: running again may help.
+    """
+    with held(place, run_id) as scratch:
+        run = Run(spark, policy, place, Scratch(spark, scratch), Progress(place, run_id, STAGES))
+        opened = read(run, table)
+        rows, n_rows = encode(run, opened)
+        counts = count(run, opened, rows)
+        with run.progress.stage("compose") as stage:
+            evaluation = Evaluation(
+                disclosure_of(policy, opened.hierarchies, axes(policy, opened.hierarchies)),
+                StoredAttacker.of(policy, [counts]),
+                WeightColumns.of_policy(policy, list(opened.hierarchies)),
+            )
+            risks = write_disclosed_risk(run.scratch, rows, opened.earlier, opened.hierarchies, evaluation)
+            found, risen = measure_disclosed_risk(risks, opened.earlier)
+            result = Composition(
+                title=policy.run.name,
+                run_id=run_id,
+                created=date.isoformat(),
+                version=__version__,
+                model=policy.risk.model,
+                rows=n_rows,
+                releases=tuple(found[:-1]),
+                together=found[-1],
+                risen=risen,
+            )
+            stage.sentence = "Put together what every release has disclosed of each record."
+        write_json(place / "composition.json", result.to_dict())
+        write_json(place / "measures.json", result.measures())
+        write_text(place / "composition.html", render_composition(result))
+        write_status(place, run_id, phase="composed", code=0, message=f"composition in {place}")
+    return result
+
+
+def read(run: Run, table: DataFrame | None) -> Opened:
+    """Stage: open the sources, and hold the releases against the hierarchies of now."""
+    policy = run.policy
+    with run.progress.stage("read") as stage:
+        opened = open_table(run.spark, policy, table)
+        if table is None:
+            collect_files_read(run.spark, policy.table, opened.as_read, key="table")
+        collect_values_read(opened)
+        (dictionary,) = policy.dictionaries
+        known, frame = [], None
+        if dictionary.table is not None:
+            attackers = open_dictionary(run.spark, dictionary.table, key=dictionary.key)
+            collect_files_read(run.spark, dictionary.table, attackers.as_read, key=dictionary.key)
+            collect_values_read(attackers)
+            frame = attackers.rows
+            known.append((dictionary.table, frame))
+        if opened.rows.isEmpty():
+            raise SchemaError("table: it has no rows.")
+        hierarchies = collect_hierarchies(policy, opened.rows, known, given=table is not None)
+        earlier = earlier_releases(policy, own=None)
+        if not earlier:
+            raise ConfigError([Fault("history", "names a vault that remembers no release yet")])
+        refuse_differences(policy, hierarchies, earlier)
+        stage.sentence = f"Opened the table and {len(earlier)} releases."
+    return Opened(opened.rows, table is not None, frame, hierarchies, earlier)
+
+
+def encode(run: Run, opened: Opened) -> tuple[Batches, int]:
+    """Stage: the table as codes."""
+    with run.progress.stage("encode") as stage:
+        rows, n_rows = collect_codes(
+            run.scratch, opened.table, run.policy, opened.hierarchies, run.place, given=opened.given, unique=True
+        )
+        stage.sentence = "Encoded every value as an integer code."
+    return rows, n_rows
+
+
+def count(run: Run, opened: Opened, rows: Batches) -> StoredCounts:
+    """Stage: count the rows of the dictionary."""
+    (dictionary,) = run.policy.dictionaries
+    with run.progress.stage("count") as stage:
+        wanted = dictionary_rows(rows, opened.dictionary, dictionary, opened.hierarchies)
+        counts = collect_held(run.scratch, wanted, run.policy, opened.hierarchies, dictionary)
+        stage.sentence = "Counted the rows of the dictionary."
+    return counts

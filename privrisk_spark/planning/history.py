@@ -1,0 +1,210 @@
+"""Earlier releases of the same records, as vaults remember them: what a release composes with.
+
+A release of a policy with ``history`` leaves in its vault, for each record, the level of every value and a fingerprint
+of the value with its path to the root. Levels of one value of one hierarchy compose; so what differs is refused, and
+a value that is another by now is told by its fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.planning.reuse import fingerprint
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.runs.places import HISTORY, REMEMBERED
+from privrisk_spark.runs.sealing import release_digest
+
+PARTS = "records"
+"""Directory of the parts: ``record_id``, and of quasi-identifier i ``l<i>`` its level and ``p<i>`` its fingerprint."""
+
+
+@dataclass(frozen=True)
+class EarlierRelease:
+    """A release that is out, as a vault remembers it.
+
+    Attributes
+    ----------
+    run_id, date : str
+    manifest : str
+        SHA-256 of its sealed manifest, hex.
+    path : Path
+        Where the vault remembers it.
+    record_id : str
+        Column that identifies records.
+    hierarchies : mapping of quasi-identifier to str
+        Digest of each hierarchy, in the order of the parts' columns.
+    """
+
+    run_id: str
+    date: str
+    manifest: str
+    path: Path
+    record_id: str
+    hierarchies: Mapping[str, str]
+
+    @property
+    def parts(self) -> str:
+        """Directory of the parts."""
+        return str(self.path / PARTS)
+
+    @property
+    def public(self) -> dict[str, str]:
+        """What everybody may know of it: no place of a vault."""
+        return {"run_id": self.run_id, "date": self.date, "manifest": self.manifest}
+
+    @classmethod
+    def read(cls, path: Path, *, key: str) -> EarlierRelease:
+        """Read what a vault remembers of a release.
+
+        Raises
+        ------
+        ConfigError
+            If it is damaged.
+        """
+        try:
+            said = json.loads((path / REMEMBERED).read_text(encoding="utf-8"))
+            return cls(
+                str(said["run_id"]),
+                str(said["date"]),
+                str(said["manifest"]),
+                path,
+                str(said["record_id"]),
+                {str(name): str(digest) for name, digest in said["hierarchies"]},
+            )
+        except (OSError, ValueError, TypeError, KeyError):
+            raise ConfigError([Fault(key, f"'{path}' is damaged: restore it from a copy")]) from None
+
+
+def earlier_releases(policy: Policy, *, own: Path | None) -> tuple[EarlierRelease, ...]:
+    """Return the releases a policy composes with, by date and run id; each once.
+
+    Parameters
+    ----------
+    policy : Policy
+    own : Path or None
+        Where the vault is to remember this run itself: an earlier attempt of it is no release.
+
+    Raises
+    ------
+    ConfigError
+        If an entry of ``history`` is neither a vault that remembers releases nor the manifest of one that is
+        remembered.
+    """
+    vault = None if policy.output is None else Path(policy.output.vault).resolve()
+    found: dict[Path, EarlierRelease] = {}
+    for i, entry in enumerate(policy.history or ()):
+        key, place = f"history.{i}", Path(entry).resolve()
+        if place.is_file():
+            others = [Path(other).resolve() for other in policy.history or () if Path(other).is_dir()]
+            one = _of_manifest(place, [*([vault] if vault is not None else []), *others], key=key)
+            found[one.path] = one
+            continue
+        remembered = _remembered(place, key=key)
+        # A schedule names its own vault before the first run.
+        if not remembered and place != vault:
+            raise ConfigError(
+                [
+                    Fault(
+                        key,
+                        f"'{entry}' is no vault that remembers a release; the policy of a release that others are to "
+                        "compose with says history: []",
+                    )
+                ]
+            )
+        found |= {one.path: one for one in remembered if one.path != own}
+    return tuple(sorted(found.values(), key=lambda one: (one.date, one.run_id, one.manifest)))
+
+
+def _remembered(vault: Path, *, key: str) -> list[EarlierRelease]:
+    return [EarlierRelease.read(file.parent, key=key) for file in sorted((vault / HISTORY).glob(f"*/{REMEMBERED}"))]
+
+
+def _of_manifest(manifest: Path, vaults: Sequence[Path], *, key: str) -> EarlierRelease:
+    try:
+        digest = release_digest(json.loads(manifest.read_text(encoding="utf-8")))
+    except (OSError, ValueError, AttributeError):
+        raise ConfigError([Fault(key, f"'{manifest}' is not the manifest of a release")]) from None
+    for vault in vaults:
+        for one in _remembered(vault, key=key):
+            if one.manifest == digest:
+                return one
+    raise ConfigError(
+        [
+            Fault(
+                key,
+                f"no vault remembers the release of '{manifest}': neither output.vault nor a vault that history names; "
+                "name its vault, too",
+            )
+        ]
+    )
+
+
+def refuse_differences(policy: Policy, hierarchies: Mapping[str, Hierarchy], earlier: Sequence[EarlierRelease]) -> None:
+    """Refuse to compose with releases whose levels mean something else.
+
+    Raises
+    ------
+    ConfigError
+        Naming each key, and the first release that differs.
+    """
+    faults: dict[str, Fault] = {}
+    now = hierarchy_digests(policy, hierarchies)
+    for one in earlier:
+        for fault in _differences(policy, now, one):
+            faults.setdefault(fault.path, fault)
+    if faults:
+        raise ConfigError(list(faults.values()))
+
+
+def _differences(policy: Policy, now: Mapping[str, str], one: EarlierRelease) -> Iterator[Fault]:
+    of = f"the release '{one.run_id}' of its history"
+    if policy.table.record_id != one.record_id:
+        yield Fault("table.record_id", f"must be '{one.record_id}', as in {of}. Got '{policy.table.record_id}'")
+    for name, digest in one.hierarchies.items():
+        if name not in now:
+            yield Fault(f"columns.{name}.role", f"must be 'quasi-identifier', as in {of}")
+        elif now[name] != digest:
+            yield Fault(f"columns.{name}.hierarchy", f"must be the same hierarchy as in {of}; it is another")
+
+
+def hierarchy_digests(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> dict[str, str]:
+    """Return what a level of each quasi-identifier means, as digests.
+
+    Of a hierarchy whose leaves come from the data, how it is built: its leaves may be others another day, and what a
+    value's own nodes are is told value by value.
+
+    Parameters
+    ----------
+    policy : Policy
+    hierarchies : mapping of quasi-identifier to Hierarchy
+    """
+    return {
+        name: fingerprint(hierarchy)
+        if hierarchy.public
+        else hashlib.sha256(policy.quasi_identifiers[name].hierarchy.model_dump_json().encode()).hexdigest()
+        for name, hierarchy in hierarchies.items()
+    }
+
+
+def remembered_as(policy: Policy, hierarchies: Mapping[str, Hierarchy], *, run_id: str, date: str) -> dict[str, Any]:
+    """Return what a vault is to remember of a release, but for the digest of its manifest.
+
+    Parameters
+    ----------
+    policy : Policy
+    hierarchies : mapping of quasi-identifier to Hierarchy
+    run_id, date : str
+    """
+    return {
+        "run_id": run_id,
+        "date": date,
+        "record_id": policy.table.record_id,
+        "hierarchies": [list(pair) for pair in hierarchy_digests(policy, hierarchies).items()],
+    }

@@ -1,0 +1,51 @@
+"""Rules of a policy whose releases compose with earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from privrisk_spark.errors import Fault
+from privrisk_spark.policy.decisions import GreatestUtilityDecision, LeastPenalizedDecision, LeastRiskDecision
+from privrisk_spark.policy.guarantees import RiskGuarantee
+from privrisk_spark.policy.policy import Policy
+
+_TAKEN = (LeastRiskDecision, GreatestUtilityDecision, LeastPenalizedDecision)
+_HEURISTIC = ("genetic", "approximate")
+
+
+def impossible_history(policy: Policy) -> Iterable[Fault]:
+    """Yield what composition with earlier releases does not take, each by its key."""
+    if policy.history is None:
+        return
+    if not isinstance(policy.guarantee, RiskGuarantee):
+        why = "there the ledger composes releases" if policy.guarantee.kind == "dp" else "its draws are not composed"
+        yield Fault("history", f"is only available with guarantee.kind 'risk': {why}; leave it out")
+        return
+    if policy.table.record_id is None:
+        yield Fault(
+            "table.record_id", "is required with history: records of several releases are matched by the column"
+        )
+    kind, consistency = policy.dictionary.kind, policy.dictionary.consistency
+    if kind not in ("self", "table"):
+        yield Fault("dictionary.kind", f"must be 'self' or 'table' with history, which takes one. Got '{kind}'")
+    if consistency == "similar":
+        yield Fault(
+            "dictionary.consistency",
+            "must be 'subsumes' or 'compatible' with history: labels that are 'similar' follow no tree",
+        )
+    if policy.linkage is not None:
+        yield Fault("linkage", "is not available with history; leave one of them out")
+    if policy.counting.plan == "shuffle":
+        yield Fault("counting.plan", "must be 'auto', 'dense' or 'sorted' with history. Got 'shuffle'")
+    decision = policy.decision
+    if decision is not None and not isinstance(decision, _TAKEN):
+        yield Fault(
+            "decision.problem",
+            f"must be 'min-risk', 'max-utility' or 'min-risk-minus-utility' with history. Got '{decision.problem}'",
+        )
+    elif decision is not None and decision.method in _HEURISTIC:
+        yield Fault(
+            "decision.method",
+            "must be 'auto', 'exact', 'aruba', 'exhaustive', 'branch_and_bound' or 'btda' with history. "
+            f"Got '{decision.method}'",
+        )
