@@ -101,8 +101,8 @@ def test_another_file_is_never_taken_for_an_empty_ledger(
 
 def test_a_newer_schema_is_refused(ledger: Ledger, place: InFile):
     reserve(ledger)
-    place.run("PRAGMA user_version = 4")
-    with pytest.raises(InputError, match="schema 4"):
+    place.run("PRAGMA user_version = 5")
+    with pytest.raises(InputError, match="schema 5"):
         ledger.balance("adult")
 
 
