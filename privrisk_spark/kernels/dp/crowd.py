@@ -337,12 +337,14 @@ def _at_least(k: int, n: int, keep: int, drop: int) -> int:
     upper = n - k + 1 <= k
     terms, rising, falling = (n - k + 1, drop, keep) if upper else (k, keep, drop)
     # Horner, from the outermost outcome inwards: sum_j C(n, j) rising^j falling^(terms - 1 - j).
-    total, power, choices = 0, 1, 1
+    total: int = 0
+    power: int = 1
+    choices = 1
     for j in range(terms):
         total = total * falling + choices * power
         power *= rising
         choices = choices * (n - j) // (j + 1)
-    total *= falling ** (n - terms + 1)
+    total *= pow(falling, n - terms + 1)
     return total if upper else (1 << KEEP_BITS * n) - total
 
 
