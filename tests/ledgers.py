@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import suppress
 from multiprocessing.queues import Queue
@@ -174,3 +175,16 @@ def stop_after_reserve(url: str, reserved: Event) -> None:
         reserve(Ledger(url), "killed", epsilon="3")
     reserved.set()
     sleep(600)
+
+
+def compete_tightly(url: str, worker: int, mechanism: str, barrier: Barrier, results: Queue[int]) -> None:
+    """Reserve under the tight composition until the cap is reached; report what was won."""
+    from privrisk_spark.planning.mechanism import losses_of
+
+    ledger, won = Ledger(url), 0
+    barrier.wait()
+    with suppress(BudgetError):
+        while True:
+            reserve(ledger, f"w{worker}-{won}", mechanism=json.loads(mechanism), cap_epsilon="2", losses=losses_of)
+            won += 1
+    results.put(won)

@@ -32,6 +32,11 @@ def reserve(policies: Policies, run_id: RunId = None, overrides: Overrides = Non
     typer.echo(
         f"  spent   epsilon {made.spent_epsilon} of {made.cap_epsilon}, delta {made.spent_delta} of {made.cap_delta}"
     )
+    if made.composed_epsilon is not None:
+        typer.echo(
+            f"  by privacy-loss distributions epsilon {made.composed_epsilon} of {made.cap_epsilon} at delta "
+            f"{made.cap_delta} (tested; this binds)"
+        )
 
 
 def void(

@@ -27,7 +27,7 @@ def show(
     with told_errors():
         from privrisk_spark.ledger.ledger import Ledger
         from privrisk_spark.ledger.request import lineage_name
-        from privrisk_spark.planning.budget import balance_document, tighter
+        from privrisk_spark.planning.budget import balance_document, ledger_of, tighter
 
         policy, address = place(policies, url, overrides, date)
         ledger = Ledger(address)
@@ -48,7 +48,12 @@ def show(
             rule = f"is not in the ledger{nearest(lineage, known)}; it holds {listing(known) or 'none'}"
             raise ConfigError([Fault("--lineage", f"{rule}. Got {lineage!r}")])
         balance = ledger.balance(lineage)
-        closer = tighter(balance)
+        of_policy = None if policy is None else ledger_of(policy)
+        closer = tighter(
+            balance,
+            accounting=None if of_policy is None else of_policy.accounting,
+            cap=None if of_policy is None else of_policy.cap.delta,
+        )
         document = {**balance_document(balance), "tighter": closer}
         typer.echo(json.dumps(document, indent=2) if as_json else statement(balance, closer))
 

@@ -28,7 +28,8 @@ def closer(tighter: dict[str, Any] | None) -> list[str]:
     runs = "1 release" if tighter["runs"] == 1 else f"{tighter['runs']} releases"
     return [
         f"  by privacy-loss distributions {runs} cost epsilon {tighter['epsilon']:g} at delta {tighter['delta']} "
-        "(tested; the sums bind)"
+        f"(tested; {'this binds' if tighter['binds'] else 'the sums bind'})",
+        *([f"    it rests on {tighter['rests_on']}"] if tighter["binds"] else []),
     ]
 
 

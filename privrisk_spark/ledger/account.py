@@ -2,7 +2,9 @@
 
 No database here: events come in as mappings, decisions go out. Accounting is basic composition, the
 epsilons add and the deltas add (Dwork and Roth, *The Algorithmic Foundations of Differential Privacy*,
-2014, Theorem 3.16), over every run whose reservation was not given back.
+2014, Theorem 3.16), over every run whose reservation was not given back. A request may ask that the cap binds on the
+tight composition of these runs instead (`privrisk_spark.ledger.composition`): each reservation is checked by the
+accounting it names, and both are of all runs, whatever these were checked by.
 """
 
 from __future__ import annotations
@@ -10,12 +12,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
 from privrisk_spark.errors import BudgetError, EngineError
 from privrisk_spark.ledger import chain
 from privrisk_spark.ledger.amounts import decimal_of, stored_amount
+from privrisk_spark.ledger.composition import Losses, charged_events, composed_epsilon, events_of
 from privrisk_spark.ledger.records import Balance, Reservation, Run
 from privrisk_spark.ledger.request import Request, digest_of
 
@@ -124,7 +128,7 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
     caps: tuple[Fraction, Fraction] | None = None
     hashes: list[str] = []
     tables: set[str] = set()
-    chained = False
+    chained = tightly = False
     for row in events:
         cost = _stored(row, "epsilon"), _stored(row, "delta")
         cap = _stored(row, "cap_epsilon"), _stored(row, "cap_delta")
@@ -136,6 +140,9 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
             follows = follows and cap[0] <= caps[0] and cap[1] <= caps[1]
         follows = follows and (row["sequence"] == last + 1 or not gapless)
         run: Run | None = None
+        composed = None if row.get("composed_epsilon") is None else _stored(row, "composed_epsilon")
+        follows = follows and (composed is None or (row["state"] == "reserved" and composed <= cap[0]))
+        tightly = tightly or composed is not None
         if row["state"] == "moved":
             follows = follows and earlier is None and not any(cost) and bool(tables)
         elif row["state"] in ("reserved", "noted"):
@@ -156,6 +163,7 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
                 closed_at=None if charged else row["created_at"],
                 asked=_parts(row),
                 place=row.get("place"),
+                composed_epsilon=None if composed is None else decimal_of(composed),
             )
         else:
             if earlier is None or not _may_follow(earlier, row):
@@ -177,7 +185,11 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
                 place=row.get("place") or earlier.place,
                 release=row.get("release_digest"),
             )
-        if not follows or after != (epsilon, delta) or epsilon > cap[0] or delta > cap[1]:
+        # The sums are within the cap until a run was held against it by another figure; they never bind it after.
+        within = composed is not None or (epsilon <= cap[0] and delta <= cap[1])
+        if row["state"] != "reserved" and tightly:
+            within = True
+        if not follows or after != (epsilon, delta) or not within:
             raise _inconsistent(row["sequence"])
         hashes.append(chain.link(hashes[-1] if hashes else chain.first_link(lineage), row))
         if (row.get(chain.COLUMN) or (None if chained else hashes[-1])) != hashes[-1]:
@@ -240,7 +252,8 @@ def decide(account: Account, request: Request) -> Reservation:
                 "raised, because releases made under it promised that no more would ever be spent."
             )
     epsilon, delta = account.epsilon + request.epsilon, account.delta + request.delta
-    if epsilon > request.cap_epsilon or delta > request.cap_delta:
+    composed = None if request.losses is None else _composed(account, request, request.losses)
+    if composed is None and (epsilon > request.cap_epsilon or delta > request.cap_delta):
         amounts = "; ".join(
             f"{name} asked {decimal_of(asked)}, spent {decimal_of(spent)}, cap {decimal_of(cap)}, "
             f"left {decimal_of(max(cap - spent, Fraction(0)))}"
@@ -261,9 +274,26 @@ def decide(account: Account, request: Request) -> Reservation:
         spent_delta=decimal_of(delta),
         cap_epsilon=decimal_of(request.cap_epsilon),
         cap_delta=decimal_of(request.cap_delta),
+        composed_epsilon=composed,
         events=len(account.chain),
         head=account.head,
     )
+
+
+def _composed(account: Account, request: Request, losses: Losses) -> Decimal:
+    """Return what the lineage has spent with the request, or refuse it."""
+    events = charged_events(account.runs.values(), losses)
+    before = composed_epsilon(events, request.cap_delta)
+    events.append(events_of(request.mechanism, request.epsilon, request.delta, losses))
+    after = composed_epsilon(events, request.cap_delta)
+    if after is None or Fraction(after) > request.cap_epsilon:
+        told = ["no epsilon" if figure is None else f"epsilon {figure}" for figure in (before, after)]
+        raise BudgetError(
+            f"the budget of ledger.lineage {account.lineage} does not allow the run: by privacy-loss distributions "
+            f"(ledger.accounting 'pld') all runs cost {told[0]} now and {told[1]} with it, at delta "
+            f"{decimal_of(request.cap_delta)}; cap {decimal_of(request.cap_epsilon)}."
+        )
+    return after
 
 
 def refuse_noted(run: Run) -> None:
@@ -357,6 +387,7 @@ def on_record(account: Account, run: Run) -> Reservation:
         cap_delta=decimal_of(account.cap_delta or Fraction(0)),
         snapshot=run.snapshot,
         place=run.place,
+        composed_epsilon=run.composed_epsilon,
         events=len(account.chain),
         head=account.head,
     )

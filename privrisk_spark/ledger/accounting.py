@@ -1,11 +1,12 @@
 """What the releases of a lineage cost together: basic sums, and a tighter figure by privacy-loss distributions.
 
-The basic figure is the sum of what was claimed; it is *proved* and binds. The tighter one composes the exact laws of
-the privacy loss:
+The basic figure is the sum of what was claimed; it is *proved*, and the cap of a lineage binds on it unless the policy
+has ``ledger.accounting: pld``. The tighter one, on which it binds then, composes the exact laws of the privacy loss:
 
 * sampling and the crowd threshold by their whole profile (:mod:`privrisk_spark.kernels.dp.crowd_profile`), whose upper
   bounds at the points of a grid are connected by the pessimistic construction of Doroshenko et al. 2022;
 * the noisy counts of an admission as w discrete Gaussians or Laplaces;
+* a release of which only (epsilon, delta) is known by the law that is worst for that;
 * each pick of a scheme among candidates by its epsilon alone, with delta 0;
 * the event that a cell of one row is admitted, probability at most delta_select, by adding it to delta. That is
   enough in both directions. With the row, the output is ``(1 - s) G + s B``, G the law without such a cell and s the
@@ -17,13 +18,17 @@ An admitted set that was released may be used again: it is an output, and only s
 
 Status of the tighter figure: *tested*. All discretization is pessimistic, but the convolutions are floating-point
 Fourier transforms; ``ROUNDING`` is set aside for their error, and a delta that leaves nothing beside it gets the
-basic figure.
+basic figure. It also takes the parameters of each release as fixed whatever earlier ones published: no theorem is
+known for losses composed by their laws where somebody chooses k or sigma after looking at earlier releases (for the
+sums there is: Rogers et al. 2016). What a release draws may depend on earlier outputs, as admitted cells do. `RESTS_ON`
+says so wherever the figure is binding.
 
 References
 ----------
 A. Koskela, J. Jälkö, A. Honkela, "Computing Tight Differential Privacy Guarantees Using FFT", AISTATS 2020. V.
 Doroshenko, B. Ghazi, P. Kamath, R. Kumar, P. Manurangsi, "Connect the Dots: Tighter Discrete Approximations of
-Privacy Loss Distributions", PoPETs 2022(4). Y. Zhu, J. Dong, Y.-X. Wang, AISTATS 2022.
+Privacy Loss Distributions", PoPETs 2022(4). R. Rogers, A. Roth, J. Ullman, S. Vadhan, "Privacy Odometers and
+Filters: Pay-as-you-Go Composition", NeurIPS 2016. Y. Zhu, J. Dong, Y.-X. Wang, AISTATS 2022.
 """
 
 from __future__ import annotations
@@ -46,6 +51,7 @@ from privrisk_spark.kernels.dp.groups import group_delta
 from privrisk_spark.kernels.numeric.rational import round_up
 from privrisk_spark.kernels.random.keyed import KEEP_BITS
 from privrisk_spark.ledger.losses import (
+    Claimed,
     Component,
     GaussianCounts,
     LaplaceCounts,
@@ -60,6 +66,13 @@ INTERVAL = 1e-4
 
 ROUNDING = 1e-13
 """Part of delta set aside for the rounding of one convolution."""
+
+RESTS_ON = (
+    "privacy-loss distributions, discretized pessimistically and convolved in floating point with a part of delta set "
+    "aside for its error: tested, and proved up to that error for releases whose parameters do not depend on what "
+    "earlier ones published"
+)
+"""What the tighter figure rests on, in words."""
 
 GROUPS = (2, 5, 10)
 """Rows of the groups a manifest speaks of."""
@@ -179,7 +192,7 @@ def _components(event: ReleaseEvents) -> list[Component]:
 
 
 def _folds(component: Component) -> int:
-    if isinstance(component, Sampling):
+    if isinstance(component, Sampling | Claimed):
         return 1
     return component.times if isinstance(component, SchemePicks) else component.w
 
@@ -203,6 +216,9 @@ def _loss(events: Sequence[ReleaseEvents], *, tail: float) -> pld.PrivacyLossDis
 def _of_component(component: Component, tail: float) -> pld.PrivacyLossDistribution:
     if isinstance(component, SchemePicks):
         claimed = common.DifferentialPrivacyParameters(round_up(component.epsilon), 0.0)
+        return pld.from_privacy_parameters(claimed, value_discretization_interval=INTERVAL)
+    if isinstance(component, Claimed):
+        claimed = common.DifferentialPrivacyParameters(round_up(component.epsilon), round_up(component.delta))
         return pld.from_privacy_parameters(claimed, value_discretization_interval=INTERVAL)
     if isinstance(component, GaussianCounts):
         # A smaller sigma loses more.

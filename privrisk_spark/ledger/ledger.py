@@ -8,14 +8,15 @@ retry or an unlucky result costs what was reserved. From then on it is held to o
 before it reads anything, to what it read, and to what it publishes before anybody sees it (docs/charge.md).
 
 Accounting is basic composition: the epsilons add, the deltas add (Dwork and Roth, *The Algorithmic
-Foundations of Differential Privacy*, 2014, Theorem 3.16). Amounts are decimals, kept as text and added as
+Foundations of Differential Privacy*, 2014, Theorem 3.16); or, where a reservation asks for it, the tight composition
+of all runs (`privrisk_spark.ledger.composition`). Amounts are decimals, kept as text and added as
 exact fractions, so that three times 0.1 is 0.3 and a cap of 0.3 admits it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
@@ -35,6 +36,7 @@ from privrisk_spark.ledger.account import (
 from privrisk_spark.ledger.amounts import amount
 from privrisk_spark.ledger.chain import COLUMN, link
 from privrisk_spark.ledger.commitments import binds, commits, confirms, pins
+from privrisk_spark.ledger.composition import Losses
 from privrisk_spark.ledger.reading import LedgerReading
 from privrisk_spark.ledger.reconciliation import refuse_forgotten
 from privrisk_spark.ledger.records import Balance, Reservation, Run
@@ -116,6 +118,7 @@ class Ledger(LedgerReading):
         asked: Mapping[str, str] | None = None,
         table: str | None = None,
         seen: Seen | None = None,
+        losses: Losses | None = None,
     ) -> Reservation:
         """Charge a run to its lineage, before its release key exists.
 
@@ -142,6 +145,9 @@ class Ledger(LedgerReading):
             Identity of the table, without its values: the lineage is of the table it was first used for.
         seen : Seen, optional
             What output and vault know of the ledger (`privrisk_spark.runs.witnesses.look`), looked up before this call.
+        losses : callable, optional
+            With it the cap binds on the tight composition of all charged runs, at the cap's delta, and not on the sums
+            (`privrisk_spark.ledger.composition`): it reads the laws of a run out of its mechanism, as JSON text.
 
         Returns
         -------
@@ -160,38 +166,31 @@ class Ledger(LedgerReading):
         EngineError
             If the database fails; nothing is reserved then.
         """
-        request = check_request(lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table)
+        request = check_request(
+            lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table, losses
+        )
         if seen is not None and not self._storage.exists():
             # A ledger that is lost is not begun again under what is published by it.
             refuse_forgotten(self._account(request.lineage), frozenset(), seen)
         self._storage.create()
+        if request.losses is not None:
+            # Composed once before anybody has to wait; in the transaction it is known unless another run came between.
+            with suppress(BudgetError):
+                decide(self._account(request.lineage), request)
         with self._storage.transaction(lineage_name(request.lineage), read_only=False) as connection:
             account, reservation = self._decided(connection, request, seen)
             if reservation.fresh:
-                head = self._append(connection, account, rows.charge(account, request))
+                head = self._append(connection, account, rows.charge(account, request, reservation.composed_epsilon))
                 reservation = replace(reservation, events=len(account.chain) + 1, head=head)
         return reservation
 
-    def would_cost(
-        self,
-        *,
-        lineage: str,
-        run_id: str,
-        epsilon: str | Decimal,
-        delta: str | Decimal,
-        cap_epsilon: str | Decimal,
-        cap_delta: str | Decimal,
-        mechanism: Mapping[str, object],
-        asked: Mapping[str, str] | None = None,
-        table: str | None = None,
-        seen: Seen | None = None,
-    ) -> Reservation:
+    def would_cost(self, *, seen: Seen | None = None, **asked: Any) -> Reservation:
         """Return what `reserve` would return, or raise what it would raise, and write nothing.
 
         A ledger that does not exist yet counts as empty and is not created. Parameters, result and errors
         are those of `reserve`. The answer holds for the moment only: another run may reserve in between.
         """
-        request = check_request(lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table)
+        request = check_request(**asked)
         if self._storage.exists():
             with self._storage.transaction(lineage_name(request.lineage), read_only=True) as connection:
                 return self._decided(connection, request, seen)[1]

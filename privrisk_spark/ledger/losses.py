@@ -30,6 +30,19 @@ class Sampling:
 
 
 @dataclass(frozen=True)
+class Claimed:
+    """A release of which no more is known than what was claimed of it.
+
+    Attributes
+    ----------
+    epsilon, delta : Fraction
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True)
 class GaussianCounts:
     """Noisy counts of an admission: one row adds one to each of w.
 
@@ -72,7 +85,7 @@ class SchemePicks:
     times: int
 
 
-Component = Sampling | GaussianCounts | LaplaceCounts | SchemePicks
+Component = Sampling | Claimed | GaussianCounts | LaplaceCounts | SchemePicks
 
 
 @dataclass(frozen=True)
@@ -81,7 +94,8 @@ class ReleaseEvents:
 
     Attributes
     ----------
-    sampling : Sampling
+    sampling : Sampling or Claimed
+        Claimed: all of the release.
     counts : GaussianCounts, LaplaceCounts or None
         None if the admissible cells are public, or were released before.
     delta_select : Fraction
@@ -92,12 +106,17 @@ class ReleaseEvents:
         None if the schemes are public, or were released before.
     """
 
-    sampling: Sampling
+    sampling: Sampling | Claimed
     counts: GaussianCounts | LaplaceCounts | None
     delta_select: Fraction
     epsilon: Fraction
     delta: Fraction
     picks: SchemePicks | None = None
+
+    @classmethod
+    def claimed(cls, epsilon: Fraction, delta: Fraction) -> ReleaseEvents:
+        """Return what a release costs of which only its claim is known."""
+        return cls(Claimed(epsilon, delta), None, Fraction(0), epsilon, delta)
 
     def reusing(self) -> ReleaseEvents:
         """Return what a release costs that uses an admitted set released before."""

@@ -24,7 +24,7 @@ from privrisk_spark.errors import EngineError, InputError, PrivriskError
 __all__ = ["LedgerServer"]
 
 _SCHEMA: Final = "privrisk_ledger"
-_SCHEMA_VERSION: Final = 3
+_SCHEMA_VERSION: Final = 4
 _WAIT_SECONDS: Final = 30
 
 _GRANTS: Final = (
@@ -62,6 +62,7 @@ BEGIN
       AND (NEW.state = 'void' OR NOT NEW.nothing_left_the_zone)
       AND (NOT closed OR NEW.state IN ('committed', 'void'))
       AND NEW.chain IS NOT NULL
+      AND (NEW.state = 'reserved' OR NEW.composed_epsilon IS NULL)
       AND (CASE NEW.state
              WHEN 'reserved' THEN NEW.asked IS NOT NULL
              WHEN 'bound' THEN NEW.key_commitment IS NOT NULL AND NEW.place IS NOT NULL
@@ -95,6 +96,13 @@ BEGIN
 END"""
 
 _STATES: Final = "CHECK (state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved'))"
+# The sums, or what the program composed; what follows a reservation only repeats its totals.
+_WITHIN_CAP: Final = (
+    "CHECK (state <> 'reserved' OR CASE WHEN composed_epsilon IS NOT NULL "
+    "THEN composed_epsilon::numeric BETWEEN 0 AND cap_epsilon::numeric "
+    "ELSE spent_epsilon_after::numeric <= cap_epsilon::numeric "
+    "AND spent_delta_after::numeric <= cap_delta::numeric END)"
+)
 _CLOSED_ONCE: Final = (
     f"CREATE UNIQUE INDEX events_closed_once ON {_SCHEMA}.events (lineage, run_id) WHERE state IN ('committed', 'void')"
 )
@@ -129,8 +137,8 @@ _TABLES: Final = (
       CONSTRAINT events_one_per_number PRIMARY KEY (lineage, sequence),
       CONSTRAINT events_one_per_state UNIQUE (lineage, run_id, state),
       CONSTRAINT events_state {_STATES},
-      CONSTRAINT events_within_cap CHECK (
-        spent_epsilon_after::numeric <= cap_epsilon::numeric AND spent_delta_after::numeric <= cap_delta::numeric)
+      composed_epsilon text COLLATE "C",
+      CONSTRAINT events_within_cap {_WITHIN_CAP}
     )""",
     _CLOSED_ONCE,
     f"CREATE TABLE {_SCHEMA}.schema_version (version integer NOT NULL)",
@@ -148,6 +156,11 @@ _FROM: Final = {
         f"""ALTER TABLE {_SCHEMA}.events
           ADD COLUMN table_identity text COLLATE "C", ADD COLUMN chain text COLLATE "C",
           DROP CONSTRAINT events_state, ADD CONSTRAINT events_state {_STATES}""",
+        f"INSERT INTO {_SCHEMA}.schema_version VALUES (3)",
+    ),
+    3: (
+        f"""ALTER TABLE {_SCHEMA}.events ADD COLUMN composed_epsilon text COLLATE "C",
+          DROP CONSTRAINT events_within_cap, ADD CONSTRAINT events_within_cap {_WITHIN_CAP}""",
         f"INSERT INTO {_SCHEMA}.schema_version VALUES ({_SCHEMA_VERSION})",
     ),
 }

@@ -35,6 +35,9 @@ class Reservation:
         What the run read; None before it read anything.
     place : str or None
         Where the run publishes; None before it is held to one place and one key.
+    composed_epsilon : decimal.Decimal or None
+        Under accounting by privacy-loss distributions: what the lineage has spent at ``cap_delta``, as it was when this
+        run was charged; None if the sums bound it.
     events : int
         How many events the lineage has after this call.
     head : str
@@ -53,6 +56,7 @@ class Reservation:
     cap_delta: Decimal
     snapshot: str | None = None
     place: str | None = None
+    composed_epsilon: Decimal | None = None
     events: int = 0
     head: str = ""
 
@@ -85,6 +89,9 @@ class Run:
         What it read.
     release : str or None
         Digest of what it publishes.
+    composed_epsilon : decimal.Decimal or None
+        What the lineage had spent with this run, by privacy-loss distributions at the cap's delta of then; None for a
+        run that was checked by the sums.
     reason : str or None
         Reason named when it was voided.
     reserved_at : str
@@ -108,6 +115,7 @@ class Run:
     key: str | None = None
     place: str | None = None
     release: str | None = None
+    composed_epsilon: Decimal | None = None
 
     @property
     def before_commitments(self) -> bool:

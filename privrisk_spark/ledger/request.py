@@ -13,6 +13,7 @@ from typing import Final
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.ledger.amounts import amount
+from privrisk_spark.ledger.composition import Losses
 
 __all__ = ["LONGEST_NAME", "Request", "canonical", "check_name", "check_request", "digest_of", "lineage_name"]
 
@@ -35,6 +36,8 @@ class Request:
         Canonical JSON of the digests of what the run was asked for, by name.
     table : str or None
         Identity of the table.
+    losses : callable or None
+        By what the cap binds on the tight composition of all charged runs; None: on the sums.
     """
 
     lineage: str
@@ -47,6 +50,7 @@ class Request:
     digest: str
     asked: str = "{}"
     table: str | None = None
+    losses: Losses | None = None
 
     @property
     def parts(self) -> dict[str, str]:
@@ -64,12 +68,13 @@ def check_request(
     mechanism: Mapping[str, object],
     asked: Mapping[str, str] | None = None,
     table: str | None = None,
+    losses: Losses | None = None,
 ) -> Request:
     """Check and normalize the arguments of a reservation.
 
     Parameters
     ----------
-    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table
+    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table, losses
         See `privrisk_spark.ledger.ledger.Ledger.reserve`.
 
     Returns
@@ -100,6 +105,7 @@ def check_request(
         digest=digest_of(text),
         asked=canonical({check_name("asked", name): check_name("asked", of) for name, of in (asked or {}).items()}),
         table=None if table is None else check_name("table", table),
+        losses=losses,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from fractions import Fraction
 
 from privrisk_spark.ledger.account import Account
@@ -13,7 +14,7 @@ from privrisk_spark.ledger.request import Request, canonical, digest_of
 __all__ = ["charge", "move", "note", "step"]
 
 
-def charge(account: Account, request: Request) -> dict[str, object]:
+def charge(account: Account, request: Request, composed: Decimal | None) -> dict[str, object]:
     """Return the event that charges a run to its lineage."""
     return {
         "run_id": request.run_id,
@@ -29,6 +30,7 @@ def charge(account: Account, request: Request) -> dict[str, object]:
         "created_at": _now(),
         "asked": request.asked,
         "table_identity": request.table,
+        "composed_epsilon": None if composed is None else str(composed),
     }
 
 

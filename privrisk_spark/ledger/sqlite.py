@@ -25,7 +25,7 @@ __all__ = ["LedgerFile"]
 
 # Marks the file as ours ("PRLG"), so that another program's database is never taken for a ledger.
 _APPLICATION_ID: Final = 0x50524C47
-_SCHEMA_VERSION: Final = 3
+_SCHEMA_VERSION: Final = 4
 _BUSY_SECONDS: Final = 30.0
 
 # The third trigger is there because INSERT OR REPLACE deletes the old row without firing a DELETE trigger.
@@ -47,7 +47,7 @@ _TRIGGERS: Final = {
     ),
 }
 _CLOSED_BEFORE: Final = {1: "(state <> 'reserved' AND NEW.state <> 'reserved')", 2: "state IN ('committed', 'void')"}
-"""After which states of a run nothing came, in the schemas before this one."""
+"""After which states of a run nothing came, in the schemas before 3."""
 
 
 class LedgerFile:
@@ -183,7 +183,7 @@ def _checked_schema(connection: sa.Connection) -> int:
 
 
 def _triggers(version: int) -> dict[str, str]:
-    if version == _SCHEMA_VERSION:
+    if version not in _CLOSED_BEFORE:
         return _TRIGGERS
     name = "events_no_replace"
     closed = _TRIGGERS[name].replace("state IN ('committed', 'void', 'noted')", _CLOSED_BEFORE[version])

@@ -45,6 +45,8 @@ events: Final = sa.Table(
     # Since schema 3: which table the lineage is of, and the event's own hash (`privrisk_spark.ledger.chain`).
     sa.Column("table_identity", sa.Text),
     sa.Column("chain", sa.Text),
+    # Since schema 4: what a reservation was held against the cap with, where the sums do not bind.
+    sa.Column("composed_epsilon", sa.Text),
     sa.CheckConstraint("state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved')", name="state"),
     sqlite_autoincrement=True,
 )
@@ -83,7 +85,7 @@ class Storage(Protocol):
         """Create an empty ledger if there is none, and bring one of an earlier schema to this one.
 
         If several processes do so at once, all use one. No event changes: those of schema 1 lack what binds a run, and
-        those before schema 3 their own hashes.
+        those before schema 3 their own hashes; before schema 4 the sums alone bound.
 
         Raises
         ------

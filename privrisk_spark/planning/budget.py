@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import fcntl
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,17 +15,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
+from privrisk_spark.errors import BudgetError, ConfigError, Fault
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.ledger.amounts import decimal_of
+from privrisk_spark.ledger.composition import charged_events, composed_epsilon
 from privrisk_spark.ledger.ledger import Ledger
-from privrisk_spark.ledger.losses import basic
+from privrisk_spark.ledger.losses import ReleaseEvents, basic
 from privrisk_spark.ledger.records import Balance, Reservation, Run
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import RunCost, cost_of
-from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism
+from privrisk_spark.planning.mechanism import Mechanism, losses_of
 from privrisk_spark.planning.request import table_identity
-from privrisk_spark.policy.policy import LedgerPolicy, Policy
+from privrisk_spark.policy.policy import Accounting, LedgerPolicy, Policy
 from privrisk_spark.runs.keystore import destroy_key
 from privrisk_spark.runs.witnesses import Seen, look
 
@@ -43,6 +43,10 @@ __all__ = [
     "tighter",
     "void",
 ]
+
+
+MOST_TOLD = 1024
+"""Most releases that are counted to say how many fit by the tight composition."""
 
 
 def ledger_of(policy: Policy) -> LedgerPolicy:
@@ -126,6 +130,8 @@ class Forecast:
         already.
     tighter : dict or None
         As :func:`tighter` gives it, of all counted runs and this one.
+    accounting : {'basic', 'pld'}
+        What the cap binds on. What is left is told of the sums.
     """
 
     run_id: str
@@ -138,6 +144,7 @@ class Forecast:
     refusal: BudgetError | None
     releases_that_fit: int
     tighter: dict[str, Any] | None
+    accounting: Accounting = "basic"
 
     @property
     def left(self) -> tuple[Decimal, Decimal]:
@@ -166,6 +173,7 @@ class Forecast:
             "epsilon": _amounts(self.epsilon, self.balance.spent_epsilon, self.cap_epsilon, after and after[0]),
             "delta": _amounts(self.delta, self.balance.spent_delta, self.cap_delta, after and after[1]),
             "releases_that_fit": self.releases_that_fit,
+            "accounting": self.accounting,
             "tighter": self.tighter,
         }
 
@@ -202,10 +210,16 @@ def forecast(policy: Policy, run_id: str, date: dt.date) -> Forecast:
         refusal = error
     cap_epsilon = min(cost.cap_epsilon, balance.cap_epsilon or cost.cap_epsilon)
     cap_delta = min(cost.cap_delta, balance.cap_delta or cost.cap_delta)
-    fits = min(
-        Fraction(_left(cap_epsilon, balance.spent_epsilon)) // Fraction(cost.epsilon),
-        Fraction(_left(cap_delta, balance.spent_delta)) // Fraction(cost.delta),
-    )
+    accounting, plan = cost.accounting, cost.stored.mechanism
+    if accounting == "pld":
+        events = charged_events(balance.runs, losses_of)
+        fits = _fit(events, plan.events, Fraction(cap_epsilon), Fraction(cap_delta))
+    else:
+        fits = min(
+            Fraction(_left(cap_epsilon, balance.spent_epsilon)) // Fraction(cost.epsilon),
+            Fraction(_left(cap_delta, balance.spent_delta)) // Fraction(cost.delta),
+        )
+    fresh = reservation is not None and reservation.fresh
     return Forecast(
         run_id=run_id,
         epsilon=decimal_of(Fraction(cost.epsilon)),
@@ -216,7 +230,8 @@ def forecast(policy: Policy, run_id: str, date: dt.date) -> Forecast:
         reservation=reservation,
         refusal=refusal,
         releases_that_fit=fits,
-        tighter=tighter(balance, None if reservation is None or not reservation.fresh else cost.stored.mechanism),
+        tighter=tighter(balance, plan if fresh else None, accounting=accounting, cap=cap_delta),
+        accounting=accounting,
     )
 
 
@@ -318,37 +333,73 @@ def move(policy: Policy, date: dt.date, *, reason: str) -> str:
     return ledger.lineage
 
 
-def tighter(balance: Balance, further: Mechanism | None = None) -> dict[str, Any] | None:
-    """Compose what the counted runs did by their privacy-loss distributions; caps are held against the sums alone.
+def tighter(
+    balance: Balance,
+    further: Mechanism | None = None,
+    *,
+    accounting: Accounting | None = None,
+    cap: Decimal | None = None,
+) -> dict[str, Any] | None:
+    """Compose what the counted runs did by their privacy-loss distributions.
 
     Parameters
     ----------
     balance : Balance
     further : Mechanism, optional
         One that would run besides.
+    accounting : {'basic', 'pld'}, optional
+        What the policy's cap binds on; without a policy, that of the last run.
+    cap : Decimal, optional
+        The policy's cap of delta, if it is lower than the recorded one.
 
     Returns
     -------
     dict or None
-        epsilon at the sum of the deltas (``delta``), the number of ``runs``, and its ``status``. None if there is
-        no run, or the ledger does not hold what a run's mechanism was.
+        epsilon at ``delta``, the number of ``runs``, its ``status``, whether it ``binds``, and what it ``rests_on``.
+        delta is the cap's where it binds, and else the sum of the runs. None if there is no run, or nothing to say.
     """
-    # Its packages take seconds to import.
-    from privrisk_spark.ledger.accounting import composed
-
-    try:
-        events = [StoredMechanism.of_run(run.mechanism).mechanism.events for run in balance.runs if run.counted]
-    except InputError:
-        return None
+    counted = [run for run in balance.runs if run.counted]
+    if accounting is None:
+        accounting = "pld" if counted and counted[-1].composed_epsilon is not None else "basic"
+    events = charged_events(counted, losses_of)
     if further is not None:
         events.append(further.events)
     if not events:
         return None
-    _, delta = basic(events)
-    if delta >= 1:
+    caps = [Fraction(known) for known in (balance.cap_delta, cap) if known is not None]
+    delta = min(caps) if accounting == "pld" and caps else basic(events)[1]
+    epsilon = None if delta >= 1 else composed_epsilon(events, delta)
+    if epsilon is None:
         return None
-    epsilon = math.ceil(composed(events, delta) * 1e5) / 1e5
-    return {"epsilon": epsilon, "delta": str(decimal_of(delta)), "runs": len(events), "status": "tested"}
+    # Its packages take seconds to import.
+    from privrisk_spark.ledger.accounting import RESTS_ON
+
+    return {
+        "epsilon": float(epsilon),
+        "delta": str(decimal_of(delta)),
+        "runs": len(events),
+        "status": "tested",
+        "binds": accounting == "pld",
+        "rests_on": RESTS_ON,
+    }
+
+
+def _fit(events: Sequence[ReleaseEvents], one: ReleaseEvents, epsilon: Fraction, delta: Fraction) -> int:
+    """Return how many releases more the tight composition admits, up to MOST_TOLD."""
+
+    def within(more: int) -> bool:
+        found = composed_epsilon([*events, *[one] * more], delta)
+        return found is not None and Fraction(found) <= epsilon
+
+    low, high = 0, 1
+    while within(high):
+        low, high = high, 2 * high
+        if low >= MOST_TOLD:
+            return MOST_TOLD
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low
 
 
 def balance_document(balance: Balance) -> dict[str, Any]:
@@ -380,6 +431,8 @@ def balance_document(balance: Balance) -> dict[str, Any]:
                 "release_digest": run.release,
                 "reason": run.reason,
                 "mechanism_digest": run.mechanism_digest,
+                "accounting": "basic" if run.composed_epsilon is None else "pld",
+                "composed_epsilon": None if run.composed_epsilon is None else str(run.composed_epsilon),
             }
             for run in balance.runs
         ],

@@ -8,10 +8,16 @@ from fractions import Fraction
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.builders import is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.dp.crowd import CROWD_MAX, certificate, keep_numerator, least_crowd, survival_rows
+from privrisk_spark.kernels.dp.crowd import (
+    CROWD_MAX,
+    certificate,
+    greatest_keep,
+    keep_numerator,
+    least_crowd,
+    survival_rows,
+)
 from privrisk_spark.kernels.dp.scheme_choice import precision
-from privrisk_spark.kernels.numeric.rational import round_down
-from privrisk_spark.kernels.random.discrete_gaussian import calibrate_admission
+from privrisk_spark.kernels.random.discrete_gaussian import divide_admission
 from privrisk_spark.kernels.random.discrete_laplace import calibrate_laplace
 from privrisk_spark.planning.mechanism import Mechanism, unit_of
 from privrisk_spark.planning.modes import (
@@ -30,6 +36,9 @@ from privrisk_spark.planning.proposals import Proposal, most_schemes, proposed_c
 from privrisk_spark.planning.reuse import Reused
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import AnyDp, DpGuarantee, GlobalDp, LocalDp, PeeledDp, PublicDp, ReusingDp
+
+KEEP_FRACTION = Fraction(1, 2)
+"""Share of the most rows that may be kept for which a crowd threshold is found, where the policy names neither."""
 
 
 def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None) -> Mechanism:
@@ -61,18 +70,15 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
         known = None if hierarchies is None or faults else hierarchies
         faults += reused.differences(policy, known, unit=unit_of(persons))
         vectors = reused.schemes
-    budget = Fraction(dp.delta) / 2 if noisy else Fraction(dp.delta)
-    epsilon_keep = Fraction(dp.epsilon.keep)
-    numerator = keep_numerator(epsilon_keep, Fraction(str(dp.keep_fraction)))
-    crowd = dp.crowd if dp.crowd is not None else _least_crowd(budget, numerator, epsilon_keep, faults)
-    proof = certificate(crowd, numerator, epsilon_keep)
-    if proof.delta > budget:
-        least = _least_crowd(budget, numerator, epsilon_keep, faults)
-        faults.append(Fault("guarantee.crowd", f"must be at least {least} for delta {dp.delta}. Got {crowd}"))
+    # Half of delta for the admission, where there is one; what sampling leaves of the other half goes to it too.
+    share = Fraction(dp.delta) / 2 if noisy else Fraction(dp.delta)
+    crowd, numerator = _sampling(dp, share, faults)
+    proof = certificate(crowd, numerator, Fraction(dp.epsilon.keep))
+    rest = max(Fraction(dp.delta) - Fraction(proof.delta_float), Fraction(dp.delta) / 2)
     survival = (survival_rows(crowd, numerator, 0.5), survival_rows(crowd, numerator, 0.99))
     proposal = None
     if hierarchies is not None and not faults and not vectors:
-        proposal = _proposal(policy, dp, hierarchies, budget, survival[1])
+        proposal = _proposal(policy, dp, hierarchies, rest, survival[1])
         vectors = proposal.schemes
         if isinstance(dp, PeeledDp) and dp.peel > len(vectors):
             faults.append(Fault("guarantee.peel", f"must be at most the {len(vectors)} candidates. Got {dp.peel}"))
@@ -83,7 +89,7 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
             faults.append(Fault("utility.weights", "must not all be 0: they weigh the precision of candidates"))
         elif not faults and hierarchies is not None:
             precisions = _precisions(vectors, hierarchies, weights)
-    mode, reason = _mode(dp, vectors, precisions, budget, beyond=survival[0], reused=reused)
+    mode, reason = _mode(dp, vectors, precisions, rest, beyond=survival[0], reused=reused)
     if isinstance(mode, LocalSchemes | PeeledSchemes) and mode.frequent < mode.admission.threshold:
         faults.append(
             Fault(
@@ -136,6 +142,20 @@ def _mode(
     return LocalSchemes(admit, vectors, dp.frequent or admission.threshold, draw, admission), reason
 
 
+def _sampling(dp: AnyDp, share: Fraction, faults: list[Fault]) -> tuple[int, int]:
+    """Return crowd threshold and keep numerator: both as they are named, or k for the usual B and then B for that k."""
+    epsilon = Fraction(dp.epsilon.keep)
+    named = KEEP_FRACTION if dp.keep_fraction is None else Fraction(str(dp.keep_fraction))
+    numerator = keep_numerator(epsilon, named)
+    if dp.crowd is None:
+        crowd = _least_crowd(share, numerator, epsilon, faults)
+        return crowd, numerator if dp.keep_fraction is not None else greatest_keep(share, crowd, epsilon, numerator)
+    if certificate(dp.crowd, numerator, epsilon).delta > share:
+        least = _least_crowd(share, numerator, epsilon, faults)
+        faults.append(Fault("guarantee.crowd", f"must be at least {least} for delta {dp.delta}. Got {dp.crowd}"))
+    return dp.crowd, numerator
+
+
 def _least_crowd(budget: Fraction, numerator: int, epsilon: Fraction, faults: Sequence[Fault]) -> int:
     try:
         return least_crowd(budget, numerator, epsilon)
@@ -174,8 +194,7 @@ def _admission(dp: LocalDp | PeeledDp, budget: Fraction, w: int) -> tuple[Noise,
     epsilon = dp.epsilon.admit
 
     def gaussian() -> Noise:
-        # Half of the budget for the noisy counts, half for cells of one row.
-        return calibrate_admission(float(epsilon), w, round_down(budget / 2), round_down(budget / 2))
+        return divide_admission(float(epsilon), w, budget)
 
     if dp.noise == "gaussian":
         return gaussian(), None

@@ -9,11 +9,11 @@ from typing import Any
 
 from privrisk_spark import __version__
 from privrisk_spark.ledger.ledger import Ledger
-from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism
+from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism, losses_of
 from privrisk_spark.planning.modes import ReusedCells
 from privrisk_spark.planning.request import asked_of, table_identity
 from privrisk_spark.planning.reuse import refuse_unpaid
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.policy import Accounting, Policy
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class RunCost:
         As :func:`~privrisk_spark.planning.request.asked_of` gives it.
     table : str
         As :func:`~privrisk_spark.planning.request.table_identity` gives it.
+    accounting : {'basic', 'pld'}
+        What the cap binds on.
     """
 
     lineage: str
@@ -44,6 +46,7 @@ class RunCost:
     stored: StoredMechanism
     asked: dict[str, str]
     table: str
+    accounting: Accounting = "basic"
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Ledger.reserve` and `Ledger.would_cost`."""
@@ -57,6 +60,7 @@ class RunCost:
             "mechanism": self.stored.to_dict(),
             "asked": self.asked,
             "table": self.table,
+            "losses": losses_of if self.accounting == "pld" else None,
         }
 
 
@@ -91,4 +95,5 @@ def cost_of(policy: Policy, plan: Mechanism, run_id: str, digest: str, *, date: 
         stored=StoredMechanism(plan, digest, __version__),
         asked=asked_of(policy, date),
         table=table_identity(policy, date),
+        accounting=policy.ledger.accounting,
     )

@@ -273,6 +273,17 @@ class StoredMechanism:
         return cls.from_dict(json.loads(mechanism))
 
 
+def losses_of(mechanism: str) -> ReleaseEvents | None:
+    """Return what a run in the ledger did to the privacy of a row, by the JSON text of its mechanism.
+
+    None where the ledger does not hold what it takes, as for runs of other programs.
+    """
+    try:
+        return StoredMechanism.of_run(mechanism).mechanism.events
+    except InputError:
+        return None
+
+
 def content_digest(document: Mapping[str, object], policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str:
     """SHA-256 of a document together with columns, risk, utility, dictionary and hierarchies, hex."""
     whole = {

@@ -234,6 +234,15 @@ class Cap(Part):
     delta: Delta = Field(description="Most delta all releases of the lineage may cost together.")
 
 
+Accounting = Literal["basic", "pld"]
+"""What a cap binds on: the sums of what was claimed, or their tight composition."""
+
+
+def _usual(accounting: object) -> bool:
+    """Left out of the canonical form: policies that are older than the key keep their digest."""
+    return accounting == "basic"
+
+
 class LedgerPolicy(Part):
     """Privacy-budget ledger: releases of the kind dp are charged to it, others are noted in it without a charge."""
 
@@ -244,6 +253,13 @@ class LedgerPolicy(Part):
         min_length=1, max_length=200, description="Name all releases of one table share, in upper or lower case."
     )
     cap: Cap = Field(description="Budget of the lineage, such as {epsilon: 4, delta: 1e-7}.")
+    accounting: Accounting = Field(
+        "basic",
+        description="What the cap binds on: 'basic' the sums of all releases (proved), 'pld' their tight composition "
+        "by privacy-loss distributions at the cap's delta (tested: proved up to floating point, for parameters that do "
+        "not depend on earlier releases).",
+        exclude_if=_usual,
+    )
 
 
 class Policy(Part):

@@ -194,8 +194,10 @@ class DpGuarantee(Variant):
         default_factory=dict,
         description="Public shares of values or nodes, by quasi-identifier and label, for proposals; else uniform.",
     )
-    keep_fraction: Annotated[float, Field(gt=0, le=1), NUMBER] = Field(
-        0.5, description="Keep probability as a share of 1 - exp(-keep)."
+    keep_fraction: Annotated[float, Field(gt=0, le=1), NUMBER] | None = Field(
+        None,
+        description="Keep probability as a share of 1 - exp(-keep); default half, and without crowd as much more as "
+        "the k found for half allows.",
     )
     crowd: Annotated[int, Field(ge=10), NUMBER] | None = Field(
         None, description="k; default the smallest that meets delta."

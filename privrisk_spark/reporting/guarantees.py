@@ -11,7 +11,7 @@ from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.history import EarlierRelease
 from privrisk_spark.planning.mechanism import Mechanism
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.policy import Accounting, Policy
 from privrisk_spark.reporting.history import composition_statement
 from privrisk_spark.results.facts import DecisionFacts
 from privrisk_spark.results.release import (
@@ -96,12 +96,14 @@ def _known(policy: Policy) -> dict[str, object]:
     return known
 
 
-def dp_guarantee(plan: Mechanism) -> Guarantee:
+def dp_guarantee(plan: Mechanism, bound_by: Accounting = "basic") -> Guarantee:
     """Guarantee of a differentially private release, its cost in both accountings, and what it says of several rows.
 
     Parameters
     ----------
     plan : Mechanism
+    bound_by : {'basic', 'pld'}
+        What the cap of its lineage binds on; the guarantee of the release itself is the same.
     """
     # Not before it is needed: its packages take a second to import.
     from privrisk_spark.ledger import accounting
@@ -112,5 +114,11 @@ def dp_guarantee(plan: Mechanism) -> Guarantee:
     if plan.proposed is not None:
         parameters["proposed_because"] = plan.proposed
     parameters["accounting"] = accounting.account(plan.events)
+    if bound_by == "pld":
+        parameters["accounting_of_the_cap"] = {
+            "accounting": bound_by,
+            "status": "tested",
+            "rests_on": accounting.RESTS_ON,
+        }
     parameters |= accounting.further_guarantees(plan.epsilon, plan.delta)
     return Guarantee("dp", plan.statement, "proved", parameters)

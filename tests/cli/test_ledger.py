@@ -22,7 +22,7 @@ from policies import DP, DROP, RISK, changed
 from typer.testing import CliRunner, Result
 
 from privrisk_spark.cli.app import app
-from privrisk_spark.ledger.accounting import composed
+from privrisk_spark.ledger.accounting import RESTS_ON, composed
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.planning import budget
 from privrisk_spark.policy import reading
@@ -72,6 +72,7 @@ def test_a_plan_writes_nothing_and_counts_the_releases_that_fit(policy: Path, pl
         "epsilon": {"spent": "0", "cap": "4", "left": "4", "cost": "1", "left_after": "3"},
         "delta": {"spent": "0", "cap": "1E-7", "left": "1E-7", "cost": "1E-9", "left_after": "9.9E-8"},
         "releases_that_fit": 4,
+        "accounting": "basic",
         "tighter": planned["tighter"],
     }
     assert not place.exists()
@@ -92,7 +93,8 @@ def test_a_tighter_figure_of_all_counted_runs_stands_beside_the_sums(policy: Pat
     assert 0 < epsilon(1) < 1
     assert epsilon(1) < epsilon(2) < 2 * epsilon(1)
     planned = printed("plan", policy, "--run-id", "r1")["tighter"]
-    assert planned == {"epsilon": epsilon(1), "delta": "1E-9", "runs": 1, "status": "tested"}
+    said = {"status": "tested", "binds": False, "rests_on": RESTS_ON}
+    assert planned == {"epsilon": epsilon(1), "delta": "1E-9", "runs": 1, **said}
     for run in ("r1", "r2", "r3"):
         assert privrisk("reserve", policy, "--run-id", run).exit_code == 0
     assert printed("plan", policy, "--run-id", "r3")["tighter"]["runs"] == 3, "charged already"
@@ -100,17 +102,56 @@ def test_a_tighter_figure_of_all_counted_runs_stands_beside_the_sums(policy: Pat
     voided = privrisk("void", policy, "--run-id", "r3", "--reason", "no table", "--nothing-left-the-zone")
     assert voided.exit_code == 0, voided.stderr
     assert printed("show", policy)["tighter"] == {
-        "epsilon": epsilon(2), "delta": "2E-9", "runs": 2, "status": "tested"
+        "epsilon": epsilon(2), "delta": "2E-9", "runs": 2, **said
     }  # fmt: skip
     shown = privrisk("show", policy).stdout
     assert f"2 releases cost epsilon {epsilon(2):g} at delta 2E-9 (tested; the sums bind)" in shown
-    # Of a run whose mechanism the ledger does not hold, nothing tighter is said.
+    # A run whose mechanism the ledger does not hold counts by its claim.
     Ledger(place.url).reserve(
         lineage="census", run_id="old", epsilon=Decimal("0.1"), delta=Decimal("1e-10"), cap_epsilon=Decimal(4),
         cap_delta=Decimal("1e-7"), mechanism={"digest": "x"},
     )  # fmt: skip
-    assert printed("show", policy)["tighter"] is None
-    assert "privacy-loss" not in privrisk("show", policy).stdout
+    after = printed("show", policy)["tighter"]
+    assert (after["runs"], after["delta"]) == (3, "2.1E-9")
+    assert epsilon(2) < after["epsilon"] <= 2.1
+
+
+def test_a_policy_may_have_the_cap_bind_on_the_tight_composition(policy: Path, place: Place):
+    """Under a cap of 2 the sums admit two runs; the tight composition admits more, says so, and refuses at its end."""
+    cap = ("--set", "ledger.cap.epsilon=2")
+    tight = (*cap, "--set", "ledger.accounting=pld")
+    loaded = reading.load([policy], overrides=["ledger.cap.epsilon=2", "ledger.accounting=pld"], date=DAY)
+    one = budget.run_cost(loaded, "r", DAY).stored.mechanism.events
+
+    def epsilon(runs: int) -> float:
+        return math.ceil(composed([one] * runs, Decimal("1e-7")) * 1e5) / 1e5
+
+    fits = next(runs for runs in range(2, 99) if epsilon(runs + 1) > 2)
+    assert fits > 2
+    assert printed("plan", policy, *cap, "--run-id", "r0")["releases_that_fit"] == 2
+    for left in range(fits, 0, -1):
+        run = f"r{left}"
+        planned = printed("plan", policy, *tight, "--run-id", run)
+        assert (planned["accounting"], planned["releases_that_fit"]) == ("pld", left)
+        assert planned["tighter"]["epsilon"] == epsilon(fits - left + 1)
+        made = privrisk("reserve", policy, *tight, "--run-id", run)
+        assert made.exit_code == 0, made.stderr
+    assert f"epsilon {epsilon(fits):g} of 2 at delta 1E-7 (tested; this binds)" in made.stdout
+    assert privrisk("reserve", policy, *tight, "--run-id", "more").exit_code == 1
+    assert printed("plan", policy, *tight, "--run-id", "more", code=1)["releases_that_fit"] == 0
+    assert privrisk("reserve", policy, *cap, "--run-id", "more").exit_code == 1
+    for asked in ((policy, *tight), ("--url", place.url, "--lineage", "census")):
+        shown = printed("show", *asked)
+        assert shown["epsilon"]["spent"] == str(fits)
+        assert shown["tighter"] == {
+            "epsilon": epsilon(fits), "delta": "1E-7", "runs": fits, "status": "tested", "binds": True,
+            "rests_on": RESTS_ON,
+        }  # fmt: skip
+        assert {run["accounting"] for run in shown["runs"]} == {"pld"}
+        text = privrisk("show", *asked).stdout
+        assert "(tested; this binds)" in text
+        assert RESTS_ON[:40] in text
+    assert loaded.digest() != reading.load([policy], overrides=["ledger.cap.epsilon=2"], date=DAY).digest()
 
 
 def test_a_reservation_is_that_of_the_release_and_free_the_second_time(policy: Path, place: Place):

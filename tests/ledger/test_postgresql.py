@@ -131,6 +131,12 @@ def test_an_event_that_follows_is_taken(ledger: Ledger, place: OnServer):
     write(place)
 
 
+def test_an_event_whose_sums_do_not_bind_is_taken(ledger: Ledger, place: OnServer):
+    reserve(ledger)
+    reserve(ledger, "r0")
+    write(place, epsilon="2.1", spent_epsilon_after="4.1", composed_epsilon="4")
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -158,6 +164,9 @@ def test_an_event_that_follows_is_taken(ledger: Ledger, place: OnServer):
         {"state": "free"},
         {"asked": None},
         {"chain": None},
+        {"composed_epsilon": "4.1"},
+        {"composed_epsilon": "NaN"},
+        {"composed_epsilon": "-1"},
         {"state": "noted", "place": "/out"},
         {"state": "noted", "epsilon": "0", "delta": "0", "spent_epsilon_after": "2", "spent_delta_after": "2e-9"},
         {"state": "moved", "epsilon": "0", "delta": "0", "spent_epsilon_after": "2", "spent_delta_after": "2e-9"},
@@ -336,8 +345,8 @@ def test_a_newer_or_foreign_schema_is_refused(ledger: Ledger, place: OnServer):
         reserve(ledger)
     place.run("DROP TABLE events")
     reserve(ledger)
-    place.run("INSERT INTO schema_version VALUES (4)")
-    with pytest.raises(InputError, match="schema 4; this version reads schemas 1 to 3"):
+    place.run("INSERT INTO schema_version VALUES (5)")
+    with pytest.raises(InputError, match="schema 5; this version reads schemas 1 to 4"):
         reserve(ledger)
 
 

@@ -36,10 +36,16 @@ loses nothing once ``floor(gamma n) + 1 >= k``, that is ``gamma n >= k - 1``. So
 ``N = ceil((k-1) / gamma)`` exceeds the value at N. Up to N, ``gamma n < k - 1 + gamma < k``, so ``J = k``
 throughout. QED
 
-Computation. With ``P(n) = Pr[Bin(n) >= k] = P(n-1) + beta f(k-1; n-1)`` the sum is
-``beta f(k-1; n-1) - (a - 1) P(n-1)``: one step per n. beta = B / 2^32 is rational, and every number is an
-integer over a power of two. a is replaced by a rational lower bound of e^epsilon, short of it by less than
+Computation. With ``P(n) = Pr[Bin(n) >= k] = P(n-1) + beta f(k-1; n-1)`` the sum of one n is
+``L(n) = beta f(k-1; n-1) - (a - 1) P(n-1)``, and ``L(n+1) >= L(n)`` iff ``n gamma <= k - 1`` (``crowd_profile``,
+step 4): the maximum is ``L(N)``, N the smallest n that attains it. beta = B / 2^32 is rational, and every number
+is an integer over a power of two. a is replaced by a rational lower bound of e^epsilon, short of it by less than
 2^-254. The theorem holds for that number as it stands and gives more for it, as H_a falls with a.
+
+In beta. ``d/dbeta L(n) = q(n) (k (1 - beta) - (n - k)(beta + a - 1)) / (beta (1 - beta))`` with
+``q(n) = beta f(k-1; n-1)``: it is not negative for ``n <= k / gamma``, hence not up to N, as
+``N <= k / gamma``. So delta* does not fall as beta rises, as long as ``epsilon >= -ln(1 - beta)``, and bisection
+for the greatest beta of a k is exact.
 
 Status: *proved* (Theorem A; no float enters the certificate), assuming independent uniform words for the
 keep decisions (computationally: the PRF of ``randomness``), one draw per row, and that nothing but the
@@ -122,27 +128,8 @@ def certificate(k: int, keep_numerator: int, epsilon: Fraction | str | float) ->
     InputError
         If an argument is out of range, or the keep probability exceeds ``1 - e^-epsilon``.
     """
-    if k < 1:
-        raise InputError(f"The crowd threshold k must be at least 1. Got {k}.")
-    exact = _epsilon(epsilon)
-    growth = exp_scaled(exact)
-    _check_keep(keep_numerator, exact, growth)
-    drop = KEEP_UNIT - keep_numerator
-    # gamma = 1 - (drop / 2^32) / (growth / 2^256)
-    gamma = 1 - Fraction(drop << PRECISION, growth << KEEP_BITS)
-    last = max(k, math.ceil((k - 1) / gamma))
-    # Everything over 2^(32 (n-1)): mass = f(k-1; n-1), upper = Pr[Bin(n-1) >= k].
-    mass, upper = keep_numerator ** (k - 1), 0
-    excess = growth - (1 << PRECISION)
-    best, worst = -1, k
-    for n in range(k, last + 1):
-        joint = keep_numerator * mass
-        value = (joint << PRECISION) - (excess * upper << KEEP_BITS)
-        if value > best << KEEP_BITS * (n - worst):
-            best, worst = value, n
-        upper = (upper << KEEP_BITS) + joint
-        mass = mass * drop * n // (n - k + 1)
-    delta = Fraction(best, 1 << (KEEP_BITS * worst + PRECISION))
+    value, bits, worst = _scaled(k, keep_numerator, epsilon)
+    delta = Fraction(value, 1 << bits)
     return Certificate(delta, round_up(delta), worst)
 
 
@@ -214,7 +201,7 @@ def least_crowd(
         raise InputError(f"The least crowd threshold must be at least 1. Got {floor}.")
 
     def enough(k: int) -> bool:
-        return certificate(k, keep_numerator, epsilon).delta <= target
+        return _meets(target, k, keep_numerator, epsilon)
 
     if enough(floor):
         return floor
@@ -230,6 +217,48 @@ def least_crowd(
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def greatest_keep(delta: Fraction | str | float, k: int, epsilon: Fraction | str | float, at_least: int) -> int:
+    """Return the greatest keep numerator for which a crowd threshold still meets a delta.
+
+    The certificate does not fall as the keep probability rises (module docstring), so bisection is exact.
+
+    Parameters
+    ----------
+    delta : Fraction, str or float
+        As for :func:`least_crowd`.
+    k, epsilon
+        As for :func:`certificate`.
+    at_least : int
+        A keep numerator for which it does.
+
+    Returns
+    -------
+    int
+        The greatest B of at most ``(1 - e^-epsilon) 2^32`` with ``certificate(k, B, epsilon).delta <= delta``.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range, or the delta is not met with ``at_least``.
+    """
+    target = rational(delta, "delta")
+
+    def enough(numerator: int) -> bool:
+        return _meets(target, k, numerator, epsilon)
+
+    if not enough(at_least):
+        raise InputError(
+            f"A crowd threshold of {k} does not meet delta {float(target):g} with keep numerator {at_least}."
+        )
+    low, high = at_least, keep_numerator(epsilon)
+    if enough(high):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return low
 
 
 def survival_rows(k: int, keep_numerator: int, probability: float) -> int:
@@ -274,6 +303,49 @@ def survival_rows(k: int, keep_numerator: int, probability: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if survives(middle) else (middle, high)
     return high
+
+
+def _scaled(k: int, keep_numerator: int, epsilon: Fraction | str | float) -> tuple[int, int, int]:
+    """Return v and b of the certificate ``v / 2^b``, which takes long to reduce, and N."""
+    if k < 1:
+        raise InputError(f"The crowd threshold k must be at least 1. Got {k}.")
+    exact = _epsilon(epsilon)
+    growth = exp_scaled(exact)
+    _check_keep(keep_numerator, exact, growth)
+    drop = KEEP_UNIT - keep_numerator
+    # gamma = 1 - (drop / 2^32) / (growth / 2^256)
+    gamma = 1 - Fraction(drop << PRECISION, growth << KEEP_BITS)
+    worst = max(k, math.ceil((k - 1) / gamma))
+    others = worst - 1
+    # Everything over 2^(32 (N-1)).
+    mass = math.comb(others, k - 1) * keep_numerator ** (k - 1) * drop ** (others - k + 1)
+    upper = _at_least(k, others, keep_numerator, drop)
+    value = (keep_numerator * mass << PRECISION) - ((growth - (1 << PRECISION)) * upper << KEEP_BITS)
+    return value, KEEP_BITS * worst + PRECISION, worst
+
+
+def _meets(target: Fraction, k: int, keep_numerator: int, epsilon: Fraction | str | float) -> bool:
+    """Whether the certificate is at most a delta."""
+    value, bits, _ = _scaled(k, keep_numerator, epsilon)
+    return value * target.denominator <= target.numerator << bits
+
+
+def _at_least(k: int, n: int, keep: int, drop: int) -> int:
+    """Return ``2^(32 n) Pr[Bin(n) >= k]``: the sum of the shorter tail, its common powers taken out."""
+    if n < k:
+        return 0
+    upper = n - k + 1 <= k
+    terms, rising, falling = (n - k + 1, drop, keep) if upper else (k, keep, drop)
+    # Horner, from the outermost outcome inwards: sum_j C(n, j) rising^j falling^(terms - 1 - j).
+    total: int = 0
+    power: int = 1
+    choices = 1
+    for j in range(terms):
+        total = total * falling + choices * power
+        power *= rising
+        choices = choices * (n - j) // (j + 1)
+    total *= pow(falling, n - terms + 1)
+    return total if upper else (1 << KEEP_BITS * n) - total
 
 
 def _check_keep(keep_numerator: int, epsilon: Fraction, growth: int) -> None:

@@ -11,8 +11,9 @@ Status.
 * :func:`tail`, :func:`delta_of_fold`: *proved* upper bounds up to the float margin ``FLOAT_MARGIN = 1e-6``.
   All terms are positive and each has relative error below 1e-12, so the margin is generous; it is added,
   never taken.
-* :func:`calibrate_admission`: *proved* for the values it returns, since these are checked themselves; that
-  ``sigma_squared`` is the smallest possible also needs delta to fall with sigma, which is *tested*.
+* :func:`calibrate_admission`, :func:`divide_admission`: *proved* for the values they return, since these are
+  checked themselves; that ``sigma_squared`` is the smallest possible also needs delta to fall with sigma, which is
+  *tested*.
 
 The privacy loss of w counts. A row is in one cell of each of w schemes, so with and without it w counts
 differ by one. Against each other, ``1 + Y`` and ``Y`` in w independent coordinates have the log-likelihood
@@ -55,6 +56,7 @@ import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.numeric.rational import round_down
 from privrisk_spark.kernels.random import discrete_laplace
 from privrisk_spark.kernels.random.coins import bernoulli_exp
 from privrisk_spark.kernels.random.keyed import Streams
@@ -299,6 +301,48 @@ def calibrate_admission(epsilon: float, w: int, delta_gauss: float, delta_select
         delta_of_fold(sigma_squared, w, epsilon),
         _delta_of_selection(sigma_squared, w, threshold),
     )
+
+
+def divide_admission(epsilon: float, w: int, delta: Fraction) -> Admission:
+    """Find threshold and noise that admit cells privately at a delta for both together.
+
+    Half of it is planned for each; the threshold may then take what the noise leaves of its half, as sigma^2 is whole,
+    and the noise what the threshold leaves of the sum, as T is.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive, finite.
+    w : int
+        Number of schemes, at least 1.
+    delta : Fraction
+        In (0, 1).
+
+    Returns
+    -------
+    Admission
+        With ``delta_gauss + delta_select <= delta``; neither noise nor threshold is above that of
+        ``calibrate_admission(epsilon, w, delta / 2, delta / 2)``.
+
+    Raises
+    ------
+    InputError
+        As :func:`calibrate_admission`.
+    """
+    half = round_down(Fraction(delta) / 2)
+    planned = calibrate_admission(epsilon, w, half, half)
+    threshold = _least_threshold(planned.sigma_squared, w, round_down(delta - Fraction(planned.delta_gauss)))
+
+    def of(sigma_squared: int) -> Admission:
+        select = _delta_of_selection(sigma_squared, w, threshold)
+        return Admission(sigma_squared, threshold, delta_of_fold(sigma_squared, w, epsilon), select)
+
+    # All of the delta is not enough for a noise below this one.
+    low, high = _least_sigma_squared(epsilon, w, round_down(Fraction(delta))) - 1, planned.sigma_squared
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if of(middle).delta <= delta else (middle, high)
+    return of(high)
 
 
 def _least_sigma_squared(epsilon: float, w: int, delta: float) -> int:

@@ -34,6 +34,7 @@ from privrisk_spark.pipelines.release.written import (
     validate_release,
     write_histogram,
 )
+from privrisk_spark.planning.budget import ledger_of
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import cost_of
 from privrisk_spark.planning.mechanism import Mechanism
@@ -68,7 +69,7 @@ def release_privately(run: Run) -> dict[str, Any]:
     histogram = threshold(run, opened, plan, drawn)
     checks = validate(run, opened, plan, encoded, histogram.written)
     fill_vault(run, "Moved the drawn generalizations to the vault.")
-    record = record_of(run, opened, dp_guarantee(plan), checks)
+    record = record_of(run, opened, dp_guarantee(plan, ledger_of(run.policy).accounting), checks)
     vault, public = drawn_reports(
         record,
         plan,

@@ -14,6 +14,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.dp.crowd import (
     KEEP_UNIT,
     certificate,
+    greatest_keep,
     keep_numerator,
     least_crowd,
     survival_rows,
@@ -230,6 +231,43 @@ def test_least_crowd_has_a_floor():
     assert least_crowd("1e-3", numerator, "1") == 10
     assert least_crowd("1e-3", numerator, "1", floor=1) < 10
     assert least_crowd("1e-3", numerator, "1", floor=25) == 25
+
+
+@given(st.integers(10, 60), EPSILONS, st.sampled_from(["1e-3", "5e-10", "1e-12"]))
+@settings(deadline=None, max_examples=40)
+def test_the_greatest_keep_is_one_below_what_breaks_delta(k, epsilon, delta):
+    most = keep_numerator(epsilon)
+    assume(certificate(k, most // 1000 + 1, epsilon).delta <= Fraction(delta))
+    found = greatest_keep(delta, k, epsilon, most // 1000 + 1)
+    assert certificate(k, found, epsilon).delta <= Fraction(delta)
+    assert found == most or Fraction(delta) < certificate(k, found + 1, epsilon).delta
+
+
+def test_a_keep_is_never_above_what_epsilon_allows():
+    assert greatest_keep("1e-2", 40, "0.7", 2**20) == keep_numerator("0.7")
+
+
+def test_no_keep_is_found_where_the_first_one_breaks_delta():
+    numerator = keep_numerator("0.7", "1/2")
+    assert least_crowd("5e-10", numerator, "0.7") == 32
+    with pytest.raises(InputError, match="A crowd threshold of 31 does not meet delta 5e-10"):
+        greatest_keep("5e-10", 31, "0.7", numerator)
+
+
+@given(st.integers(1, 30), EPSILONS, SHARES)
+@settings(deadline=None, max_examples=40)
+def test_each_sum_rises_with_beta_up_to_k_over_gamma(k, epsilon, share):
+    """The step by which the certificate rises with beta: the derivative of one n's sum, by exact differences."""
+    a, numerator = exp_lower_bound(epsilon), keep_numerator(epsilon, share)
+    beta = Fraction(numerator, KEEP_UNIT)
+    gamma = 1 - (1 - beta) / a
+
+    def summed(n: int, b: Fraction) -> Fraction:
+        law = [[math.comb(m, j) * b**j * (1 - b) ** (m - j) for j in range(k, m + 1)] for m in (n, n - 1)]
+        return sum(law[0], Fraction(0)) - a * sum(law[1], Fraction(0))
+
+    for n in {k, min(math.floor(k / gamma), k + 40)}:
+        assert summed(n, beta) >= summed(n, beta - beta / 10**9)
 
 
 @given(st.integers(1, 20), st.sampled_from([2**32, 2714937127, 2**30, 2**28]), st.sampled_from([0.01, 0.5, 0.99]))

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from privrisk_spark.kernels.random.discrete_gaussian import (
     SIGMA_SQUARED_MAX,
     calibrate_admission,
     delta_of_fold,
+    divide_admission,
     log_pmf,
     sample,
     tail,
@@ -326,6 +328,32 @@ def test_calibration_is_least_and_meets_what_was_asked(epsilon, w, delta_gauss, 
         assert delta_of_fold(found.sigma_squared - 1, w, epsilon) > delta_gauss
     single = tail(found.sigma_squared, found.threshold - 2)
     assert single >= 1 or -math.expm1(w * math.log1p(-single)) > delta_select * (1 - 1e-9)
+
+
+@given(st.floats(0.05, 5.0), st.integers(1, 40), st.fractions("1/1000000000000", "1/1000"))
+@settings(max_examples=30, deadline=None)
+def test_noise_and_threshold_share_a_delta_to_its_end(epsilon, w, delta):
+    found = divide_admission(epsilon, w, delta)
+    halves = calibrate_admission(epsilon, w, float(delta / 2) * (1 - 1e-15), float(delta / 2) * (1 - 1e-15))
+    assert found.delta_gauss == delta_of_fold(found.sigma_squared, w, epsilon)
+    # Independent of how the threshold was found.
+    single = tail(found.sigma_squared, found.threshold - 1)
+    assert single < 1
+    assert found.delta_select >= -math.expm1(w * math.log1p(-single))
+    assert found.delta <= delta
+    assert found.threshold <= halves.threshold
+    assert found.sigma_squared <= halves.sigma_squared
+    if found.sigma_squared > 1:
+        less = found.sigma_squared - 1
+        single = tail(less, found.threshold - 1)
+        assert delta_of_fold(less, w, epsilon) - math.expm1(w * math.log1p(-single)) > float(delta) * (1 - 1e-9)
+
+
+def test_what_halves_leave_is_used():
+    halves, found = calibrate_admission(0.3, 8, 2.5e-10, 2.5e-10), divide_admission(0.3, 8, Fraction("5e-10"))
+    assert (halves.sigma_squared, halves.threshold) == (2658, 339)
+    assert (found.sigma_squared, found.threshold) == (2602, 339)
+    assert float(found.delta) == pytest.approx(5e-10, rel=1e-2)
 
 
 # --- refusals
