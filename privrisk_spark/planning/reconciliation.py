@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privrisk_spark.errors import CheckError, ConfigError, Fault
+from privrisk_spark.errors import CheckError, ConfigError, Fault, InputError
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.reconciliation import Finding, reconcile
 from privrisk_spark.ledger.request import lineage_name
+from privrisk_spark.ledger.urls import file_of
 from privrisk_spark.runs.witnesses import look
 
 __all__ = ["Verdict", "hold_against", "verify"]
@@ -70,8 +71,11 @@ def verify(url: str) -> Verdict:
     Raises
     ------
     InputError, EngineError
-        If the ledger cannot be read.
+        If there is no ledger, or it cannot be read.
     """
+    file = file_of(url)
+    if file is not None and not file.exists():
+        raise InputError(f"there is no ledger at '{file}'; restore it, or mend the URL.")
     accounts, broken = Ledger(url).histories()
     counts = {name: len(account.chain) for name, account in accounts.items()}
     return Verdict(counts, {name: str(error) for name, error in broken.items()})

@@ -336,6 +336,12 @@ def test_a_whole_ledger_is_told_as_such_and_a_rewritten_event_by_its_number(poli
     assert privrisk("verify").exit_code == 2
 
 
+def test_a_ledger_that_is_not_there_is_not_told_as_whole(tmp_path: Path):
+    told = privrisk("verify", "--url", f"sqlite:///{tmp_path}/gone.db")
+    assert told.exit_code == 2
+    assert "there is no ledger at" in " ".join(told.stderr.split())
+
+
 def test_a_ledger_is_held_against_places(policy: Path, place: Place, tmp_path: Path):
     """A run that was charged, bound and never released is told; an event that is lost contradicts."""
     privrisk("reserve", policy, "--run-id", "r1")

@@ -169,7 +169,7 @@ def test_a_run_id_covers_one_snapshot(
     [
         ("guarantee.crowd=31", "guarantee.crowd: must be at least 32"),
         ("guarantee.crowd=9", "guarantee.crowd: must be at least 10"),
-        ("guarantee.frequent=338", "guarantee.frequent: must be at least T = 339"),
+        ("guarantee.frequent=333", "guarantee.frequent: must be at least T = 334"),
         ("guarantee.objective.phi_min=0", "guarantee.objective.phi_min: must be greater than 0"),
         ("guarantee.delta=1e-6", "guarantee.delta: must be at most"),
         ("guarantee.keep_fraction=1.1", "guarantee.keep_fraction: must be at most 1"),
@@ -202,13 +202,13 @@ def test_a_release_under_laplace_noise_by_itself(privrisk: Privrisk, tmp_path: P
     ran = dp(privrisk, tmp_path / "r", schemes, "--explain")
     assert ran.code == 0, ran.err
     parameters = ran.manifest["guarantee"]["parameters"]
-    assert (parameters["noise"], parameters["scale"], parameters["T"], parameters["t"]) == ("laplace", "10/3", 71, 71)
-    assert parameters["noise_reason"] == "Laplace: T = 71; with Gaussian noise it would be 115"
+    assert (parameters["noise"], parameters["scale"], parameters["T"], parameters["t"]) == ("laplace", "10/3", 70, 70)
+    assert parameters["noise_reason"] == "Laplace: T = 70; with Gaussian noise it would be 114"
     assert parameters["accounting"]["basic"] == {"epsilon": "1", "delta": "1E-9", "status": "proved"}
     assert 0.7 < parameters["accounting"]["pld"]["epsilon"] < 1
     assert set(parameters["groups"]) == {"2", "5", "10"}
     page = (ran.data.parent / "report.html").read_text()
-    assert "discrete Laplace noise (scale = 10/3) reaches t = 71" in page
+    assert "discrete Laplace noise (scale = 10/3) reaches t = 70" in page
     release = pq.read_table(ran.data).to_pandas()
     assert release.value_counts(dropna=False).min() >= parameters["k"]
     assert len(release) > 0.1 * 30162

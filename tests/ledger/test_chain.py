@@ -97,6 +97,15 @@ def test_an_event_that_was_rewritten_is_named_by_its_number(ledger: Ledger, plac
     assert (accounts, broken["adult"].event) == ({}, event)
 
 
+def test_a_chain_that_was_taken_away_whole_is_not_believed(ledger: Ledger, place: Place):
+    """What came into the ledger with the chain has its hash: nobody makes the account one of an earlier schema."""
+    reserve(ledger, table="t")
+    publish(ledger)
+    place.tamper("UPDATE events SET chain = NULL")
+    with pytest.raises(EngineError, match="event 1 of the ledger is not what was written"):
+        ledger.balance("adult")
+
+
 def test_a_lineage_that_is_whole_is_told_beside_one_that_is_broken(ledger: Ledger, place: Place):
     reserve(ledger)
     reserve(ledger, lineage="another")

@@ -47,6 +47,25 @@ def _impossible_search(policy: Policy, decision: SearchedDecision) -> Iterable[F
         yield Fault("decision.most_steps", f"is only used by the methods {listing(SINGLE)}; leave it out")
 
 
+_COMPOSED = (LeastRiskDecision, GreatestUtilityDecision, LeastPenalizedDecision)
+_HEURISTIC = ("genetic", "approximate")
+
+
+def against_history(decision: DecisionPolicy) -> Iterable[Fault]:
+    """Yield what composition with earlier releases cannot take of a decision."""
+    if not isinstance(decision, _COMPOSED):
+        yield Fault(
+            "decision.problem",
+            f"must be 'min-risk', 'max-utility' or 'min-risk-minus-utility' with history. Got '{decision.problem}'",
+        )
+    elif decision.method in _HEURISTIC:
+        yield Fault(
+            "decision.method",
+            "must be 'auto', 'exact', 'aruba', 'exhaustive', 'branch_and_bound' or 'btda' with history. "
+            f"Got '{decision.method}'",
+        )
+
+
 def against_record_search(policy: Policy, method: str, *, enumerable: bool = True) -> Iterable[Fault]:
     """Yield what a search of one record at a time cannot take, whether it is named or a lattice's size chose it."""
     instead = "; use 'exhaustive'" if enumerable else ""

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from privrisk_spark.errors import Fault
-from privrisk_spark.policy.decisions import GreatestUtilityDecision, LeastPenalizedDecision, LeastRiskDecision
 from privrisk_spark.policy.guarantees import RiskGuarantee
 from privrisk_spark.policy.policy import Policy
-
-_TAKEN = (LeastRiskDecision, GreatestUtilityDecision, LeastPenalizedDecision)
-_HEURISTIC = ("genetic", "approximate")
+from privrisk_spark.policy.rules.decisions import against_history
 
 
 def impossible_history(policy: Policy) -> Iterable[Fault]:
@@ -37,15 +34,5 @@ def impossible_history(policy: Policy) -> Iterable[Fault]:
         yield Fault("linkage", "is not available with history; leave one of them out")
     if policy.counting.plan == "shuffle":
         yield Fault("counting.plan", "must be 'auto', 'dense' or 'sorted' with history. Got 'shuffle'")
-    decision = policy.decision
-    if decision is not None and not isinstance(decision, _TAKEN):
-        yield Fault(
-            "decision.problem",
-            f"must be 'min-risk', 'max-utility' or 'min-risk-minus-utility' with history. Got '{decision.problem}'",
-        )
-    elif decision is not None and decision.method in _HEURISTIC:
-        yield Fault(
-            "decision.method",
-            "must be 'auto', 'exact', 'aruba', 'exhaustive', 'branch_and_bound' or 'btda' with history. "
-            f"Got '{decision.method}'",
-        )
+    if policy.decision is not None:
+        yield from against_history(policy.decision)
