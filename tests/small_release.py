@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import sqlite3
-import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -80,9 +78,6 @@ def charged(root: Path) -> list[tuple[str, str]]:
     """State and epsilon of the events of the ledger under a root."""
     if not (root / "ledger.db").exists():
         return []
-    # A run that was killed may have left a journal, which whoever opens the ledger rolls back: not under the next run.
-    with tempfile.TemporaryDirectory() as copy:
-        for file in root.glob("ledger.db*"):
-            shutil.copy(file, copy)
-        with closing(sqlite3.connect(f"{copy}/ledger.db")) as ledger:
-            return ledger.execute("select state, epsilon from events order by sequence").fetchall()
+    # Not read-only: a run that was killed may have left a journal, which whoever comes next rolls back.
+    with closing(sqlite3.connect(root / "ledger.db", timeout=60)) as ledger:
+        return ledger.execute("select state, epsilon from events order by sequence").fetchall()

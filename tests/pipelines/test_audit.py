@@ -517,7 +517,7 @@ def both_attempts_count(patch: pytest.MonkeyPatch) -> None:
 
     def faulty(*arguments: Any, **options: Any) -> Any:
         parts = tuples(*arguments, **options)
-        names = sorted(path.name for path in Path(parts.directory).iterdir() if path.suffix == ".arrow")
+        names = sorted(path.name for path in Path(str(parts.directory)).iterdir() if path.suffix == ".arrow")
         return replace(parts, names=tuple(names))
 
     patch.setattr(adversary, "collect_tuples", faulty)

@@ -163,9 +163,11 @@ PLANTED = '''
 
 def _interrupted() -> None:
     """Planted: eight first attempts of tasks end after their work, two of them with their executor."""
+    import os
     import signal
     from pyspark import TaskContext
-    if TaskContext.get().attemptNumber() > 0:
+    # The first stage looks only whether workers reach the driver's files.
+    if TaskContext.get().attemptNumber() > 0 or TaskContext.get().stageId() == 0:
         return
     for number in range(2):
         try:

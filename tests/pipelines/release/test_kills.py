@@ -27,10 +27,12 @@ def look(root: Path, straight: dict[str, str]) -> None:
     """Whatever a killed run left: what is published is whole and the one release, paid for; all else is private."""
     own = {"out", "vault", "policy.yaml", "ledger.db", "ledger.db-journal"}
     assert {path.name for path in root.iterdir()} <= own
+    release = root / "out" / "releases" / "r1"
+    # In this order: another copy may be at work, and publishes after it has charged.
+    published = (release / "manifest.json").exists()
     events = charged(root)
     assert events == CHARGED[: len(events)], "each state once, in order"
-    release = root / "out" / "releases" / "r1"
-    if (release / "manifest.json").exists():
+    if published:
         verify(json.loads((release / "manifest.json").read_text()), release)
         assert digests(root) == straight
         assert events in ([], CHARGED)
