@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.fast.local import settings as fast_settings
@@ -78,6 +79,8 @@ def held(
                 "%s is off in this session: Spark keeps values of the table readable on local disks while it runs",
                 ENCRYPTION,
             )
+        # PySpark's own log of failed expressions quotes values, and goes to standard error.
+        PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
         given = None if table is None else fixed(table)
         stack.enter_context(as_required(spark))
         yield spark, given

@@ -45,6 +45,12 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
     yield from _impossible_counting(policy)
     yield from _impossible_linkage(policy)
     yield from impossible_history(policy)
+    if policy.table.entity_id is not None and policy.checks.kept_uniqueness_at_most is not None:
+        yield Fault(
+            "checks.kept_uniqueness_at_most",
+            "counts rows, and with table.entity_id a person has several, whose values would not count as unique; leave "
+            "one of them out",
+        )
     yield from _impossible_paths(policy)
     yield from impossible_assessment(policy)
     rows = policy.checks.row_count

@@ -206,11 +206,30 @@ def _unfit(name: str, kind: T.DataType, recoding: Recoding) -> list[str]:
         return [f"{key}: only numbers can be recoded, and the column holds {kind.simpleString()}{hint}."]
     places = 0 if isinstance(kind, T.IntegralType) else kind.scale if isinstance(kind, T.DecimalType) else None
     bounds = {"bottom_code": recoding.bottom_code, "top_code": recoding.top_code, "round": recoding.round}
-    return [
+    faults = [
         f"{key}.{step}: must have at most {places} decimals, as the column has. Got {bound}."
         for step, bound in bounds.items()
         if bound is not None and places is not None and -_exponent(bound) > places
     ]
+    low, high = _range(kind)
+    for step in ("bottom_code", "top_code"):
+        bound = bounds[step]
+        if bound is not None and (bound > high if step == "bottom_code" else bound < low):
+            faults.append(f"{key}.{step}: must be a number the column's type {kind.simpleString()} holds. Got {bound}.")
+        elif bound is not None and recoding.round is not None and bound % recoding.round:
+            faults.append(f"{key}.{step}: must be a multiple of {key}.round, to which it is rounded. Got {bound}.")
+    return faults
+
+
+def _range(kind: T.DataType) -> tuple[Decimal, Decimal]:
+    """Least and greatest number of a type."""
+    for of, bits in ((T.ByteType, 8), (T.ShortType, 16), (T.IntegerType, 32), (T.LongType, 64)):
+        if isinstance(kind, of):
+            return Decimal(-(2 ** (bits - 1))), Decimal(2 ** (bits - 1) - 1)
+    if isinstance(kind, T.DecimalType):
+        most = Decimal(10 ** (kind.precision - kind.scale)) - Decimal(1).scaleb(-kind.scale)
+        return -most, most
+    return Decimal("-Infinity"), Decimal("Infinity")
 
 
 def _exponent(number: Decimal) -> int:
@@ -247,15 +266,20 @@ def _recoded(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
 def _rounded(value: Column, kind: T.DataType, step: Decimal) -> Column:
     """Nearest multiple of a step, halves away from zero, in decimals: 0.15 is halfway between 0.1 and 0.2.
 
-    Numbers from 10^18 on stay as they are.
+    Numbers from 10^18 on, and those whose multiple their type does not hold, stay as they are.
     """
     if isinstance(kind, _INEXACT):
         exact = value.try_cast(T.DecimalType(30, 12))  # of the shortest text of the number
-        multiple = (F.round(exact / _literal(step)) * _literal(step)).cast(kind)
-        return F.when(exact.isNotNull(), multiple).otherwise(value)
+        return F.coalesce(_multiple(exact, step).try_cast(kind), value)
+    wider: T.DataType = T.LongType()
     if isinstance(kind, T.IntegralType):
-        steps = F.round(value.cast(T.DecimalType(19, 0)) / _literal(step))
-        return (steps * _literal(step)).try_cast(T.LongType())
-    assert isinstance(kind, T.DecimalType)
-    wider = T.DecimalType(min(kind.precision + 1, 38), kind.scale)
-    return (F.round(value / _literal(step)) * _literal(step)).try_cast(wider)
+        exact = value.cast(T.DecimalType(19, 0))
+    else:
+        assert isinstance(kind, T.DecimalType)
+        exact, wider = value, T.DecimalType(min(kind.precision + 1, 38), kind.scale)
+    return F.coalesce(_multiple(exact, step).try_cast(wider), value.cast(wider))
+
+
+def _multiple(exact: Column, step: Decimal) -> Column:
+    """Null where a number has too many digits: an error would quote it."""
+    return F.try_multiply(F.round(F.try_divide(exact, _literal(step))), _literal(step))

@@ -66,6 +66,12 @@ def test_what_points_out_too_many_is_refused_by_name_and_share(
     assert "WARNING" not in mended.err
 
 
+def test_a_share_of_rows_is_not_asked_of_persons_with_several(privrisk: Privrisk, costly: Path) -> None:
+    ran = privrisk(str(costly), "--set=checks.kept_uniqueness_at_most=0.1", "--set=table.entity_id=id")
+    assert ran.code == 2
+    assert "checks.kept_uniqueness_at_most: counts rows, and with table.entity_id" in " ".join(ran.err.split())
+
+
 def test_a_kept_column_can_be_released_in_intervals(privrisk: Privrisk, costly: Path) -> None:
     ran = privrisk(str(costly), "--set=columns.cost.release={intervals: [1100, 1250]}", "--set=output.format=csv")
     assert ran.code == 0, ran.err

@@ -261,12 +261,29 @@ def test_numbers_become_the_interval_they_are_in(spark):
     assert values(recoding("int", [4, 5], spark, intervals=[5])) == ["<5", ">=5"]
 
 
+def test_numbers_whose_multiple_their_type_does_not_hold_stay_as_they_are(spark, capfd):
+    """And nobody is told of them: an engine's error would quote the number."""
+    long = Decimal("98765432109876543210987654321098765432")
+    for kind, value, step in (("decimal(38,0)", long, 10), ("bigint", 2**63 - 1, 10), ("bigint", -(2**63), 10)):
+        assert values(recoding(kind, [value, None], spark, round=step)) == [value, None]
+    told = capfd.readouterr()
+    assert "98765432109" not in told.out + told.err
+
+
 def test_what_cannot_be_recoded_is_named(spark):
     for kind, release, fault in (
         ("string", {"round": 5}, r"only numbers can be recoded.*holds string; set columns\.x\.read: \{cast: number\}"),
         ("date", {"round": 5}, r"only numbers can be recoded.*holds date\."),
         ("int", {"round": 0.5}, r"columns\.x\.release\.round: must have at most 0 decimals.* Got 0\.5"),
         ("decimal(6,2)", {"top_code": 0.125}, r"release\.top_code: must have at most 2 decimals"),
+        (
+            "decimal(4,2)",
+            {"bottom_code": 100},
+            r"release\.bottom_code: must be a number the column's type decimal\(4,2\)",
+        ),
+        ("tinyint", {"bottom_code": 300}, r"release\.bottom_code: must be a number the column's type tinyint holds"),
+        ("smallint", {"top_code": -40000}, r"release\.top_code: must be a number the column's type smallint holds"),
+        ("double", {"top_code": 95, "round": 10}, r"release\.top_code: must be a multiple of .*release\.round"),
     ):
         with pytest.raises(SchemaError, match=fault):
             recoding(kind, [], spark, **release)
