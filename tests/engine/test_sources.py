@@ -723,8 +723,8 @@ def test_parts_that_are_pinned_are_evaluated_no_more(spark, tmp_path):
     frame = spark.range(20).select(F.col("id").cast("string").alias("record_id"), drawn)
     coded = Batches.of_frame(frame)
     parts = parts_of(materialize(coded, at(tmp_path), k=1, n_weights=0))
-    held = materialized(spark, str(tmp_path), [part["name"] for part in parts], coded.schema)
+    held = materialized(spark, at(tmp_path), [part["name"] for part in parts], coded.schema)
     first = rows_of(held.frame())
     assert len(first) == 20
     assert rows_of(held.frame()) == first
-    assert rows_of(materialized(spark, str(tmp_path), [], coded.schema).frame()) == []
+    assert rows_of(materialized(spark, at(tmp_path), [], coded.schema).frame()) == []

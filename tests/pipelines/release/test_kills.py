@@ -71,7 +71,12 @@ def test_whatever_the_moment_the_next_run_is_the_one_release(
         look(root, straight)
         assert digests(root) == straight
         assert charged(root) == (CHARGED if kind == "dp" else [])
-        hidden = [path.name for place in ("out", "vault") for path in (root / place).iterdir() if path.name[0] == "."]
+        for _ in range(10):
+            # Java may go on for a while with what a killed copy told it, and write where the next run has swept.
+            assert "Already released" in run(root, file).out
+            hidden = [path.name for place in ("out", "vault") for path in (root / place).iterdir() if path.name[0] == "."]
+            if not hidden:
+                break
+            time.sleep(2)
         assert not hidden, "left behind"
-        assert "Already released" in run(root, file).out
     assert alive, "some were killed at work"
