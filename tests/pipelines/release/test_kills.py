@@ -74,7 +74,7 @@ def test_whatever_the_moment_the_next_run_is_the_one_release(
         for _ in range(10):
             # Java may go on for a while with what a killed copy told it, and write where the next run has swept.
             assert "Already released" in run(root, file).out
-            hidden = [path.name for place in ("out", "vault") for path in (root / place).iterdir() if path.name[0] == "."]
+            hidden = [path.name for place in ("out", "vault") for path in (root / place).glob(".*")]
             if not hidden:
                 break
             time.sleep(2)
