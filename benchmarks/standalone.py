@@ -137,6 +137,14 @@ _NAMESPACE = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exe
 """Runs a program with an empty file system over the first argument, which nobody else sees."""
 
 
+def can_hide(directory: Path) -> bool:
+    """Tell whether this user may let a program see an empty directory in place of another."""
+    try:
+        return subprocess.run([*_NAMESPACE, str(directory), "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
