@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 DEMO ?= demo
+# Airflow must not share an environment with Spark: its provider brings a client in Spark's name.
+AIRFLOW ?= .venv-airflow
 # Each has a Spark session of its own, of about 2 GB with its Python workers.
 TEST_WORKERS ?= 2
 
@@ -17,8 +19,8 @@ demo: $(VENV)/ready
 	@echo "  $(DEMO)/release/manifest.json  what a consumer gets: guarantee, columns, files"
 	@echo "  conf/demo.yaml                 the policy; copy it, or run it with --set decision.utility_at_least=4"
 
-# Everything CI runs: lint, types, all tests.
-test: lint machine-code $(VENV)/java
+# Everything CI runs: lint, types, all tests. Those of dags/ are skipped where Airflow is not: make $(AIRFLOW)/ready.
+test: lint machine-code $(VENV)/java $(VENV)/client $(TEST_NEEDS)
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Everything that needs no Spark, with few random examples of each property: while you work.
@@ -41,6 +43,11 @@ $(VENV)/java: $(VENV)/ready
 	$(BIN)/privrisk prepare-java
 	@touch $@
 
+# Spark's own package of a Spark Connect client, without Java, for its test.
+$(VENV)/client: $(VENV)/ready
+	rm -rf $@
+	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --target $@ "pyspark-client==$$($(BIN)/python -c 'import pyspark; print(pyspark.__version__)')"
+
 bench: $(VENV)/java
 	timeout 3600 $(BIN)/python -m benchmarks case-study-both
 
@@ -55,8 +62,15 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	$(BIN)/python -m compileall -q privrisk_spark
 	@touch $@
 
+# Airflow, in an environment of its own, from its own lock.
+$(AIRFLOW)/ready: dags/requirements.lock | $(VENV)/ready
+	$(PYTHON) -m venv --without-pip $(AIRFLOW)
+	$(BIN)/uv pip install -q --compile-bytecode --python $(AIRFLOW)/bin/python -r dags/requirements.lock
+	@touch $@
+
 lock: $(VENV)/ready
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --extra connect --group dev --no-emit-index-url --no-annotate --generate-hashes --constraint constraints.txt pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-emit-index-url --no-annotate --generate-hashes dags/requirements.in -o dags/requirements.lock
 
 clean:
-	rm -rf $(VENV) demo out vault build dist
+	rm -rf $(VENV) $(AIRFLOW) demo out vault build dist

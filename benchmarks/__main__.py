@@ -19,8 +19,10 @@ from benchmarks import (
     hospital,
     lattice_nodes,
     measures,
+    object_store,
     persons,
 )
+from benchmarks.s3_server import ServerError
 from benchmarks.standalone import ClusterError
 from privrisk_spark.errors import listing, nearest
 
@@ -35,6 +37,7 @@ BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
     "dp-release": dp_release.run,
     "fmdp": fmdp.run,
     "measures": measures.run,
+    "object-store": object_store.run,
     "persons": persons.run,
 }
 
@@ -68,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--rows must be at least 1, got {given.rows}")
     try:
         results = BENCHMARKS[given.name](rows=given.rows, cache=given.cache)
-    except (case_study.BenchmarkError, ClusterError) as error:
+    except (case_study.BenchmarkError, ClusterError, ServerError) as error:
         print(error, file=sys.stderr)
         return 1
     print(_table(results))

@@ -284,11 +284,15 @@ def run_plainly(data: Path, out: Path) -> Measured:
     return release(POLICY, data, out, [])
 
 
-def release(policy: Path, data: Path, out: Path, options: Sequence[str]) -> Measured:
-    """Run the release job by a policy that has data and output in its environment."""
+def release(
+    policy: Path, data: Path, out: Path, options: Sequence[str], environment: Mapping[str, str] | None = None
+) -> Measured:
+    """Run the release job by a policy that has data and output in its environment, and more in it where given."""
     command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(policy), "--run-id", policy.stem]
-    environment = {"CASE_STUDY_DATA": str(data), "CASE_STUDY_OUT": str(out), SETTING: None}
-    return checked("product", measure([*command, *options], environment=environment, directory=root()))
+    places = {"CASE_STUDY_DATA": str(data), "CASE_STUDY_OUT": str(out), SETTING: None}
+    return checked(
+        "product", measure([*command, *options], environment={**places, **(environment or {})}, directory=root())
+    )
 
 
 def checked(program: str, measured: Measured) -> Measured:

@@ -98,7 +98,7 @@ def standalone(
     environment = submit_environment(directory / "logs")
     if java_options is not None:
         environment["JAVA_TOOL_OPTIONS"] = java_options
-    port = _free_port()
+    port = free_port()
     address = f"spark://127.0.0.1:{port}"
     started: list[subprocess.Popen[bytes]] = []
 
@@ -111,9 +111,9 @@ def standalone(
             started.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))
 
     try:
-        start("master", "master.Master", "--port", str(port), "--webui-port", str(_free_port()))
+        start("master", "master.Master", "--port", str(port), "--webui-port", str(free_port()))
         for number in range(1, workers + 1):
-            place = ["--work-dir", str(directory / f"work{number}"), "--webui-port", str(_free_port())]
+            place = ["--work-dir", str(directory / f"work{number}"), "--webui-port", str(free_port())]
             start(f"worker{number}", "worker.Worker", "--cores", "1", "--memory", memory, *place, address)
         cluster = Cluster(address, environment, tuple(process.pid for process in started), directory)
         deadline = time.monotonic() + _PATIENCE
@@ -145,7 +145,8 @@ def can_hide(directory: Path) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

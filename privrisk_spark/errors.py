@@ -108,6 +108,12 @@ class EngineError(PrivriskError):
     """Spark, a file system or a database failed; running again may help."""
 
 
+class IncompleteError(EngineError):
+    """The table has not arrived whole yet."""
+
+    remedy = "Run again with the same run id when the table is complete."
+
+
 class BusyError(EngineError):
     """Another run holds the output or the vault; its status is left alone."""
 

@@ -292,7 +292,15 @@ KINDS = (
         "never writes onto its input",
         lambda root: policy(f"{root}/out", f"{root}/table.csv")(root),
     ),
-    Kind("the output by a scheme", 2, "without a scheme", lambda root: policy(f"{root}/out", f"file:{root}/out")(root)),
+    Kind(
+        "the vault by a scheme", 2, "without a scheme", lambda root: policy(f"{root}/vault", f"file:{root}/vault")(root)
+    ),
+    Kind(
+        "the output on a file system that is not known",
+        2,
+        "output.path: is on a file system ('hdfs') that is not available",
+        lambda root: policy(f"{root}/out", "hdfs://name/out")(root),
+    ),
     Kind(
         "a lock that is a link",
         2,

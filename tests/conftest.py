@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import machine_code
-import object_store
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from ledgers import InFile, OnServer
@@ -18,6 +17,8 @@ from product import Privrisk, Ran, production_batches, release
 from shared import Substitute, sharing, substitutes
 from sources import needs_spark
 
+from benchmarks import s3_server
+from benchmarks.standalone import free_port
 from privrisk_spark.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -34,15 +35,18 @@ settings.load_profile("ci")
 MACHINE_CODE = machine_code.keep()
 
 # Workers of Spark inherit where the S3 server of `endpoint` will be.
-os.environ.update(object_store.ENVIRONMENT, AWS_ENDPOINT_URL=f"http://127.0.0.1:{object_store.free_port()}")
+os.environ.update(s3_server.ENVIRONMENT, AWS_ENDPOINT_URL=f"http://127.0.0.1:{free_port()}")
 
 # Sessions that tests start map Java's classes, if `make test` has stored them; nothing else of them is another.
 os.environ.setdefault("PRIVRISK_FAST", "classes")
 
-LONG = ("jobs", "docs", "pipelines", "api", "experiments", "stages", "benchmarks", "engine")
+LONG = ("dags", "jobs", "docs", "pipelines", "api", "experiments", "stages", "benchmarks", "engine")
 """Directories of the longest files, longest first."""
 
-STARTS_SPARK = {"test_worker_daemon.py", "test_quickstart.py", "test_experiment.py", "test_contracts.py"}
+STARTS_SPARK = {
+    "test_worker_daemon.py", "test_quickstart.py", "test_experiment.py", "test_contracts.py",
+    "test_privrisk_release.py",
+}  # fmt: skip
 """Files whose tests start Spark, or import it with a command or Great Expectations, though not themselves."""
 
 
@@ -104,7 +108,7 @@ def no_spark(pytestconfig: pytest.Config) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
     """Address of an S3 server on loopback."""
-    with object_store.server(int(os.environ["AWS_ENDPOINT_URL"].rpartition(":")[2])) as found:
+    with s3_server.server(int(os.environ["AWS_ENDPOINT_URL"].rpartition(":")[2])) as found:
         yield found
 
 
@@ -219,8 +223,8 @@ def privrisk(
     Charts that an earlier run of the session had too are not drawn again, but in tests marked ``alone``.
     """
 
-    def run(*arguments: str, root: Path = tmp_path) -> Ran:
-        return release(*arguments, root=root)
+    def run(*arguments: str, root: Path = tmp_path, output: str | None = None) -> Ran:
+        return release(*arguments, root=root, output=output)
 
     shared = [] if request.node.get_closest_marker("alone") else shared_work
     with production_batches(spark), sharing(shared):

@@ -11,7 +11,7 @@ Every state that any order of effects and stops can reach is visited once.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,8 +50,10 @@ class InMemory:
         pass
 
     @contextmanager
-    def transaction(self, lineage: str | None, *, read_only: bool) -> Iterator[sa.Connection]:
-        del lineage, read_only
+    def transaction(
+        self, lineage: str | None, *, read_only: bool, tables: Collection[str] = ()
+    ) -> Iterator[sa.Connection]:
+        del lineage, read_only, tables
         with self.engine.begin() as connection:
             assert sqlite._checked_schema(connection) == sqlite._SCHEMA_VERSION
             yield connection

@@ -1,12 +1,8 @@
-"""A real S3 server on loopback, and a front of it that throttles, resets and loses answers."""
+"""A front of the S3 server on loopback (benchmarks/s3_server.py) that throttles, resets and loses answers."""
 
 from __future__ import annotations
 
 import http.client
-import os
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,49 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-BUCKET = "privrisk"
-ACCESS, SECRET = "loopback-user", "loopback-secret-5d1f"
-ENVIRONMENT = {
-    "AWS_ACCESS_KEY_ID": ACCESS,
-    "AWS_SECRET_ACCESS_KEY": SECRET,
-    "AWS_REGION": "us-east-1",
-    "AWS_ALLOW_HTTP": "true",
-}
-"""What driver and tasks need to reach it, but its endpoint."""
-
 Fault = Literal["throttle", "fail", "reset", "lose the answer", "cut the answer", "hang"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def server(port: int) -> Iterator[str]:
-    """Start a server with one bucket; yields its endpoint."""
-    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-    try:
-        until = time.monotonic() + 60
-        while True:
-            try:
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-                connection.request("PUT", f"/{BUCKET}")
-                assert connection.getresponse().status == 200
-                break
-            except OSError:
-                assert process.poll() is None, "the server did not start"
-                assert time.monotonic() < until, "the server did not answer"
-                time.sleep(0.1)
-            finally:
-                connection.close()
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 @dataclass

@@ -32,9 +32,12 @@ Substitute = tuple[Any, str, Callable[..., Any]]
 
 def substitutes() -> list[Substitute]:
     """What a session's runs call in place of the drawing and the checking itself: module, name, function."""
-    from privrisk_spark.reporting import report
+    from privrisk_spark.reporting import pages, report
 
-    return [(report, name, drawn_once(getattr(report, name))) for name in CHARTS]
+    return [
+        *((report, name, drawn_once(getattr(report, name))) for name in CHARTS),
+        (pages, "draw", drawn_once(pages.draw)),
+    ]
 
 
 @contextmanager

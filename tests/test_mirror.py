@@ -7,7 +7,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 PACKAGE = ROOT / "privrisk_spark"
-BESIDE = {"jobs", "benchmarks", "docs"}
+BESIDE = {"jobs", "benchmarks", "dags", "docs"}
 """Directories that lie beside the package, as their tests do."""
 
 

@@ -10,9 +10,9 @@ from typing import Any, Self
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy import reading
+from privrisk_spark.policy.dictionaries import GIVEN
 from privrisk_spark.policy.rules.release import impossible
 
-GIVEN = "a given frame"
 """Stands in a policy for the table of which a frame is given."""
 
 

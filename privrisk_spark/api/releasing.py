@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from privrisk_spark.pipelines.release.run import Outcome
+    from privrisk_spark.storage.locations import Location
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,14 +39,20 @@ class Released(Closeable):
         Public edition of the report, as it is published with the data.
     vault_report : Page or None
         Of the vault, never to be published: the report with exact figures. None if a later run has replaced it.
-    place, vault : Path
-        Directory of the release, and of what must not be published.
+    place : Path or str
+        Directory of the release; its URI in an object store.
+    vault : Path
+        Directory of what must not be published.
     private : Workspace or None
         Of a result without an output; see :meth:`close`.
     spark : SparkSession
         Which opens the frames.
     output : privrisk_spark.policy.policy.Output
         How they were written.
+    data_at : privrisk_spark.storage.locations.Location
+        Where the released rows lie.
+    checks : list of dict
+        What was checked, as published.
     """
 
     run_id: str
@@ -53,19 +60,22 @@ class Released(Closeable):
     manifest: Mapping[str, Any]
     report: Page
     vault_report: Page | None
-    place: Path
+    place: Path | str
     vault: Path
     private: Workspace | None
     spark: SparkSession
     output: written.Output
+    data_at: Location
+    checks: Sequence[Mapping[str, Any]]
 
     @cached_property
     def data(self) -> DataFrame:
         """The released rows."""
-        from privrisk_spark.engine.sources import read_back
+        from privrisk_spark.engine.released import read_published
 
-        files = self.place.parents[1] / self.manifest["data"]["path"]
-        return opened(self.private, self.spark, lambda: read_back(self.spark, self.output, files))
+        return opened(
+            self.private, self.spark, lambda: read_published(self.spark, self.output, self.data_at, key="output.path")
+        )
 
     @cached_property
     def decisions(self) -> DataFrame | None:
@@ -84,15 +94,10 @@ class Released(Closeable):
 
     def _repr_html_(self) -> str:
         guarantee = self.manifest["guarantee"]
-        rows = [(check["rule"], check["observed"], "met" if check["passed"] else "missed") for check in self._checks()]
+        rows = [(check["rule"], check["observed"], "met" if check["passed"] else "missed") for check in self.checks]
         promise = f"<p>{escape(guarantee['statement'])} <i>({escape(guarantee['status'])})</i></p>"
         head = f"Release of {self.manifest['rows']:,} rows, run id {self.run_id}"
         return promise + html_table(head, ("rule", "found", ""), rows)
-
-    def _checks(self) -> list[dict[str, Any]]:
-        path = self.place / "checks.json"
-        found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-        return found
 
 
 def release(
@@ -123,7 +128,7 @@ def release(
     policy : Policy
         With a decision, or a guarantee that needs none.
     output : str or Path, optional
-        Directory of published releases, in place of ``output.path``; every worker must see it.
+        Directory of published releases, or its URI in an object store, in place of ``output.path``.
     vault : str or Path, optional
         Directory of what must not be published, in place of ``output.vault``.
     run_id : str, optional
@@ -203,18 +208,21 @@ def _opened(spark: SparkSession, outcome: Outcome, policy: written.Policy, priva
     """What a run left."""
     place, manifest = outcome.place, outcome.manifest
     of_this_run = place.recorded_snapshot() != "unrecorded"
+    published = partial(place.output.read, place.run_id)
     exact = Page((place.vault / "report.html").read_text(encoding="utf-8")) if of_this_run else None
     return Released(
         run_id=place.run_id,
         fresh=outcome.fresh,
         manifest=manifest,
-        report=Page((place.target / "report.html").read_text(encoding="utf-8")),
+        report=Page((published("report.html") or b"").decode()),
         vault_report=exact,
-        place=place.target,
+        place=str(place.target) if place.target.remote else Path(place.target.path),
         vault=place.vault,
         private=private,
         spark=spark,
         output=policy.places.model_copy(update={"format": manifest["data"]["format"]}),
+        data_at=place.output.location.below(manifest["data"]["path"]),
+        checks=json.loads(published("checks.json") or b"[]"),
     )
 
 

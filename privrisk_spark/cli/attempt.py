@@ -135,14 +135,35 @@ def _told_by_signals() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
-def day_of(text: str | None) -> dt.date:
-    """Return ``--date``, or today (UTC)."""
+def days_of(first: str | None, last: str | None, run_id: str | None) -> list[str | None]:
+    """Return the days of a backfill, ascending; ``--date`` alone, as it was given, if ``--until`` was not.
+
+    A day that fails ends the command: what comes after it may build on it.
+    """
+    if last is None:
+        return [first]
+    with told_errors():
+        if first is None:
+            raise ConfigError([Fault("--until", "needs --date, the first day")])
+        if run_id is not None:
+            raise ConfigError(
+                [Fault("--run-id", "names one release, and --until makes one a day; leave one of them out")]
+            )
+        begin, end = day_of(first), day_of(last, "--until")
+        if end < begin:
+            raise ConfigError([Fault("--until", f"must not be before --date {begin}. Got {end}")])
+        days = [begin + dt.timedelta(days=n) for n in range((end - begin).days + 1)]
+    return [day.isoformat() for day in days]
+
+
+def day_of(text: str | None, option: str = "--date") -> dt.date:
+    """Return the day an option names, or today (UTC)."""
     if text is None:
         return dt.datetime.now(dt.UTC).date()
     try:
         return dt.date.fromisoformat(text)
     except ValueError:
-        raise ConfigError([Fault("--date", f"must be a date YYYY-MM-DD. Got {text!r}")]) from None
+        raise ConfigError([Fault(option, f"must be a date YYYY-MM-DD. Got {text!r}")]) from None
 
 
 def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoReturn:

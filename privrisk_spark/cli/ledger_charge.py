@@ -63,10 +63,10 @@ def void(
     the place the run was begun for, whatever output.path says now.
     """
     with told_errors():
-        from privrisk_spark.planning import budget
+        from privrisk_spark.planning import statements
 
         policy, run, _ = read(policies, overrides, date, run_id)
-        balance = budget.void(policy, run, reason=reason, nothing_left_the_zone=nothing_left_the_zone)
+        balance = statements.void(policy, run, reason=reason, nothing_left_the_zone=nothing_left_the_zone)
     kept = "its budget was given back" if nothing_left_the_zone else "its budget stays spent"
     typer.echo(f"Voided run id {run} of lineage {balance.lineage}; {kept}.")
     typer.echo(totals(balance))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privrisk_spark.cli.attempt import told_errors
 from privrisk_spark.cli.ledger_options import AnyPolicies, AsJson, Date, Overrides, Policies, Url, place, read
+from privrisk_spark.cli.ledger_texts import accepted
+from privrisk_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from privrisk_spark.planning.reconciliation import Verdict
@@ -35,36 +36,63 @@ def verify(
 
 def reconcile(
     places: Annotated[
-        list[Path], typer.Argument(metavar="PLACE...", help="Directories of output.path and output.vault.")
+        list[str], typer.Argument(metavar="PLACE...", help="What output.path and output.vault are, or were.")
     ],
     ledger: Annotated[
         str, typer.Option(help="URL of the ledger; env:NAME takes it, and its password, from the environment.")
     ],
+    accept: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LINEAGE",
+            help="Your statement, kept in the ledger, that events of this lineage are lost for good: what is published "
+            "and known of its runs is charged again. Name all its outputs and vaults.",
+        ),
+    ] = None,
+    reason: Annotated[str | None, typer.Option(help="With --accept: why, for the record.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold the ledger against what was published and what the vaults know of it; nothing is written.
+    """Hold the ledger against what was published and what the vaults know of it; without --accept nothing is written.
 
     Ends with 1 if a private release is published that the ledger does not know, or knows another release of, or if a
-    vault knows an event that the ledger does not hold. Charges without a release are only told.
+    vault knows an event that the ledger does not hold. Charges without a release, and what was accepted, are only told.
     """
     with told_errors():
         from privrisk_spark.planning import reconciliation
 
+        if (accept is None) != (reason is None):
+            raise ConfigError([Fault("--accept", "needs --reason, and --reason goes with --accept")])
+        if accept is not None and reason is not None:
+            from privrisk_spark.planning import statements
+
+            lost = statements.accept(ledger, places, lineage=accept, reason=reason)
+            for line in accepted(lost, accept):
+                typer.echo(line, err=as_json)
         _tell(reconciliation.hold_against(ledger, places), as_json)
 
 
 def move(
     policies: Policies,
     reason: Annotated[str, typer.Option(help="Why, for the record; never a record's value.")],
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LINEAGE",
+            help="Another lineage that is of this table, too; repeatable. The table then has two budgets.",
+        ),
+    ] = None,
     overrides: Overrides = None,
     date: Date = None,
 ) -> None:
-    """State that the policy's table is the one its lineage is of, which is at another place now; kept in the ledger."""
+    """State that the policy's table is the one its lineage is of, at another place or under another name now.
+
+    So is the column of its persons (table.entity_id). Statements are kept in the ledger, and show lists them.
+    """
     with told_errors():
-        from privrisk_spark.planning.budget import move as moved
+        from privrisk_spark.planning.statements import move as moved
 
         policy, _, day = read(policies, overrides, date, None)
-        lineage = moved(policy, day, reason=reason)
+        lineage = moved(policy, day, reason=reason, beside=beside or [])
     typer.echo(f"Lineage {lineage} is of the table at this place, too.")
 
 
@@ -76,6 +104,11 @@ def _tell(verdict: Verdict, as_json: bool) -> None:
             typer.echo(f"Lineage {name}: {events} events, each has its hash.")
         for name, fault in verdict.broken.items():
             typer.echo(f"Lineage {name} is broken: {fault}")
+        for one in verdict.looked:
+            what = f"{one.releases} private releases, {one.witnesses} charges kept"
+            if not one.releases and not one.witnesses:
+                what = "neither a private release nor a charge, so it knows nothing"
+            typer.echo(f"Looked at '{one.place}': {what}.")
         for finding in verdict.findings:
             lineage = "lineage not known" if finding.lineage is None else f"lineage {finding.lineage}"
             typer.echo(f"{finding.kind}: run id {finding.run_id} ({lineage}, '{finding.place}'): {finding.what}")

@@ -10,7 +10,7 @@ import typer
 from privrisk_spark.cli.attempt import told_errors
 from privrisk_spark.cli.ledger_options import AnyPolicies, AsJson, Date, Overrides, Policies, RunId, Url, place, read
 from privrisk_spark.cli.ledger_texts import overview, prospect, statement
-from privrisk_spark.errors import ConfigError, Fault, listing, nearest
+from privrisk_spark.errors import ConfigError, EngineError, Fault, listing, nearest
 
 
 def show(
@@ -25,6 +25,7 @@ def show(
 ) -> None:
     """Show what a lineage has spent, its cap, what is left, and every run with its state."""
     with told_errors():
+        from privrisk_spark.ledger.account import balance_of
         from privrisk_spark.ledger.ledger import Ledger
         from privrisk_spark.ledger.request import lineage_name
         from privrisk_spark.planning.budget import balance_document, ledger_of, tighter
@@ -36,14 +37,21 @@ def show(
                 raise ConfigError([Fault("--lineage", "goes with --url; a policy names its lineage itself")])
             assert policy.ledger is not None
             lineage = policy.ledger.lineage
-        known = ledger.lineages()
         if lineage is None:
-            balances = [ledger.balance(name) for name in known]
+            accounts, broken = ledger.histories()
+            balances = [balance_of(account) for account in accounts.values()]
             if as_json:
                 typer.echo(json.dumps([balance_document(balance) for balance in balances], indent=2))
             else:
                 typer.echo(overview(balances))
+            if broken:
+                # Those that are whole are told all the same.
+                raise EngineError(
+                    f"{len(broken)} lineages of the ledger are not whole: {', '.join(broken)}; 'privrisk ledger "
+                    "verify' tells which event of each is not what was written."
+                )
             return
+        known = ledger.lineages()
         if policy is None and lineage_name(lineage) not in map(lineage_name, known):
             rule = f"is not in the ledger{nearest(lineage, known)}; it holds {listing(known) or 'none'}"
             raise ConfigError([Fault("--lineage", f"{rule}. Got {lineage!r}")])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privrisk_spark.ledger.ledger import Balance
+    from privrisk_spark.ledger.reconciliation import Lost
     from privrisk_spark.planning.budget import Forecast
 
 
@@ -38,6 +39,7 @@ def statement(balance: Balance, tighter: dict[str, Any] | None) -> str:
     from privrisk_spark.planning.budget import table
 
     lines = [f"Lineage {balance.lineage}", totals(balance), *closer(tighter)]
+    lines += [f"  {one.state} {one.stated_at[:10]}, {one.about}: {one.reason}" for one in balance.statements]
     if not balance.runs:
         return "\n".join([*lines, "No run was ever reserved."])
     rows = [["run id", "state", "charged", "epsilon", "delta", "reserved (UTC)", "closed (UTC)", "reason"]]
@@ -46,6 +48,22 @@ def statement(balance: Balance, tighter: dict[str, Any] | None) -> str:
         charged = "yes" if run.counted else "no"
         rows.append([run.run_id, run.state, charged, str(run.epsilon), str(run.delta), *times, run.reason or ""])
     return "\n".join([*lines, "", table(rows)])
+
+
+def accepted(lost: Sequence[Lost], lineage: str) -> list[str]:
+    """Return what was charged again, run by run."""
+    from privrisk_spark.ledger.amounts import decimal_of
+
+    lines = [f"Accepted {len(lost)} runs of lineage {lineage} whose events are lost."]
+    for one in lost:
+        epsilon, delta = map(decimal_of, one.cost)
+        what = f"charged epsilon {epsilon} and delta {delta}"
+        if not any(one.cost):
+            what = (
+                "charged already" if one.known else "nothing published and its cost not known; lower ledger.cap by it"
+            )
+        lines.append(f"  run id {one.run_id} ('{one.place}'): {what}")
+    return lines
 
 
 def prospect(found: Forecast) -> str:

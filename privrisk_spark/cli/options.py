@@ -33,6 +33,9 @@ Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key; repeatable.")
 ]
 Date = Annotated[str | None, typer.Option(help="Business date YYYY-MM-DD, for {ds}; default today (UTC).")]
+Until = Annotated[
+    str | None, typer.Option(help="Release each day from --date to this one, in order; what is there already stays.")
+]
 RunId = Annotated[str | None, typer.Option(help="Run id; default from name, date and policy.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check all, print the plan, write nothing.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Print the plan before running it.")]

@@ -6,8 +6,20 @@ from pathlib import Path
 
 import typer
 
-from privrisk_spark.cli.attempt import attempted
-from privrisk_spark.cli.options import Configs, Date, DryRun, Explain, Fast, Log, LogFormat, Overrides, Policies, RunId
+from privrisk_spark.cli.attempt import attempted, days_of
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    DryRun,
+    Explain,
+    Fast,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    RunId,
+    Until,
+)
 
 
 def release(
@@ -15,6 +27,7 @@ def release(
     config: Configs = None,
     overrides: Overrides = None,
     date: Date = None,
+    until: Until = None,
     run_id: RunId = None,
     dry_run: DryRun = False,
     explain: Explain = False,
@@ -22,8 +35,23 @@ def release(
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Read, encode, count, decide, validate and publish a table as its policy says."""
+    files = [*(policies or []), *(config or [])]
+    for day in days_of(date, until, run_id):
+        _release(files, overrides, day, run_id, dry_run=dry_run, explain=explain, log_format=log_format)
+
+
+def _release(
+    files: list[Path],
+    overrides: list[str] | None,
+    date: str | None,
+    run_id: str | None,
+    *,
+    dry_run: bool,
+    explain: bool,
+    log_format: LogFormat,
+) -> None:
     with attempted(run_id, log_format) as attempt:
-        policy, day = attempt.policy([*(policies or []), *(config or [])], overrides, date)
+        policy, day = attempt.policy(files, overrides, date)
         attempt.status = None if dry_run else Path(policy.places.vault)
         from privrisk_spark import api
 
@@ -33,9 +61,8 @@ def release(
         announce = typer.echo if explain else None
         done = api.release(None, policy, run_id=attempt.run_id, date=day, announce=announce)
     what = "Released" if done.fresh else "Already released, nothing done:"
-    root = done.place.parents[1]
     typer.echo(f"{what} {done.manifest['rows']:,} rows, run id {attempt.run_id}")
-    typer.echo(f"  manifest  {root / 'manifest.json'}")
-    typer.echo(f"  data      {root / done.manifest['data']['path']}")
-    typer.echo(f"  report    {done.place / 'report.html'}")
+    typer.echo(f"  manifest  {done.place}/manifest.json")
+    typer.echo(f"  data      {done.data_at}")
+    typer.echo(f"  report    {done.place}/report.html")
     typer.echo(f"  vault     {done.vault} (never publish: exact risks, decisions, full report)")

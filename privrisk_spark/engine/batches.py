@@ -12,7 +12,7 @@ import functools
 import gc
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -47,11 +47,14 @@ class Batches:
         Composed in order; none means the base frame itself.
     schema : StructType
         Of what the last step yields.
+    read : int or None
+        Rows before the first step, where footers tell them.
     """
 
     base: DataFrame
     steps: tuple[Step, ...]
     schema: T.StructType
+    read: int | None = None
 
     @classmethod
     def of_frame(cls, frame: DataFrame) -> Batches:
@@ -60,7 +63,13 @@ class Batches:
 
     @classmethod
     def of_parts(
-        cls, spark: SparkSession, parts: Sequence[Any], read: Callable[[Any], Iterator[pa.Table]], schema: T.StructType
+        cls,
+        spark: SparkSession,
+        parts: Sequence[Any],
+        read: Callable[[Any], Iterator[pa.Table]],
+        schema: T.StructType,
+        *,
+        rows: int | None = None,
     ) -> Batches:
         """Rows that tasks read themselves, one part a task.
 
@@ -72,6 +81,8 @@ class Batches:
         read : callable
             Yields the tables of a part.
         schema : StructType
+        rows : int, optional
+            Of all parts, where footers tell them.
         """
         held = tuple(parts)
 
@@ -80,15 +91,15 @@ class Batches:
                 for number in table.column(0).to_pylist():
                     yield from read(held[number])
 
-        return cls(spark.range(0, len(held), 1, max(1, len(held))).toDF("part"), (opened,), schema)
+        return cls(spark.range(0, len(held), 1, max(1, len(held))).toDF("part"), (opened,), schema, rows)
 
     def then(self, step: Step, schema: T.StructType) -> Batches:
         """Add a step, run in the same tasks."""
-        return Batches(self.base, (*self.steps, step), schema)
+        return replace(self, steps=(*self.steps, step), schema=schema)
 
     def within(self, tasks: int) -> Batches:
         """The same rows in at most so many tasks, without a shuffle."""
-        return Batches(self.base.coalesce(tasks), self.steps, self.schema)
+        return replace(self, base=self.base.coalesce(tasks))
 
     def frame(self) -> DataFrame:
         """Hand the rows to Spark."""

@@ -102,6 +102,27 @@ def unreadable(said: str) -> InputError | None:
     )
 
 
+_LACKING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+
+
+def lacking(said: str) -> InputError | None:
+    """Return which package the Python of Spark's workers lacks, if that is what Spark tells of.
+
+    Parameters
+    ----------
+    said : str
+        By Spark.
+    """
+    found = _LACKING.search(said)
+    if found is None:
+        return None
+    return InputError(
+        f"The Python of Spark's workers has no module '{found[1]}': set PYSPARK_PYTHON (of a Spark Connect server, "
+        "where it is started) to an environment that has this package and what it needs, or send them with the job "
+        "(--py-files, --archives)."
+    )
+
+
 def refuse_without_spark() -> None:
     """Refuse to go on where pyspark cannot be imported.
 
@@ -128,7 +149,7 @@ def named() -> Iterator[None]:
     Raises
     ------
     InputError
-        If Spark is not installed, or a file of a source cannot be read.
+        If Spark is not installed, its workers lack a package, or a file of a source cannot be read.
     PrivriskError
         What a task raised (:func:`carried`).
     EngineError
@@ -150,7 +171,7 @@ def named() -> Iterator[None]:
         raise
     except (PySparkException, Py4JError) as error:
         said = str(error)
-        known = _of_task(said) or unreadable(said)
+        known = _of_task(said) or unreadable(said) or lacking(said)
         if known is not None:
             raise known from error
         condition = error.getCondition() if isinstance(error, PySparkException) else None

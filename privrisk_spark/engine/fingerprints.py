@@ -7,6 +7,7 @@ import json
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from privrisk_spark.kernels.arrays import WordArray
 from privrisk_spark.kernels.numeric import fingerprint
@@ -35,6 +36,15 @@ def fingerprints(values: pa.ChunkedArray) -> WordArray:
     if array.null_count:
         result = np.where(array.is_null().to_numpy(zero_copy_only=False), np.uint64(1), result)
     return result
+
+
+def present(values: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Rows of a column with a value; NaN is missing."""
+    valid = values.is_valid()
+    if pa.types.is_floating(values.type):
+        valid = pc.and_(valid, pc.invert(pc.is_nan(values)).fill_null(False))
+    mask: npt.NDArray[np.bool_] = valid.to_numpy()
+    return mask
 
 
 def one_chunk(values: pa.ChunkedArray) -> pa.Array:

@@ -14,8 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
-Value = str | int | dt.date | None
-"""Of a column in a directory's name; None for a missing one."""
+from privrisk_spark.storage.lakes.snapshot import Value
 
 MISSING = "__HIVE_DEFAULT_PARTITION__"
 """What stands in a name for a missing value."""

@@ -117,6 +117,11 @@ def released(n: int) -> list[str]:
     return [f"r{i}" for i in range(n)]
 
 
+def kept_words(n: int) -> list[str]:
+    """Columns of fingerprints of the values of columns released as they are, and last of all of them together."""
+    return [f"v{i}" for i in range(n + 1)]
+
+
 def decided(frame: T.StructType, k: int, *, gaps: bool = False) -> T.StructType:
     """Schema of DECIDED over the columns already there; with the gap of each decision where a search may leave one."""
     after = [
@@ -153,7 +158,9 @@ def members(frame: T.StructType, k: int) -> T.StructType:
     nodes_of = [T.StructField(name, T.IntegerType(), False) for name in nodes(k)]
     entity = [T.StructField(ENTITY, T.StringType())] if ENTITY in there else []
     weight = [T.StructField(MILLIONTHS, T.LongType(), False)] if SAMPLE_WEIGHT in there else []
-    return T.StructType([*nodes_of, *entity, T.StructField(N_ROWS, T.LongType(), False), *weight])
+    kept = [name for name in there if re.fullmatch(r"r\d+", name)]
+    words = [T.StructField(name, T.LongType()) for name in kept_words(len(kept))] if entity and kept else []
+    return T.StructType([*nodes_of, *entity, *words, T.StructField(N_ROWS, T.LongType(), False), *weight])
 
 
 def tuples(frame: T.StructType, k: int) -> T.StructType:

@@ -43,6 +43,10 @@ REQUIRED: Mapping[str, str] = {
     "spark.sql.execution.pythonUDF.pandas.preferIntExtensionDtype": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.writeLegacyFormat": "false",
+    # Days of files that do not say by which calendar they count are those of the calendar of today.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     # A type inferred from all directory names would change with one of them, and lose leading zeros.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # Rows that cannot be read are not left out.

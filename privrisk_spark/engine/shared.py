@@ -5,6 +5,7 @@ On a cluster whose machines share no disk only a store will do, and the first th
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +17,13 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.session import own_directory
-from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory, keep_under
+from privrisk_spark.storage.store import StorageError
+
+_LOG = logging.getLogger(__name__)
 
 _PROBE = "probe"
 _TASKS = 8
@@ -55,7 +59,17 @@ def scratch_of(spark: SparkSession, policy: Policy, path: Path) -> Iterator[Scra
         _measure_reach(spark, shared, "run.scratch")
         yield Scratch(spark, path, shared)
     finally:
+        _remove(shared)
+
+
+def _remove(shared: ObjectParts) -> None:
+    """Remove what a run put into a store; one that does not remove changes neither how the run ended nor its error."""
+    try:
         shared.remove()
+    except (StorageError, InputError) as error:
+        _LOG.warning(
+            "The run's scratch '%s' could not be removed and holds values of the table: remove it. %s", shared, error
+        )
 
 
 def _measure_reach(spark: SparkSession, directory: PartDirectory, key: str) -> None:

@@ -7,7 +7,7 @@ that agrees with what was recorded writes nothing and goes on; one that differs 
 from __future__ import annotations
 
 from privrisk_spark.errors import BudgetError, InternalError
-from privrisk_spark.ledger.account import differences
+from privrisk_spark.ledger.decision import differences
 from privrisk_spark.ledger.records import Run
 from privrisk_spark.ledger.request import Request
 
@@ -141,8 +141,9 @@ def confirms(run: Run, request: Request, *, place: str, release: str) -> bool:
     BudgetError
         If it is not the one release of the run, or another one is asked for now.
     """
-    # A release stays the release of its run when the program is replaced.
-    found = [name for name in differences(run, request) if name != "mechanism.version"]
+    # A release stays the release of its run when the program is replaced; what was asked for it may be lost.
+    lost = run.state == "accepted"
+    found = [] if lost else [name for name in differences(run, request) if name != "mechanism.version"]
     if found:
         raise BudgetError(
             f"run id {run.run_id} is released already, with other parameters; use a new run id. What differs: "
@@ -152,7 +153,7 @@ def confirms(run: Run, request: Request, *, place: str, release: str) -> bool:
         raise BudgetError(
             f"output.path holds a release of run id {run.run_id}, which was voided; withdraw it, and use a new run id."
         )
-    if run.state != "committed" and not run.before_commitments:
+    if run.state not in ("committed", "accepted") and not run.before_commitments:
         raise BudgetError(
             f"output.path holds a release of run id {run.run_id}, which the ledger has as {run.state}, though it is "
             "always committed first: the ledger lacks what happened since. Restore it from its latest backup."

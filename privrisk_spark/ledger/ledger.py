@@ -15,45 +15,40 @@ exact fractions, so that three times 0.1 is 0.3 and a cap of 0.3 admits it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 import sqlalchemy as sa
 
 from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger import rows
-from privrisk_spark.ledger.account import (
-    Account,
-    balance_of,
-    decide,
-    on_record,
-    refuse_noted,
-    refuse_other_table,
-)
-from privrisk_spark.ledger.amounts import amount
-from privrisk_spark.ledger.chain import COLUMN, link
+from privrisk_spark.ledger.account import Account, balance_of
 from privrisk_spark.ledger.commitments import binds, commits, confirms, pins
 from privrisk_spark.ledger.composition import Losses
-from privrisk_spark.ledger.reading import LedgerReading
+from privrisk_spark.ledger.decision import (
+    decide,
+    on_record,
+    refuse_accepted,
+    refuse_noted,
+    refuse_second_budget,
+)
 from privrisk_spark.ledger.reconciliation import refuse_forgotten
 from privrisk_spark.ledger.records import Balance, Reservation, Run
 from privrisk_spark.ledger.request import Request, check_name, check_request, lineage_name
-from privrisk_spark.ledger.storage import events
+from privrisk_spark.ledger.statements import LONGEST_PLACE, LedgerStatements
 from privrisk_spark.runs.witnesses import Seen
 
 __all__ = ["Balance", "Ledger", "Reservation", "Run"]
-
-_LONGEST_PLACE: Final = 4096
 
 
 class _UnknownRunError(BudgetError):
     """The lineage has no such run."""
 
 
-class Ledger(LedgerReading):
+class Ledger(LedgerStatements):
     """Privacy-budget ledger in one SQLite file, or in a PostgreSQL database.
 
     Parameters
@@ -92,7 +87,7 @@ class Ledger(LedgerReading):
     """
 
     def create(self) -> None:
-        """Create an empty ledger if there is none; `reserve` does so by itself where it may.
+        """Create an empty ledger if there is none, or bring an older one up to date; `reserve` does so where it may.
 
         Raises
         ------
@@ -102,7 +97,8 @@ class Ledger(LedgerReading):
             If the database fails.
         """
         self._storage.create()
-        with self._storage.transaction(None, read_only=True):
+        # Writing nothing: a file is brought up to date by the transaction that may.
+        with self._storage.transaction(None, read_only=False):
             pass
 
     def reserve(
@@ -119,6 +115,8 @@ class Ledger(LedgerReading):
         table: str | None = None,
         seen: Seen | None = None,
         losses: Losses | None = None,
+        formerly: Sequence[str] = (),
+        unit: str | None = None,
     ) -> Reservation:
         """Charge a run to its lineage, before its release key exists.
 
@@ -142,12 +140,17 @@ class Ledger(LedgerReading):
             Digests of what else the run was asked for, by name, such as parts of its policy: a retry must agree in
             all, and a refusal names those that differ.
         table : str, optional
-            Identity of the table, without its values: the lineage is of the table it was first used for.
+            Identity of the table, without its values: the lineage is of the table it was first used for, and no other
+            lineage of the ledger is of it. None for one of which nobody knows where it is.
         seen : Seen, optional
             What output and vault know of the ledger (`privrisk_spark.runs.witnesses.look`), looked up before this call.
         losses : callable, optional
             With it the cap binds on the tight composition of all charged runs, at the cap's delta, and not on the sums
             (`privrisk_spark.ledger.composition`): it reads the laws of a run out of its mechanism, as JSON text.
+        formerly : sequence of str
+            Identities that earlier versions of the program gave the same table.
+        unit : str, optional
+            What the release protects: losses add up for one unit.
 
         Returns
         -------
@@ -160,25 +163,22 @@ class Ledger(LedgerReading):
         BudgetError
             If the sum over the lineage's counted runs and this one would exceed a cap, a cap was raised,
             the run id was reserved with other parameters (the message names them), or the run was voided; if the
-            lineage is of another table; if the ledger has forgotten what output or vault know of the lineage.
+            lineage is of another table or protects another unit; if another lineage of the ledger is of the same table;
+            if the ledger has forgotten what output or vault know of the lineage.
         InputError
             If an argument is malformed.
         EngineError
             If the database fails; nothing is reserved then.
         """
         request = check_request(
-            lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table, losses
+            lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table, losses, formerly, unit
         )
-        if seen is not None and not self._storage.exists():
-            # A ledger that is lost is not begun again under what is published by it.
-            refuse_forgotten(self._account(request.lineage), frozenset(), seen)
-        self._storage.create()
         if request.losses is not None:
             # Composed once before anybody has to wait; in the transaction it is known unless another run came between.
             with suppress(BudgetError):
                 decide(self._account(request.lineage), request)
-        with self._storage.transaction(lineage_name(request.lineage), read_only=False) as connection:
-            account, reservation = self._decided(connection, request, seen)
+        with self._stated(request.lineage, request.tables, seen) as (connection, account):
+            reservation = self._decided(connection, account, request)
             if reservation.fresh:
                 head = self._append(connection, account, rows.charge(account, request, reservation.composed_epsilon))
                 reservation = replace(reservation, events=len(account.chain) + 1, head=head)
@@ -193,84 +193,12 @@ class Ledger(LedgerReading):
         request = check_request(**asked)
         if self._storage.exists():
             with self._storage.transaction(lineage_name(request.lineage), read_only=True) as connection:
-                return self._decided(connection, request, seen)[1]
+                account = self._replay(connection, request.lineage)
+                self._refuse_forgotten(connection, account, seen)
+                return self._decided(connection, account, request)
         account = self._account(request.lineage)
         refuse_forgotten(account, frozenset(), seen or Seen())
         return decide(account, request)
-
-    def note(
-        self,
-        *,
-        lineage: str,
-        run_id: str,
-        what: str,
-        place: str,
-        cap_epsilon: str | Decimal,
-        cap_delta: str | Decimal,
-        table: str | None = None,
-    ) -> None:
-        """Record a release of the table that is not private, before anybody can see it; nothing is charged.
-
-        Parameters
-        ----------
-        lineage, run_id : str
-        what : str
-            Its kind of guarantee.
-        place : str
-            Where the release goes, resolved.
-        cap_epsilon, cap_delta : str or decimal.Decimal
-            Cap of the lineage, if the ledger has none of it yet.
-        table : str, optional
-            As in `reserve`.
-
-        Raises
-        ------
-        BudgetError
-            If the run id is that of a charged run, or the lineage is of another table.
-        EngineError
-            If the database fails.
-        """
-        lineage, run_id = check_name("lineage", lineage), check_name("run_id", run_id)
-        what, place = check_name("what", what), check_name("output.path", place, longest=_LONGEST_PLACE)
-        cap = amount("cap_epsilon", cap_epsilon), amount("cap_delta", cap_delta, below_one=True)
-        self._storage.create()
-        with self._storage.transaction(lineage_name(lineage), read_only=False) as connection:
-            account = self._replay(connection, lineage)
-            run = account.runs.get(run_id)
-            if run is not None and run.state != "noted":
-                raise BudgetError(f"run id {run_id} of ledger.lineage {account.lineage} is charged; use a new run id.")
-            if run is None:
-                refuse_other_table(account, table)
-                event = rows.note(account, run_id, what, place=place, cap=cap, table=table)
-                self._append(connection, account, event)
-
-    def move(self, *, lineage: str, table: str, reason: str) -> None:
-        """Record the statement that the table of a lineage is at another place now.
-
-        Parameters
-        ----------
-        lineage : str
-        table : str
-            Identity of the table there.
-        reason : str
-            For the record. Never a record's value.
-
-        Raises
-        ------
-        BudgetError
-            If the ledger knows no table of the lineage.
-        """
-        table, reason = check_name("table", table), check_name("reason", reason)
-        account = self._account(lineage)
-        if not account.tables:
-            raise BudgetError(
-                f"ledger.lineage {account.lineage} is not bound to a table yet: its next reservation binds it."
-            )
-        self._storage.create()
-        with self._storage.transaction(lineage_name(lineage), read_only=False) as connection:
-            account = self._replay(connection, lineage)
-            if table not in account.tables:
-                self._append(connection, account, rows.move(account, table, reason))
 
     def bind(self, *, lineage: str, run_id: str, key: str, place: str) -> Reservation:
         """Hold a charged run to one key and one place, before anything private is read for it.
@@ -296,8 +224,9 @@ class Ledger(LedgerReading):
         EngineError
             If the database fails; nothing may be read then.
         """
-        key, place = check_name("key", key), check_name("output.path", place, longest=_LONGEST_PLACE)
+        key, place = check_name("key", key), check_name("output.path", place, longest=LONGEST_PLACE)
         with self._change(lineage, run_id) as (connection, account, run):
+            refuse_accepted(run)
             if binds(run, key=key, place=place):
                 self._append(connection, account, rows.step(account, run, "bound", key_commitment=key, place=place))
             return self._on_record(connection, lineage, run_id)
@@ -326,6 +255,7 @@ class Ledger(LedgerReading):
         """
         snapshot = check_name("snapshot", snapshot)
         with self._change(lineage, run_id) as (connection, account, run):
+            refuse_accepted(run)
             if pins(run, snapshot=snapshot):
                 self._append(connection, account, rows.step(account, run, "pinned", snapshot=snapshot))
             return self._on_record(connection, lineage, run_id)
@@ -354,6 +284,7 @@ class Ledger(LedgerReading):
         """
         release = check_name("release", release)
         with self._change(lineage, run_id) as (connection, account, run):
+            refuse_accepted(run)
             if commits(run, release=release):
                 event = rows.step(account, run, "committed", snapshot=run.snapshot, release_digest=release)
                 self._append(connection, account, event)
@@ -384,7 +315,7 @@ class Ledger(LedgerReading):
             If the database fails.
         """
         asked = check_request(**request)
-        place = check_name("output.path", place, longest=_LONGEST_PLACE)
+        place = check_name("output.path", place, longest=LONGEST_PLACE)
         try:
             with self._change(asked.lineage, asked.run_id) as (connection, account, run):
                 if confirms(run, asked, place=place, release=release):
@@ -407,6 +338,7 @@ class Ledger(LedgerReading):
         reason: str,
         nothing_left_the_zone: bool = False,
         examine: Callable[[Run], None] | None = None,
+        seen: Seen | None = None,
     ) -> Balance:
         """Close a reserved run that will not be published; its id can never be reserved again.
 
@@ -425,6 +357,8 @@ class Ledger(LedgerReading):
             any more, as its `commit` will be refused. Refused for a run of schema 1, whose place is not known.
         examine : callable, optional
             Called, before a run is closed, with the run as the ledger knows it; what it raises is a refusal.
+        seen : Seen, optional
+            As `reserve` has it.
 
         Returns
         -------
@@ -435,12 +369,14 @@ class Ledger(LedgerReading):
         ------
         BudgetError
             If the run was never reserved, or was committed, or was voided earlier without the statement
-            that is made now, or it cannot be held against anything. Repeating the same void changes nothing.
+            that is made now, or it cannot be held against anything; if the ledger has forgotten what output or vault
+            know of the lineage. Repeating the same void changes nothing.
         EngineError
             If the database fails; the run then stays as it was.
         """
         reason = check_name("reason", reason)
-        with self._change(lineage, run_id) as (connection, account, run):
+        with self._change(lineage, run_id, seen) as (connection, account, run):
+            refuse_accepted(run)
             if run.state == "committed":
                 raise BudgetError(f"run id {run_id} is committed: what was published cannot be voided.")
             if run.state == "void" and run.counted and nothing_left_the_zone:
@@ -461,38 +397,33 @@ class Ledger(LedgerReading):
             return balance_of(self._replay(connection, lineage))
 
     @contextmanager
-    def _change(self, lineage: str, run_id: str) -> Iterator[tuple[sa.Connection, Account, Run]]:
+    def _change(
+        self, lineage: str, run_id: str, seen: Seen | None = None
+    ) -> Iterator[tuple[sa.Connection, Account, Run]]:
         lineage, run_id = check_name("lineage", lineage), check_name("run_id", run_id)
         unknown = _UnknownRunError(
             f"run id {run_id} is not reserved in ledger.lineage {lineage}; reserve it before it is closed."
         )
         if not self._storage.exists():
+            refuse_forgotten(self._account(lineage), frozenset(), seen or Seen())
             raise unknown
         self._storage.create()
         with self._storage.transaction(lineage_name(lineage), read_only=False) as connection:
             account = self._replay(connection, lineage)
+            self._refuse_forgotten(connection, account, seen)
             if run_id not in account.runs:
                 raise unknown
             refuse_noted(account.runs[run_id])
             yield connection, account, account.runs[run_id]
 
-    def _decided(self, connection: sa.Connection, request: Request, seen: Seen | None) -> tuple[Account, Reservation]:
-        account = self._replay(connection, request.lineage)
-        if seen is not None:
-            known = connection.execute(sa.select(events.c.run_id).distinct()).scalars()
-            refuse_forgotten(account, frozenset(known), seen)
+    def _decided(self, connection: sa.Connection, account: Account, request: Request) -> Reservation:
         reservation = decide(account, request)
         if reservation.fresh:
             self._refuse_several(connection, request.lineage)
-        return account, reservation
+            if request.table is not None:
+                refuse_second_budget(account, self._holders(connection, account, request.tables))
+        return reservation
 
     def _on_record(self, connection: sa.Connection, lineage: str, run_id: str) -> Reservation:
         account = self._replay(connection, lineage)
         return on_record(account, account.runs[run_id])
-
-    def _append(self, connection: sa.Connection, account: Account, event: Mapping[str, object]) -> str:
-        number = {"sequence": account.last + 1} if self._storage.gapless else {}
-        whole = {"lineage": account.lineage, **event}
-        head = link(account.head, whole)
-        connection.execute(events.insert(), {**number, **whole, COLUMN: head})
-        return head

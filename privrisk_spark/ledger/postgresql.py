@@ -12,7 +12,7 @@ fails.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -24,7 +24,7 @@ from privrisk_spark.errors import EngineError, InputError, PrivriskError
 __all__ = ["LedgerServer"]
 
 _SCHEMA: Final = "privrisk_ledger"
-_SCHEMA_VERSION: Final = 4
+_SCHEMA_VERSION: Final = 5
 _WAIT_SECONDS: Final = 30
 
 _GRANTS: Final = (
@@ -39,29 +39,47 @@ BEGIN
   RAISE EXCEPTION 'the ledger is append-only' USING ERRCODE = 'restrict_violation';
 END"""
 
+_UNPRINTABLE: Final = (
+    r"[\u0001-\u001F\u007F-\u00A0\u00AD\u0600-\u0605\u061C\u1680\u180E\u2000-\u200F\u2028-\u202F\u205F-\u206F"
+    r"\u3000\uE000-\uF8FF\uFEFF\uFFF0-\uFFFB]"
+)
+"""Controls, marks that are not seen, and white space but for the space; a name Python calls unprintable besides stops
+only its own lineage."""
+
 # What `privrisk_spark.ledger.account.replay` demands of an event, demanded again when it is written. NULL never gets
 # past the columns' NOT NULL. Amounts are exact: numeric holds every number the domain admits.
-_CHECK_EVENT: Final = """
+_CHECK_EVENT: Final = r"""
 DECLARE
   last privrisk_ledger.events%ROWTYPE;
-  charge integer := CASE WHEN NEW.state = 'reserved' THEN 1
+  bound privrisk_ledger.events%ROWTYPE;
+  charge integer := CASE WHEN NEW.state IN ('reserved', 'accepted') THEN 1
                          WHEN NEW.state = 'void' AND NEW.nothing_left_the_zone THEN -1 ELSE 0 END;
+  unprintable text := CASE WHEN current_setting('server_encoding') = 'UTF8' THEN '@UNPRINTABLE@' ELSE '[[:cntrl:]]' END;
   fits boolean;
   closed boolean;
 BEGIN
   SELECT * INTO last FROM privrisk_ledger.events WHERE lineage = NEW.lineage ORDER BY sequence DESC LIMIT 1;
+  -- What is noted or stated binds no cap.
+  SELECT * INTO bound FROM privrisk_ledger.events WHERE lineage = NEW.lineage AND state = 'reserved'
+    ORDER BY sequence DESC LIMIT 1;
   closed := EXISTS (SELECT FROM privrisk_ledger.events AS earlier WHERE earlier.lineage = NEW.lineage
-                    AND earlier.run_id = NEW.run_id AND earlier.state IN ('committed', 'void', 'noted'));
+                    AND earlier.run_id = NEW.run_id AND earlier.state IN ('committed', 'void', 'noted', 'accepted'));
   fits := NEW.sequence = coalesce(last.sequence, 0) + 1
       AND NEW.spent_epsilon_before::numeric = coalesce(last.spent_epsilon_after::numeric, 0)
       AND NEW.spent_delta_before::numeric = coalesce(last.spent_delta_after::numeric, 0)
       AND NEW.spent_epsilon_after::numeric = NEW.spent_epsilon_before::numeric + charge * NEW.epsilon::numeric
       AND NEW.spent_delta_after::numeric = NEW.spent_delta_before::numeric + charge * NEW.delta::numeric
-      AND NEW.cap_epsilon::numeric <= coalesce(last.cap_epsilon, NEW.cap_epsilon)::numeric
-      AND NEW.cap_delta::numeric <= coalesce(last.cap_delta, NEW.cap_delta)::numeric
+      AND NEW.cap_epsilon::numeric <= coalesce(bound.cap_epsilon, NEW.cap_epsilon)::numeric
+      AND NEW.cap_delta::numeric <= coalesce(bound.cap_delta, NEW.cap_delta)::numeric
       AND (NEW.state = 'void' OR NOT NEW.nothing_left_the_zone)
       AND (NOT closed OR NEW.state IN ('committed', 'void'))
-      AND NEW.chain IS NOT NULL
+      AND NEW.chain ~ '^[0-9a-f]{64}$'
+      AND NEW.mechanism_digest = encode(sha256(convert_to(NEW.mechanism, 'UTF8')), 'hex')
+      AND length(NEW.lineage) <= 200 AND length(NEW.run_id) <= 300
+      AND NEW.lineage !~ unprintable AND NEW.run_id !~ unprintable
+      AND NEW.lineage ~ '[^ ]' AND NEW.run_id ~ '[^ ]'
+      -- A new name as the program writes it, as far as a database can tell; a second spelling would stop the first.
+      AND (last.lineage IS NOT NULL OR NEW.lineage !~ '[A-Z]|^ | $')
       AND (NEW.state = 'reserved' OR NEW.composed_epsilon IS NULL)
       AND (CASE NEW.state
              WHEN 'reserved' THEN NEW.asked IS NOT NULL
@@ -70,11 +88,13 @@ BEGIN
              WHEN 'committed' THEN NEW.snapshot IS NOT NULL AND NEW.release_digest IS NOT NULL
              WHEN 'noted' THEN NEW.place IS NOT NULL
              WHEN 'moved' THEN NEW.table_identity IS NOT NULL
+             WHEN 'accepted' THEN NEW.reason IS NOT NULL
              ELSE true END)
-      AND (NEW.state NOT IN ('noted', 'moved') OR NEW.epsilon::numeric = 0 AND NEW.delta::numeric = 0 AND NOT EXISTS (
+      AND (NEW.state NOT IN ('noted', 'moved') OR NEW.epsilon::numeric = 0 AND NEW.delta::numeric = 0)
+      AND (NEW.state NOT IN ('noted', 'moved', 'accepted') OR NOT EXISTS (
              SELECT FROM privrisk_ledger.events AS earlier
              WHERE earlier.lineage = NEW.lineage AND earlier.run_id = NEW.run_id))
-      AND (NEW.state IN ('reserved', 'noted', 'moved') OR EXISTS (
+      AND (NEW.state IN ('reserved', 'noted', 'moved', 'accepted') OR EXISTS (
              SELECT FROM privrisk_ledger.events AS reserved
              WHERE reserved.lineage = NEW.lineage AND reserved.run_id = NEW.run_id AND reserved.state = 'reserved'
                AND reserved.epsilon::numeric = NEW.epsilon::numeric AND reserved.delta::numeric = NEW.delta::numeric
@@ -93,9 +113,9 @@ BEGIN
       USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   RETURN NEW;
-END"""
+END""".replace("@UNPRINTABLE@", _UNPRINTABLE)
 
-_STATES: Final = "CHECK (state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved'))"
+_STATES: Final = "CHECK (state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved', 'accepted'))"
 # The sums, or what the program composed; what follows a reservation only repeats its totals.
 _WITHIN_CAP: Final = (
     "CHECK (state <> 'reserved' OR CASE WHEN composed_epsilon IS NOT NULL "
@@ -138,7 +158,8 @@ _TABLES: Final = (
       CONSTRAINT events_one_per_state UNIQUE (lineage, run_id, state),
       CONSTRAINT events_state {_STATES},
       composed_epsilon text COLLATE "C",
-      CONSTRAINT events_within_cap {_WITHIN_CAP}
+      CONSTRAINT events_within_cap {_WITHIN_CAP},
+      unit text COLLATE "C"
     )""",
     _CLOSED_ONCE,
     f"CREATE TABLE {_SCHEMA}.schema_version (version integer NOT NULL)",
@@ -161,6 +182,11 @@ _FROM: Final = {
     3: (
         f"""ALTER TABLE {_SCHEMA}.events ADD COLUMN composed_epsilon text COLLATE "C",
           DROP CONSTRAINT events_within_cap, ADD CONSTRAINT events_within_cap {_WITHIN_CAP}""",
+        f"INSERT INTO {_SCHEMA}.schema_version VALUES (4)",
+    ),
+    4: (
+        f"""ALTER TABLE {_SCHEMA}.events ADD COLUMN unit text COLLATE "C",
+          DROP CONSTRAINT events_state, ADD CONSTRAINT events_state {_STATES}""",
         f"INSERT INTO {_SCHEMA}.schema_version VALUES ({_SCHEMA_VERSION})",
     ),
 }
@@ -254,12 +280,16 @@ class LedgerServer:
                 ) from None
 
     @contextmanager
-    def transaction(self, lineage: str | None, *, read_only: bool) -> Iterator[sa.Connection]:
-        """Open the database for one transaction; a writer waits for the others of its lineage."""
+    def transaction(
+        self, lineage: str | None, *, read_only: bool, tables: Collection[str] = ()
+    ) -> Iterator[sa.Connection]:
+        """Open the database for one transaction; a writer waits for the others of its lineage, and of its table."""
         with self._begun(read_only=read_only) as connection:
             if lineage is not None and not read_only:
                 # Taken before anything is read: under READ COMMITTED every later statement sees what others committed.
-                _lock(connection, f"{_SCHEMA} {lineage}")
+                # All take the one of the lineage first, and those of tables in one order, so that none waits in a ring.
+                for name in (lineage, *(f"table {table}" for table in sorted(tables))):
+                    _lock(connection, f"{_SCHEMA} {name}")
             _check_schema(connection, read_only=read_only)
             yield connection
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 
 from privrisk_spark.errors import BudgetError
-from privrisk_spark.ledger.account import Account, BrokenHistoryError, balance_of, replay
+from privrisk_spark.ledger.account import Account, BrokenHistoryError, balance_of, beside_of, replay
 from privrisk_spark.ledger.records import Balance
-from privrisk_spark.ledger.request import lineage_name
+from privrisk_spark.ledger.request import is_lineage, lineage_name
 from privrisk_spark.ledger.storage import events
 from privrisk_spark.ledger.urls import storage_of
 
@@ -34,6 +36,8 @@ class LedgerReading:
     def lineages(self) -> tuple[str, ...]:
         """Return the names of all lineages of the ledger, in alphabetical order; none without a ledger.
 
+        What stands in the place of a name and is none, `histories` tells; no policy can name it.
+
         Returns
         -------
         tuple of str
@@ -46,7 +50,7 @@ class LedgerReading:
         if not self._storage.exists():
             return ()
         with self._storage.transaction(None, read_only=True) as connection:
-            return tuple(sorted(connection.execute(sa.select(events.c.lineage).distinct()).scalars()))
+            return tuple(sorted(name for name in self._names(connection) if is_lineage(name)))
 
     def balance(self, lineage: str) -> Balance:
         """Return what a lineage has spent; all zero, without a cap, if the ledger does not know it.
@@ -75,7 +79,7 @@ class LedgerReading:
         accounts : dict of str to Account
             By name.
         broken : dict of str to BrokenHistoryError
-            By name: the first event that is not what was written.
+            By name, quoted where it is none: the first event that is not what was written.
 
         Raises
         ------
@@ -88,7 +92,7 @@ class LedgerReading:
                 accounts[name] = self._account(name)
             except BrokenHistoryError as error:
                 broken[name] = error
-        return accounts, broken
+        return accounts, broken | self._nameless()
 
     def _account(self, lineage: str) -> Account:
         if not self._storage.exists():
@@ -120,12 +124,48 @@ class LedgerReading:
             raise _several(lineage, names)
 
     def _spellings(self, connection: sa.Connection, wanted: str) -> list[str]:
-        names = connection.execute(sa.select(events.c.lineage).distinct()).scalars()
+        names = (name for name in self._names(connection) if is_lineage(name))
         return sorted(name for name in names if lineage_name(name) == wanted)
+
+    def _names(self, connection: sa.Connection) -> list[object]:
+        """Whatever stands in the place of a lineage's name."""
+        # Not by the column's type, which SQLite does not hold anybody to.
+        found = sa.select(sa.text("lineage")).select_from(events).distinct()
+        return list(connection.execute(found).scalars())
+
+    def _nameless(self) -> dict[str, BrokenHistoryError]:
+        """Return what stands in the place of a name and is none, with its first event."""
+        if not self._storage.exists():
+            return {}
+        found = {}
+        with self._storage.transaction(None, read_only=True) as connection:
+            for name in self._names(connection):
+                if not is_lineage(name):
+                    of = sa.type_coerce(events.c.lineage, sa.types.NullType()) == name
+                    first = connection.execute(sa.select(sa.func.min(events.c.sequence)).where(of)).scalar_one()
+                    found[ascii(name)] = BrokenHistoryError(first, "has a name of its lineage that is none")
+        return found
+
+    def _holders(self, connection: sa.Connection, account: Account, tables: Collection[str]) -> frozenset[str]:
+        """Return the other lineages of a table, without those that somebody stated to be beside this one."""
+        mine = lineage_name(account.lineage)
+        holders, beside = set(), set(account.beside)
+        columns = list(connection.execute(sa.select(sa.text("*")).select_from(events).limit(0)).keys())
+        if "table_identity" not in columns:
+            return frozenset()  # a ledger of schema 1 or 2, which is only read
+        told = sa.select(events.c.lineage, events.c.state, events.c.mechanism)
+        for row in connection.execute(told.where(events.c.table_identity.in_(tables)).distinct()):
+            if not is_lineage(row.lineage) or lineage_name(row.lineage) == mine:
+                continue
+            holders.add(lineage_name(row.lineage))
+            if row.state == "moved" and mine in beside_of(row.mechanism):
+                beside.add(lineage_name(row.lineage))
+        return frozenset(holders - beside)
 
 
 def _several(lineage: str, names: list[str]) -> BudgetError:
     return BudgetError(
         f"ledger.lineage {lineage} is one name for several accounts, of a time when each spelling had its own: "
-        f"{', '.join(map(repr, names))}. Begin a lineage of another name, whose cap is lowered by what all have spent."
+        f"{', '.join(map(repr, names))}. Begin a lineage of another name "
+        "with 'privrisk ledger move --beside', whose cap is lowered by what all have spent."
     )

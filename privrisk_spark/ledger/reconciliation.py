@@ -5,19 +5,22 @@ No database and no files here: histories and what was seen come in, refusals and
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from fractions import Fraction
+from typing import Final, Literal
 
-from privrisk_spark.errors import BudgetError
+from privrisk_spark.errors import BudgetError, InputError
 from privrisk_spark.ledger.account import Account
+from privrisk_spark.ledger.amounts import stored_amount
 from privrisk_spark.ledger.records import Run
-from privrisk_spark.ledger.request import lineage_name
+from privrisk_spark.ledger.request import is_lineage, lineage_name, same_lineage
 from privrisk_spark.runs.witnesses import PrivateRelease, Seen, Witness
 
-__all__ = ["Finding", "reconcile", "refuse_forgotten"]
+__all__ = ["Finding", "Lost", "lost_by", "reconcile", "refuse_forgotten"]
 
-Kind = Literal["rolled back", "unknown", "another release", "without a release"]
+Kind = Literal["rolled back", "unknown", "another release", "without a release", "accepted"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Finding:
 
     Attributes
     ----------
-    kind : {'rolled back', 'unknown', 'another release', 'without a release'}
+    kind : {'rolled back', 'unknown', 'another release', 'without a release', 'accepted'}
     lineage : str or None
         None if nobody knows it.
     run_id : str
@@ -44,8 +47,8 @@ class Finding:
 
     @property
     def contradicts(self) -> bool:
-        """Whether the ledger cannot be right; a charge without a release is only told."""
-        return self.kind != "without a release"
+        """Whether the ledger cannot be right; a charge without a release, and what was accepted, are only told."""
+        return self.kind not in ("without a release", "accepted")
 
 
 def refuse_forgotten(account: Account, known_runs: frozenset[str], seen: Seen) -> None:
@@ -67,19 +70,14 @@ def refuse_forgotten(account: Account, known_runs: frozenset[str], seen: Seen) -
     """
     mine = lineage_name(account.lineage)
     for witness in seen.witnesses:
-        if lineage_name(witness.lineage) == mine and not _held(account, witness):
+        if same_lineage(witness.lineage, mine) and not _held(account, witness) and witness.head not in account.accepted:
             raise BudgetError(
                 f"ledger.lineage {account.lineage}: output.vault knows event {witness.events} of it, from run id "
                 f"{witness.run_id}, and the ledger does not hold that event: it was deleted, cut, rolled back or "
                 f"replaced. {_RESTORE}"
             )
     for release in seen.releases:
-        lineage = _lineage_of(release, seen)
-        if lineage is None:
-            known = release.run_id in known_runs
-        else:
-            known = lineage_name(lineage) != mine or release.run_id in account.runs
-        if not known:
+        if not _known(account, known_runs, release, seen):
             raise BudgetError(
                 f"ledger.lineage {account.lineage}: output.path holds the private release of run id {release.run_id}, "
                 f"whose charge the ledger does not know: it was deleted, cut, rolled back or replaced. {_RESTORE}"
@@ -87,9 +85,117 @@ def refuse_forgotten(account: Account, known_runs: frozenset[str], seen: Seen) -
 
 
 _RESTORE = (
-    "Restore it from its latest backup; 'privrisk ledger reconcile' tells all it lacks. If it is lost, begin a new "
-    "lineage whose cap is what was left of this one."
+    "Restore it from its latest backup; 'privrisk ledger reconcile' tells all it lacks. If that is lost for good, "
+    "'privrisk ledger reconcile --accept' charges again what is published and known of it, and goes on."
 )
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A run of which places know more than the ledger.
+
+    Attributes
+    ----------
+    run_id : str
+    place : str
+        Where it publishes.
+    cost : tuple of Fraction
+        epsilon and delta that the ledger is to charge: nothing if it has the run as charged.
+    known : bool
+        Whether somebody knows what the run cost.
+    heads : frozenset of str
+        Hashes its vault knows and the ledger does not hold.
+    release : str or None
+        Digest of what is published, if that is one release.
+    """
+
+    run_id: str
+    place: str
+    cost: tuple[Fraction, Fraction]
+    known: bool
+    heads: frozenset[str]
+    release: str | None
+
+    @property
+    def about(self) -> str:
+        """What tells it from anything else that is known of the run."""
+        return hashlib.sha256("".join([*sorted(self.heads), self.release or ""]).encode()).hexdigest()[:16]
+
+
+def lost_by(account: Account, known_runs: frozenset[str], seen: Seen) -> list[Lost]:
+    """Return what a lineage's ledger has forgotten, run by run, in order.
+
+    Parameters
+    ----------
+    account, known_runs, seen
+        As :func:`refuse_forgotten` has them. A release whose lineage nobody knows is one of this lineage.
+
+    Raises
+    ------
+    InputError
+        If a manifest does not say what its release costs.
+    """
+    mine = lineage_name(account.lineage)
+    heads: dict[str, list[Witness]] = {}
+    for witness in seen.witnesses:
+        if same_lineage(witness.lineage, mine) and not _held(account, witness) and witness.head not in account.accepted:
+            heads.setdefault(witness.run_id, []).append(witness)
+    published: dict[str, dict[str, PrivateRelease]] = {}
+    for release in seen.releases:
+        given_back = same_lineage(_lineage_of(release, seen), mine) and _given_back(account, release)
+        if given_back or not _known(account, known_runs, release, seen):
+            published.setdefault(release.run_id, {})[release.digest] = release
+    found = []
+    for run_id in sorted({*heads, *published}):
+        witnesses, releases = heads.get(run_id, []), list(published.get(run_id, {}).values())
+        # Two releases of one run are two draws; a witness tells of the run what its release does.
+        drawn = [_amounts(one.epsilon, one.delta) for one in releases]
+        told = [_amounts(one.epsilon, one.delta) for one in witnesses]
+        if None in drawn:
+            raise InputError(
+                f"the manifest of run id {run_id} at '{releases[drawn.index(None)].place}' does not say what the "
+                "release costs (guarantee.parameters.accounting.basic); restore it from a copy."
+            )
+        costs = [_sum(drawn), *(one for one in told if one is not None)]
+        charged = run_id in account.runs and account.runs[run_id].counted
+        found.append(
+            Lost(
+                run_id=run_id,
+                place=(releases or witnesses)[0].place,
+                cost=_NOTHING if charged else (max(cost[0] for cost in costs), max(cost[1] for cost in costs)),
+                known=charged or bool(releases) or None not in told,
+                heads=frozenset(one.head for one in witnesses),
+                release=releases[0].digest if len(releases) == 1 else None,
+            )
+        )
+    return found
+
+
+_NOTHING: Final = (Fraction(0), Fraction(0))
+
+
+def _sum(costs: Sequence[tuple[Fraction, Fraction] | None]) -> tuple[Fraction, Fraction]:
+    whole = [cost for cost in costs if cost is not None]
+    return sum((cost[0] for cost in whole), Fraction(0)), sum((cost[1] for cost in whole), Fraction(0))
+
+
+def _amounts(epsilon: str | None, delta: str | None) -> tuple[Fraction, Fraction] | None:
+    found = [stored_amount(text) if text is not None else None for text in (epsilon, delta)]
+    return None if found[0] is None or found[1] is None else (found[0], found[1])
+
+
+def _given_back(account: Account, release: PrivateRelease) -> bool:
+    """Whether the ledger has given back what was charged for a release that is published."""
+    run = account.runs.get(release.run_id)
+    accepted = {one.release for one in account.runs.values() if one.state == "accepted"}
+    return run is not None and run.state == "void" and not run.counted and release.digest not in accepted
+
+
+def _known(account: Account, known_runs: frozenset[str], release: PrivateRelease, seen: Seen) -> bool:
+    lineage = _lineage_of(release, seen)
+    if lineage is None:
+        return release.run_id in known_runs
+    return not same_lineage(lineage, lineage_name(account.lineage)) or release.run_id in account.runs
 
 
 def reconcile(accounts: Mapping[str, Account], seen: Seen, places: Sequence[str]) -> Iterator[Finding]:
@@ -105,8 +211,16 @@ def reconcile(accounts: Mapping[str, Account], seen: Seen, places: Sequence[str]
         The places, resolved: a charge can be seen to have no release only where its place is one of them.
     """
     for witness in seen.witnesses:
-        account = accounts.get(lineage_name(witness.lineage))
-        if account is None or not _held(account, witness):
+        account = _account_of(accounts, witness.lineage)
+        if account is not None and witness.head in account.accepted:
+            yield Finding(
+                "accepted",
+                witness.lineage,
+                witness.run_id,
+                witness.place,
+                f"the vault knows event {witness.events} of the lineage, which was lost; that was accepted.",
+            )
+        elif account is None or not _held(account, witness):
             yield Finding(
                 "rolled back",
                 witness.lineage,
@@ -131,18 +245,21 @@ def _of_release(accounts: Mapping[str, Account], release: PrivateRelease, lineag
     def found(kind: Kind, what: str) -> Finding:
         return Finding(kind, lineage, release.run_id, release.place, what)
 
-    named = [accounts.get(lineage_name(lineage))] if lineage is not None else accounts.values()
+    named = [_account_of(accounts, lineage)] if lineage is not None else accounts.values()
     runs = [account.runs[release.run_id] for account in named if account and release.run_id in account.runs]
     if not runs:
         return found(
             "unknown",
             "the release is published, and the ledger knows no charge of it. Name the ledger it was charged to, or "
-            "restore this one from its latest backup; until then, count its epsilon and delta as spent.",
+            "restore this one from its latest backup; if that is lost for good, have it charged again with --accept.",
         )
-    if any(run.state == "committed" and run.release in (None, release.digest) for run in runs):
+    if any(run.state in ("committed", "accepted") and run.release in (None, release.digest) for run in runs):
         return None
+    again = [run for account in named if account for run in account.runs.values() if run.state == "accepted"]
+    if any(run.release == release.digest for run in again):
+        return found("accepted", "the release is published, and its budget had been given back; it is charged again.")
     run = runs[0]
-    if run.state == "committed":
+    if run.state in ("committed", "accepted"):
         return found(
             "another release",
             "what is published is not the release the ledger has as committed: it was changed after publication, or "
@@ -158,7 +275,7 @@ def _of_release(accounts: Mapping[str, Account], release: PrivateRelease, lineag
 
 
 def _of_charge(account: Account, run: Run, places: Sequence[str]) -> Finding | None:
-    if not run.counted or run.state == "void" or (run.place is not None and run.place not in places):
+    if not run.counted or run.state in ("void", "accepted") or (run.place is not None and run.place not in places):
         return None
     if run.state == "committed" and run.place is None:
         return None
@@ -176,11 +293,18 @@ def _of_charge(account: Account, run: Run, places: Sequence[str]) -> Finding | N
     )
 
 
+def _account_of(accounts: Mapping[str, Account], lineage: str) -> Account | None:
+    return next((account for name, account in accounts.items() if same_lineage(lineage, name)), None)
+
+
 def _held(account: Account, witness: Witness) -> bool:
     return account.chain[witness.events - 1 : witness.events] == (witness.head,) and witness.events > 0
 
 
 def _lineage_of(release: PrivateRelease, seen: Seen) -> str | None:
-    """Return the lineage of a release, if its vault or its manifest tells."""
+    """Return the lineage of a release, if its vault or its manifest tells; the vault is where nobody else may write."""
     of = [one.lineage for one in seen.witnesses if (one.run_id, one.place) == (release.run_id, release.place)]
-    return of[0] if of else release.lineage
+    # Two lineages may have begun runs of one id for one place; one of them published.
+    if not of or any(same_lineage(one, release.lineage) for one in of):
+        return release.lineage if is_lineage(release.lineage) else None
+    return of[0]

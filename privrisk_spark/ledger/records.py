@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-__all__ = ["Balance", "Reservation", "Run", "State"]
+__all__ = ["Balance", "Reservation", "Run", "State", "Statement"]
 
-State = Literal["reserved", "bound", "pinned", "committed", "void", "noted"]
+State = Literal["reserved", "bound", "pinned", "committed", "void", "noted", "accepted"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,9 @@ class Reservation:
     fresh : bool
         True if this call charged the lineage (or, from `Ledger.would_cost`, would charge it); False if the
         run was charged earlier and this is a retry, which costs nothing.
-    state : {'reserved', 'bound', 'pinned', 'committed'}
-        ``committed`` means that it is settled, to the byte, what is published for this run.
+    state : {'reserved', 'bound', 'pinned', 'committed', 'noted', 'accepted'}
+        ``committed`` means that it is settled, to the byte, what is published for this run; the last two are of runs
+        that no reservation was made for.
     epsilon, delta : decimal.Decimal
         What the run costs.
     spent_epsilon, spent_delta : decimal.Decimal
@@ -69,13 +70,14 @@ class Run:
     ----------
     run_id : str
         The run.
-    state : {'reserved', 'bound', 'pinned', 'committed', 'void', 'noted'}
-        Its last recorded state; ``noted`` is a release that is not private, which is charged nothing.
+    state : {'reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'accepted'}
+        Its last recorded state; ``noted`` is a release that is not private, which is charged nothing; ``accepted`` is
+        a run whose events were lost and which was charged again for what is published or known of it.
     epsilon, delta : decimal.Decimal
         What it reserved.
     counted : bool
         Whether that is part of the lineage's spent budget: always, except for a run voided with the
-        statement that nothing left the trusted zone, and one that was only noted.
+        statement that nothing left the trusted zone, and one that cost nothing when it was noted or accepted.
     mechanism, mechanism_digest : str
         Canonical JSON of its mechanism record, and its SHA-256 in hexadecimal.
     asked : mapping of str to str, or None
@@ -92,8 +94,10 @@ class Run:
     composed_epsilon : decimal.Decimal or None
         What the lineage had spent with this run, by privacy-loss distributions at the cap's delta of then; None for a
         run that was checked by the sums.
+    table : str or None
+        Identity of the table, if the run says it.
     reason : str or None
-        Reason named when it was voided.
+        Reason named when it was voided or accepted.
     reserved_at : str
         When it was reserved, UTC, ISO 8601.
     closed_at : str or None
@@ -116,11 +120,32 @@ class Run:
     place: str | None = None
     release: str | None = None
     composed_epsilon: Decimal | None = None
+    table: str | None = None
 
     @property
     def before_commitments(self) -> bool:
         """Whether it was reserved by a version of the program that held no run to one draw."""
-        return self.asked is None
+        return self.asked is None and self.state != "accepted"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What somebody stated of a lineage that the ledger cannot know.
+
+    Attributes
+    ----------
+    state : {'moved', 'accepted'}
+    about : str
+        The table, or the run.
+    reason : str
+    stated_at : str
+        UTC, ISO 8601.
+    """
+
+    state: str
+    about: str
+    reason: str
+    stated_at: str
 
 
 @dataclass(frozen=True)
@@ -137,6 +162,8 @@ class Balance:
         Recorded cap; None if nothing was ever reserved.
     runs : tuple of Run
         All runs in the order of their reservations.
+    statements : tuple of Statement
+        What was stated of it, in order.
     """
 
     lineage: str
@@ -145,3 +172,4 @@ class Balance:
     cap_epsilon: Decimal | None
     cap_delta: Decimal | None
     runs: tuple[Run, ...]
+    statements: tuple[Statement, ...] = ()

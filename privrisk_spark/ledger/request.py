@@ -5,17 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeGuard
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.ledger.amounts import amount
 from privrisk_spark.ledger.composition import Losses
 
-__all__ = ["LONGEST_NAME", "Request", "canonical", "check_name", "check_request", "digest_of", "lineage_name"]
+__all__ = [
+    "LONGEST_NAME",
+    "Request",
+    "canonical",
+    "check_name",
+    "check_request",
+    "digest_of",
+    "is_lineage",
+    "lineage_name",
+    "same_lineage",
+]
 
 LONGEST_NAME: Final = 200
 
@@ -36,6 +46,10 @@ class Request:
         Canonical JSON of the digests of what the run was asked for, by name.
     table : str or None
         Identity of the table.
+    formerly : tuple of str
+        Identities earlier versions of the program gave the same table.
+    unit : str or None
+        What the release protects.
     losses : callable or None
         By what the cap binds on the tight composition of all charged runs; None: on the sums.
     """
@@ -51,6 +65,13 @@ class Request:
     asked: str = "{}"
     table: str | None = None
     losses: Losses | None = None
+    formerly: tuple[str, ...] = ()
+    unit: str | None = None
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """All identities of the table."""
+        return frozenset((*([] if self.table is None else [self.table]), *self.formerly))
 
     @property
     def parts(self) -> dict[str, str]:
@@ -69,12 +90,14 @@ def check_request(
     asked: Mapping[str, str] | None = None,
     table: str | None = None,
     losses: Losses | None = None,
+    formerly: Sequence[str] = (),
+    unit: str | None = None,
 ) -> Request:
     """Check and normalize the arguments of a reservation.
 
     Parameters
     ----------
-    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table, losses
+    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table, losses, formerly, unit
         See `privrisk_spark.ledger.ledger.Ledger.reserve`.
 
     Returns
@@ -106,6 +129,8 @@ def check_request(
         asked=canonical({check_name("asked", name): check_name("asked", of) for name, of in (asked or {}).items()}),
         table=None if table is None else check_name("table", table),
         losses=losses,
+        formerly=tuple(check_name("table", one) for one in formerly),
+        unit=None if unit is None else check_name("unit", unit),
     )
 
 
@@ -136,6 +161,19 @@ def lineage_name(lineage: str) -> str:
     # Folding may take a text out of its normal form.
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).strip().casefold())
     return check_name("lineage", folded)
+
+
+def is_lineage(name: object) -> TypeGuard[str]:
+    """Tell whether what was read somewhere can be the name of a lineage."""
+    try:
+        return isinstance(name, str) and bool(lineage_name(name))
+    except InputError:
+        return False
+
+
+def same_lineage(one: object, other: object) -> bool:
+    """Tell whether two texts that were read somewhere are names of one lineage."""
+    return is_lineage(one) and is_lineage(other) and lineage_name(one) == lineage_name(other)
 
 
 def check_name(key: str, value: str, *, longest: int = LONGEST_NAME) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 
 from privrisk_spark.ledger.account import Account
 from privrisk_spark.ledger.amounts import decimal_of
+from privrisk_spark.ledger.reconciliation import Lost
 from privrisk_spark.ledger.records import Run, State
 from privrisk_spark.ledger.request import Request, canonical, digest_of
 
-__all__ = ["charge", "move", "note", "step"]
+__all__ = ["accept", "charge", "move", "note", "noted", "step"]
 
 
 def charge(account: Account, request: Request, composed: Decimal | None) -> dict[str, object]:
@@ -30,13 +32,12 @@ def charge(account: Account, request: Request, composed: Decimal | None) -> dict
         "created_at": _now(),
         "asked": request.asked,
         "table_identity": request.table,
+        "unit": request.unit,
         "composed_epsilon": None if composed is None else str(composed),
     }
 
 
-def note(
-    account: Account, run_id: str, what: str, *, place: str, cap: tuple[Fraction, Fraction], table: str | None
-) -> dict[str, object]:
+def note(account: Account, run_id: str, what: str, *, place: str, table: str | None) -> dict[str, object]:
     """Return the event that a release was made which no budget is charged for.
 
     Parameters
@@ -46,46 +47,65 @@ def note(
     what : str
         Its kind of guarantee.
     place : str
-    cap : tuple of Fraction
-        epsilon and delta, if the account has no cap yet.
     table : str or None
         Identity of the table.
     """
     reason = f"released with guarantee.kind '{what}', which no budget covers"
+    return {**_free(account, run_id, "noted", noted(what), reason), "place": place, "table_identity": table}
+
+
+def noted(what: str) -> dict[str, object]:
+    """Return what a note keeps of the release: its kind of guarantee."""
+    return {"guarantee": what}
+
+
+def move(
+    account: Account, table: str, reason: str, *, unit: str | None = None, beside: Sequence[str] = ()
+) -> dict[str, object]:
+    """Return the event that the table of the lineage is at another place now; its run id is no run's.
+
+    Parameters
+    ----------
+    account : Account
+    table : str
+        Identity of the table.
+    reason : str
+    unit : str or None
+        What its releases protect.
+    beside : sequence of str
+        Other lineages of the same table, by `lineage_name`.
+    """
+    # An event of its own for each pair: one that was recorded is not changed.
+    about = digest_of(canonical([table, unit, sorted(beside)]))[:16]
+    run_id = f"table {table}" if not beside and table not in account.tables else f"table {table} {about}"
+    stated: dict[str, object] = {"beside": sorted(beside)} if beside else {}
+    return {**_free(account, run_id, "moved", stated, reason), "table_identity": table, "unit": unit}
+
+
+def accept(account: Account, lost: Lost, reason: str) -> dict[str, object]:
+    """Return the event that charges again a run whose own events were lost; its run id is no run's if it has some."""
+    run_id = lost.run_id if lost.run_id not in account.runs else f"accepted {lost.about} of {lost.run_id}"
+    epsilon, delta = lost.cost
     return {
-        **_free(account, run_id, "noted", {"guarantee": what}, cap, reason),
-        "place": place,
-        "table_identity": table,
+        **_free(account, run_id, "accepted", {"heads": sorted(lost.heads)}, reason),
+        "epsilon": str(decimal_of(epsilon)),
+        "delta": str(decimal_of(delta)),
+        **_totals(account, account.epsilon + epsilon, account.delta + delta),
+        "place": lost.place,
+        "release_digest": lost.release,
     }
 
 
-def move(account: Account, table: str, reason: str) -> dict[str, object]:
-    """Return the event that the table of the lineage is at another place now; its run id is no run's."""
-    cap = Fraction(account.cap_epsilon or 0), Fraction(account.cap_delta or 0)
-    return {**_free(account, f"table {table}", "moved", {}, cap, reason), "table_identity": table}
-
-
-def _free(
-    account: Account,
-    run_id: str,
-    state: str,
-    mechanism: dict[str, str],
-    cap: tuple[Fraction, Fraction],
-    reason: str,
-) -> dict[str, object]:
-    text = canonical(mechanism)
-    # A cap that is on record binds; nothing here lowers it.
-    binding = [
-        asked if known is None else known
-        for asked, known in zip(cap, (account.cap_epsilon, account.cap_delta), strict=True)
-    ]
+def _free(account: Account, run_id: str, state: str, stated: dict[str, object], reason: str) -> dict[str, object]:
+    text = canonical(stated)
     return {
         "run_id": run_id,
         "state": state,
         "epsilon": "0",
         "delta": "0",
-        "cap_epsilon": str(decimal_of(binding[0])),
-        "cap_delta": str(decimal_of(binding[1])),
+        # The cap on record; where there is none yet, nobody is held to this one.
+        "cap_epsilon": str(decimal_of(account.cap_epsilon or Fraction(0))),
+        "cap_delta": str(decimal_of(account.cap_delta or Fraction(0))),
         **_totals(account, account.epsilon, account.delta),
         "mechanism": text,
         "mechanism_digest": digest_of(text),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,7 @@ __all__ = ["LedgerFile"]
 
 # Marks the file as ours ("PRLG"), so that another program's database is never taken for a ledger.
 _APPLICATION_ID: Final = 0x50524C47
-_SCHEMA_VERSION: Final = 4
+_SCHEMA_VERSION: Final = 5
 _BUSY_SECONDS: Final = 30.0
 
 # The third trigger is there because INSERT OR REPLACE deletes the old row without firing a DELETE trigger.
@@ -42,12 +42,17 @@ _TRIGGERS: Final = {
         "CREATE TRIGGER events_no_replace BEFORE INSERT ON events WHEN EXISTS ("
         "SELECT 1 FROM events WHERE sequence = NEW.sequence "
         "OR (lineage = NEW.lineage AND run_id = NEW.run_id "
-        "AND (state = NEW.state OR state IN ('committed', 'void', 'noted')))) "
+        "AND (state = NEW.state OR state IN ('committed', 'void', 'noted', 'accepted')))) "
         "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
     ),
 }
-_CLOSED_BEFORE: Final = {1: "(state <> 'reserved' AND NEW.state <> 'reserved')", 2: "state IN ('committed', 'void')"}
-"""After which states of a run nothing came, in the schemas before 3."""
+_CLOSED_BEFORE: Final = {
+    1: "(state <> 'reserved' AND NEW.state <> 'reserved')",
+    2: "state IN ('committed', 'void')",
+    3: "state IN ('committed', 'void', 'noted')",
+    4: "state IN ('committed', 'void', 'noted')",
+}
+"""After which states of a run nothing came, in the schemas before 5."""
 
 
 class LedgerFile:
@@ -86,7 +91,7 @@ class LedgerFile:
         return True
 
     def create(self) -> None:
-        """Create an empty ledger if there is none."""
+        """Create an empty ledger if there is none; the first transaction that writes brings an old one up to date."""
         if self.exists():
             return
         path = self._path
@@ -107,9 +112,11 @@ class LedgerFile:
             raise _failure(error) from error
 
     @contextmanager
-    def transaction(self, lineage: str | None, *, read_only: bool) -> Iterator[sa.Connection]:
+    def transaction(
+        self, lineage: str | None, *, read_only: bool, tables: Collection[str] = ()
+    ) -> Iterator[sa.Connection]:
         """Open the file for one transaction."""
-        del lineage
+        del lineage, tables
         with _opened(self._path, read_only=read_only) as connection:
             version = _checked_schema(connection)
             if version < _SCHEMA_VERSION and not read_only:
@@ -186,7 +193,8 @@ def _triggers(version: int) -> dict[str, str]:
     if version not in _CLOSED_BEFORE:
         return _TRIGGERS
     name = "events_no_replace"
-    closed = _TRIGGERS[name].replace("state IN ('committed', 'void', 'noted')", _CLOSED_BEFORE[version])
+    now = "state IN ('committed', 'void', 'noted', 'accepted')"
+    closed = _TRIGGERS[name].replace(now, _CLOSED_BEFORE[version])
     return _TRIGGERS | {name: closed}
 
 

@@ -6,6 +6,7 @@ lie, how writers of one lineage wait for each other, and what keeps an event fro
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
@@ -47,7 +48,11 @@ events: Final = sa.Table(
     sa.Column("chain", sa.Text),
     # Since schema 4: what a reservation was held against the cap with, where the sums do not bind.
     sa.Column("composed_epsilon", sa.Text),
-    sa.CheckConstraint("state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved')", name="state"),
+    # Since schema 5: what the releases of the lineage protect.
+    sa.Column("unit", sa.Text),
+    sa.CheckConstraint(
+        "state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved', 'accepted')", name="state"
+    ),
     sqlite_autoincrement=True,
 )
 sa.Index("events_one_per_state", events.c.lineage, events.c.run_id, events.c.state, unique=True)
@@ -82,10 +87,11 @@ class Storage(Protocol):
         """
 
     def create(self) -> None:
-        """Create an empty ledger if there is none, and bring one of an earlier schema to this one.
+        """Create an empty ledger if there is none; bring one of an earlier schema to this one, now or when written.
 
         If several processes do so at once, all use one. No event changes: those of schema 1 lack what binds a run, and
-        those before schema 3 their own hashes; before schema 4 the sums alone bound.
+        those before schema 3 their own hashes; before schema 4 the sums alone bound; before schema 5 nothing was
+        said of what a lineage protects.
 
         Raises
         ------
@@ -95,7 +101,9 @@ class Storage(Protocol):
             If it cannot be created.
         """
 
-    def transaction(self, lineage: str | None, *, read_only: bool) -> AbstractContextManager[sa.Connection]:
+    def transaction(
+        self, lineage: str | None, *, read_only: bool, tables: Collection[str] = ()
+    ) -> AbstractContextManager[sa.Connection]:
         """Open an existing ledger for one transaction: committed when the block ends, rolled back when it raises.
 
         A ledger of an earlier schema may be read as it is; it is written only under this one, so that no earlier
@@ -105,6 +113,8 @@ class Storage(Protocol):
         ----------
         lineage : str or None
             The lineage that is written. What a writer reads of it cannot change before the commit.
+        tables : collection of str
+            Identities of tables: of them, too, nothing that a writer reads can change, in any lineage.
         read_only : bool
             False waits for other writers, for up to 30 s.
 

@@ -24,6 +24,7 @@ from privrisk_spark import __version__
 from privrisk_spark.audit import trials as adversary
 from privrisk_spark.audit.judging import alpha_of_bound, judge, judge_choice
 from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -141,7 +142,7 @@ def audit(
     findings: list[Findings] = []
     repetitions: list[Repetition] = []
     with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
-        progress = Progress(place, run_id, len(experiments) + 2)
+        progress = Progress(place, run_id, len(experiments) + 2, labels(spark))
         for experiment in experiments:
             with progress.stage(experiment.name) as stage:
                 findings.append(collect_findings(scratch, subject, experiment, trials))

@@ -17,12 +17,14 @@ from privrisk_spark import __version__
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.counts import StoredAttacker, StoredCounts
 from privrisk_spark.engine.decided import WeightColumns
+from privrisk_spark.engine.labels import labels
 from privrisk_spark.errors import ConfigError, Fault, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences
-from privrisk_spark.planning.places import check_private_place
+from privrisk_spark.planning.lakes import pin_tables, versions_of
+from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_composition
 from privrisk_spark.results.composition import Composition
@@ -35,6 +37,7 @@ from privrisk_spark.stages.tables.encode import dictionary_rows
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.storage.locations import Location
 
 FILES = ("composition.html", "measures.json", "composition.json", "status.json", "unknown_values", ".lock")
 
@@ -127,8 +130,11 @@ def compose(
     EngineError
         Exit code 3: running again may help.
     """
+    pinned = pin_tables(policy, ("table", "dictionary"), given=table is not None)
+    refuse_input({"--output": Location("file", "", str(place))}, pinned.places)
+    policy = pinned.policy
     with held(place, run_id) as scratch:
-        run = Run(spark, policy, place, Scratch(spark, scratch), Progress(place, run_id, STAGES))
+        run = Run(spark, policy, place, Scratch(spark, scratch), Progress(place, run_id, STAGES, labels(spark)))
         opened = read(run, table)
         rows, n_rows = encode(run, opened)
         counts = count(run, opened, rows)
@@ -183,6 +189,8 @@ def read(run: Run, table: DataFrame | None) -> Opened:
             raise ConfigError([Fault("history", "names a vault that remembers no release yet")])
         refuse_differences(policy, hierarchies, earlier)
         stage.sentence = f"Opened the table and {len(earlier)} releases."
+        versions = versions_of(policy)
+        stage.parameters = {"table_versions": versions} if versions else {}
     return Opened(opened.rows, table is not None, frame, hierarchies, earlier)
 
 

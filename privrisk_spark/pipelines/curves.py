@@ -24,6 +24,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.counts import StoredCounts, own_vectors
 from privrisk_spark.engine.decided import WeightColumns, floats, integers
+from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.schemas import ID
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.vectors import vectors_of_table
@@ -39,7 +40,8 @@ from privrisk_spark.planning.curves import CurveRequest, floors_of, growing_dict
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes, true_dictionary
 from privrisk_spark.planning.disclosure import disclosure_of
-from privrisk_spark.planning.places import all_dictionaries
+from privrisk_spark.planning.lakes import pin_tables, versions_of
+from privrisk_spark.planning.places import all_dictionaries, refuse_input
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.curves import curve_notes, curves_explanation, dictionary_in_words
@@ -54,16 +56,21 @@ from privrisk_spark.stages.tables.encode import dictionary_rows, identities
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.storage.locations import Location
 
 FILES = ("curves.json", "curves.csv", "curves.html", "status.json", "unknown_values", ".lock")
 
 STAGES = 6
+
+READ = ("table", "dictionary")
+"""Parts of a policy that name the tables that are read."""
 
 Announce = Callable[[str], object]
 
 
 def plan_only(spark: SparkSession, policy: Policy, request: CurveRequest, *, table: DataFrame | None = None) -> str:
     """Open everything the curves need, write nothing, and return the plan as text (``--dry-run``)."""
+    policy = pin_tables(policy, READ, given=table is not None).policy
     return explained(policy, open_curves(spark, policy, request, table), request)
 
 
@@ -104,8 +111,11 @@ def curves(
     EngineError
         Exit code 3: running again may help.
     """
+    pinned = pin_tables(policy, READ, given=table is not None)
+    refuse_input({"--output": Location("file", "", str(place))}, pinned.places)
+    policy = pinned.policy
     with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
-        run = Run(spark, policy, request, place, scratch, Progress(place, run_id, STAGES))
+        run = Run(spark, policy, request, place, scratch, Progress(place, run_id, STAGES, labels(spark)))
         opened, disclosure, search = read(run, table, announce)
         encoded = encode(run, opened)
         counted = count(run, opened, encoded)
@@ -231,6 +241,8 @@ def read(run: Run, table: DataFrame | None, announce: Announce | None) -> tuple[
         if announce is not None:
             announce(explained(run.policy, opened, run.request))
         stage.sentence = f"Opened the table with {len(opened.hierarchies)} quasi-identifiers."
+        versions = versions_of(run.policy)
+        stage.parameters = {"table_versions": versions} if versions else {}
     return opened, disclosure, search
 
 

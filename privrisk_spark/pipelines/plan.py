@@ -8,7 +8,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.ledger.ledger import Ledger
-from privrisk_spark.pipelines.release.opened import open_hierarchies, open_sources
+from privrisk_spark.pipelines.release.lake_output import check_lake
+from privrisk_spark.pipelines.release.opened import TABLES, open_hierarchies, open_sources
+from privrisk_spark.pipelines.release.published import refuse_note
 from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.planning.budget import seen_of
 from privrisk_spark.planning.calibration import mechanism
@@ -18,13 +20,14 @@ from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import earlier_releases, refuse_differences
+from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import PublicCells
 from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.explanation import explanation
-from privrisk_spark.runs.places import Workplace
+from privrisk_spark.runs.workplace import Workplace, output_at
 
 
 def plan_only(
@@ -45,6 +48,7 @@ def plan_only(
     table : DataFrame, optional
         Of the same session; instead of the policy's table.
     """
+    policy = pin_tables(policy, TABLES, given=table is not None).policy
     sources = open_sources(spark, policy, table)
     complete = open_hierarchies(policy, sources)
     plan: Mechanism | AsPublished | None = None
@@ -55,6 +59,9 @@ def plan_only(
         plan = mechanism(policy, complete)
         cost = cost_of(policy, plan, run_id, plan.digest(policy, complete), date=date)
         Ledger(policy.ledger.url).would_cost(**cost.arguments(), seen=seen_of(policy))
+    place = Workplace(output_at(policy.places.path), Path(policy.places.vault).resolve(), run_id)
+    refuse_note(policy, place, date=date)
+    check_lake(policy, place.output)
     of_policy = axes(policy, complete)
     if plan is None:
         decision_of(policy).procedure(complete)
@@ -66,7 +73,6 @@ def plan_only(
             choices[dictionary.name] = plan_of(policy, complete, dictionary, rows=frame.count())
     text = explanation(policy, complete, choices, plan)
     if policy.history is not None:
-        place = Workplace(Path(policy.places.path).resolve(), Path(policy.places.vault).resolve(), run_id)
         earlier = earlier_releases(policy, own=place.remembered)
         refuse_differences(policy, complete, earlier)
         text += f"\ncomposes with: {', '.join(one.run_id for one in earlier) or 'no earlier release'}"

@@ -51,4 +51,4 @@ def narrowed(policy: Policy) -> Policy:
 def population_dictionary(population: Population) -> TableDictionary:
     """Return the population as the dictionary the table is held against."""
     fields = {name: getattr(population, name) for name in Population.model_fields}
-    return TableDictionary(kind="table", consistency="compatible", **fields)
+    return TableDictionary(kind="table", consistency="compatible", **fields).at(population.pinned)

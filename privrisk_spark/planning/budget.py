@@ -1,4 +1,4 @@
-"""The privacy budget of a policy: what a run of it costs, what its lineage has left, and when a run may be voided.
+"""The privacy budget of a policy: what a run of it costs, and what its lineage has left.
 
 No Spark: what a differentially private release costs is fixed before its table is opened, so the policy and its
 hierarchies suffice, and the same run id asks the ledger for the same here and in a release.
@@ -7,9 +7,8 @@ hierarchies suffice, and the same run id asks the ledger for the same here and i
 from __future__ import annotations
 
 import datetime as dt
-import fcntl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -21,27 +20,24 @@ from privrisk_spark.ledger.amounts import decimal_of
 from privrisk_spark.ledger.composition import charged_events, composed_epsilon
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.losses import ReleaseEvents, basic
-from privrisk_spark.ledger.records import Balance, Reservation, Run
+from privrisk_spark.ledger.records import Balance, Reservation
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import RunCost, cost_of
 from privrisk_spark.planning.mechanism import Mechanism, losses_of
-from privrisk_spark.planning.request import table_identity
 from privrisk_spark.policy.policy import Accounting, LedgerPolicy, Policy
-from privrisk_spark.runs.keystore import destroy_key
 from privrisk_spark.runs.witnesses import Seen, look
+from privrisk_spark.runs.workplace import output_at
 
 __all__ = [
     "Forecast",
     "balance_document",
     "forecast",
     "ledger_of",
-    "move",
     "reserve",
     "run_cost",
     "seen_of",
     "table",
     "tighter",
-    "void",
 ]
 
 
@@ -72,7 +68,7 @@ def ledger_of(policy: Policy) -> LedgerPolicy:
 
 def seen_of(policy: Policy) -> Seen:
     """Return what output and vault of a policy know of its ledger."""
-    return Seen() if policy.output is None else look(Path(policy.output.path), Path(policy.output.vault))
+    return Seen() if policy.output is None else look(output_at(policy.output.path), Path(policy.output.vault))
 
 
 def run_cost(policy: Policy, run_id: str, date: dt.date) -> RunCost:
@@ -261,78 +257,6 @@ def reserve(policy: Policy, run_id: str, date: dt.date) -> Reservation:
     return Ledger(ledger_of(policy).url).reserve(**cost.arguments(), seen=seen)
 
 
-def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: bool) -> Balance:
-    """Close a reserved run that will not be published, and destroy its key.
-
-    Parameters
-    ----------
-    policy : Policy
-        Names ledger, lineage and vault; the rest may have changed since. Where the run publishes, the ledger knows.
-    run_id : str
-    reason : str
-    nothing_left_the_zone : bool
-        The caller's statement of `Ledger.void`. What lies at the run's place is held against it.
-
-    Returns
-    -------
-    Balance
-
-    Raises
-    ------
-    BudgetError
-        If the run is committed, or, with the statement, its place holds anything of it, is not on this machine, or a
-        run is at work there; and as `Ledger.void`.
-    InputError, EngineError
-        As `forecast`.
-    """
-    ledger = ledger_of(policy)
-    vault = Path(policy.places.vault)
-
-    def examine(run: Run) -> None:
-        """Hold the statement against the place that the ledger has the run at; before that nothing was read for it."""
-        if not nothing_left_the_zone or run.place is None:
-            return
-        root = Path(run.place)
-        if not root.is_dir():
-            raise BudgetError(
-                f"run id {run_id} publishes at '{root}', which is not on this machine, so that the statement cannot be "
-                "held against it; void it there, or without --nothing-left-the-zone, and its budget stays spent."
-            )
-        if (root / "releases" / run_id).exists() or any(root.glob(f".staging-{run_id}~*")):
-            raise BudgetError(
-                f"'{root}' holds files of run id {run_id}, so that something did leave the trusted zone; void it "
-                "without --nothing-left-the-zone, and its budget stays spent."
-            )
-        if _held(root) or _held(vault):
-            raise BudgetError(
-                f"a run is at work on '{root}' or output.vault, and what it will do cannot be stated; wait until it "
-                "has ended."
-            )
-
-    balance = Ledger(ledger.url).void(
-        lineage=ledger.lineage,
-        run_id=run_id,
-        reason=reason,
-        nothing_left_the_zone=nothing_left_the_zone,
-        examine=examine,
-    )
-    destroy_key(vault, run_id)
-    return balance
-
-
-def move(policy: Policy, date: dt.date, *, reason: str) -> str:
-    """Record that the policy's table is the one its lineage is of; returns the lineage.
-
-    Raises
-    ------
-    BudgetError
-        If the lineage is not bound to a table yet.
-    """
-    ledger = ledger_of(policy)
-    Ledger(ledger.url).move(lineage=ledger.lineage, table=table_identity(policy, date), reason=reason)
-    return ledger.lineage
-
-
 def tighter(
     balance: Balance,
     further: Mechanism | None = None,
@@ -436,6 +360,7 @@ def balance_document(balance: Balance) -> dict[str, Any]:
             }
             for run in balance.runs
         ],
+        "statements": [asdict(statement) for statement in balance.statements],
     }
 
 
@@ -449,18 +374,6 @@ def _amounts(
 
 def _left(cap: Decimal, spent: Decimal) -> Decimal:
     return decimal_of(max(Fraction(cap) - Fraction(spent), Fraction(0)))
-
-
-def _held(directory: Path) -> bool:
-    """Whether a run holds the directory's lock; see `privrisk_spark.runs.places.locked`."""
-    try:
-        with (directory / ".lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

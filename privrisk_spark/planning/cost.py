@@ -9,9 +9,10 @@ from typing import Any
 
 from privrisk_spark import __version__
 from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.planning.identity import TableIdentity, table_identity
 from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism, losses_of
 from privrisk_spark.planning.modes import ReusedCells
-from privrisk_spark.planning.request import asked_of, table_identity
+from privrisk_spark.planning.request import asked_of
 from privrisk_spark.planning.reuse import refuse_unpaid
 from privrisk_spark.policy.policy import Accounting, Policy
 
@@ -31,8 +32,7 @@ class RunCost:
         What the ledger keeps of the mechanism.
     asked : dict of str to str
         As :func:`~privrisk_spark.planning.request.asked_of` gives it.
-    table : str
-        As :func:`~privrisk_spark.planning.request.table_identity` gives it.
+    table : TableIdentity
     accounting : {'basic', 'pld'}
         What the cap binds on.
     """
@@ -45,7 +45,7 @@ class RunCost:
     cap_delta: Decimal
     stored: StoredMechanism
     asked: dict[str, str]
-    table: str
+    table: TableIdentity
     accounting: Accounting = "basic"
 
     def arguments(self) -> dict[str, Any]:
@@ -59,7 +59,8 @@ class RunCost:
             "cap_delta": self.cap_delta,
             "mechanism": self.stored.to_dict(),
             "asked": self.asked,
-            "table": self.table,
+            **self.table.arguments(),
+            "unit": self.table.unit,
             "losses": losses_of if self.accounting == "pld" else None,
         }
 

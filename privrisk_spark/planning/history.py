@@ -18,8 +18,8 @@ from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.reuse import fingerprint
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.runs.places import HISTORY, REMEMBERED
 from privrisk_spark.runs.sealing import release_digest
+from privrisk_spark.runs.workplace import HISTORY, REMEMBERED
 
 PARTS = "records"
 """Directory of the parts: ``record_id``, and of quasi-identifier i ``l<i>`` its level and ``p<i>`` its fingerprint."""

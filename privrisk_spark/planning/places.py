@@ -9,9 +9,10 @@ from privrisk_spark.errors import ConfigError, Fault, InputError, OverlapError
 from privrisk_spark.ledger.urls import file_of
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.policy.dictionaries import OneDictionary, Table
-from privrisk_spark.policy.overlap import local_places, overlap, overlapping
+from privrisk_spark.policy.overlap import overlapping, places_read
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.places import check_place, local_path
+from privrisk_spark.storage.locations import Location, locate
 
 
 def check_request(policy: Policy, output: str, *, files: Sequence[str], what: str) -> Path:
@@ -42,14 +43,16 @@ def check_private_place(
     """
     fault = "--output"
     place = local_path(output)
-    if policy.output is not None and overlap(place, Path(policy.output.path).resolve()):
-        rule = f"must be neither output.path nor inside nor around it: {what} stay private"
-        raise ConfigError([Fault(fault, rule)])
+    here = Location("file", "", str(place))
+    for key, path in () if policy.output is None else policy.output.published.items():
+        if here.overlaps(locate(path, key=key)):
+            rule = f"must be neither {key} nor inside nor around it: {what} stay private"
+            raise ConfigError([Fault(fault, rule)])
     sources: list[tuple[str, Table]] = [("table", policy.table), *more]
     sources += [(one.key, one.table) for one in all_dictionaries(policy) if one.table is not None]
     for key, source in sources:
-        there = [] if source.path is None else local_places(source.path)
-        faults = list(overlapping({fault: place}, f"{key}.path", there))
+        there = [] if source.place is None else places_read(source.place)
+        faults = list(overlapping({fault: here}, f"{key}.path", there))
         if faults:
             raise ConfigError(faults)
     check_place(place, files=files, what=what)
@@ -62,14 +65,14 @@ def all_dictionaries(policy: Policy) -> list[OneDictionary]:
     return [*policy.dictionaries, *([true] if true is not None else [])]
 
 
-def refuse_input(places: Mapping[str, Path], read: Mapping[str, Iterable[Path]]) -> None:
+def refuse_input(places: Mapping[str, Location], read: Mapping[str, Iterable[Location]]) -> None:
     """Refuse to write where files are read of which only Spark knows: those of a frame, or of a table in a catalog.
 
     Parameters
     ----------
-    places : mapping of key to Path
-        Where is written, resolved.
-    read : mapping of key to iterable of Path
+    places : mapping of key to Location
+        Where is written.
+    read : mapping of key to iterable of Location
         Files as Spark lists them, links followed.
 
     Raises
@@ -82,8 +85,14 @@ def refuse_input(places: Mapping[str, Path], read: Mapping[str, Iterable[Path]])
         raise OverlapError(faults)
 
 
-def refuse_public_ledger(policy: Policy, root: Path) -> None:
+def refuse_public_ledger(policy: Policy, published: Mapping[str, Location]) -> None:
     """Refuse a ledger that would lie among published releases.
+
+    Parameters
+    ----------
+    policy : Policy
+    published : mapping of key to Location
+        Where releases are published.
 
     Raises
     ------
@@ -91,5 +100,6 @@ def refuse_public_ledger(policy: Policy, root: Path) -> None:
         Naming the key.
     """
     file = None if policy.ledger is None else file_of(policy.ledger.url)
-    if file is not None and root in file.resolve().parents:
-        raise ConfigError([Fault("ledger.url", "must not lie inside output.path, which is published")])
+    for key, place in published.items():
+        if file is not None and Location("file", "", str(file.resolve())).lies_in(place):
+            raise ConfigError([Fault("ledger.url", f"must not lie inside {key}, which is published")])

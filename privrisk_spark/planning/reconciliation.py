@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from privrisk_spark.errors import CheckError, ConfigError, Fault, InputError
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.reconciliation import Finding, reconcile
-from privrisk_spark.ledger.request import lineage_name
+from privrisk_spark.ledger.request import lineage_name, same_lineage
 from privrisk_spark.ledger.urls import file_of
-from privrisk_spark.runs.witnesses import look
+from privrisk_spark.runs.outputs import Output
+from privrisk_spark.runs.witnesses import Looked, look
+from privrisk_spark.runs.workplace import output_at
+from privrisk_spark.storage.locations import is_remote
 
-__all__ = ["Verdict", "hold_against", "verify"]
+__all__ = ["Verdict", "hold_against", "places_named", "verify"]
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,14 @@ class Verdict:
         Lineages that are not whole: the first event that is not what was written, and what would do.
     findings : tuple of Finding
         In which the ledger and the places do not agree.
+    looked : tuple of Looked
+        What was looked at besides the ledger.
     """
 
     events: dict[str, int]
     broken: dict[str, str]
     findings: tuple[Finding, ...] = ()
+    looked: tuple[Looked, ...] = ()
 
     @property
     def refusal(self) -> CheckError | None:
@@ -62,6 +68,7 @@ class Verdict:
                 }
                 for finding in self.findings
             ],
+            "looked": [asdict(one) for one in self.looked],
         }
 
 
@@ -81,8 +88,14 @@ def verify(url: str) -> Verdict:
     return Verdict(counts, {name: str(error) for name, error in broken.items()})
 
 
-def hold_against(url: str, places: Sequence[Path]) -> Verdict:
+def hold_against(url: str, places: Sequence[str]) -> Verdict:
     """Hold a ledger against outputs and vaults.
+
+    Parameters
+    ----------
+    url : str
+    places : sequence of str
+        Directories, and outputs in object stores.
 
     Raises
     ------
@@ -93,17 +106,43 @@ def hold_against(url: str, places: Sequence[Path]) -> Verdict:
     CheckError
         If a file of a place is damaged.
     """
-    faults = [Fault("PLACE", f"'{place}' is no directory") for place in places if not place.is_dir()]
-    if faults:
-        raise ConfigError(faults)
+    named = places_named(places)
     # Before the ledger is read: what they know of it then, it held already.
-    seen = look(*places)
+    seen = look(*named)
     accounts, broken = Ledger(url).histories()
     whole = {lineage_name(name): account for name, account in accounts.items()}
-    torn = {lineage_name(name) for name in broken}
-    findings = reconcile(whole, seen, [str(place.resolve()) for place in places])
+    findings = reconcile(whole, seen, [one.place for one in seen.looked])
     return Verdict(
         {name: len(account.chain) for name, account in accounts.items()},
         {name: str(error) for name, error in broken.items()},
-        tuple(one for one in findings if one.lineage is None or lineage_name(one.lineage) not in torn),
+        # What a history that is not whole holds, nobody knows.
+        tuple(one for one in findings if not any(same_lineage(one.lineage, name) for name in broken)),
+        seen.looked,
     )
+
+
+def places_named(texts: Sequence[str]) -> list[Path | Output]:
+    """Return the outputs and vaults that a command names.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Directories, and URIs of outputs in object stores.
+
+    Raises
+    ------
+    ConfigError
+        Naming each that is none.
+    """
+    found: list[Path | Output] = []
+    faults = []
+    for text in texts:
+        if is_remote(text):
+            found.append(output_at(text, key="PLACE"))
+            continue
+        found.append(Path(text))
+        if not Path(text).is_dir():
+            faults.append(Fault("PLACE", f"'{text}' is no directory"))
+    if faults:
+        raise ConfigError(faults)
+    return found

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlparse
 
 from privrisk_spark.policy.contents import contents_of
 from privrisk_spark.policy.dictionaries import Table
@@ -47,30 +46,6 @@ def _asked(policy: Policy, date: dt.date) -> Iterator[tuple[str, str]]:
         yield f"contents of {key}", digest
 
 
-def table_identity(policy: Policy, date: dt.date) -> str:
-    """Return what tells the table of a lineage from another one, as a digest: where it is, and nothing of its content.
-
-    A table that is written anew to a place of each day is one table: the business date in its path counts for any.
-
-    Parameters
-    ----------
-    policy : Policy
-    date : date
-        Business date.
-    """
-    table, day = policy.table, policy.run.date or date
-    if table.catalog is not None:
-        named = f"catalog {table.catalog}"
-    else:
-        parsed = urlparse(table.path or "")
-        named = table.path or ""
-        if parsed.scheme in ("", "file"):
-            named = str(Path(unquote(parsed.path) if parsed.scheme else named).resolve())
-    for form in ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d"):
-        named = named.replace(day.strftime(form), "{ds}")
-    return hashlib.sha256(named.encode()).hexdigest()[:32]
-
-
 def request_of(policy: Policy, *, given: bool) -> dict[str, str]:
     """Return digests of what a release is asked for whose guarantee is not charged to a ledger.
 
@@ -88,7 +63,8 @@ def request_of(policy: Policy, *, given: bool) -> dict[str, str]:
     """
     found = {name: value for name, value in asked_of(policy, dt.date.min).items() if name not in _ELSEWHERE}
     for key, table in tables_of(policy, given=given).items():
-        named = [] if table.path is None else named_here(table.path)
+        # Which files a version of a lake table has is settled by the version, which the run id pins.
+        named = [] if table.path is None or table.lake is not None else named_here(table.path)
         if named:
             text = json.dumps(sorted(file for place in named for file in _files(place)))
             found[f"files of {key}"] = hashlib.sha256(text.encode()).hexdigest()[:32]

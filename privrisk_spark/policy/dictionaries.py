@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, WrapValidator
+from pydantic import Field, PrivateAttr, WrapValidator
 
-from privrisk_spark.policy.types import NUMBER, SORTED, Natural, Option, Part, Text, Year, unsaid
+from privrisk_spark.policy.types import NUMBER, SORTED, Instant, Natural, Option, Part, Text, Year, unsaid
 from privrisk_spark.policy.values import Reading
+from privrisk_spark.storage.lakes.snapshot import Asked, Form, Snapshot
 
 Consistency = Literal["subsumes", "compatible", "similar"]
 Probability = Annotated[float, Field(ge=0, le=1), NUMBER]
@@ -23,15 +24,82 @@ _SIMILAR: Any = Field(
 )
 
 
+GIVEN = "a given frame"
+"""Stands for the name of a table that is a frame of the caller's."""
+
+
 class Table(Part):
     """Where a table is read: a path with a format, or a Spark catalog name."""
 
-    path: Text | None = Field(None, description="File or directory Spark can read.")
-    catalog: Text | None = Field(None, description="Table name in the Spark catalog, instead of a path.")
-    format: Text = Field("parquet", description="Spark data source of the path: parquet, csv, orc, json, …")
+    path: Text | None = Field(
+        None, description="File or directory Spark can read; of iceberg also a metadata file (….metadata.json)."
+    )
+    catalog: Text | None = Field(
+        None,
+        description="Table name in the Spark catalog, instead of a path; with format iceberg catalog.namespace.table "
+        "of pyiceberg's configuration.",
+    )
+    format: Text = Field(
+        "parquet", description="delta, iceberg, or a Spark data source of the path: parquet, csv, orc, json, …"
+    )
     options: Annotated[dict[str, Option], SORTED] = Field(
         default_factory=dict, description="Reader options of the path."
     )
+    version: Natural | None = Field(
+        None,
+        description="Of format delta: the version to read; null: the newest, which is recorded.",
+        exclude_if=unsaid,
+    )
+    snapshot: Natural | None = Field(
+        None,
+        description="Of format iceberg: the snapshot to read; null: the newest, which is recorded.",
+        exclude_if=unsaid,
+    )
+    timestamp: Instant | None = Field(
+        None,
+        description="Of formats delta and iceberg: read what was the newest then, such as 2026-11-21T06:00:00Z.",
+        exclude_if=unsaid,
+    )
+
+    _pinned: Snapshot | None = PrivateAttr(default=None)
+
+    @property
+    def lake(self) -> Form | None:
+        """The format, if it keeps versions of the table that are read here."""
+        found = self.format.lower()
+        return "delta" if found == "delta" else "iceberg" if found == "iceberg" else None
+
+    @property
+    def place(self) -> str | None:
+        """Where the whole table is, if a path says so: of a file of Iceberg's metadata the directory of the table."""
+        path = self.path
+        if path is not None and self.lake == "iceberg" and path.endswith(".metadata.json"):
+            return path.rpartition("/")[0].removesuffix("metadata").rstrip("/") or "."
+        return path
+
+    @property
+    def pinned(self) -> Snapshot | None:
+        """The version of a lake table that the run reads, once it is opened."""
+        return self._pinned
+
+    def asked(self, key: str) -> Asked | None:
+        """Return which version of a lake table is asked for; None for any other table.
+
+        Parameters
+        ----------
+        key : str
+            Of the policy, for messages.
+        """
+        form = self.lake
+        if form is None:
+            return None
+        return Asked(key, form, self.path, self.catalog, self.version, self.snapshot, self.timestamp)
+
+    def at(self, snapshot: Snapshot | None) -> Self:
+        """Return the table, of which it is known which version is read."""
+        table = self.model_copy()
+        table._pinned = snapshot
+        return table
 
 
 class DictionaryColumn(Part):

@@ -194,9 +194,26 @@ class RowCount(Part):
     at_most: Natural | None = None
 
 
+class Complete(Part):
+    """What tells that the table has arrived whole; a run that comes too early ends with exit code 3."""
+
+    marker: Text | None = Field(
+        None, description="File that must lie in the table's directory, such as _SUCCESS.", pattern="^[^/]+$"
+    )
+    rows_at_least: Count | None = Field(None, description="Fewer rows are a part of the table.")
+    written_within_days: Natural | None = Field(
+        None,
+        description="The newest data file must have been written no earlier than so many days before the business "
+        "date; 0: on it, or later.",
+    )
+
+
 class Checks(Part):
     """Contracts a release must meet."""
 
+    complete: Complete | None = Field(
+        None, description="What the table must have before it is read, such as {marker: _SUCCESS}.", exclude_if=unsaid
+    )
     row_count: RowCount = RowCount()
     min_class_size: Count | None = Field(None, description="Least class size of released quasi-identifiers.")
     max_mean_risk: NonNegative | None = None
@@ -204,16 +221,35 @@ class Checks(Part):
     forbid_verbatim: bool = Field(False, description="No record may be released with all its original values.")
     kept_uniqueness_at_most: Annotated[float, Field(ge=0, le=1), NUMBER] | None = Field(
         None,
-        description="Of no kept column may a greater share of the rows have a value that no other row has.",
+        description="Of no kept column may a greater share of the rows, or of the persons with table.entity_id, have a "
+        "value that no other has.",
         exclude_if=unsaid,
     )
     fail_on: Literal["error", "warning"] = "error"
 
 
+class LakeOutput(Part):
+    """A lake table that holds the newest release, or that of each date."""
+
+    format: Literal["delta"] = Field(description="Format of the table.")
+    path: Text = Field(
+        description="Directory of the table, or its URI in an object store, outside output.path; the first release "
+        "makes it."
+    )
+    date_column: Text | None = Field(
+        None,
+        description="Column for the business date, such as release_date: the table is partitioned by it, and a release "
+        "replaces the rows of its own date only.",
+        exclude_if=unsaid,
+    )
+
+
 class Output(Part):
     """Where the release and what must not be published go."""
 
-    path: Text = Field(description="Directory of the published releases.")
+    path: Text = Field(
+        description="Directory of the published releases, or its URI in an object store, such as s3://bucket/releases."
+    )
     vault: Text = Field(description="Directory of what must not be published, outside output.path.")
     format: Literal["parquet", "csv"] = "parquet"
     files: Annotated[int, Field(gt=0, le=10_000), NUMBER] | None = Field(
@@ -225,6 +261,16 @@ class Output(Part):
         "return.",
         exclude_if=unsaid,
     )
+    lake: LakeOutput | None = Field(
+        None,
+        description="A table to which each release is committed besides, such as {format: delta, path: lake/census}.",
+        exclude_if=unsaid,
+    )
+
+    @property
+    def published(self) -> dict[str, str]:
+        """Places of what is published, by their keys."""
+        return {"output.path": self.path, **({} if self.lake is None else {"output.lake.path": self.lake.path})}
 
 
 class Cap(Part):

@@ -21,6 +21,17 @@ def _day(value: object) -> object:
         raise ValueError('must be a date YYYY-MM-DD, or "{ds}" in quotes for the date of the run') from None
 
 
+def _instant(value: object) -> object:
+    """Take a date and a time in ISO form with an offset: which version is read must not depend on a time zone."""
+    try:
+        found = value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(str(value))
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise ValueError("must be a date and a time with an offset from UTC, such as 2026-11-21T06:00:00Z")
+    return found.astimezone(dt.UTC)
+
+
 def _option(value: object) -> object:
     if not isinstance(value, str | int | float):
         raise ValueError("must be a text, a number, true or false")
@@ -50,6 +61,11 @@ Day = Annotated[
     dt.date,
     BeforeValidator(_day),
     WithJsonSchema({"anyOf": [{"type": "string", "format": "date"}, {"const": "{ds}"}]}),
+]
+Instant = Annotated[
+    dt.datetime,
+    BeforeValidator(_instant),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
 
 # Python counts True as 1; a policy does not. Bounds stand before the validator, where the JSON Schema sees them.

@@ -20,7 +20,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.plots import Panel, Plot
@@ -182,8 +182,10 @@ def _scale(axes: Axes, panel: Panel, *, ticks: int) -> None:
             if high < 10 * low:
                 middle = math.sqrt(low * high)
                 (axes.set_xlim if name == "x" else axes.set_ylim)(middle / 4, middle * 4)
-            axis.set_major_locator(LogLocator(base=10, numticks=ticks))
-            axis.set_minor_formatter(NullFormatter())
+            # Within two decades powers of ten alone would say little of what lies between them.
+            subs = (1.0, 2.0, 5.0) if high < 100 * low else (1.0,)
+            axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=ticks))
+            axis.set_minor_locator(NullLocator())
         elif name == "y" and min(values) >= 0:
             axes.set_ylim(bottom=0, top=max(values) * 1.06 or 1.0)
         axis.set_major_formatter(number)

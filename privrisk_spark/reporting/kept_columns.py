@@ -31,16 +31,19 @@ def uniqueness_warnings(released: ReleaseFacts) -> list[str]:
     released : ReleaseFacts
     """
     shares = {name: released.share(uniques) for name, uniques in released.unique_by_kept.items()}
+    one, found = ("row", "record") if released.persons is None else ("person", "person")
     return [
-        f"The column '{name}' is kept, and {100 * share:.3g} % of the rows have a value of it that no other row has: "
-        f"whoever knows it finds the record. To mend it, {way_out(name)}."
+        f"The column '{name}' is kept, and {100 * share:.3g} % of the {one}s have a value of it that no other {one} "
+        f"has: whoever knows it finds the {found}. To mend it, {way_out(name)}."
         for name, share in shares.items()
         if share >= WARNED_FROM
     ]
 
 
 def uniqueness_section(released: ReleaseFacts) -> Section | None:
-    """Return what is found of kept columns, from the release alone; None without such.
+    """Return what is found of kept columns, by rows or by persons as they were counted; None without such.
+
+    By rows it is public, as whoever has the release finds it; by persons, whose ids are not released, it is not.
 
     Parameters
     ----------
@@ -49,13 +52,16 @@ def uniqueness_section(released: ReleaseFacts) -> Section | None:
     if released.unique_by_all is None:
         return None
     cells, both = released.unique_by_cells, released.unique_by_all
-    of_kept = {f"rows with a value of '{name}' of their own": n for name, n in released.unique_by_kept.items()}
+    many = "rows" if released.persons is None else "persons"
+    of_kept = {f"{many} with a value of '{name}' of their own": n for name, n in released.unique_by_kept.items()}
     paragraph = (
         "The risk of this report is that of an attacker who knows quasi-identifiers. One who knows values of kept "
-        f"columns, too, may find records that are hidden among others: of {released.rows:,} rows, {both:,} differ from "
-        f"all others in quasi-identifiers and kept columns together ({100 * released.share(both):.3g} %), {cells:,} in "
-        f"quasi-identifiers alone ({100 * released.share(cells):.3g} %)."
+        f"columns, too, may find records that are hidden among others: of {released.counted:,} {many}, {both:,} "
+        f"differ from all others in quasi-identifiers and kept columns together ({100 * released.share(both):.3g} %), "
+        f"{cells:,} in quasi-identifiers alone ({100 * released.share(cells):.3g} %)."
     )
+    if released.persons is not None:
+        paragraph += " A person differs by values that no other person has, in one row or in several."
     return Section(
         "kept_columns",
         "Columns that are kept",
@@ -63,15 +69,16 @@ def uniqueness_section(released: ReleaseFacts) -> Section | None:
         "tested",
         {
             **of_kept,
-            "rows of their own by quasi-identifiers": cells,
-            "rows of their own by quasi-identifiers and kept columns": both,
+            f"{many} of their own by quasi-identifiers": cells,
+            f"{many} of their own by quasi-identifiers and kept columns": both,
         },
         tuple(uniqueness_warnings(released)),
         {
             "rows": released.rows,
+            **({} if released.persons is None else {"persons": released.persons}),
             "unique_by_kept": dict(released.unique_by_kept),
             "unique_by_quasi_identifiers": cells,
             "unique_by_quasi_identifiers_and_kept": both,
         },
-        public=True,
+        public=released.persons is None,
     )

@@ -77,7 +77,7 @@ def risk_reports(
 ) -> tuple[Report, Report]:
     """Vault and public report of a release decided by risk; linkage and further findings are for the vault.
 
-    What is found of kept columns is in both: it is found from the release alone.
+    What is found of kept columns is in both if the release alone tells it, and for the vault if persons were counted.
     """
     kept = uniqueness_section(released)
     of_release = () if kept is None else (kept,)
@@ -103,7 +103,7 @@ def risk_reports(
         measured,
     )
     vault = replace(vault, linkage=linkage, sections=(*of_release, *sections))
-    public = replace(public, sections=of_release)
+    public = replace(public, sections=tuple(section for section in of_release if section.public))
     return vault, replace(public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None)
 
 

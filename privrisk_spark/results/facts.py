@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
 
@@ -101,10 +102,13 @@ class ReleaseFacts:
         0 for an empty release.
     off_hierarchy : dict of attribute to rows whose text is no node of the hierarchy
     unique_by_cells : int
-        Rows no other has the released quasi-identifiers of.
+        Rows no other has the released quasi-identifiers of. Where persons are counted: persons with a row of released
+        quasi-identifiers that exactly one person has, in however many rows; likewise below.
     unique_by_kept : dict of kept column to rows no other has the value of; missing values are none
     unique_by_all : int or None
         Rows no other has the released quasi-identifiers and kept columns of; None without kept columns.
+    persons : int or None
+        Distinct persons, where the policy names them and a column is kept; None: rows are counted.
     """
 
     rows: int
@@ -114,10 +118,16 @@ class ReleaseFacts:
     unique_by_cells: int = 0
     unique_by_kept: dict[str, int] = field(default_factory=dict)
     unique_by_all: int | None = None
+    persons: int | None = None
+
+    @property
+    def counted(self) -> int:
+        """What uniques are among: persons where they are counted, else released rows."""
+        return self.rows if self.persons is None else self.persons
 
     def share(self, uniques: int) -> float:
-        """Share of the released rows."""
-        return uniques / self.rows if self.rows else 0.0
+        """Share of the persons where they are counted, else of the released rows."""
+        return uniques / self.counted if self.counted else 0.0
 
 
 @dataclass(frozen=True)
@@ -188,6 +198,8 @@ class FilesRead:
     malformed, garbled : int
         Rows whose line is cut, too long or not of its format, and rows with bytes that are no text; where they are
         counted.
+    version : dict or None
+        Which version of a lake table is read: format, number and time.
     """
 
     expected: int
@@ -195,10 +207,7 @@ class FilesRead:
     rows: int | None = None
     malformed: int = 0
     garbled: int = 0
-
-    def to_dict(self) -> dict[str, int | None]:
-        """JSON-safe form."""
-        return asdict(self)
+    version: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

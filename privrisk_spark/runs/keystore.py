@@ -48,21 +48,22 @@ class VaultKey:
     ----------
     vault : Path
     run_id : str
-    reference : str or None
-        As `release_key` has it.
+    reference, lineage : str or None
+        As `release_key` has them.
     """
 
     vault: Path
     run_id: str
     reference: str | None = None
+    lineage: str | None = None
 
     def obtain(self, *, draw: bool) -> bytes:
         """Return the key; see `release_key`."""
-        return release_key(self.vault, self.run_id, reference=self.reference, draw=draw)
+        return release_key(self.vault, self.run_id, reference=self.reference, draw=draw, lineage=self.lineage)
 
     def destroy(self) -> None:
         """Destroy it, unless it was given by reference; see `destroy_key`."""
-        destroy_key(self.vault, self.run_id)
+        destroy_key(self.vault, self.run_id, lineage=self.lineage)
 
 
 def key_commitment(key: bytes, *, lineage: str, run_id: str) -> str:
@@ -89,7 +90,9 @@ def key_commitment(key: bytes, *, lineage: str, run_id: str) -> str:
     return hmac.new(key, b"".join(message), hashlib.sha256).hexdigest()
 
 
-def release_key(vault_dir: str | Path, run_id: str, *, reference: str | None = None, draw: bool = True) -> bytes:
+def release_key(
+    vault_dir: str | Path, run_id: str, *, reference: str | None = None, draw: bool = True, lineage: str | None = None
+) -> bytes:
     """Return the key of a run, drawing it if the run has none yet.
 
     Parameters
@@ -100,10 +103,14 @@ def release_key(vault_dir: str | Path, run_id: str, *, reference: str | None = N
         The run: letters, digits and ``. _ : + @ = -``, at most 200, beginning with a letter or digit.
     reference : str, optional
         ``env:NAME`` or ``file:PATH``, holding 64 hexadecimal digits (white space around them is ignored).
-        By default the key is ``<vault>/keys/<run_id>.key``, read if it is there and drawn from the
-        operating system if not.
+        By default the key is ``<vault>/keys/<run_id>~<digest of the lineage>.key``, read if it is there and drawn
+        from the operating system if not.
     draw : bool, default True
-        False refuses to draw: something was made with the run's key already, or may have been.
+        False refuses to draw: something was made with the run's key already, or may have been. A key that an earlier
+        version drew, which knew files by the run id alone, is found then.
+    lineage : str, optional
+        Of the ledger, by the name all its spellings have: two lineages may have runs of one id in one vault. Without
+        one the run is charged nowhere, and its file is named by the run id alone.
 
     Returns
     -------
@@ -133,12 +140,14 @@ def release_key(vault_dir: str | Path, run_id: str, *, reference: str | None = N
     """
     if reference is not None:
         return _referenced(reference)
-    path = _key_path(vault_dir, run_id)
+    path = _key_path(vault_dir, run_id, lineage)
     with _failures(run_id):
         try:
             return _read_key(path, run_id)
         except FileNotFoundError:
             if not draw:
+                with suppress(FileNotFoundError):
+                    return _read_key(_key_path(vault_dir, run_id), run_id)
                 raise BudgetError(
                     f"run id {run_id} was begun with a key that is not in output.vault: it is in another vault, or was "
                     "destroyed after publication. Its budget covers one draw. Use a new run id, or the vault it was "
@@ -172,7 +181,7 @@ def pin_snapshot(vault_dir: str | Path, run_id: str, snapshot: str) -> None:
     Like a key, the pin appears whole or not at all. An empty one, which earlier versions left on a full disk, pins
     nothing and is replaced.
     """
-    path = _key_path(vault_dir, run_id).with_suffix(".snapshot")
+    path = _pin_path(_key_path(vault_dir, run_id))
     with _failures(run_id):
         _make_key_directory(path.parent)
         pinned = _pinned(path)
@@ -186,7 +195,7 @@ def pin_snapshot(vault_dir: str | Path, run_id: str, snapshot: str) -> None:
         )
 
 
-def destroy_key(vault_dir: str | Path, run_id: str) -> bool:
+def destroy_key(vault_dir: str | Path, run_id: str, *, lineage: str | None = None) -> bool:
     """Overwrite and remove the drawn key of a run, once its release is committed.
 
     Parameters
@@ -195,6 +204,8 @@ def destroy_key(vault_dir: str | Path, run_id: str) -> bool:
         The vault.
     run_id : str
         The run.
+    lineage : str, optional
+        As `release_key` has it. A run of it that has no file of its own has that of an earlier version, if any.
 
     Returns
     -------
@@ -214,9 +225,11 @@ def destroy_key(vault_dir: str | Path, run_id: str) -> bool:
     Overwriting reaches the same blocks on simple disks only. On flash memory, copy-on-write or
     journalled file systems, and in backups, an old copy may survive: keep the vault on an encrypted volume.
     """
-    path = _key_path(vault_dir, run_id)
+    path = _key_path(vault_dir, run_id, lineage)
     with _failures(run_id):
-        path.with_suffix(".snapshot").unlink(missing_ok=True)
+        if not os.path.lexists(path):
+            path = _key_path(vault_dir, run_id)
+        _pin_path(path).unlink(missing_ok=True)
         try:
             handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -256,12 +269,18 @@ def _referenced(reference: str) -> bytes:
     return bytes.fromhex(text.strip())
 
 
-def _key_path(vault_dir: str | Path, run_id: str) -> Path:
+def _pin_path(key: Path) -> Path:
+    return key.with_suffix(".snapshot")
+
+
+def _key_path(vault_dir: str | Path, run_id: str, lineage: str | None = None) -> Path:
     if not _RUN_ID.fullmatch(run_id):
         raise InputError(
             "the run id must be 1 to 200 letters, digits and . _ : + @ = -, beginning with a letter or digit."
         )
-    return Path(vault_dir) / "keys" / f"{run_id}.key"
+    # No run id has a tilde.
+    of = "" if lineage is None else f"~{hashlib.sha256(lineage.encode()).hexdigest()[:16]}"
+    return Path(vault_dir) / "keys" / f"{run_id}{of}.key"
 
 
 def _read_key(path: Path, run_id: str) -> bytes:

@@ -6,8 +6,8 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -66,6 +66,34 @@ class Stage:
     sentence: str = ""
     parameters: dict[str, object] = field(default_factory=dict)
     status: Status | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """When a stage ran, and how it ended.
+
+    Attributes
+    ----------
+    stage : str
+    number, stages : int
+        Which of how many.
+    started : float
+        Seconds since 1970.
+    seconds : float
+    rows : int or None
+        Of the table, if the stage has counted them and the guarantee allows to keep them.
+    ended : str
+        ``done``, or the name of the error's class.
+    """
+
+    stage: str
+    number: int
+    stages: int
+    started: float
+    seconds: float
+    rows: int | None
+    ended: str
 
 
 class Progress:
@@ -78,11 +106,20 @@ class Progress:
     run_id : str
     total : int
         Number of stages, for "stage x of y".
+    labelled : callable, optional
+        Gives what is done within a block a name, where somebody watches.
     """
 
-    def __init__(self, vault: Path, run_id: str, total: int) -> None:
-        self.vault, self.run_id, self.total = vault, run_id, total
+    def __init__(
+        self,
+        vault: Path,
+        run_id: str,
+        total: int,
+        labelled: Callable[[str], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        self.vault, self.run_id, self.total, self.labelled = vault, run_id, total, labelled
         self.records: list[StageRecord] = []
+        self.timings: list[Timing] = []
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Stage]:
@@ -92,9 +129,16 @@ class Progress:
         LOGGER.info("%s: %s", place, name, extra={"fields": {"run_id": self.run_id, "stage": name, "number": number}})
         write_status(self.vault, self.run_id, phase=name, code=None, message=f"{place} is running")
         stage = Stage()
-        started = time.monotonic()
-        yield stage
-        seconds = time.monotonic() - started
+        begun, started, ended = time.time(), time.monotonic(), "done"
+        try:
+            with self.labelled(f"privrisk {self.run_id}: {place}, {name}"):
+                yield stage
+        except BaseException as error:
+            ended = type(error).__name__
+            raise
+        finally:
+            seconds = time.monotonic() - started
+            self.timings.append(Timing(name, number, self.total, begun, round(seconds, 3), stage.rows, ended))
         self.records.append(StageRecord(name, stage.sentence, stage.parameters, stage.status, round(seconds, 3)))
         LOGGER.info(
             "%s: %s done in %.1f s. %s",
@@ -102,13 +146,17 @@ class Progress:
             name,
             seconds,
             stage.sentence,
-            extra={"fields": {"run_id": self.run_id, "stage": name, "seconds": round(seconds, 3)}},
+            extra={"fields": {"run_id": self.run_id, "stage": name, "seconds": round(seconds, 3), **_rows(stage)}},
         )
 
     @property
     def seconds(self) -> Mapping[str, float | None]:
         """Seconds of each stage so far."""
         return {record.name: record.seconds for record in self.records}
+
+
+def _rows(stage: Stage) -> dict[str, int]:
+    return {} if stage.rows is None else {"rows": stage.rows}
 
 
 def write_status(vault: Path, run_id: str, *, phase: str, code: int | None, message: str, remedy: str = "") -> None:

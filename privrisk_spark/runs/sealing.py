@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from privrisk_spark.errors import CheckError, EngineError
 
-__all__ = ["release_digest", "sealed", "verify"]
+__all__ = ["release_digest", "sealed", "verify", "verify_files"]
 
 _MANIFEST: Final = "manifest.json"
 _DATA: Final = "data"
@@ -66,27 +66,50 @@ def verify(manifest: Mapping[str, Any], target: Path) -> None:
     EngineError
         If one cannot be read.
     """
-    listed = {f"{_DATA}/{entry['name']}": entry for entry in manifest.get(_DATA, {}).get("files", ())}
-    listed |= {entry["name"]: entry for entry in manifest.get(_DOCUMENTS, ())}
-    if not listed:
-        return
-    whole = _DOCUMENTS in manifest
     try:
-        there = {name for name in _files(target) if name != _MANIFEST and (whole or name.startswith(f"{_DATA}/"))}
-        for name in sorted(listed.keys() | there):
-            if name not in there:
-                raise _changed(target, name, "is missing")
-            if name not in listed:
-                raise _changed(target, name, "was added")
-            if any(listed[name].get(what) != is_now for what, is_now in _entry(target, name).items() if what != "name"):
-                raise _changed(target, name, "is not the file that was published: its size or SHA-256 is another")
+        verify_files(manifest, str(target), _files(target), lambda name: _entry(target, name))
     except OSError as error:
         raise EngineError(f"the release at '{target}' cannot be read ({error.strerror}).") from error
 
 
-def _changed(target: Path, name: str, how: str) -> CheckError:
+def verify_files(
+    manifest: Mapping[str, Any], place: str, there: Iterable[str], entry: Callable[[str], Mapping[str, Any]]
+) -> None:
+    """Hold the files of a release, wherever it lies, against its manifest.
+
+    Parameters
+    ----------
+    manifest : mapping
+    place : str
+        Of the release, for messages.
+    there : iterable of str
+        Names of the files that are there.
+    entry : callable
+        Gives ``name``, ``bytes`` and ``sha256`` of one of them.
+
+    Raises
+    ------
+    CheckError
+        If a file is missing, is another, or was added.
+    """
+    listed = {f"{_DATA}/{one['name']}": one for one in manifest.get(_DATA, {}).get("files", ())}
+    listed |= {one["name"]: one for one in manifest.get(_DOCUMENTS, ())}
+    if not listed:
+        return
+    whole = _DOCUMENTS in manifest
+    found = {name for name in there if name != _MANIFEST and (whole or name.startswith(f"{_DATA}/"))}
+    for name in sorted(listed.keys() | found):
+        if name not in found:
+            raise _changed(place, name, "is missing")
+        if name not in listed:
+            raise _changed(place, name, "was added")
+        if any(listed[name].get(what) != is_now for what, is_now in entry(name).items() if what != "name"):
+            raise _changed(place, name, "is not the file that was published: its size or SHA-256 is another")
+
+
+def _changed(place: str, name: str, how: str) -> CheckError:
     return CheckError(
-        f"the release at '{target}' was changed after publication: '{name}' {how}. Restore it from a copy, or withdraw "
+        f"the release at '{place}' was changed after publication: '{name}' {how}. Restore it from a copy, or withdraw "
         "it and use a new run id."
     )
 

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from privrisk_spark.errors import CheckError
 from privrisk_spark.runs import permissions
+from privrisk_spark.runs.local_output import LocalOutput
+from privrisk_spark.runs.outputs import Output
 from privrisk_spark.runs.places import write_json
 from privrisk_spark.runs.sealing import release_digest
 
-__all__ = ["PrivateRelease", "Seen", "Witness", "look", "record_witness"]
+__all__ = ["Looked", "PrivateRelease", "Seen", "Witness", "look", "record_witness"]
 
 _DIRECTORY: Final = "charges"
 
@@ -35,6 +38,8 @@ class Witness:
         How many events the lineage had.
     head : str
         Hash of the last of them.
+    epsilon, delta : str or None
+        What the run was charged; earlier versions did not keep it.
     """
 
     lineage: str
@@ -42,6 +47,8 @@ class Witness:
     place: str
     events: int
     head: str
+    epsilon: str | None = None
+    delta: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,12 +64,35 @@ class PrivateRelease:
         Of the release (`privrisk_spark.runs.sealing.release_digest`).
     lineage : str or None
         What its manifest says, if it does.
+    epsilon, delta : str or None
+        What its manifest says it costs, if it does.
     """
 
     run_id: str
     place: str
     digest: str
     lineage: str | None
+    epsilon: str | None = None
+    delta: str | None = None
+
+
+@dataclass(frozen=True)
+class Looked:
+    """How much a place knows.
+
+    Attributes
+    ----------
+    place : str
+        Resolved.
+    there : bool
+        Whether there is such a directory.
+    witnesses, releases : int
+    """
+
+    place: str
+    there: bool
+    witnesses: int
+    releases: int
 
 
 @dataclass(frozen=True)
@@ -75,10 +105,13 @@ class Seen:
         Of vaults.
     releases : tuple of PrivateRelease
         Of outputs.
+    looked : tuple of Looked
+        What was looked at.
     """
 
     witnesses: tuple[Witness, ...] = ()
     releases: tuple[PrivateRelease, ...] = ()
+    looked: tuple[Looked, ...] = ()
 
 
 def record_witness(vault: Path, witness: Witness) -> None:
@@ -89,42 +122,97 @@ def record_witness(vault: Path, witness: Witness) -> None:
     write_json(vault / _DIRECTORY / f"{witness.run_id}~{of}.json", asdict(witness))
 
 
-def look(*places: Path) -> Seen:
+def look(*places: Path | Output) -> Seen:
     """Return what vaults and outputs know.
 
     Parameters
     ----------
-    *places : Path
-        Each a vault, an output, or neither, which knows nothing; one that is not there, too.
+    *places : Path or Output
+        Each a directory, be it a vault, an output, or neither, which knows nothing, or an output wherever it is; one
+        that is not there, too.
 
     Raises
     ------
     CheckError
-        If a file there is damaged.
+        If a file there is damaged, or something there may not be read: what it knows is not nothing.
     """
-    witnesses = [_witness(file) for place in places for file in sorted((place / _DIRECTORY).glob("[!.]*.json"))]
-    releases = []
-    for place in places:
-        for file in sorted(place.glob("releases/*/manifest.json")):
-            manifest = _read(file)
-            guarantee = manifest.get("guarantee")
-            if isinstance(guarantee, dict) and guarantee.get("kind") == "dp":
-                admitted = manifest.get("admitted")
-                lineage = admitted.get("lineage") if isinstance(admitted, dict) else None
-                digest = release_digest(manifest)
-                releases.append(PrivateRelease(file.parent.name, str(place.resolve()), digest, lineage))
-    return Seen(tuple(witnesses), tuple(releases))
+    witnesses: list[Witness] = []
+    releases: list[PrivateRelease] = []
+    looked = []
+    for one in places:
+        place = one.root if isinstance(one, LocalOutput) else one
+        if not isinstance(place, Path):
+            there = place.current() is not None
+            releases_of = ((run_id, str(place), manifest) for run_id, manifest in place.manifests())
+            found = [known for one_of in releases_of for known in _private(*one_of)]
+            looked.append(Looked(str(place), there, 0, len(found)))
+            releases += found
+            continue
+        files = [file for file in _listed(place / _DIRECTORY) if file.suffix == ".json" and file.name[0] != "."]
+        kept = [_witness(file) for file in files]
+        found = [known for directory in _listed(place / "releases") for known in _of_directory(directory)]
+        looked.append(Looked(str(place.resolve()), place.is_dir(), len(kept), len(found)))
+        witnesses += kept
+        releases += found
+    return Seen(tuple(witnesses), tuple(releases), tuple(looked))
+
+
+def _listed(directory: Path) -> list[Path]:
+    try:
+        return sorted(directory.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise _unreadable(directory, error) from None
+
+
+def _of_directory(directory: Path) -> list[PrivateRelease]:
+    try:
+        manifest = _read(directory / "manifest.json")
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return _private(directory.name, str(directory.parent.parent.resolve()), manifest)
+
+
+def _private(run_id: str, place: str, manifest: Mapping[str, Any]) -> list[PrivateRelease]:
+    """The release of a manifest, if it is private."""
+    guarantee = manifest.get("guarantee")
+    if not isinstance(guarantee, dict) or guarantee.get("kind") != "dp":
+        return []
+    # Before every manifest named its lineage, those did that have admitted cells.
+    lineage = manifest.get("lineage", _at(manifest, "admitted", "lineage"))
+    cost = [_at(guarantee, "parameters", "accounting", "basic", name) for name in ("epsilon", "delta")]
+    return [
+        PrivateRelease(
+            run_id,
+            place,
+            release_digest(manifest),
+            lineage if isinstance(lineage, str) else None,
+            *(str(amount) if isinstance(amount, str | int | float) else None for amount in cost),
+        )
+    ]
+
+
+def _at(document: object, *keys: str) -> object:
+    for key in keys:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document
 
 
 def _witness(file: Path) -> Witness:
-    found = _read(file)
     try:
+        found = _read(file)
+    except FileNotFoundError as error:  # it was listed
+        raise _unreadable(file, error) from None
+    try:
+        amounts = [None if found.get(name) is None else str(found[name]) for name in ("epsilon", "delta")]
         return Witness(
-            lineage=str(found["lineage"]),
-            run_id=str(found["run_id"]),
-            place=str(found["place"]),
-            events=int(found["events"]),
-            head=str(found["head"]),
+            str(found["lineage"]),
+            str(found["run_id"]),
+            str(found["place"]),
+            int(found["events"]),
+            str(found["head"]),
+            *amounts,
         )
     except (KeyError, TypeError, ValueError):
         raise _damaged(file) from None
@@ -135,6 +223,10 @@ def _read(file: Path) -> dict[str, Any]:
         found = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:
         found = None
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise _unreadable(file, error) from None
     if not isinstance(found, dict):
         raise _damaged(file)
     return found
@@ -142,3 +234,10 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _damaged(file: Path) -> CheckError:
     return CheckError(f"'{file}' is damaged; restore it from a copy.")
+
+
+def _unreadable(path: Path, error: OSError) -> CheckError:
+    return CheckError(
+        f"'{path}' cannot be read ({error.strerror}), so that nobody can tell whether the ledger has forgotten what it "
+        "knows; give the right to read it, or name the place that is meant."
+    )

@@ -24,11 +24,14 @@ class ObjectFile:
         Below it; of a table that is one file, its name, and ``root`` is where that lies.
     size : int
         Bytes.
+    modified : float
+        When it was written, seconds since 1970, by the store's clock; 0 where a table's own log names the file.
     """
 
     root: Location
     key: str
     size: int
+    modified: float = 0.0
 
     @property
     def path(self) -> PurePosixPath:
@@ -54,7 +57,7 @@ def files_below(table: Location) -> list[ObjectFile]:
         In an object store.
     """
     found = [
-        ObjectFile(table, entry.name, entry.size)
+        ObjectFile(table, entry.name, entry.size, entry.modified)
         for entry in opened(table).entries()
         if not any(_hidden(part) for part in entry.name.split("/")) and not entry.name.endswith("._COPYING_")
     ]
@@ -62,11 +65,8 @@ def files_below(table: Location) -> list[ObjectFile]:
         return found
     above, _, name = table.path.rpartition("/")
     root = Location(table.kind, table.container, above, table.account)
-    try:
-        with opened(root).open(name) as file:
-            return [ObjectFile(root, name, file.seek(0, 2))]
-    except FileNotFoundError:
-        return []
+    alone = opened(root).find(name)
+    return [] if alone is None else [ObjectFile(root, name, alone.size, alone.modified)]
 
 
 def _hidden(part: str) -> bool:

@@ -107,6 +107,15 @@ class LocalStore:
         with self._faults(name):
             return (self._root / name).open("rb")
 
+    def find(self, name: str) -> Entry | None:
+        """Return what a listing says of a file; None if there is none."""
+        path = self._root / name
+        with self._faults(name), suppress(FileNotFoundError, NotADirectoryError):
+            known = path.stat()
+            if path.is_file():
+                return Entry(name, known.st_size, known.st_mtime)
+        return None
+
     def entries(self, below: str = "") -> Iterator[Entry]:
         """List the files below a name, or all, but drafts and locks; ascending by name."""
         root = self._root / below
@@ -122,10 +131,11 @@ class LocalStore:
                         found.append(Entry(name, known.st_size, known.st_mtime))
         yield from sorted(found, key=lambda entry: entry.name)
 
-    def remove(self, name: str) -> None:
-        """Remove a file; one that is not there is no error."""
-        with self._faults(name):
-            (self._root / name).unlink(missing_ok=True)
+    def remove(self, *names: str) -> None:
+        """Remove files; one that is not there is no error."""
+        for name in names:
+            with self._faults(name):
+                (self._root / name).unlink(missing_ok=True)
 
     def _replace(self, path: Path, content: bytes) -> None:
         with self._draft(path, content) as draft:

@@ -76,6 +76,10 @@ class Location:
         shorter = min(len(one), len(another))
         return one[:shorter] == another[:shorter]
 
+    def lies_in(self, other: Location) -> bool:
+        """Tell whether it is another place or lies in it."""
+        return self.overlaps(other) and len(self._parts()) >= len(other._parts())
+
     def _parts(self) -> tuple[str, ...]:
         # An Azure account is said in some spellings only; a name for two containers is then taken for one place.
         return (self.kind, self.container, *(part for part in self.path.split("/") if part))

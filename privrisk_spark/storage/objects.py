@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -117,6 +117,17 @@ class ObjectStore:
             opened = obstore.open_reader(self._store, name, buffer_size=_CHUNK)
         return io.BufferedReader(_Reader(opened, lambda: self._faults(name)), 2**16)
 
+    def find(self, name: str) -> Entry | None:
+        """Return what a listing says of an object; None if there is none."""
+        import obstore
+
+        try:
+            with self._faults(name):
+                found = obstore.head(self._store, name)
+        except FileNotFoundError:
+            return None
+        return Entry(name, found["size"], found["last_modified"].timestamp())
+
     def entries(self, below: str = "") -> Iterator[Entry]:
         """List the objects below a name, or all; ascending by name."""
         import obstore
@@ -127,15 +138,12 @@ class ObjectStore:
                 found += [Entry(one["path"], one["size"], one["last_modified"].timestamp()) for one in piece]
         yield from sorted(found, key=lambda entry: entry.name)
 
-    def remove(self, name: str) -> None:
-        """Remove an object; one that is not there is no error."""
+    def remove(self, *names: str) -> None:
+        """Remove objects, many with one request; one that is not there is no error."""
         import obstore
 
-        try:
-            with self._faults(name):
-                obstore.delete(self._store, name)
-        except FileNotFoundError:
-            return
+        with suppress(FileNotFoundError), self._faults(names[0] if len(names) == 1 else ""):
+            obstore.delete(self._store, list(names))
 
     def _put(self, name: str, content: bytes, mode: Any) -> bool:
         import obstore

@@ -147,15 +147,20 @@ class ObjectParts:
         return os.path.exists(os.path.join(_root(), self._name()))
 
     def remove(self) -> None:
-        """Remove it with all that is in it, and this machine's copies."""
-        store = opened(self.location)
-        for entry in list(store.entries()):
-            store.remove(entry.name)
-        beginning = str(self.location)
+        """Remove it with all that is in it, and this machine's copies.
+
+        Raises
+        ------
+        StorageError or InputError
+            If the store does not remove, though asked for a minute; the copies are gone then too.
+        """
+        removed = str(self.location)
         for held in os.listdir(_root()):
             marked = os.path.join(_root(), held, _NAME)
-            if os.path.exists(marked) and Path(marked).read_text(encoding="utf-8").startswith(beginning):
+            if os.path.exists(marked) and f"{Path(marked).read_text(encoding='utf-8')}/".startswith(f"{removed}/"):
                 shutil.rmtree(os.path.join(_root(), held), ignore_errors=True)
+        store = ObjectStore(self.location, retry_seconds=_AT_THE_END)
+        store.remove(*(entry.name for entry in store.entries()))
 
     def _name(self) -> str:
         return hashlib.sha256(str(self.location).encode()).hexdigest()[:32]
@@ -173,6 +178,9 @@ PartDirectory = LocalParts | ObjectParts
 
 _SOON = 5.0
 """Seconds in which a store must answer a process that has never reached it."""
+
+_AT_THE_END = 60.0
+"""Seconds in which a store must answer who wants nothing of it but to remove."""
 
 _NAME = ".of"
 """File of a copy that says of which directory it is."""

@@ -95,8 +95,11 @@ class Store(Protocol):
     def open(self, name: str) -> IO[bytes]:
         """Open a file for reading at any place of it; FileNotFoundError if there is none."""
 
+    def find(self, name: str) -> Entry | None:
+        """Return what a listing says of a file; None if there is none."""
+
     def entries(self, below: str = "") -> Iterator[Entry]:
         """List the files below a name, or all; ascending by name. Nothing below a name is no error."""
 
-    def remove(self, name: str) -> None:
-        """Remove a file; one that is not there is no error."""
+    def remove(self, *names: str) -> None:
+        """Remove files; one that is not there is no error."""

@@ -60,7 +60,16 @@ def test_it_is_told_what_is_wrong_and_what_would_do(spark: SparkSession, tmp_pat
     assert SECRET not in out + err
     left = {path.relative_to(tmp_path) for path in tmp_path.rglob("*")} - {p.relative_to(tmp_path) for p in before}
     own = {"out", "vault"}
-    in_vault = {"status.json", "unknown_values", "contracts", "checks.json", "report.html", "summary.json", "decisions"}
+    in_vault = {
+        "status.json",
+        "unknown_values",
+        "contracts",
+        "checks.json",
+        "report.html",
+        "summary.json",
+        "decisions",
+        "metrics",
+    }
     assert all(path.parts[0] in own for path in left)
     assert {path.parts[1] for path in left if path.parts[0] == "vault" and len(path.parts) > 1} <= in_vault
     assert not [path for path in left if path.parts[0] == "out" and len(path.parts) > 1]

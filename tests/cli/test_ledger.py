@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from decimal import Decimal
@@ -325,7 +326,7 @@ def test_a_whole_ledger_is_told_as_such_and_a_rewritten_event_by_its_number(poli
     for arguments in ([policy], ["--url", "env:CENSUS_LEDGER"]):
         told = privrisk("verify", *arguments)
         assert (told.exit_code, told.stdout) == (0, "Lineage census: 2 events, each has its hash.\n")
-    assert printed("verify", policy) == {"events": {"census": 2}, "broken": {}, "findings": []}
+    assert printed("verify", policy) == {"events": {"census": 2}, "broken": {}, "findings": [], "looked": []}
     place.tamper("UPDATE events SET created_at = 'then' WHERE sequence = 2")
     told = privrisk("verify", policy)
     assert told.exit_code == 1
@@ -334,6 +335,19 @@ def test_a_whole_ledger_is_told_as_such_and_a_rewritten_event_by_its_number(poli
     assert "lineages that are not whole: 1, contradictions: 0" in " ".join(told.stderr.split())
     assert list(printed("verify", policy, code=1)["broken"]) == ["census"]
     assert privrisk("verify").exit_code == 2
+
+
+def test_lineages_that_are_whole_are_shown_beside_one_that_is_not(policy: Path, place: Place):
+    """One event that was written past the program kept everybody from seeing what was spent."""
+    privrisk("reserve", policy, "--run-id", "r1")
+    privrisk("reserve", policy, "--run-id", "r1", "--set=ledger.lineage=other", "--set=table.path=other.csv")
+    place.tamper("UPDATE events SET created_at = 'then' WHERE lineage = 'other'")
+    shown = privrisk("show", "--url", "env:CENSUS_LEDGER")
+    assert shown.exit_code == 3
+    assert "census" in shown.stdout
+    assert "1 lineages of the ledger are not whole: other" in " ".join(shown.stderr.split())
+    assert privrisk("show", policy).exit_code == 0
+    assert privrisk("reserve", policy, "--run-id", "r2").exit_code == 0
 
 
 def test_a_ledger_that_is_not_there_is_not_told_as_whole(tmp_path: Path):
@@ -387,6 +401,78 @@ def test_a_lineage_follows_its_table_only_by_a_statement(policy: Path, place: Pl
     assert moved.exit_code == 0, moved.stderr
     assert privrisk("reserve", policy, "--run-id", "r2", other).exit_code == 0
     assert Ledger(place.url).balance("census").spent_epsilon == 2
+
+
+def test_a_table_of_another_lineage_is_charged_beside_it_only_by_a_statement(policy: Path, place: Place):
+    privrisk("reserve", policy, "--run-id", "r1")
+    other = "--set=ledger.lineage=twice"
+    for command in ("reserve", "plan"):
+        refused = privrisk(command, policy, "--run-id", "r1", other)
+        assert refused.exit_code == 1
+        assert "twice: the policy's table is that of the lineage 'census'" in " ".join(refused.stderr.split())
+    beside = privrisk("move", policy, other, "--beside", "Census", "--reason", "two studies")
+    assert beside.exit_code == 0, beside.stderr
+    assert privrisk("reserve", policy, "--run-id", "r1", other).exit_code == 0
+    assert ": two studies" in privrisk("show", policy, other).stdout
+    (stated,) = printed("show", policy, other)["statements"]
+    assert (stated["state"], stated["reason"]) == ("moved", "two studies")
+
+
+def test_a_lineage_protects_rows_or_persons(policy: Path, place: Place):
+    privrisk("reserve", policy, "--run-id", "r1")
+    for command in ("reserve", "move"):
+        asked = ("--run-id", "r2") if command == "reserve" else ("--reason", "x")
+        refused = privrisk(command, policy, *asked, "--set=table.entity_id=pid", "--set=columns.pid.role=identifier")
+        assert refused.exit_code == 1, refused.stderr
+        assert "ledger.lineage census protects 'row'" in " ".join(refused.stderr.split())
+
+
+def test_what_is_lost_for_good_is_accepted_by_statement(policy: Path, place: Place, tmp_path: Path):
+    privrisk("reserve", policy, "--run-id", "r1")
+    (tmp_path / "out").mkdir()
+    witness(place, tmp_path)
+    place.tamper("DELETE FROM events WHERE sequence > 0")
+    arguments = ("reconcile", "--ledger", place.url, tmp_path / "out", tmp_path / "vault")
+    told = privrisk(*arguments)
+    assert told.exit_code == 1
+    assert (
+        f"Looked at '{tmp_path / 'out'}': neither a private release nor a charge, so it knows nothing." in told.stdout
+    )
+    assert f"Looked at '{tmp_path / 'vault'}': 0 private releases, 1 charges kept." in told.stdout
+    assert privrisk("reserve", policy, "--run-id", "r2").exit_code == 1
+    for half in (("--accept", "census"), ("--reason", "x")):
+        assert privrisk(*arguments, *half).exit_code == 2
+    accepted = privrisk(*arguments, "--accept", "Census", "--reason", "no backup")
+    assert accepted.exit_code == 0, accepted.stderr
+    assert "Accepted 1 runs of lineage Census whose events are lost." in accepted.stdout
+    assert "nothing published and its cost not known; lower ledger.cap by it" in accepted.stdout
+    assert "accepted: run id r1 (lineage census" in accepted.stdout
+    assert privrisk("reserve", policy, "--run-id", "r2").exit_code == 0
+    assert ": no backup" in privrisk("show", policy).stdout
+    again = printed(*arguments, "--accept", "census", "--reason", "again")
+    assert [one["kind"] for one in again["findings"]] == ["accepted", "without a release"]
+
+
+def test_void_and_move_do_not_believe_a_ledger_that_was_cut(policy: Path, place: Place, tmp_path: Path):
+    """Cut back to its reservation a run that is published could be given back."""
+    privrisk("reserve", policy, "--run-id", "r1")
+    witness(place, tmp_path)
+    place.tamper("DELETE FROM events WHERE sequence = 2")
+    for arguments in (("void", "--run-id", "r1", "--nothing-left-the-zone"), ("move", "--set=table.path=other.csv")):
+        refused = privrisk(arguments[0], policy, *arguments[1:], "--reason", "x")
+        assert refused.exit_code == 1
+        assert "output.vault knows event 2 of it, from run id r1" in " ".join(refused.stderr.split())
+    assert Ledger(place.url).balance("census").spent_epsilon == 1
+
+
+def test_create_brings_a_ledger_of_a_file_up_to_date(file: InFile, tmp_path: Path):
+    """It said so, and did it on PostgreSQL alone."""
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    with sqlite3.connect(file.path) as connection:
+        connection.executescript((Path(__file__).parents[1] / "ledger" / "schema_2_sqlite.sql").read_text())
+    connection.close()
+    assert privrisk("create", "--url", file.url).exit_code == 0
+    assert file.run("PRAGMA user_version") == [(5,)]
 
 
 def test_create_prints_what_to_grant(policy: Path, place: Place):

@@ -44,6 +44,17 @@ def test_faults_of_a_policy_in_a_task_are_an_error_of_the_input(spark):
         rows.then(step, rows.schema).frame().toArrow()
 
 
+def test_a_package_that_workers_lack_is_named(spark):
+    def step(tables):
+        import no_such.package  # noqa: F401
+
+        yield from tables
+
+    rows = Batches.of_frame(spark.range(1))
+    with pytest.raises(errors.InputError, match=r"workers has no module 'no_such': set PYSPARK_PYTHON"), named():
+        rows.then(step, rows.schema).frame().toArrow()
+
+
 def test_other_errors_of_a_task_are_failures_whose_text_is_not_repeated(spark):
     def step(tables):
         for table in tables:

@@ -19,9 +19,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from privrisk_spark.engine import fingerprints as of_columns
-from privrisk_spark.engine import schemas, sources
+from privrisk_spark.engine import row_groups, schemas, sources
 from privrisk_spark.engine.batches import Batches, materialized, write_ipc
-from privrisk_spark.engine.sources import Wanted, as_texts, column, dictionary_of, scan, text
+from privrisk_spark.engine.row_groups import Wanted
+from privrisk_spark.engine.sources import as_texts, column, dictionary_of, scan, text
 from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.stages.tables import encode as encoding
@@ -368,7 +369,7 @@ def test_partitions_are_read_as_spark_reads_them(spark, tmp_path, case, inferred
 
 
 def test_small_files_are_read_together(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_FEW_ROWS", 10)
+    monkeypatch.setattr(row_groups, "_FEW_ROWS", 10)
     for number in range(9):
         (tmp_path / f"w={number}").mkdir()
         pq.write_table(pa.table({"x": ["a"] * 4}), tmp_path / f"w={number}" / "p.parquet")

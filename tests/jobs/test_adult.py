@@ -97,7 +97,7 @@ def test_a_private_release(
 
 WHITELIST = {
     "sequence", "run_id", "name", "date", "version", "policy_digest", "guarantee", "columns", "rows", "tuples", "data",
-    "checks", "documents", "admitted_cells", "admitted",
+    "lineage", "checks", "documents", "admitted_cells", "admitted",
 }  # fmt: skip
 
 

@@ -15,9 +15,9 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from object_store import BUCKET, SECRET
 from product import ROOT, Privrisk
 
+from benchmarks.s3_server import BUCKET, SECRET
 from benchmarks.standalone import Cluster, can_hide, standalone
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
@@ -83,7 +83,7 @@ def test_spark_submit_on_a_cluster(
 def test_workers_that_share_no_disk_with_the_driver(
     submit: Submit, privrisk: Privrisk, small: Path, driver_only: Path, tmp_path: Path
 ) -> None:
-    """Table and scratch lie in a store; output and vault where the driver alone sees them."""
+    """Table, scratch and output lie in a store; the vault where the driver alone sees it."""
     if not can_hide(driver_only):
         pytest.skip("this user may not make mount namespaces, which stand for machines of their own")
     store = ObjectStore(Location("s3", BUCKET, uuid4().hex))
@@ -109,9 +109,17 @@ def test_workers_that_share_no_disk_with_the_driver(
     assert "output.vault: is not reached by Spark's workers: set run.scratch to an object store" in said
     assert "stage 1 of" not in lost.stderr + lost.stdout, "before any work"
 
-    done = submit(policy, driver_only / "found", f"--set=run.scratch={base}/scratch")
+    placed = [f"--set=run.scratch={base}/scratch", f"--set=output.path={base}/out"]
+    done = submit(policy, driver_only / "found", *placed)
     assert done.returncode == 0, done.stderr[-3000:]
     local = privrisk(str(policy), "--run-id", "local", f"--set=table.path={tmp_path / 'parts'}")
-    assert digests(driver_only / "found" / "out" / "releases" / "cluster" / "data") == digests(local.data)
-    assert [entry.name for entry in store.entries()] == [f"table/part-{number}.parquet" for number in range(3)]
+    below = "out/releases/cluster/data"
+    found = {entry.name: hashlib.sha256(store.read(entry.name).content).hexdigest() for entry in store.entries(below)}
+    assert list(found.values()) == digests(local.data)
+    left = {entry.name for entry in store.entries()} - {f"table/part-{number}.parquet" for number in range(3)}
+    documents = {
+        f"out/releases/cluster/{name}" for name in ("checks.json", "dictionary.json", "manifest.json", "report.html")
+    }
+    assert left == {"out/manifest.json", *documents, *found}
     assert SECRET not in done.stderr + done.stdout
+    assert not (driver_only / "found" / "out").exists()

@@ -11,7 +11,7 @@ from ledgers import InFile, OnServer, bind, publish, reserve
 
 from privrisk_spark.errors import BudgetError, EngineError, InputError
 from privrisk_spark.ledger.chain import first_link, link
-from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.ledger.ledger import Ledger, Reservation
 
 Place = InFile | OnServer
 
@@ -164,15 +164,13 @@ def test_a_lineage_without_a_table_cannot_be_moved(ledger: Ledger, place: Place)
 # ----------------------------------------------------------------------------------------- releases without a charge
 
 
-def note(ledger: Ledger, run_id: str = "n1", table: str | None = None, cap: str = "4") -> None:
-    ledger.note(
-        lineage="adult", run_id=run_id, what="risk", place="/out", cap_epsilon=cap, cap_delta="1e-7", table=table
-    )
+def note(ledger: Ledger, run_id: str = "n1", **other: Any) -> Reservation:
+    return ledger.note(**{"lineage": "adult", "run_id": run_id, "what": "risk", "place": "/out"} | other)
 
 
 def test_a_release_that_is_not_private_is_noted_and_costs_nothing(ledger: Ledger, place: Place):
     reserve(ledger, epsilon="4")
-    note(ledger, cap="9")
+    note(ledger)
     note(ledger)
     balance = ledger.balance("adult")
     assert [(run.run_id, run.state, run.counted, run.place) for run in balance.runs] == [

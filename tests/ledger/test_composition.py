@@ -161,5 +161,5 @@ def test_a_committed_run_does_not_bind_the_sums_again(ledger: Ledger):
         tightly(ledger, f"r{number}")
         publish(ledger, f"r{number}")
     assert commit(ledger, "r0").spent_epsilon == 4
-    ledger.note(lineage="adult", run_id="n", what="risk", place="/o", cap_epsilon="2", cap_delta="1e-7")
+    ledger.note(lineage="adult", run_id="n", what="risk", place="/o")
     assert ledger.balance("adult").spent_epsilon == 4

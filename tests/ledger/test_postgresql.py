@@ -19,6 +19,7 @@ from ledgers import OnServer, commit, compete, publish, reserve, would_cost
 from privrisk_spark.errors import BudgetError, EngineError, InputError, PrivriskError
 from privrisk_spark.ledger import postgresql
 from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.ledger.request import digest_of
 
 CANARY = "hunter2-canary"
 
@@ -112,8 +113,9 @@ def test_not_even_the_owner_changes_an_event(ledger: Ledger, place: OnServer, st
 LINE = {
     "lineage": "adult", "sequence": 3, "run_id": "r2", "state": "reserved", "epsilon": "0.5", "delta": "0",
     "cap_epsilon": "4", "cap_delta": "1e-7", "spent_epsilon_before": "2", "spent_epsilon_after": "2.5",
-    "spent_delta_before": "2e-9", "spent_delta_after": "0.000000002", "mechanism": "{}", "mechanism_digest": "d",
-    "nothing_left_the_zone": False, "created_at": "now", "asked": "{}", "chain": "0" * 64,
+    "spent_delta_before": "2e-9", "spent_delta_after": "0.000000002", "mechanism": "{}",
+    "mechanism_digest": digest_of("{}"), "nothing_left_the_zone": False, "created_at": "now", "asked": "{}",
+    "chain": "0" * 64,
 }  # fmt: skip
 
 
@@ -158,6 +160,13 @@ def test_an_event_whose_sums_do_not_bind_is_taken(ledger: Ledger, place: OnServe
         {"delta": "1e-7", "spent_delta_after": "1.02e-7"},
         {"delta": None},
         {"state": "committed", "spent_epsilon_after": "2"},
+        {"chain": "no hash"},
+        {"chain": "A" * 64},
+        {"mechanism_digest": "0" * 64},
+        {"run_id": "r\u200b2"},
+        {"run_id": "r\n2"},
+        {"run_id": " "},
+        {"run_id": "r" * 301},
         {"state": "void", "run_id": "r1", "spent_epsilon_after": "1.5", "nothing_left_the_zone": True},
         {"state": "void", "run_id": "r9", "spent_epsilon_after": "1.5", "nothing_left_the_zone": True},
         {"state": "reserved", "nothing_left_the_zone": True},
@@ -186,8 +195,8 @@ def test_the_database_refuses_what_the_rules_refuse(ledger: Ledger, place: OnSer
 def test_a_run_is_closed_once(ledger: Ledger, place: OnServer):
     reserve(ledger)
     ledger.void(lineage="adult", run_id="r1", reason="x", nothing_left_the_zone=True)
-    (digest,) = place.run("SELECT mechanism_digest FROM events LIMIT 1")[0]
-    again = {"run_id": "r1", "epsilon": "1", "delta": "1e-9", "mechanism_digest": digest}
+    mechanism, digest = place.run("SELECT mechanism, mechanism_digest FROM events LIMIT 1")[0]
+    again = {"run_id": "r1", "epsilon": "1", "delta": "1e-9", "mechanism": mechanism, "mechanism_digest": digest}
     totals = {f"spent_{name}_{when}": "0" for name in ("epsilon", "delta") for when in ("before", "after")}
     for state in ("bound", "pinned", "committed"):
         held = {"state": state, "key_commitment": "k", "place": "/out", "snapshot": "s", "release_digest": "d"}
@@ -345,8 +354,8 @@ def test_a_newer_or_foreign_schema_is_refused(ledger: Ledger, place: OnServer):
         reserve(ledger)
     place.run("DROP TABLE events")
     reserve(ledger)
-    place.run("INSERT INTO schema_version VALUES (5)")
-    with pytest.raises(InputError, match="schema 5; this version reads schemas 1 to 4"):
+    place.run("INSERT INTO schema_version VALUES (6)")
+    with pytest.raises(InputError, match="schema 6; this version reads schemas 1 to 5"):
         reserve(ledger)
 
 
@@ -443,3 +452,26 @@ def test_a_lost_race_is_an_engine_error(ledger: Ledger, place: OnServer, monkeyp
     with pytest.raises(BudgetError):
         reserve(ledger, "second", epsilon="3")
     assert ledger.balance("adult").spent_epsilon == 4
+
+
+NEW = {
+    "sequence": 1, "spent_epsilon_before": "0", "spent_epsilon_after": "0.5", "spent_delta_before": "0",
+    "spent_delta_after": "0",
+}  # fmt: skip
+
+
+def test_a_new_lineage_is_taken_under_a_name_the_program_would_write(ledger: Ledger, place: OnServer):
+    ledger.create()
+    write(place, **NEW, lineage="m\u00fcnchen 2026_\u6771\u4eac")
+    assert ledger.lineages() == ("m\u00fcnchen 2026_\u6771\u4eac",)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "x" * 201, "a\nb", "a\x7f", "a\u00a0b", "a\u200bb", "\u2028", "\ufeffa", "a\ue000", "Census", " a", "a "],
+)
+def test_a_name_no_program_would_write_does_not_get_in(ledger: Ledger, place: OnServer, name: str):
+    """One such line, by the role that releases, stopped all lineages."""
+    ledger.create()
+    with pytest.raises(psycopg.errors.IntegrityConstraintViolation):
+        write(place, **NEW, lineage=name)

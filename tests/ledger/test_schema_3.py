@@ -8,6 +8,7 @@ import pytest
 from ledgers import InFile, OnServer, publish, reserve
 
 from privrisk_spark.errors import BudgetError
+from privrisk_spark.ledger import sqlite
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.losses import ReleaseEvents, Sampling
 
@@ -24,11 +25,16 @@ def old(place: Place, ledger: Ledger) -> Place:
     publish(ledger)
     reserve(ledger, "r2")
     if isinstance(place, InFile):
-        place.tamper("ALTER TABLE events DROP COLUMN composed_epsilon")
-        place.run("PRAGMA user_version = 3")
+        place.run(
+            "DROP TRIGGER events_no_replace",
+            "ALTER TABLE events DROP COLUMN composed_epsilon",
+            "ALTER TABLE events DROP COLUMN unit",
+            sqlite._triggers(3)["events_no_replace"],
+            "PRAGMA user_version = 3",
+        )
     else:
         place.run(
-            "ALTER TABLE events DROP COLUMN composed_epsilon",
+            "ALTER TABLE events DROP COLUMN composed_epsilon, DROP COLUMN unit",
             "ALTER TABLE events ADD CONSTRAINT events_within_cap CHECK (spent_epsilon_after::numeric <= "
             "cap_epsilon::numeric AND spent_delta_after::numeric <= cap_delta::numeric)",
             "ALTER TABLE schema_version DISABLE TRIGGER schema_version_append_only",

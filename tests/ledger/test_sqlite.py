@@ -18,7 +18,7 @@ COPY = (
     "REPLACE INTO events SELECT {sequence}, lineage, {run_id}, state, '0', delta, cap_epsilon, cap_delta, "
     "spent_epsilon_before, spent_epsilon_after, spent_delta_before, spent_delta_after, mechanism, "
     "mechanism_digest, snapshot, nothing_left_the_zone, reason, created_at, asked, key_commitment, "
-    "place, release_digest, table_identity, chain, composed_epsilon FROM events"
+    "place, release_digest, table_identity, chain, composed_epsilon, unit FROM events"
 )
 
 
@@ -101,8 +101,8 @@ def test_another_file_is_never_taken_for_an_empty_ledger(
 
 def test_a_newer_schema_is_refused(ledger: Ledger, place: InFile):
     reserve(ledger)
-    place.run("PRAGMA user_version = 5")
-    with pytest.raises(InputError, match="schema 5"):
+    place.run("PRAGMA user_version = 6")
+    with pytest.raises(InputError, match="schema 6"):
         ledger.balance("adult")
 
 

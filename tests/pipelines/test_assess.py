@@ -21,6 +21,7 @@ import pytest
 import yaml
 from product import ROOT, Privrisk
 from pyspark.sql import SparkSession
+from shared import Substitute, sharing
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
@@ -78,9 +79,9 @@ Assess = Callable[..., Assessed]
 
 
 @pytest.fixture(scope="module")
-def assess(spark: SparkSession) -> Iterator[Assess]:
+def assess(spark: SparkSession, shared_work: list[Substitute]) -> Iterator[Assess]:
     """``assess(policy, *arguments, output=…)`` in the tests' own session."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, sharing(shared_work):
         patch.chdir(ROOT)
         batch = "spark.sql.execution.arrow.maxRecordsPerBatch"
         usual = spark.conf.get(batch)
@@ -583,11 +584,26 @@ def test_missing_values_that_are_forbidden(assess: Assess, world: World) -> None
     assert ran.status["code"] == 2
 
 
-def test_missing_values_may_be_any_only_where_rows_are_persons(assess: Assess, world: World) -> None:
-    columns = world.columns(city={**world.document["columns"]["city"], "nulls": "wildcard"})
-    ran = assess(world.policy("both", table={**world.document["table"], "entity_id": "who"}, columns=columns))
-    assert ran.code == 2
-    assert "wildcard and table.entity_id together" in ran.err
+def test_where_missing_values_may_be_any_each_person_is_in_a_crowd_once(assess: Assess, world: World) -> None:
+    table = holed(world.table)
+    path = world.root / "holed-persons.parquet"
+    table.to_parquet(path, index=False)
+    kinds = dict(zip(NAMES, ("wildcard", "wildcard", "own-value"), strict=True))
+    columns = world.columns(
+        **{name: {**world.document["columns"][name], "nulls": kind} for name, kind in kinds.items()}
+    )
+    source = {**world.document["table"], "path": str(path), "entity_id": "who"}
+    ran = assess(world.policy("both", table=source, columns=columns, assess={}), output=path.with_suffix(""))
+    assert ran.code == 0, ran.err
+    rows = [
+        {**row, **{name: "*" if row[name] is None and kinds[name] == "wildcard" else row[name] for name in NAMES}}
+        for row in rows_of(table)
+    ]
+    wild = [name for name, kind in kinds.items() if kind == "wildcard"]
+    expected = naive.identity(rows, NAMES, k=5, thresholds=THRESHOLDS, person="who", wild=wild)
+    found = ran.figures()
+    assert {key: found[key] for key in expected} == pytest.approx(expected, rel=1e-7)
+    assert expected != naive.identity(rows, NAMES, k=5, thresholds=THRESHOLDS, wild=wild)
 
 
 # --------------------------------------------------------------------------------------------------- thresholds

@@ -119,7 +119,8 @@ def test_choices_of_later_versions(path: str, value: str, choose: str) -> None:
         (
             "table",
             "t.csv",
-            "must be a mapping with keys among path, catalog, format, options, record_id, entity_id, weight. "
+            "must be a mapping with keys among path, catalog, format, options, version, snapshot, timestamp, "
+            "record_id, entity_id, weight. "
             "Got a text",
         ),
         ("table.path", "", "must not be empty"),
@@ -405,7 +406,10 @@ W = ("columns.w", {"role": "weight"})
             "is required with age_in",
         ),
         ([("checks.row_count", {"at_least": 5, "at_most": 4})], "checks.row_count.at_most", "at_least = 5. Got 4"),
-        ([("output.path", "s3://b/x")], "output.path", "must be a local or mounted path"),
+        ([("output.vault", "s3://b/x")], "output.vault", "must be a local or mounted path"),
+        ([("output.path", "s3://bucket")], "output.path", "must be a directory of its own in the bucket"),
+        ([("output.path", "hdfs://b/x")], "output.path", "is on a file system ('hdfs') that is not available"),
+        ([("output.path", "s3://key:secret@b/x")], "output.path", "must hold no credentials"),
         ([("output.vault", "hdfs://b/x")], "output.vault", "must be a local or mounted path"),
         ([("output.vault", "out/t")], "output.vault", "must not be output.path or inside it"),
         ([("output.vault", "out/t/../t/v")], "output.vault", "must not be output.path or inside it"),

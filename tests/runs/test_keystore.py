@@ -208,3 +208,37 @@ def test_a_pin_goes_with_its_run_wherever_its_key_came_from(tmp_path: Path):
     pin_snapshot(tmp_path, "r", "3-ab")
     assert not destroy_key(tmp_path, "r")
     assert not list((tmp_path / "keys").iterdir())
+
+
+# ------------------------------------------------------------------------------------------- two lineages in one vault
+
+
+def test_two_lineages_with_runs_of_one_id_have_a_key_each(tmp_path: Path):
+    census, births = (release_key(tmp_path, "r", lineage=name) for name in ("census", "births"))
+    assert census != births
+    assert release_key(tmp_path, "r", lineage="census", draw=False) == census
+    assert destroy_key(tmp_path, "r", lineage="census")
+    with pytest.raises(BudgetError, match=r"not in output.vault"):
+        release_key(tmp_path, "r", lineage="census", draw=False)
+    assert release_key(tmp_path, "r", lineage="births", draw=False) == births
+    assert release_key(tmp_path, "r") not in (census, births), "what is charged nowhere has its own, too"
+    assert sorted(file.name[:2] for file in (tmp_path / "keys").iterdir()) == ["r.", "r~"]
+
+
+def test_a_run_that_was_begun_by_an_earlier_version_finds_its_key_and_destroys_it(tmp_path: Path):
+    earlier = release_key(tmp_path, "r")
+    assert release_key(tmp_path, "r", lineage="census", draw=False) == earlier
+    assert destroy_key(tmp_path, "r", lineage="census")
+    assert list((tmp_path / "keys").iterdir()) == []
+
+
+def test_a_run_that_was_not_begun_takes_no_key_of_an_earlier_one(tmp_path: Path):
+    """It may be another lineage's: nothing was drawn for this one yet."""
+    earlier = release_key(tmp_path, "r")
+    assert release_key(tmp_path, "r", lineage="census") != earlier
+    assert destroy_key(tmp_path, "r", lineage="census")
+    assert release_key(tmp_path, "r", draw=False) == earlier
+
+
+def test_the_longest_run_id_still_names_a_file(tmp_path: Path):
+    assert release_key(tmp_path, "r" * 200, lineage="c" * 200)

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from privrisk_spark.errors import CheckError, EngineError
-from privrisk_spark.runs.places import Workplace
+from privrisk_spark.runs.local_output import LocalOutput
 from privrisk_spark.runs.sealing import release_digest, sealed
+from privrisk_spark.runs.workplace import Workplace
 
 
 def published(tmp_path: Path) -> tuple[Workplace, dict[str, Any]]:
-    place = Workplace(tmp_path / "out", tmp_path / "vault", "r1")
+    place = Workplace(LocalOutput(tmp_path / "out"), tmp_path / "vault", "r1")
     with place.held():
         data = place.staging / "data"
         data.mkdir()
@@ -56,17 +57,17 @@ CHANGES: dict[str, tuple[Callable[[Path], Any], str]] = {
 def test_a_release_that_was_changed_is_not_believed(tmp_path: Path, name: str):
     place, _ = published(tmp_path)
     change, message = CHANGES[name]
-    change(place.target)
+    change(Path(place.target.path))
     with pytest.raises(CheckError, match=message) as caught:
         place.published()
     assert caught.value.exit_code == 1
-    assert str(place.target) in str(caught.value)
+    assert str(Path(place.target.path)) in str(caught.value)
 
 
 def test_what_cannot_be_read_is_an_engine_error(tmp_path: Path):
     place, _ = published(tmp_path)
-    (place.target / "report.html").unlink()
-    (place.target / "report.html").symlink_to("nowhere")
+    (Path(place.target.path) / "report.html").unlink()
+    (Path(place.target.path) / "report.html").symlink_to("nowhere")
     with pytest.raises(EngineError, match="cannot be read"):
         place.published()
 
@@ -75,10 +76,10 @@ def test_a_release_of_an_earlier_version_is_held_against_what_it_says(tmp_path: 
     """Its manifest names data files alone."""
     place, manifest = published(tmp_path)
     old = {name: value for name, value in manifest.items() if name != "documents"}
-    (place.target / "manifest.json").write_text(json.dumps(old))
-    (place.target / "report.html").write_text("<b>")
+    (Path(place.target.path) / "manifest.json").write_text(json.dumps(old))
+    (Path(place.target.path) / "report.html").write_text("<b>")
     assert place.published() == json.loads(json.dumps(old))
-    (place.target / "data" / "part-00000.csv").write_text("a\n2\n")
+    (Path(place.target.path) / "data" / "part-00000.csv").write_text("a\n2\n")
     with pytest.raises(CheckError):
         place.published()
 
@@ -87,10 +88,11 @@ def test_times_of_public_files_tell_the_business_date_alone(tmp_path: Path) -> N
     """When a file was written, and how long a stage took, depends on the table."""
     place, _ = published(tmp_path)
     seconds = dt.datetime(2026, 1, 31, tzinfo=dt.UTC).timestamp()
-    public = [place.root / "manifest.json", place.root / "releases", *place.target.rglob("*"), place.target]
+    root, target = tmp_path / "out", Path(place.target.path)
+    public = [root / "manifest.json", root / "releases", *target.rglob("*"), target]
     assert len(public) >= 8
     assert {path.stat().st_mtime for path in public} == {seconds}
     # A run that died before the root's manifest: whoever finds the release puts it there, with the same time.
-    (place.root / "manifest.json").unlink()
+    (tmp_path / "out" / "manifest.json").unlink()
     assert place.published()
-    assert (place.root / "manifest.json").stat().st_mtime == seconds
+    assert (tmp_path / "out" / "manifest.json").stat().st_mtime == seconds

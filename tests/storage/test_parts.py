@@ -9,8 +9,8 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from object_store import BUCKET
 
+from benchmarks.s3_server import BUCKET
 from privrisk_spark.storage import parts
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import opened
@@ -88,6 +88,20 @@ def test_removing_leaves_nothing(directory: PartDirectory, tmp_path: Path) -> No
                 where.path(name)
         else:
             assert not Path(where.path(name)).exists()
+
+
+@pytest.mark.parametrize("directory", ["s3"], indirect=True)
+def test_removing_spares_what_only_begins_alike(directory: PartDirectory, tmp_path: Path) -> None:
+    one, other = directory.below("run-1"), directory.below("run-10")
+    for where in (one, one.below("inner"), other):
+        write(where, "a", b"a")
+    assert isinstance(one, ObjectParts)
+    one.remove()
+    assert not one.there()
+    assert not one.below("inner").there()
+    assert other.there()
+    forget_copies(tmp_path)
+    assert Path(other.path("a")).read_bytes() == b"a"
 
 
 @pytest.mark.parametrize("directory", ["s3"], indirect=True)

@@ -9,8 +9,9 @@ from uuid import uuid4
 
 import object_store
 import pytest
-from object_store import BUCKET, SECRET, Front
+from object_store import Front
 
+from benchmarks.s3_server import BUCKET, SECRET
 from privrisk_spark.errors import InputError
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.objects import ObjectStore
@@ -95,9 +96,15 @@ def test_listings_name_files_below_a_name_and_nothing_else(store: Store) -> None
     assert [(entry.name, entry.size) for entry in store.entries("a")] == [("a/1", 3), ("a/2", 3), ("a/b/3", 5)]
     assert [entry.name for entry in store.entries()] == ["a/1", "a/2", "a/b/3", "ab", "c"]
     assert list(store.entries("nothing")) == []
+    found = store.find("a/b/3")
+    assert found == next(store.entries("a/b"))
+    assert (store.find("a/b"), store.find("none"), store.find("c/x")) == (None, None, None)
     store.remove("a/1")
     store.remove("a/1")
     assert [entry.name for entry in store.entries("a/")] == ["a/2", "a/b/3"]
+    store.remove("a/2", "gone", "a/b/3")
+    store.remove()
+    assert [entry.name for entry in store.entries()] == ["ab", "c"]
 
 
 def test_large_files_go_up_and_come_down(store: Store, tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ class Classes:
         Of each sensitive attribute: rows with each value, or persons where persons are counted; a missing value is the
         code after the last.
     compatible : ndarray of int64, shape (m,), or None
-        Rows the class is compatible with, at least its own; None where classes do not overlap.
+        Rows, or persons where they are counted, the class is compatible with, at least its own; None where classes do
+        not overlap.
     compatible_millionths : ndarray of int64, shape (m,), or None
         Sum of their sampling weights.
     """

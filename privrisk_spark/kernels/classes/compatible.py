@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privrisk_spark.kernels.arrays import BoolArray, IntArray, LongArray
+from privrisk_spark.kernels.counting.persons import Joins, signed_vectors
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 
@@ -55,6 +56,45 @@ def compatible_sums(
             compared = np.flatnonzero(~(patterns | one)[representative])
             asking = np.concatenate([members[other] for other in np.flatnonzero(at == number)])
             result[asking] += _looked_up(nodes, amounts, asking, of_others, compared)
+    return result
+
+
+def compatible_persons(
+    nodes: IntArray, of_class: LongArray, person: LongArray, roots: Sequence[int], wild: Sequence[int]
+) -> LongArray:
+    """Count the distinct persons of the classes each class is compatible with, its own among them.
+
+    Parameters
+    ----------
+    nodes : ndarray of int32, shape (m, k)
+        Of each class, different for different classes.
+    of_class, person : ndarray of int64, shape (n,)
+        Who has a row of which class; pairs may repeat.
+    roots, wild
+        As :func:`compatible_sums` takes them; a root is greater than the values it stands for.
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+
+    Notes
+    -----
+    A row is consistent with its own value and the root, and a root that may be any with all: a tree of one level, in
+    which rows of a person are put together with signs (:mod:`privrisk_spark.kernels.counting.persons`). Rows that
+    differ where no value may be any share no class, and are put together apart.
+    """
+    if not len(person):
+        return np.zeros(len(nodes), dtype=np.int64)
+    rows = nodes[of_class]
+    _, apart = distinct_rows([person, *(rows[:, i] for i in range(len(roots)) if i not in wild)])
+    parts = list(signed_vectors(Joins.of_values(roots, wild), apart, list(rows.T)))
+    vectors = np.concatenate([np.column_stack(columns) for columns, _ in parts])
+    both = np.concatenate([nodes, vectors])
+    amounts = np.concatenate([np.zeros(len(nodes), dtype=np.int64), *(counts for _, counts in parts)])
+    first, member = distinct_rows(list(both.T))
+    sums = np.zeros((len(first), 1), dtype=np.int64)
+    np.add.at(sums[:, 0], member, amounts)
+    result: LongArray = compatible_sums(both[first], sums, roots, wild)[member[: len(nodes)], 0]
     return result
 
 

@@ -33,7 +33,10 @@ Signed = tuple[list[IntArray], LongArray]
 
 MOST_JOINED = 256
 """Distinct vectors of a person up to which they are joined one by one, about 11 m² joins in all; beyond, cells are
-written out, m times the lattice. Does not change a count."""
+written out, m times the lattice, or chains, where vectors spread. Does not change a count."""
+
+MOST_OF_CHAINS = 2**14
+"""Cells of a vector that does not spread up to which chains are written out for each. Does not change a count."""
 
 _TABLE = 2**20
 """Pairs of codes of an attribute up to which their joins are looked up. Does not change a count."""
@@ -146,6 +149,26 @@ class Joins:
             )
         return cls(tuple(_AxisJoins.of(axis, table=table) if axis.known else None for axis in axes))
 
+    @classmethod
+    def of_values(cls, roots: Sequence[int], wild: Sequence[int]) -> Joins:
+        """Prepare the joins of values that have nothing above them but a root, which may be any of them.
+
+        Parameters
+        ----------
+        roots : sequence of int
+            The root of each attribute, greater than all its values; the code after it shares nothing but the root.
+        wild : sequence of int
+            Attributes to join; in the others the vectors of a person must be equal.
+        """
+        axes: list[_AxisJoins | None] = []
+        for i, root in enumerate(roots):
+            chain = np.column_stack([np.full(root + 2, root), np.arange(root + 2)]).astype(np.int32)
+            chain[root, 1] = -1
+            apart = np.full(root + 2, -1, dtype=np.int32)
+            apart[root] = root + 1
+            axes.append(_AxisJoins(chain, apart, np.arange(root + 2) == root, None) if i in wild else None)
+        return cls(tuple(axes))
+
     @property
     def radices(self) -> tuple[int, ...]:
         """Number of codes of each attribute; 1 for one the dictionary lacks."""
@@ -162,6 +185,13 @@ class Joins:
             one if axis is None else axis.shared(one, other)
             for axis, one, other in zip(self.axes, some, others, strict=True)
         ]
+
+    def lies_in(self, some: Sequence[IntArray], others: Sequence[IntArray]) -> BoolArray:
+        """Whether all cells of vectors are cells of others, row by row."""
+        result = np.ones(len(some[0]), dtype=np.bool_)
+        for one, shared in zip(some, self.shared(some, others), strict=True):
+            result &= one == shared
+        return result
 
     def spreads(self, vectors: Sequence[IntArray]) -> BoolArray:
         """Whether a code of each vector is consistent with nodes below it, too."""
@@ -207,11 +237,16 @@ def signed_vectors(
     own = np.diff(np.append(starts, len(person)))
     alone = np.repeat(own == 1, own)
     yield [column[alone] for column in vectors], np.ones(int(alone.sum()), dtype=np.int64)
-    # Whose vectors spread is joined however many there are: cells below a code cannot be written out.
+    # Where vectors spread, cells below a code cannot be written out.
     spreading = np.logical_or.reduceat(joins.spreads(vectors), starts)
-    many = (own > most_joined) & ~spreading
+    many, short = own > most_joined, joins.most_cells <= MOST_OF_CHAINS
     few = min(pairs_at_once, _CELLS_AT_ONCE // joins.most_cells)
-    for way, chosen, at_once in ((_joined, (own > 1) & ~many, pairs_at_once), (_written_out, many, few)):
+    ways = (
+        (_joined, (own > 1) & ~(many & (~spreading | short)), pairs_at_once),
+        (_written_out, many & ~spreading, few),
+        (_by_chains, many & spreading & short, 1),
+    )
+    for way, chosen, at_once in ways:
         of_way = np.repeat(chosen, own)
         sizes = own[chosen]
         columns = [column[of_way] for column in vectors]
@@ -294,6 +329,119 @@ def _written_out(joins: Joins, sizes: LongArray, vectors: Sequence[IntArray]) ->
             spread = axis.spreads[cells[i]]
             cells[i] = np.where(spread, axis.apart[cells[i]], cells[i]).astype(np.int32)
     return cells, counts
+
+
+def _by_chains(joins: Joins, sizes: LongArray, vectors: Sequence[IntArray]) -> Signed:
+    """Inclusion and exclusion of one person, for most vectors without the terms of those before.
+
+    What a vector ``t`` shares with others is a chain in each attribute, along its path to the root, unless one lies
+    below a code of ``t``. Vectors with such codes are joined first. Of any other ``t``, the cells that are counted
+    already are then a union of boxes from the root in a product of chains, whose differences along each of them are
+    the terms.
+
+    Parameters
+    ----------
+    joins, sizes, vectors
+        As :func:`_joined` takes them; of one person.
+    """
+    assert len(sizes) == 1
+    columns = _uncovered(joins, vectors)
+    n = len(columns[0])
+    hard = np.zeros(n, dtype=np.bool_)
+    for axis, column in zip(joins.axes, columns, strict=True):
+        if axis is not None:
+            above = np.zeros(len(axis.chain), dtype=np.bool_)
+            path = axis.chain[np.unique(column)]
+            strictly = (path >= 0) & (path != np.unique(column)[:, None])
+            above[path[strictly]] = True
+            hard |= axis.spreads[column] & above[column]
+    n_hard = int(hard.sum())
+    columns = [np.concatenate([column[hard], column[~hard]]) for column in columns]
+    done: list[Signed] = []
+    if n_hard:
+        done.append(_joined(joins, np.array([n_hard]), [column[:n_hard] for column in columns]))
+    shape = tuple(1 if axis is None else axis.chain.shape[1] for axis in joins.axes)
+    positions = [
+        None if axis is None else _positions(axis, column) for axis, column in zip(joins.axes, columns, strict=True)
+    ]
+    at_once = max(1, _CELLS_AT_ONCE // (4 * max(n, prod(shape))))
+    for begin in range(n_hard, n, at_once):
+        done.append(_added(joins, columns, positions, begin, min(n, begin + at_once), shape))
+    together = [np.concatenate(parts) for parts in zip(*[d[0] for d in done], strict=True)]
+    counts = np.concatenate([d[1] for d in done])
+    _, together, counts = _put_together(np.zeros(len(counts), dtype=np.int64), together, counts)
+    return together, counts
+
+
+def _uncovered(joins: Joins, vectors: Sequence[IntArray]) -> list[IntArray]:
+    """Vectors of a person that lie in no other that spreads: what the others are counted in."""
+    n = len(vectors[0])
+    wide = np.flatnonzero(joins.spreads(vectors))
+    covered = np.zeros(n, dtype=np.bool_)
+    at_once = max(1, _CELLS_AT_ONCE // (4 * n))
+    for begin in range(0, len(wide), at_once):
+        by = wide[begin : begin + at_once]
+        one, other = np.tile(np.arange(n), len(by)), np.repeat(by, n)
+        some, others = ([column[rows] for column in vectors] for rows in (one, other))
+        lies = joins.lies_in(some, others) & (one != other)
+        # Of two that lie in each other the first stays.
+        both = np.flatnonzero(lies & (one < other))
+        lies[both] = ~joins.lies_in([column[both] for column in others], [column[both] for column in some])
+        covered |= lies.reshape(len(by), n).any(axis=0)
+    return [column[~covered] for column in vectors]
+
+
+def _positions(axis: _AxisJoins, column: IntArray) -> tuple[LongArray, IntArray]:
+    """Number of each vector's code, and how deep each code (a row) shares its path with each other (a column)."""
+    codes, number = np.unique(column, return_inverse=True)
+    own, other = np.repeat(codes, len(codes)), np.tile(codes, len(codes))
+    shared = axis.shared(own, other)
+    depth = ((axis.chain >= 0).sum(axis=1) - 1).astype(np.int32)
+    position = depth.copy()
+    position[axis.apart[axis.apart >= 0]] -= 1
+    where = np.where(shared == own, depth[own], position[shared])
+    return number.ravel(), where.reshape(len(codes), len(codes))
+
+
+def _added(
+    joins: Joins,
+    columns: Sequence[IntArray],
+    positions: Sequence[tuple[LongArray, IntArray] | None],
+    begin: int,
+    end: int,
+    shape: tuple[int, ...],
+) -> Signed:
+    """Terms that each of the vectors from ``begin`` to ``end`` adds to those before it, none of which lies below."""
+    rows = end - begin
+    place = np.zeros((rows, end), dtype=np.int32)
+    for of_axis, length in zip(positions, shape, strict=True):
+        if of_axis is not None:
+            number, shared = of_axis
+            place *= np.int32(length)
+            place += shared[number[begin:end]][:, number[:end]]
+    # What comes later is put beside the boxes.
+    place[np.arange(end)[None, :] >= np.arange(begin, end)[:, None]] = prod(shape)
+    boxes = np.zeros((rows, prod(shape) + 1), dtype=np.int8)
+    boxes[np.arange(rows)[:, None], place] = 1
+    boxes = np.ascontiguousarray(boxes[:, :-1]).reshape(rows, *shape)
+    for i in range(1, boxes.ndim):
+        boxes = np.flip(np.maximum.accumulate(np.flip(boxes, i), axis=i), i)
+    terms = boxes.astype(np.int32)
+    for i in range(1, terms.ndim):
+        there = [slice(None)] * terms.ndim
+        there[i], beyond = slice(0, -1), list(there)
+        beyond[i] = slice(1, None)
+        terms[tuple(there)] -= terms[tuple(beyond)].copy()
+    row, *found = np.nonzero(terms)
+    result = [column[begin:end] for column in columns]
+    for i, (axis, column, at) in enumerate(zip(joins.axes, columns, found, strict=True)):
+        own = column[begin:end][row]
+        if axis is not None:
+            node = axis.chain[own, at]
+            own = np.where(node == own, own, np.where(axis.spreads[node], axis.apart[node], node)).astype(np.int32)
+        result[i] = np.concatenate([result[i], own])
+    counts = np.concatenate([np.ones(rows, dtype=np.int64), -terms[(row, *found)].astype(np.int64)])
+    return result, counts
 
 
 def _put_together(

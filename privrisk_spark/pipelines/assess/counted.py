@@ -126,7 +126,7 @@ def count_subjects(run: Run, opened: Opened, encoded: Encoded, vocabularies: Seq
     Raises
     ------
     InputError
-        If a missing value may be any where persons are counted.
+        If suppressed records are compatible with all where persons are counted.
     """
     _refuse_overlapping_persons(run, opened)
     subjects, pairs = [_count_table(run, opened, encoded, vocabularies)], None
@@ -137,15 +137,9 @@ def count_subjects(run: Run, opened: Opened, encoded: Encoded, vocabularies: Seq
 
 
 def _refuse_overlapping_persons(run: Run, opened: Opened) -> None:
-    """Refuse persons where classes overlap: how many different ones several classes have is not counted."""
+    """Refuse persons where suppressed records are compatible with all, whatever the columns say of a root."""
     if run.policy.table.entity_id is None:
         return
-    if any(column.nulls == "wildcard" for column in run.policy.quasi_identifiers.values()):
-        raise InputError(
-            "columns: nulls: wildcard and table.entity_id together are not available: a missing value that may "
-            "be any makes classes overlap, and persons of overlapping classes are not counted; use 'suppress' "
-            "or 'own-value'."
-        )
     named = opened.release is not None and opened.release.given.record_id is not None
     if named and run.policy.table.record_id is not None and run.policy.assess.suppressed == "compatible":
         raise InputError(

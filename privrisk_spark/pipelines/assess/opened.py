@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.batches import Scratch
-from privrisk_spark.engine.sources import read_back
+from privrisk_spark.engine.released import read_published
 from privrisk_spark.errors import InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.assessment import POPULATION, RELEASE, narrowed, sets_of
@@ -20,6 +19,7 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import assessment_explanation
 from privrisk_spark.results.facts import ValuesRead
 from privrisk_spark.runs.progress import Progress
+from privrisk_spark.runs.workplace import output_at
 from privrisk_spark.stages.assessing.sources import Release
 from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table, read
@@ -140,22 +140,22 @@ def open_release(spark: SparkSession, policy: Policy) -> Release | None:
     if given is None:
         return None
     if given == "published":
-        root = Path(policy.places.path).resolve()
-        manifest = root / "manifest.json"
-        if not manifest.exists():
+        output = output_at(policy.places.path)
+        manifest = output.current()
+        if manifest is None:
             raise InputError(
                 f"{RELEASE}: 'published', and there is no release at output.path; make one with privrisk release, or "
                 "name a path, or leave it out to assess the table alone."
             )
-        data = json.loads(manifest.read_text(encoding="utf-8"))
-        place = root / data["data"]["path"]
-        how = {"format": data["data"]["format"], "quote_formulas": data["data"].get("quote_formulas", False)}
-        frame = read_back(spark, policy.places.model_copy(update=how), place)
+        data = manifest["data"]
+        how = {"format": data["format"], "quote_formulas": data.get("quote_formulas", False)}
+        place = output.location.below(data["path"])
+        frame = read_published(spark, policy.places.model_copy(update=how), place, key=RELEASE)
         opened = Release(
             frame,
-            Table(path=str(place), format=data["data"]["format"]),
+            Table(path=str(place), format=data["format"]),
             MaskedTable(path=str(place)),
-            f"release {data['run_id']}",
+            f"release {manifest['run_id']}",
         )
     else:
         frame = read(spark, given, key=RELEASE)

@@ -17,6 +17,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark import __version__
+from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import RefusedError, SchemaError
@@ -32,6 +33,7 @@ from privrisk_spark.pipelines.assess.measured import (
 )
 from privrisk_spark.pipelines.assess.opened import Opened, Run, explained, open_assessment
 from privrisk_spark.planning.assessment import POPULATION, RELEASE
+from privrisk_spark.planning.lakes import pin_tables, versions_of
 from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import Table
@@ -44,6 +46,7 @@ from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
 from privrisk_spark.stages.tables.materialize import collect_codes
+from privrisk_spark.storage.locations import Location
 
 FILES = (
     "measures.json",
@@ -56,6 +59,9 @@ FILES = (
 )
 
 STAGES = 7
+
+READ = ("table", "assess")
+"""Parts of a policy that name the tables that are read."""
 
 Announce = Callable[[str], object]
 
@@ -86,6 +92,7 @@ def plan_only(spark: SparkSession, policy: Policy, *, table: DataFrame | None = 
     table : DataFrame, optional
         Of the same session; instead of the policy's table.
     """
+    policy = pin_tables(policy, READ, given=table is not None).policy
     return explained(policy, open_assessment(spark, policy, table))
 
 
@@ -123,9 +130,11 @@ def assess(
         Exit code 3: running again may help.
     """
     given = files_only_spark_knows(spark, table, {} if table is not None else {"table": policy.table})
-    refuse_input({"--output": place}, given)
+    pinned = pin_tables(policy, READ, given=table is not None)
+    refuse_input({"--output": Location("file", "", str(place))}, {**given, **pinned.places})
+    policy = pinned.policy
     with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
-        run = Run(spark, policy, place, scratch, Progress(place, run_id, STAGES))
+        run = Run(spark, policy, place, scratch, Progress(place, run_id, STAGES, labels(spark)))
         opened, vocabularies = read(run, table, announce)
         encoded = encode(run, opened)
         counted = count(run, opened, encoded, vocabularies)
@@ -168,7 +177,11 @@ def read(run: Run, table: DataFrame | None, announce: Announce | None) -> tuple[
         vocabularies = collect_vocabularies(run.policy, opened.table, opened.release, given=opened.given)
         stage.sentence = f"Opened the table with {len(opened.hierarchies)} quasi-identifiers."
         changed = values_changed(opened.values)
-        stage.parameters = {"values_changed_on_reading": changed} if changed else {}
+        versions = versions_of(run.policy)
+        stage.parameters = {
+            **({"values_changed_on_reading": changed} if changed else {}),
+            **({"table_versions": versions} if versions else {}),
+        }
     return opened, vocabularies
 
 

@@ -144,6 +144,7 @@ def encode(run: Run, opened: Opened, task: DecisionTask) -> tuple[Encoded, Linke
                 raise fault
         linked = collect_links(run.scratch, encoded.rows, opened.sources.links)
         stage.sentence = "Encoded every value as an integer code and checked the input contract."
+        stage.rows = facts.rows
         stage.parameters = {"rows": facts.rows, "nulls": facts.nulls, "suppressed_unknown_values": facts.unknown}
     return encoded, linked
 
@@ -272,7 +273,7 @@ def _with_rule(sections: Sequence[Section], rule: ChosenRule | None) -> tuple[Se
 def write(run: Run, opened: Opened, decided: Decided, *, files: int) -> Written:
     """Stage: write the release to staging."""
     with run.progress.stage("write") as stage:
-        written = write_release(run, opened, decided.tuples, files=files)
+        written = write_release(run, opened, decided.tuples, files=files, members=decided.members)
         stage.sentence = "Wrote the release to staging in a canonical order and read it back."
     return written
 

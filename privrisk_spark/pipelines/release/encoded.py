@@ -57,6 +57,7 @@ class Encoded:
         if files is None:
             return {}
         return {
+            **({} if files.version is None else {"table": files.version}),
             "files": {"expected": files.expected, "processed": files.processed},
             "rows": {"expected": files.rows, "processed": self.facts.rows},
             "malformed_lines": files.malformed,

@@ -21,8 +21,9 @@ from privrisk_spark.policy.dictionaries import DictionaryTable
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.results.facts import FilesRead, ValuesRead
-from privrisk_spark.runs.places import Workplace
 from privrisk_spark.runs.progress import Progress
+from privrisk_spark.runs.workplace import Workplace
+from privrisk_spark.stages.tables.arrival import collect_enough_rows
 from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.links import OpenLinks, open_links
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
@@ -30,6 +31,9 @@ from privrisk_spark.stages.tables.tidying import OpenTable, collect_values_read,
 from privrisk_spark.storage.parts import LocalParts, PartDirectory
 
 Announce = Callable[[str], object]
+
+TABLES = ("table", "dictionary", "linkage")
+"""Parts of a policy that name the tables a release reads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +187,9 @@ def open_run(run: Run) -> Opened:
     policy = run.policy
     sources = open_sources(run.spark, policy, run.table)
     files = _collect_files_read(run, sources)
+    if policy.checks.complete is not None:
+        said = None if files is None else files.rows
+        collect_enough_rows(sources.opened["table"].as_read, policy.checks.complete, said=said)
     values = _collect_values_read(policy, sources)
     hierarchies = open_hierarchies(policy, sources, files)
     return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files, values)

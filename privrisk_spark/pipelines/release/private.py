@@ -303,7 +303,9 @@ def publish_and_settle(
 ) -> dict[str, Any]:
     """Stage: commit the ledger to the release, publish it, then destroy the key."""
     with run.progress.stage("publish") as stage:
-        manifest = stage_documents(run, opened, record, public, written, more)
+        # Which releases add up: whoever holds two of them must be able to tell, and a ledger that is lost.
+        of = {"lineage": ledger_of(run.policy).lineage}
+        manifest = stage_documents(run, opened, record, public, written, of | dict(more))
         published = reserved.charge.publish(release_digest(manifest), lambda: run.place.commit(manifest))
         stage.sentence = "Committed the ledger, published and destroyed the key."
     return published

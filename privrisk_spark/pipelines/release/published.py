@@ -10,20 +10,24 @@ from privrisk_spark.errors import CheckError
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.records import Reservation
+from privrisk_spark.ledger.request import lineage_name
+from privrisk_spark.pipelines.release.lake_output import check_staged
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.pipelines.release.written import Written
-from privrisk_spark.planning.budget import run_cost
+from privrisk_spark.planning.budget import run_cost, seen_of
 from privrisk_spark.planning.history import remembered_as
-from privrisk_spark.planning.request import differing, request_of, table_identity
+from privrisk_spark.planning.identity import table_identity
+from privrisk_spark.planning.request import differing, request_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.manifest import data_dictionary, manifest, summary
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.release import Check, Guarantee, Report
 from privrisk_spark.runs.keystore import VaultKey, destroy_key
-from privrisk_spark.runs.places import Workplace, write_json, write_text
+from privrisk_spark.runs.places import write_json, write_text
 from privrisk_spark.runs.sealing import release_digest, sealed
 from privrisk_spark.runs.witnesses import Witness, look, record_witness
+from privrisk_spark.runs.workplace import Workplace
 
 
 def fill_vault(run: Run, sentence: str) -> None:
@@ -89,7 +93,13 @@ def stage_documents(
     -------
     dict
         The manifest, which names every file by its SHA-256.
+
+    Raises
+    ------
+    SchemaError
+        If the policy has releases committed to a table, and it has other columns.
     """
+    check_staged(run.policy, run.place)
     staging = run.place.staging
     write_json(staging / "checks.json", [check.to_dict() for check in public.checks])
     write_json(staging / "dictionary.json", {"columns": data_dictionary(run.policy, opened.hierarchies)})
@@ -114,18 +124,41 @@ def publish(
     return run.place.commit(staged)
 
 
+def refuse_note(policy: Policy, place: Workplace, *, date: dt.date) -> None:
+    """Refuse a release that is not private and that its lineage will not take, before it costs any work.
+
+    Raises
+    ------
+    BudgetError
+        As `Ledger.note`.
+    """
+    if policy.ledger is not None and not isinstance(policy.guarantee, DpGuarantee):
+        asked = _noted(policy, place.run_id, str(place.output), date=date)
+        Ledger(policy.ledger.url).would_note(**asked, seen=seen_of(policy))
+
+
 def _note(policy: Policy, place: Workplace, *, date: dt.date) -> None:
     """Have the lineage know of a release that is not private, if the policy names it: before anybody can see it."""
     if policy.ledger is not None:
-        Ledger(policy.ledger.url).note(
-            lineage=policy.ledger.lineage,
-            run_id=place.run_id,
-            what=policy.guarantee.kind,
-            place=str(place.root),
-            cap_epsilon=policy.ledger.cap.epsilon,
-            cap_delta=policy.ledger.cap.delta,
-            table=table_identity(policy, date),
-        )
+        asked = _noted(policy, place.run_id, str(place.output), date=date)
+        _keep_witness(place, Ledger(policy.ledger.url).note(**asked, seen=seen_of(policy)))
+
+
+def _noted(policy: Policy, run_id: str, place: str, *, date: dt.date) -> dict[str, Any]:
+    assert policy.ledger is not None
+    return {
+        "lineage": policy.ledger.lineage,
+        "run_id": run_id,
+        "what": policy.guarantee.kind,
+        "place": place,
+        **table_identity(policy, date).arguments(),
+    }
+
+
+def _keep_witness(place: Workplace, made: Reservation) -> None:
+    """Keep in the vault what the ledger ended in, and what the run costs."""
+    cost = str(made.epsilon), str(made.delta)
+    record_witness(place.vault, Witness(made.lineage, made.run_id, str(place.output), made.events, made.head, *cost))
 
 
 def render(report: Report) -> str:
@@ -148,16 +181,14 @@ def charge_of(policy: Policy, place: Workplace, request: Mapping[str, Any]) -> C
     """
     assert policy.ledger is not None
     assert isinstance(policy.guarantee, DpGuarantee)
-    keys = VaultKey(place.vault, place.run_id, policy.guarantee.key)
-
-    def witness(made: Reservation) -> None:
-        """Keep in the vault what the ledger ended in."""
-        record_witness(
-            place.vault, Witness(made.lineage, made.run_id, str(place.root), events=made.events, head=made.head)
-        )
-
+    keys = VaultKey(place.vault, place.run_id, policy.guarantee.key, lineage_name(policy.ledger.lineage))
     return Charge(
-        Ledger(policy.ledger.url), request, str(place.root), keys, seen=look(place.root, place.vault), witness=witness
+        Ledger(policy.ledger.url),
+        request,
+        str(place.output),
+        keys,
+        seen=look(place.output, place.vault),
+        witness=lambda made: _keep_witness(place, made),
     )
 
 

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from privrisk_spark import __version__
+from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.pipelines.release.as_published import release_as_published
 from privrisk_spark.pipelines.release.by_risk import release_by_risk
-from privrisk_spark.pipelines.release.opened import Announce, Run
+from privrisk_spark.pipelines.release.lake_output import check_lake, commit_to_lake, lake_place
+from privrisk_spark.pipelines.release.opened import TABLES, Announce, Run
 from privrisk_spark.pipelines.release.private import release_privately
-from privrisk_spark.pipelines.release.published import confirm
+from privrisk_spark.pipelines.release.published import confirm, refuse_note
+from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.places import refuse_input, refuse_public_ledger
 from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy.guarantees import Guarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee, PeeledDp
-from privrisk_spark.runs.places import Workplace
 from privrisk_spark.runs.progress import LOGGER, Progress, write_status
+from privrisk_spark.runs.workplace import Workplace, output_at
+from privrisk_spark.stages.tables.arrival import check_arrived
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.metrics import write_metrics
 
 BY_KIND: dict[str, Callable[[Run], dict[str, Any]]] = {
     "risk": release_by_risk,
@@ -85,31 +92,62 @@ def release(
     EngineError
         Exit code 3: running again may help.
     """
-    place = Workplace(Path(policy.places.path).resolve(), Path(policy.places.vault).resolve(), run_id)
+    place = Workplace(output_at(policy.places.path), Path(policy.places.vault).resolve(), run_id)
+    given = table is not None
+    # Of a release that is there already nothing is read, so that no table need be there any more.
+    opened = pin_tables(policy, () if place.released else TABLES, given=given, recorded=place.recorded_pins())
     # Before anything is written or any right is changed there.
+    lake = lake_place(policy)
     refuse_input(
-        {"output.path": place.root, "output.vault": place.vault},
-        files_only_spark_knows(spark, table, tables_of(policy, given=table is not None)),
+        {"output.path": place.output.location, "output.vault": Location("file", "", str(place.vault)), **lake},
+        {**files_only_spark_knows(spark, table, tables_of(policy, given=given)), **opened.places},
     )
-    refuse_public_ledger(policy, place.root)
+    refuse_public_ledger(policy, {"output.path": place.output.location, **lake})
     with place.held():
         done = place.published()
         if done is not None:
-            confirm(policy, place, done, date=date, given=table is not None)
+            confirm(policy, place, done, date=date, given=given)
+            commit_to_lake(policy, place, done)
             write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
-        for name in place.without_manifest():
+        refuse_note(policy, place, date=date)
+        check_lake(policy, place.output)
+        for name in place.output.without_manifest(run_id):
             LOGGER.warning(
-                "output.path: 'releases/%s' has no manifest, so it is no release; what made it was stopped, or it is "
-                "not ours. It stays as it is: remove it, or run its run id again.",
+                "output.path: 'releases/%s' has no manifest, so it is no release; what made it was stopped, is at "
+                "work, or is not ours. It stays as it is: remove it, or run its run id again.",
                 name,
             )
-        progress = Progress(place.vault, run_id, stages_of(policy.guarantee))
-        with scratch_of(spark, policy, place.scratch) as scratch:
-            run = Run(spark, policy, place, date, announce, table, scratch, progress)
-            published = BY_KIND[policy.guarantee.kind](run)
+        if policy.checks.complete is not None and not given:
+            check_arrived(policy.table, policy.checks.complete, date=date)
+        if opened.record:
+            place.record_pins(opened.record)
+        progress = Progress(place.vault, run_id, stages_of(policy.guarantee), labels(spark))
+        try:
+            with scratch_of(spark, policy, place.scratch) as scratch:
+                run = Run(spark, opened.policy, place, date, announce, table, scratch, progress)
+                published = BY_KIND[policy.guarantee.kind](run)
+        finally:
+            _keep_metrics(policy, place, date, progress)
+        commit_to_lake(policy, place, published)
         write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
     return Outcome(published, True, place)
+
+
+def _keep_metrics(policy: Policy, place: Workplace, date: dt.date, progress: Progress) -> None:
+    """Add what the stages took to the vault's metrics table; a run that has ended does not fail for it."""
+    known = {
+        "run_id": place.run_id,
+        "attempt": place.attempt,
+        "run": policy.run.name,
+        "date": date,
+        "guarantee": policy.guarantee.kind,
+        "version": __version__,
+    }
+    try:
+        write_metrics(place.vault, place.attempt, place.run_id, [{**known, **asdict(one)} for one in progress.timings])
+    except OSError as error:
+        LOGGER.warning("the metrics of the run cannot be written to output.vault (%s)", error.strerror)
 
 
 def stages_of(guarantee: Guarantee) -> int:

@@ -15,7 +15,9 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, materialized
 from privrisk_spark.engine.chains import path_fingerprints
 from privrisk_spark.engine.decided import Decide
-from privrisk_spark.engine.sources import Wanted, no_rows, read_back, scan, scan_parts
+from privrisk_spark.engine.released import no_rows, read_back
+from privrisk_spark.engine.row_groups import Wanted
+from privrisk_spark.engine.sources import scan, scan_parts
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.planning.history import PARTS
@@ -42,6 +44,7 @@ from privrisk_spark.stages.publishing.measure import (
     measure_release,
 )
 from privrisk_spark.stages.publishing.row_order import ordered
+from privrisk_spark.stages.publishing.uniqueness import measure_unique_persons
 from privrisk_spark.storage.parts import LocalParts
 
 
@@ -132,8 +135,12 @@ class Written:
     facts: ReleaseFacts
 
 
-def write_release(run: Run, opened: Opened, tuples: TupleParts, *, files: int) -> Written:
+def write_release(
+    run: Run, opened: Opened, tuples: TupleParts, *, files: int, members: Batches | None = None
+) -> Written:
     """Write the release to staging in an order of rows that tells nothing, and measure it from its files.
+
+    Whose the rows are is not in the files, so what persons have alone is measured from MEMBERS.
 
     Parameters
     ----------
@@ -142,6 +149,8 @@ def write_release(run: Run, opened: Opened, tuples: TupleParts, *, files: int) -
     tuples : TupleParts
         Written for as many files.
     files : int
+    members : Batches or None
+        MEMBERS, as :class:`Decided` has them.
     """
     output, data = run.policy.places, run.place.staging / "data"
     parts_at = run.parts_of_files()
@@ -164,7 +173,10 @@ def write_release(run: Run, opened: Opened, tuples: TupleParts, *, files: int) -
         frame = no_rows(run.spark, data / named[0]["name"])
         texts = scan_parts(run.spark, parts_at, names, frame.schema, wanted)
     labels = {name: hierarchy.labels for name, hierarchy in opened.hierarchies.items()}
-    return Written(named, frame, measure_release(run.scratch, texts, labels, kept))
+    if members is None or not kept or schemas.ENTITY not in members.schema.fieldNames():
+        return Written(named, frame, measure_release(run.scratch, texts, labels, kept))
+    facts = measure_release(run.scratch, texts, labels)
+    return Written(named, frame, measure_unique_persons(run.scratch, members, facts, kept, k=opened.k))
 
 
 @dataclass(frozen=True, eq=False)

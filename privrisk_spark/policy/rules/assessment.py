@@ -9,6 +9,7 @@ from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import DictionaryColumn, Table
 from privrisk_spark.policy.policy import Insensitive, Policy, Sensitive
+from privrisk_spark.policy.rules.lakes import lake_faults
 
 
 def impossible_assessment(policy: Policy) -> Iterable[Fault]:
@@ -76,6 +77,7 @@ def _sources(policy: Policy) -> Iterator[Fault]:
             yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
         if source.catalog is not None and source.options:
             yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
+        yield from lake_faults(key, source)
     if asked.release == "published" and policy.output is None:
         yield Fault("assess.release", "is 'published', and there is no output.path to find a release at")
     paired = isinstance(asked.release, MaskedTable) and asked.release.record_id is not None

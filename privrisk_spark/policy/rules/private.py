@@ -57,6 +57,7 @@ def impossible_dp(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
         "max_mean_risk": checks.max_mean_risk is not None,
         "max_risk": checks.max_risk is not None,
         "forbid_verbatim": checks.forbid_verbatim,
+        "complete.rows_at_least": checks.complete is not None and checks.complete.rows_at_least is not None,
         "kept_uniqueness_at_most": checks.kept_uniqueness_at_most is not None,
     }
     for name, asked in exact.items():
@@ -117,6 +118,8 @@ READER_OPTIONS = {
     "csv": ("sep", "delimiter", "header", "quote", "escape", "encoding", "nullValue"),
     "parquet": (),
     "orc": (),
+    "delta": (),
+    "iceberg": (),
 }
 """Formats of a table released under dp, and the reader options that leave a line of it a line."""
 
@@ -127,7 +130,9 @@ def _readers_that_join_rows(table: Table) -> Iterable[Fault]:
     A schema inferred from all rows does, and so does an option by which a quote that is left open swallows what
     follows, or a row that cannot be read stops the run.
     """
-    if table.catalog is not None:  # its format and options are those of the catalog: looked at when it is opened
+    if (
+        table.catalog is not None and table.lake is None
+    ):  # its format and options are those of the catalog: looked at when it is opened
         return
     given = table.format.lower()
     if given not in READER_OPTIONS:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from privrisk_spark.errors import ConfigError, Fault, listing, nearest
 from privrisk_spark.policy.as_published import AsPublishedGuarantee
@@ -18,13 +17,14 @@ from privrisk_spark.policy.dictionaries import (
     Table,
 )
 from privrisk_spark.policy.guarantees import RiskGuarantee
-from privrisk_spark.policy.overlap import local_places, overlapping
+from privrisk_spark.policy.overlap import overlapping, places_read
 from privrisk_spark.policy.policy import Identifier, Insensitive, Policy, Sensitive, WeightColumn
 from privrisk_spark.policy.private import DpGuarantee, PublicDp
 from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
 from privrisk_spark.policy.rules.history import impossible_history
+from privrisk_spark.policy.rules.lakes import impossible_lake, lake_faults
 from privrisk_spark.policy.rules.private import impossible_dp
 from privrisk_spark.policy.sensitivity import (
     InteractionSensitivity,
@@ -34,7 +34,7 @@ from privrisk_spark.policy.sensitivity import (
     WeighedSensitivity,
 )
 from privrisk_spark.policy.values import Reading
-from privrisk_spark.storage.locations import is_remote, locate
+from privrisk_spark.storage.locations import Location, is_remote, locate
 
 
 def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
@@ -45,14 +45,9 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
     yield from _impossible_counting(policy)
     yield from _impossible_linkage(policy)
     yield from impossible_history(policy)
-    if policy.table.entity_id is not None and policy.checks.kept_uniqueness_at_most is not None:
-        yield Fault(
-            "checks.kept_uniqueness_at_most",
-            "counts rows, and with table.entity_id a person has several, whose values would not count as unique; leave "
-            "one of them out",
-        )
     yield from _impossible_paths(policy)
     yield from impossible_assessment(policy)
+    yield from _impossible_completeness(policy)
     rows = policy.checks.row_count
     if rows.at_most is not None and rows.at_most < rows.at_least:
         yield Fault("checks.row_count.at_most", f"must be at least at_least = {rows.at_least}. Got {rows.at_most}")
@@ -348,6 +343,24 @@ def _impossible_linkage(policy: Policy) -> Iterable[Fault]:
             )
 
 
+def _impossible_completeness(policy: Policy) -> Iterable[Fault]:
+    asked = policy.checks.complete
+    if asked is None:
+        return
+    if asked.marker is None and asked.rows_at_least is None and asked.written_within_days is None:
+        yield Fault(
+            "checks.complete", "says nothing; give marker, rows_at_least or written_within_days, or leave it out"
+        )
+    if policy.table.catalog is not None or policy.table.lake is not None:
+        for name, given in (("marker", asked.marker), ("written_within_days", asked.written_within_days)):
+            if given is not None:
+                yield Fault(
+                    f"checks.complete.{name}",
+                    "needs a table.path of plain files, which are looked at; of a table of a catalog, of Delta or "
+                    "Iceberg only rows_at_least is known",
+                )
+
+
 def _impossible_scratch(policy: Policy) -> Iterable[Fault]:
     scratch = policy.run.scratch
     if scratch is None:
@@ -370,10 +383,12 @@ def _impossible_scratch(policy: Policy) -> Iterable[Fault]:
         yield Fault("run.scratch", "must be left out with history: workers read what earlier vaults remember")
     if policy.output is not None and policy.output.format == "csv":
         yield Fault("run.scratch", "needs output.format: parquet; Spark writes CSV to a file system only")
-    if policy.table.path is not None and is_remote(policy.table.path):
-        with suppress(ConfigError):  # said where the table is opened
-            if place.overlaps(locate(policy.table.path, key="table.path")):
-                yield Fault("run.scratch", "must be neither table.path nor inside nor around it")
+    if policy.table.place is not None:
+        yield from overlapping({"run.scratch": place}, "table.path", places_read(policy.table.place))
+    for key, path in () if policy.output is None else policy.output.published.items():
+        with suppress(ConfigError):  # said of the key itself
+            if is_remote(path) and place.overlaps(locate(path, key=key)):
+                yield Fault("run.scratch", f"must be neither {key}, which is published, nor inside nor around it")
 
 
 def _impossible_paths(policy: Policy) -> Iterable[Fault]:
@@ -393,23 +408,37 @@ def _impossible_paths(policy: Policy) -> Iterable[Fault]:
             yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
         if source.catalog is not None and source.options:
             yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
+        yield from lake_faults(key, source)
     yield from _impossible_scratch(policy)
-    targets: list[tuple[str, Path]] = []
+    targets: dict[str, Location] = {}
     output = policy.output
-    for key, path in () if output is None else (("output.path", output.path), ("output.vault", output.vault)):
-        if "://" in path or path.startswith("file:"):
+    if output is not None:
+        for key, path in output.published.items():
+            try:
+                targets[key] = locate(path, key=key)
+            except ConfigError as error:
+                yield from error.faults
+            else:
+                if targets[key].remote and not targets[key].path:
+                    yield Fault(key, "must be a directory of its own in the bucket, such as s3://bucket/releases")
+        yield from impossible_lake(policy, output)
+        if "://" in output.vault or output.vault.startswith("file:"):
             yield Fault(
-                key,
-                "must be a local or mounted path without a scheme in this version; no remote file systems yet",
+                "output.vault",
+                "must be a local or mounted path without a scheme in this version; output.path may be in an object "
+                "store",
             )
         else:
-            targets.append((key, Path(path).resolve()))
-    if len(targets) == 2:
-        release, vault = (target for _, target in targets)
-        if vault == release or release in vault.parents:
+            targets["output.vault"] = locate(output.vault, key="output.vault")
+    lake = targets.get("output.lake.path")
+    for key in ("output.path", "output.vault"):
+        if lake is not None and key in targets and lake.overlaps(targets[key]):
+            yield Fault("output.lake.path", f"must be neither {key} nor inside nor around it: the table is by itself")
+    if {"output.path", "output.vault"} <= targets.keys() and targets["output.path"].overlaps(targets["output.vault"]):
+        if targets["output.vault"].lies_in(targets["output.path"]):
             yield Fault("output.vault", "must not be output.path or inside it: the vault is never published")
-        elif vault in release.parents:
+        else:
             yield Fault("output.path", "must not be inside output.vault: a release is published, the vault never is")
     for key, source in sources:
-        if source.path is not None:
-            yield from overlapping(dict(targets), f"{key}.path", local_places(source.path))
+        if source.place is not None:
+            yield from overlapping(targets, f"{key}.path", places_read(source.place))

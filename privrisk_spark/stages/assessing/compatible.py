@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, report
+from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.engine.slices import read_slices, write_slices
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.classes.classes import Classes
-from privrisk_spark.kernels.classes.compatible import compatible_sums
+from privrisk_spark.kernels.classes.compatible import compatible_persons, compatible_sums
 from privrisk_spark.kernels.measures.loss import fully_suppressed
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.stages.assessing.classes import Layout, bucket_of
@@ -80,11 +81,12 @@ def collect_compatible(
     ----------
     scratch : Scratch
     directory, names, layout
-        As :func:`privrisk_spark.stages.assessing.classes.read_bucket` takes them; without persons.
+        As :func:`privrisk_spark.stages.assessing.classes.read_bucket` takes them; with persons only where none of the
+        suppressed is compatible with all.
     buckets : int
     overlap : Overlap
     most : int
-        Classes held at most.
+        Classes held at most, and pairs of class and person.
     target : PartDirectory
         Directory for what is found.
 
@@ -97,31 +99,43 @@ def collect_compatible(
     roots = [radix - 1 for radix in layout.radices]
     sums = [schemas.N_ROWS, *([schemas.MILLIONTHS] if layout.weighted else [])]
 
-    def classes_of(bucket: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """Nodes and amounts of the classes of a bucket."""
+    def classes_of(bucket: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Nodes and amounts of the classes of a bucket, and pairs of class and person."""
         table = read_slices(directory, held, bucket)
         if table is None or not table.num_rows:
-            return np.zeros((0, k), dtype=np.int32), np.zeros((0, len(sums)), dtype=np.int64)
+            nothing = np.zeros((0, len(sums)), dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
+            return np.zeros((0, k), dtype=np.int32), *nothing
         nodes = [table.column(name).to_numpy() for name in schemas.nodes(k)]
         first, member = distinct_rows(nodes)
         amounts = np.zeros((len(first), len(sums)), dtype=np.int64)
         np.add.at(amounts, member, np.column_stack([table.column(name).to_numpy() for name in sums]))
-        return np.column_stack([node[first] for node in nodes]).astype(np.int32), amounts
+        pairs = np.zeros((0, 2), dtype=np.int64)
+        if layout.persons:
+            pairs = np.column_stack([member, fingerprints(table.column(schemas.ENTITY)).view(np.int64)])
+            once, _ = distinct_rows(list(pairs.T))
+            pairs = pairs[once]
+        return np.column_stack([node[first] for node in nodes]).astype(np.int32), amounts, pairs
 
     def read(_: int) -> Iterator[pa.Table]:
-        found, number = [], 0
+        found, classes, number = [], 0, 0
         for bucket in range(buckets):
-            found.append(classes_of(bucket))
-            number += len(found[-1][0])
+            nodes, amounts, pairs = classes_of(bucket)
+            pairs[:, 0] += classes
+            found.append((nodes, amounts, pairs))
+            classes, number = classes + len(nodes), number + max(len(nodes), len(pairs))
             if number > most:
                 yield report("", {"classes": number})
                 return
-        nodes, amounts = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        nodes, amounts, pairs = (np.concatenate(parts) for parts in zip(*found, strict=True))
         lost = fully_suppressed(nodes, roots)
         there = ~lost if overlap.suppressed == "apart" else np.ones(len(nodes), dtype=np.bool_)
         fully = lost[there] if overlap.suppressed == "compatible" else None
         counted = amounts.copy()
         counted[there] = compatible_sums(nodes[there], amounts[there], roots, overlap.wild, fully)
+        if layout.persons:
+            place = np.cumsum(there) - 1
+            pairs = pairs[there[pairs[:, 0]]]
+            counted[there, 0] = compatible_persons(nodes[there], place[pairs[:, 0]], pairs[:, 1], roots, overlap.wild)
         columns = {name: pa.array(np.ascontiguousarray(nodes[:, i])) for i, name in enumerate(schemas.nodes(k))}
         columns |= {name: pa.array(np.ascontiguousarray(counted[:, j])) for j, name in enumerate(sums)}
         of_bucket = bucket_of([nodes[:, i].astype(np.int64) for i in range(k)], buckets)

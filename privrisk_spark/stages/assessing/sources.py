@@ -14,7 +14,8 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.sources import Wanted, as_texts, dictionary_of, scan
+from privrisk_spark.engine.row_groups import Wanted
+from privrisk_spark.engine.sources import as_texts, dictionary_of, scan
 from privrisk_spark.engine.value_codes import ValueCodes, as_text_column
 from privrisk_spark.errors import HierarchyError, SchemaError
 from privrisk_spark.hierarchies.builders import build

@@ -19,6 +19,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, decoded, grouped, in_chunks, part_name, report, write_ipc
 from privrisk_spark.engine.counts import StoredAttacker
 from privrisk_spark.engine.decided import Decide, Decided, WeightColumns, floats, history_of, integers
+from privrisk_spark.engine.fingerprints import fingerprints, present
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.tuples import write_tuples
 from privrisk_spark.errors import InfeasibleError
@@ -26,6 +27,7 @@ from privrisk_spark.kernels.counting.consistent import Counts
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
+from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.moments import Moments, risk_histogram, rows_by_level
 from privrisk_spark.kernels.search.method import Search
@@ -320,10 +322,19 @@ def class_members(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.in
     keys: list[npt.NDArray[Any]] = list(nodes)
     if schemas.ENTITY in there:
         keys.append(_key(decided.table.column(schemas.ENTITY)))
+    kept = [name for name in there if re.fullmatch(r"r\d+", name)] if schemas.ENTITY in there else []
+    words = [fingerprints(decided.table.column(name)) for name in kept]
+    if kept:
+        words.append(fingerprint.of_rows(words, decided.table.num_rows))
+        keys.append(words[-1].view(np.int64))
     first, member = grouped(keys)
     columns = {name: pa.array(node[first]) for name, node in zip(schemas.nodes(k), nodes, strict=True)}
     if schemas.ENTITY in there:
         columns[schemas.ENTITY] = decoded(decided.table.select([schemas.ENTITY]).take(pa.array(first))).column(0)
+    if kept:
+        missing = [~present(decided.table.column(name))[first] for name in kept] + [np.zeros(len(first), np.bool_)]
+        for name, word, mask in zip(schemas.kept_words(len(kept)), words, missing, strict=True):
+            columns[name] = pa.array(word[first].view(np.int64), mask=mask)
     columns[schemas.N_ROWS] = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))
     if schemas.SAMPLE_WEIGHT in there:
         millionths = np.rint(decided.table.column(schemas.SAMPLE_WEIGHT).to_numpy() * 1e6).astype(np.int64)

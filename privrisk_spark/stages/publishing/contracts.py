@@ -160,7 +160,8 @@ def decision_rules(
         most = checks.kept_uniqueness_at_most
         for name, uniques in released.unique_by_kept.items():
             fact = f"uniqueness of {name}"
-            text = f"at most {most:.4g} of the rows have a value of '{name}' that no other row has: {way_out(name)}"
+            one, many = ("row", "rows") if released.persons is None else ("person", "persons")
+            text = f"at most {most:.4g} of the {many} have a value of '{name}' that no other {one} has: {way_out(name)}"
             rules.append(FactRule(fact, text, at_most=most))
             values[fact] = released.share(uniques)
     if checks.forbid_verbatim:

@@ -256,14 +256,16 @@ def collect_classes(scratch: Scratch, members: Batches, *, k: int, rows: int) ->
         def of_person(table: pa.Table) -> WordArray:
             return fingerprints(table.column(schemas.ENTITY))
 
-        parts = scratch.collect_parts(dealt(members, of_person, there, buckets, directory))
+        taken = [*nodes, schemas.ENTITY, schemas.N_ROWS, *sums[2:]]
+        parts = scratch.collect_parts(dealt(members, of_person, taken, buckets, directory))
         held = tuple(part["name"] for part in parts)
 
         def read(bucket: int) -> Iterator[pa.Table]:
             whole = read_slices(directory, held, bucket)
             yield from () if whole is None else (whole,)
 
-        members = Batches.of_parts(scratch.spark, range(buckets), read, members.schema)
+        schema = T.StructType([members.schema[name] for name in taken])
+        members = Batches.of_parts(scratch.spark, range(buckets), read, schema)
     fields = [T.StructField(name, T.IntegerType()) for name in nodes]
     fields += [T.StructField(name, T.LongType()) for name in sums]
     partial = members.then(partly, T.StructType(fields)).frame()

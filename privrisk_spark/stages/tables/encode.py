@@ -29,8 +29,9 @@ from privrisk_spark.engine.batches import (
     write_ipc,
 )
 from privrisk_spark.engine.fingerprints import fingerprints, one_chunk, text_bytes
+from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.schemas import ID
-from privrisk_spark.engine.sources import Wanted, column, scan
+from privrisk_spark.engine.sources import column, scan
 from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, resolve
 from privrisk_spark.errors import SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy

@@ -26,7 +26,8 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch, in_chunks
 from privrisk_spark.engine.links import KEY, PROBABILITY, Linked, added_codes
-from privrisk_spark.engine.sources import Wanted, scan
+from privrisk_spark.engine.row_groups import Wanted
+from privrisk_spark.engine.sources import scan
 from privrisk_spark.engine.value_codes import ValueCodes, as_text_column
 from privrisk_spark.errors import SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public

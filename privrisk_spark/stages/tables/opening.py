@@ -15,10 +15,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.lake_tables import lake_frame
 from privrisk_spark.engine.object_tables import in_object_store, object_frame
+from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.source_files import check_files, refuse_others
-from privrisk_spark.engine.sources import Wanted, as_texts, dictionary_of, plain_frame, scan
-from privrisk_spark.errors import HierarchyError, SchemaError, listing, nearest
+from privrisk_spark.engine.sources import as_texts, dictionary_of, plain_frame, scan
+from privrisk_spark.errors import EngineError, HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.dictionaries import entry_of
@@ -87,6 +89,10 @@ def read(
     SchemaError
         If Spark cannot open it.
     """
+    if table.lake is not None:
+        if table.pinned is None:
+            raise EngineError(f"{key}: the version of the table was not chosen before it is read; run again.")
+        return lake_frame(spark, table.pinned)
     named = table.catalog or without_credentials(table.path or "")
     where = f"{key}.{'catalog' if table.catalog else 'path'}: '{named}'"
     files = check_files(table, key=key, columns=columns)
@@ -279,8 +285,11 @@ def collect_distinct_values(sources: Sequence[LeafSource]) -> dict[str, list[str
         if not source.columns:
             continue
         # Only where tasks find more than the driver should take, they are told apart on the way to it.
-        values, most = _distinct_in_tasks(source, MAX_LEAVES + 1).frame(), len(source.columns) * MAX_LEAVES + 1
-        table = values.limit(most).toArrow()
+        found_in_tasks, most = _distinct_in_tasks(source, MAX_LEAVES + 1), len(source.columns) * MAX_LEAVES + 1
+        values = found_in_tasks.frame()
+        # No more than there are rows are found; to limit them is a shuffle.
+        few = found_in_tasks.read is not None and found_in_tasks.read <= MAX_LEAVES
+        table = (values if few else values.limit(most)).toArrow()
         if table.num_rows == most:
             table = values.distinct().limit(most).toArrow()
         position = table.column("attribute").to_numpy()

@@ -7,6 +7,7 @@ the same values. A column that is no longer as its files have it is marked, and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -29,9 +30,10 @@ _TEXTS = (T.StringType, T.CharType, T.VarcharType)
 _DAYS = (T.TimestampType, T.TimestampNTZType, T.DateType)
 _INEXACT = (T.FloatType, T.DoubleType)
 _FORMS = {
-    "date": r"^\d{4}-\d{2}-\d{2}(?:[T ].*)?$",
-    "integer": r"^[+-]?\d{1,18}$",
-    "number": r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?$",
+    # A year 0 is what some systems write for none; what follows a day must be a time of day.
+    "date": r"^(?!0000)\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)? ?(?:Z|[+-]\d{2}(?::?\d{2})?)?)?\z",
+    "integer": r"^[+-]?\d+\z",
+    "number": r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?\z",
 }
 _KINDS: dict[str, T.DataType] = {"date": T.DateType(), "integer": T.LongType(), "number": T.DoubleType()}
 _MEANT = {"date": "dates (YYYY-MM-DD)", "integer": "whole numbers", "number": "numbers"}
@@ -127,10 +129,15 @@ def _cast(value: Column, kind: T.DataType, to: str) -> Column:
     """Value as a date or number, missing if it is none; no value makes it fail."""
     if isinstance(kind, _TEXTS):
         as_text = F.substring(value, 1, 10) if to == "date" else value
-        return F.when(value.rlike(_FORMS[to]), as_text.try_cast(_KINDS[to]))
+        read = F.when(value.rlike(_FORMS[to]), as_text.try_cast(_KINDS[to]))
+        # Larger than any double is infinite to Spark, and no number of the table.
+        return F.when(F.abs(read) < math.inf, read) if to == "number" else read
     if to == "integer" and not isinstance(kind, T.IntegralType):
         whole = value.try_cast(_KINDS[to])
-        return F.when(whole.cast(kind if isinstance(kind, _INEXACT) else T.DecimalType(38, 0)) == value, whole)
+        if not isinstance(kind, _INEXACT):
+            return F.when(whole.cast(T.DecimalType(38, 0)) == value, whole)
+        # To Spark 2^63 is a long, as the largest one is the same double.
+        return F.when((whole.cast(kind) == value) & (value < 2.0**63), whole)
     # An instant becomes its day in the session's time zone, which is UTC.
     return value.try_cast(_KINDS[to])
 
@@ -269,7 +276,8 @@ def _rounded(value: Column, kind: T.DataType, step: Decimal) -> Column:
     Numbers from 10^18 on, and those whose multiple their type does not hold, stay as they are.
     """
     if isinstance(kind, _INEXACT):
-        exact = value.try_cast(T.DecimalType(30, 12))  # of the shortest text of the number
+        # Of the text of the number: by its binary value 0.35 is less than halfway from 0.3 to 0.4.
+        exact = value.cast(T.StringType()).try_cast(T.DecimalType(30, 12))
         return F.coalesce(_multiple(exact, step).try_cast(kind), value)
     wider: T.DataType = T.LongType()
     if isinstance(kind, T.IntegralType):

@@ -22,7 +22,7 @@ from privrisk_spark.cli.app import app
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release import encoded
 from privrisk_spark.runs.keystore import VaultKey
-from privrisk_spark.runs.places import Workplace
+from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.stages.private import sampling
 
 
@@ -91,6 +91,7 @@ def test_a_release_takes_the_steps_that_were_checked_and_is_found_again_only_as_
     assert found == second
     (known,) = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("small").runs
     assert known.place == str(tmp_path / "out")
+    assert ran.manifest["lineage"] == "small", "whose budget it spent, for a ledger that is lost"
 
     # Another request under the same run id is told what differs.
     other = privrisk(*run, "--set=guarantee.epsilon.keep=0.5")

@@ -23,7 +23,7 @@ from privrisk_spark.engine import local_directory, tuples
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release import encoded
 from privrisk_spark.runs.keystore import VaultKey
-from privrisk_spark.runs.places import Workplace
+from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.stages.private import crowds, sampling
 
 KEY = "3c" * 32

@@ -66,10 +66,37 @@ def test_what_points_out_too_many_is_refused_by_name_and_share(
     assert "WARNING" not in mended.err
 
 
-def test_a_share_of_rows_is_not_asked_of_persons_with_several(privrisk: Privrisk, costly: Path) -> None:
-    ran = privrisk(str(costly), "--set=checks.kept_uniqueness_at_most=0.1", "--set=table.entity_id=id")
-    assert ran.code == 2
-    assert "checks.kept_uniqueness_at_most: counts rows, and with table.entity_id" in " ".join(ran.err.split())
+def test_a_value_one_person_alone_has_in_many_rows_is_unique(privrisk: Privrisk, costly: Path, tmp_path: Path) -> None:
+    """Of 20 persons with three rows each: eleven have a cost of their own that all their rows repeat."""
+    table = tmp_path / "table.csv"
+    head, *lines = table.read_text().splitlines()
+    assert len(lines) == 60
+    rows = [f"{line.rpartition(';')[0]};{1000 + 7.31 * min(i // 3, 11):.2f};p{i // 3}" for i, line in enumerate(lines)]
+    table.write_text("\n".join([f"{head};who", *rows]) + "\n")
+    persons = "--set=table.entity_id=who"
+    drop = "--set=columns.who={role: identifier}"
+    ran = privrisk(str(costly), persons, drop)
+    assert ran.code == 0, ran.err
+    found = ran.summary["kept_columns"]
+    assert found["persons"] == 20
+    assert found["unique_by_kept"]["cost"] == 11
+    said = "The column 'cost' is kept, and 55 % of the persons have a value of it that no other person has"
+    assert said in ran.err
+    exact = (tmp_path / "vault" / "report.html").read_text()
+    assert said.replace("'", "&#39;") in exact
+    assert "of 20 persons, " in exact
+    # Nobody could count them from the release, which has no ids of persons.
+    assert "of 20 persons, " not in report(tmp_path / "out")
+    assert "55 % of the persons" not in report(tmp_path / "out")
+    refused = privrisk(
+        str(costly), persons, drop, "--set=checks.kept_uniqueness_at_most=0.54", root=tmp_path / "refused"
+    )
+    assert refused.code == 1
+    assert "uniqueness of cost: 0.55" in refused.err
+    allowed = privrisk(
+        str(costly), persons, drop, "--set=checks.kept_uniqueness_at_most=0.55", root=tmp_path / "allowed"
+    )
+    assert allowed.code == 0, allowed.err
 
 
 def test_a_kept_column_can_be_released_in_intervals(privrisk: Privrisk, costly: Path) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,11 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import small_release
-from object_store import BUCKET, SECRET
 from product import Privrisk, Ran
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+from typer.testing import CliRunner
 
+from benchmarks.s3_server import BUCKET, SECRET
+from privrisk_spark.cli.app import app
+from privrisk_spark.engine.batches import Batches
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
+from privrisk_spark.storage.parts import ObjectParts
 
 KEY = "3c" * 32
 
@@ -53,10 +64,17 @@ def changes(kind: str, path: str) -> list[tuple[str, Any]]:
     ]
 
 
-def released(privrisk: Privrisk, root: Path, kind: str, path: str, *more: tuple[str, Any]) -> Ran:
-    return privrisk(
-        small_release.policy(kind, Path("unused"), root, *changes(kind, path), *more), "--run-id", "r1", root=root
-    )
+def released(
+    privrisk: Privrisk,
+    root: Path,
+    kind: str,
+    path: str,
+    *more: tuple[str, Any],
+    run_id: str = "r1",
+    output: str | None = None,
+) -> Ran:
+    file = small_release.policy(kind, Path("unused"), root, *changes(kind, path), *more)
+    return privrisk(file, "--run-id", run_id, root=root, output=output)
 
 
 @pytest.mark.parametrize("kind", small_release.KINDS)
@@ -85,6 +103,142 @@ def test_the_bytes_are_those_of_a_disk(
         there = [pq.read_table(run.root / "vault" / "decisions").sort_by("id") for run in (ran, on_disk)]
         assert there[0].equals(there[1])
         assert ran.manifest["input"]["files"] == {"expected": 3, "processed": 3}
+
+
+@pytest.mark.parametrize("kind", small_release.KINDS)
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_release_in_a_store_is_that_of_a_disk_but_for_its_place(
+    privrisk: Privrisk, store: ObjectStore, tmp_path: Path, kind: str, shared: bool
+) -> None:
+    pq.write_table(table(), tmp_path / "table.parquet")
+    path, base = str(tmp_path / "table.parquet"), f"s3://{BUCKET}/{store.location.path}"
+    output, scratch = f"{base}/out", [("run.scratch", f"{base}/scratch")] if shared else []
+    on_disk = released(privrisk, tmp_path / "disk", kind, path)
+    assert on_disk.code == 0, on_disk.err
+    ran = released(privrisk, tmp_path / "x", kind, path, *scratch, output=output)
+    assert ran.code == 0, ran.err
+    assert ran.status["message"] == f"release at {output}/releases/r1"
+    names = {entry.name for entry in store.entries()}
+    there = {file.relative_to(on_disk.root).as_posix() for file in (on_disk.root / "out").rglob("*") if file.is_file()}
+    assert names == there, "nothing else is there, and nothing stays of the commit"
+    for name in names - {"out/manifest.json", "out/releases/r1/manifest.json", "out/releases/r1/report.html"}:
+        assert store.read(name).content == (on_disk.root / name).read_bytes(), name
+    manifest = json.loads(store.read("out/manifest.json").content)
+    same = {"sequence", "run_id", "date", "rows", "guarantee", "data", "checks"}
+    assert {name: manifest[name] for name in same & manifest.keys()} == {
+        name: on_disk.manifest[name] for name in same & manifest.keys()
+    }
+    assert not list((ran.root / "vault").rglob(".*")), "nothing is left in the vault"
+    # A ledger compares what is asked for by the letter.
+    again = released(
+        privrisk,
+        tmp_path / "x",
+        kind,
+        path,
+        *scratch,
+        output=output if kind == "dp" else f"{output}/".replace("s3", "s3a"),
+    )
+    assert again.code == 0, again.err
+    assert {entry.name for entry in store.entries()} == names
+    change = ("decision.utility_at_least", 0.5) if kind == "risk" else ("guarantee.public_rows", 4500)
+    other = released(privrisk, tmp_path / "x", kind, path, *scratch, change, output=output)
+    assert other.code == 1, other.err
+    assert small_release.charged(ran.root) == (small_release.CHARGED if kind == "dp" else [])
+
+
+def test_what_was_changed_in_a_store_is_not_believed(privrisk: Privrisk, store: ObjectStore, tmp_path: Path) -> None:
+    pq.write_table(table(), tmp_path / "table.parquet")
+    output = f"s3://{BUCKET}/{store.location.path}/out"
+
+    def ran(run_id: str) -> Ran:
+        return released(privrisk, tmp_path / "x", "risk", str(tmp_path / "table.parquet"), run_id=run_id, output=output)
+
+    assert [ran(run_id).code for run_id in ("r1", "r2")] == [0, 0]
+    assert json.loads(store.read("out/manifest.json").content)["sequence"] == 2
+    store.write("out/releases/r1/data/part-00000.parquet", b"other")
+    changed = ran("r1")
+    assert changed.code == 1
+    assert f"the release at '{output}/releases/r1' was changed after publication" in " ".join(changed.err.split())
+    store.remove("out/manifest.json")
+    assert ran("r2").code == 0
+    assert json.loads(store.read("out/manifest.json").content)["run_id"] == "r2"
+
+
+def test_a_store_that_cannot_be_written_is_said_before_any_work(
+    privrisk: Privrisk, store: ObjectStore, tmp_path: Path
+) -> None:
+    pq.write_table(table(), tmp_path / "table.parquet")
+    ran = released(privrisk, tmp_path / "x", "risk", str(tmp_path / "table.parquet"), output="s3://no-such-bucket/out")
+    assert ran.code == 2, ran.err
+    assert "there is no such bucket" in ran.err
+    assert "stage 1" not in ran.err
+    path = upload(store, tmp_path)
+    ran = released(privrisk, tmp_path / "x", "risk", path, output=f"{path.replace('s3a', 's3')}/out")
+    assert ran.code == 2
+    assert "output.path: must be neither table.path nor inside nor around it" in ran.err
+
+
+def test_killed_while_it_publishes_the_next_run_ends_the_commit_or_begins_anew(
+    privrisk: Privrisk, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    pq.write_table(table(), tmp_path / "table.parquet")
+    straight = released(privrisk, tmp_path / "disk", "dp", str(tmp_path / "table.parquet"))
+    path = str(tmp_path / "table.parquet")
+    for number, name in enumerate(("create", "upload", "replace", "remove")):
+        output, root = f"s3://{BUCKET}/{store.location.path}/out-{number}", tmp_path / str(number)
+        first = released(
+            privrisk, tmp_path / "other", "risk", str(tmp_path / "table.parquet"), output=output, run_id="r0"
+        )
+        assert first.code == 0, first.err
+        with monkeypatch.context() as patch:
+
+            def kill(*_: Any, **__: Any) -> None:
+                raise Killed
+
+            patch.setattr("privrisk_spark.runs.object_output.ObjectOutput.held", lambda self: nullcontext())
+            patch.setattr(ObjectStore, name, kill)
+            with pytest.raises(Killed):
+                released(privrisk, root, "dp", path, output=output)
+        current = json.loads(store.read(f"out-{number}/manifest.json").content)
+        assert current["run_id"] == ("r1" if name == "remove" else "r0")
+        ran = released(privrisk, root, "dp", path, output=output)
+        assert ran.code == 0, ran.err
+        assert small_release.charged(root) == small_release.CHARGED
+        below = f"out-{number}/releases/r1/data/"
+        found = {
+            entry.name.removeprefix(below): hashlib.sha256(store.read(entry.name).content).hexdigest()
+            for entry in store.entries(below)
+        }
+        assert found == small_release.digests(straight.root)
+        assert not [entry.name for entry in store.entries(f"out-{number}/.publishing")]
+
+
+def test_the_python_interface_opens_what_lies_in_a_store(
+    store: ObjectStore, spark: SparkSession, tmp_path: Path
+) -> None:
+    import privrisk_spark as pr
+
+    frame = spark.createDataFrame(table().to_pandas())
+    policy = pr.Policy(
+        columns={
+            "id": {"role": "identifier"},
+            "age": pr.quasi_identifier(pr.intervals(10, 50, domain=(0, 99))),
+            "city": pr.quasi_identifier(pr.flat("Bonn", "Kiel", "Ulm")),
+            "cost": {"role": "insensitive"},
+        },
+        table={"record_id": "id"},
+        decision={"problem": "min-risk", "utility_at_least": 1},
+    )
+    output = f"s3://{BUCKET}/{store.location.path}/out"
+    with pr.release(frame, policy, output=output, vault=tmp_path / "vault", run_id="r1") as done:
+        assert done.place == f"{output}/releases/r1"
+        assert done.data.count() == done.manifest["rows"]
+        assert done.data.columns == ["age", "city", "cost"]
+        assert "<html" in done.report.html
+        assert all(check["passed"] for check in done.checks)
 
 
 def test_tables_that_cannot_be_read_are_named(privrisk: Privrisk, store: ObjectStore, tmp_path: Path) -> None:
@@ -157,3 +311,73 @@ def test_a_store_that_fails_half_way_publishes_nothing(
         assert again.code == 0, again.err
     assert again.status["code"] == 0
     assert not list(store.entries())
+
+
+def test_a_scratch_that_cannot_be_removed_is_named_and_the_release_stands(
+    privrisk: Privrisk, store: ObjectStore, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(table(), tmp_path / "table.parquet")
+    with object_store.front(endpoint) as (front, address):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+        monkeypatch.setattr("privrisk_spark.storage.parts._AT_THE_END", 1.0)
+        scratch = f"s3://{BUCKET}/{store.location.path}/scratch"
+        front.plan = lambda method, path: "throttle" if method == "POST" and path.endswith("?delete") else None
+        ran = released(privrisk, tmp_path / "x", "risk", str(tmp_path / "table.parquet"), ("run.scratch", scratch))
+        assert ran.code == 0, ran.err
+        assert ran.manifest["rows"] > 0
+        assert f"The run's scratch '{scratch}/" in ran.err
+        assert "could not be removed" in ran.err
+        refused = released(
+            privrisk,
+            tmp_path / "y",
+            "risk",
+            str(tmp_path / "table.parquet"),
+            ("run.scratch", scratch),
+            ("decision.utility_at_least", 1e6),
+        )
+        assert refused.code == 2, "the removal that fails hides no other end"
+
+
+def test_copies_of_tasks_lie_in_sparks_local_directory(store: ObjectStore, spark: SparkSession) -> None:
+    directory = ObjectParts(store.location.below("parts"))
+    with directory.writing("a") as path:
+        Path(path).write_bytes(b"1")
+
+    def look(_: int) -> Iterator[pa.Table]:
+        copy = Path(directory.path("a"))
+        modes = [place.stat().st_mode & 0o777 for place in (copy.parent, copy.parent.parent)]
+        local = [place for place in os.environ["SPARK_LOCAL_DIRS"].split(",") if copy.is_relative_to(place)]
+        yield pa.table({"local": [len(local)], "private": [modes == [0o700] * 2]})
+
+    schema = T.StructType([T.StructField("local", T.LongType()), T.StructField("private", T.BooleanType())])
+    rows = Batches.of_parts(spark, range(2), look, schema).frame().toArrow().to_pylist()
+    assert rows == [{"local": 1, "private": True}] * 2
+    directory.remove()
+
+
+def test_what_lies_in_a_store_is_a_witness_of_its_ledger(
+    privrisk: Privrisk, store: ObjectStore, tmp_path: Path
+) -> None:
+    pq.write_table(table(), tmp_path / "table.parquet")
+    root, output = tmp_path / "x", f"s3://{BUCKET}/{store.location.path}/out"
+    ran = released(privrisk, root, "dp", str(tmp_path / "table.parquet"), output=output)
+    assert ran.code == 0, ran.err
+
+    def reconcile(*places: str) -> tuple[int, str]:
+        ended = CliRunner().invoke(app, ["ledger", "reconcile", *places, "--ledger", f"sqlite:///{root}/ledger.db"])
+        return ended.exit_code, " ".join(ended.output.split())
+
+    code, said = reconcile(f"{output}/", str(root / "vault"))
+    assert code == 0, said
+    assert output in said
+    (root / "ledger.db").unlink()
+    code, said = reconcile(output)
+    assert code == 1, said
+    assert "r1" in said
+    assert output in said
+    # Who begins anew, with a vault that knows nothing, is told by the output.
+    policy = small_release.policy("dp", Path("unused"), root, *changes("dp", str(tmp_path / "table.parquet")))
+    again = privrisk(policy, "--run-id", "r2", root=tmp_path / "y", output=output)
+    assert again.code == 1, again.err
+    assert "r1" in again.err
+    assert reconcile("s3://key:secret@bucket/out")[0] == 2

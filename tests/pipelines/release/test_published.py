@@ -12,6 +12,7 @@ from product import Privrisk
 from small_release import write_table
 
 from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.pipelines.release.run import BY_KIND
 from privrisk_spark.runs.witnesses import look
 
 
@@ -44,13 +45,26 @@ def test_a_ledger_that_is_lost_or_rolled_back_after_a_release_ends_the_next_one(
             refused = privrisk(policy, "--run-id", "r2", *more)
             assert refused.code == 1, how
             assert "knows event 4 of it, from run id r1" in " ".join(refused.err.split())
-        assert not (tmp_path / "vault" / "keys" / "r2.key").exists()
+        assert not list((tmp_path / "vault" / "keys").glob("r2*"))
     shutil.rmtree(tmp_path / "vault" / "charges")
     refused = privrisk(policy, "--run-id", "r2")
     assert refused.code == 1
     assert "the private release of run id r1, whose charge the ledger does not know" in " ".join(refused.err.split())
+    # Ledger and vault lost together: the manifest tells whose budget it spent, and how much.
+    assert not file.exists()
+    (lost,) = Ledger(f"sqlite:///{file}").accept(lineage="small", reason="fire", seen=look(tmp_path / "out"))
+    assert (lost.run_id, lost.cost) == ("r1", (2, account.runs["r1"].delta))
+    again = privrisk(policy, "--run-id", "r1")
+    assert again.code == 0, again.err
+    assert "Already released" in again.out
+    assert privrisk(policy, "--run-id", "r2", "--dry-run").code == 0
     file.write_bytes(whole)
     assert privrisk(policy, "--run-id", "r2", "--dry-run").code == 0
+
+
+def balance_head(url: str) -> str:
+    accounts, _ = Ledger(url).histories()
+    return accounts["small"].head
 
 
 def test_a_release_by_risk_is_noted_in_the_lineage_it_names(
@@ -68,6 +82,28 @@ def test_a_release_by_risk_is_noted_in_the_lineage_it_names(
         assert (balance.spent_epsilon, balance.spent_delta) == (0, 0)
         again = privrisk(str(small), "--run-id", "r1")
         assert again.code == 0
+    (kept,) = (tmp_path / "vault" / "charges").iterdir()
+    assert json.loads(kept.read_text())["head"] == balance_head(url)
+    # What the lineage will not take is refused before any work: another release under the run id, a ledger that was
+    # lost, or a table that has its budget elsewhere.
+    file, other = tmp_path / "budget" / "ledger.db", "--set=ledger.lineage=second"
+    with monkeypatch.context() as patch:
+        patch.setitem(BY_KIND, "risk", lambda run: pytest.fail("it went to work"))
+        for options, root, message in (
+            (("--run-id", "r1"), tmp_path / "elsewhere", "What differs: output.path"),
+            (("--run-id", "r2", other), None, "the policy's table is that of the lineage 'small'"),
+        ):
+            refused = privrisk(str(small), *options, **({} if root is None else {"root": root}))
+            assert refused.code == 1, refused.err
+            assert message in " ".join(refused.err.split())
+        content = file.read_bytes()
+        file.unlink()
+        for options in ((), ("--dry-run",)):
+            refused = privrisk(str(small), "--run-id", "r2", *options)
+            assert refused.code == 1
+            assert "output.vault knows event 1 of it, from run id r1" in " ".join(refused.err.split())
+        assert not file.exists()
+        file.write_bytes(content)
     # What cannot be noted is not published.
     (tmp_path / "budget" / "ledger.db").write_bytes(b"no ledger")
     refused = privrisk(str(small), "--run-id", "r2")

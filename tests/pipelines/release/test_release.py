@@ -425,7 +425,7 @@ def test_what_is_not_validated_yet_nobody_reads(
     seen = []
 
     def look(run: Any, *_: object, **__: object) -> None:
-        root = run.place.root
+        root = run.place.output.root
         files = [path for path in root.rglob("*") if path.is_file()]
         seen.extend(path.name for path in files if path.name != ".lock")
         for path in files:

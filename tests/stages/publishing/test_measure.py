@@ -22,8 +22,9 @@ from pyspark.sql import types as T
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.decided import Decided
+from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.schemas import node_labels
-from privrisk_spark.engine.sources import Wanted, scan
+from privrisk_spark.engine.sources import scan
 from privrisk_spark.kernels.numeric.moments import risk_bins
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.results.facts import DecisionFacts, InputFacts, level_names

@@ -207,8 +207,13 @@ def test_leaves_from_the_data_are_limited_without_naming_a_value(spark, monkeypa
     assert "planted" not in str(caught.value)
 
 
-def test_leaves_do_not_depend_on_who_reads(spark, tmp_path):
-    """Tasks collect them from files, partitions included, in one scan; what no row holds is no leaf."""
+@pytest.mark.parametrize("most", [16, 15, 5])
+def test_leaves_do_not_depend_on_who_reads(spark, tmp_path, monkeypatch, most):
+    """Tasks collect them from files, partitions included, in one scan; what no row holds is no leaf.
+
+    Of a table of no more rows than leaves are allowed, all that tasks find comes to the driver as it is.
+    """
+    monkeypatch.setattr(opening, "MAX_LEAVES", most)
     names = ["txt", "day", "n", "yes", "ward", "year"]
     policy = policy_of({name: quasi(FLAT, nulls="suppress") for name in names}, table={"path": str(tmp_path / "t")})
     for number in range(4):
@@ -222,6 +227,9 @@ def test_leaves_do_not_depend_on_who_reads(spark, tmp_path):
     frame = read(spark, policy.table, key="table")
     by_tasks = collect_hierarchies(policy, frame, None, given=False)
     by_spark = collect_hierarchies(policy, frame, None)
+    monkeypatch.setattr(opening, "MAX_LEAVES", 4)
+    with pytest.raises(HierarchyError, match=r"more than 4 distinct"):
+        collect_hierarchies(policy, frame, None, given=False)
     found = {name: list(hierarchy.code_of) for name, hierarchy in by_tasks.items()}
     assert found == {name: list(hierarchy.code_of) for name, hierarchy in by_spark.items()}
     assert found["txt"] == ["x0", "x1", "x2", "x3", "ü"]

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from naive_records import policy_of, quasi
 
-from privrisk_spark.engine.sources import Wanted, scan
+from privrisk_spark.engine.row_groups import Wanted
+from privrisk_spark.engine.sources import scan
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.planning.readings import Declared
 from privrisk_spark.policy.dictionaries import DictionaryTable
@@ -108,7 +109,11 @@ def test_only_what_looks_like_a_date_is_one(spark):
         "2020-02-29",
         "2020-02-30",
         "2020-01-01T23:59:00+05:00",
+        "2020-01-01 07:30:00.25 +0100",
         "2020-01-01 x",
+        "2020-01-01T",
+        "2020-01-01\n",
+        "0000-01-01",
         "1950",
         "20-01-01",
         "2020-1-1",
@@ -117,11 +122,11 @@ def test_only_what_looks_like_a_date_is_one(spark):
     frame = spark.createDataFrame([(text,) for text in texts], "x string")
     day = dt.date(2020, 1, 1)
     found = opened(frame, lenient=True, cast="date")
-    assert values(found.rows) == [dt.date(2020, 2, 29), None, day, day, None, None, None, None]
-    assert collect_values_read(found)[0].uncast == 5
-    with pytest.raises(SchemaError, match=r"^columns\.x\.read\.cast: 5 values are no dates .*null_if.*unknown: supp"):
+    assert values(found.rows) == [dt.date(2020, 2, 29), None, day, day, *[None] * 8]
+    assert collect_values_read(found)[0].uncast == 9
+    with pytest.raises(SchemaError, match=r"^columns\.x\.read\.cast: 9 values are no dates .*null_if.*unknown: supp"):
         collect_values_read(opened(frame, cast="date"))
-    named = opened(frame, null_if=["2020-02-30", "1950", "20-01-01", "2020-1-1", ""], cast="date")
+    named = opened(frame, null_if=[texts[1], *texts[4:]], cast="date")
     assert collect_values_read(named)[0].uncast == 0
 
 
@@ -129,7 +134,11 @@ def test_only_what_looks_like_a_date_is_one(spark):
     ("cast", "kind", "given", "found"),
     [
         ("integer", "string", ["7", "+7", "-0", "7.0", "1e3", " 7", "9" * 19, "7d"], [7, 7, 0, *[None] * 5]),
+        ("integer", "string", ["9223372036854775807", "9223372036854775808", "0" * 30 + "7"], [2**63 - 1, None, 7]),
         ("integer", "double", [34.0, 34.5, math.nan, 1e300, None], [34, None, None, None, None]),
+        ("integer", "double", [2.0**63, -(2.0**63), 2.0**62], [None, -(2**63), 2**62]),
+        ("integer", "float", [2.0**63, -(2.0**63), 2.0**62], [None, -(2**63), 2**62]),
+        ("number", "string", ["1e400", "-1e400", "1e308", "1e-400"], [None, None, 1e308, 0.0]),
         ("number", "string", ["7", "7.5", ".5", "1e3", "7d", "NaN", "Infinity", "x"], [7, 7.5, 0.5, 1000, *[None] * 4]),
         ("number", "int", [1, None], [1.0, None]),
     ],
@@ -238,6 +247,11 @@ def test_numbers_are_rounded_to_the_nearest_multiple(spark):
     doubles = [0.04, 0.05, 0.15, 0.25, -0.05, 0.3, 1e300, 123.456]
     assert values(recoding("double", [*doubles, math.nan, None], spark, round=0.1)) == [
         0.0, 0.1, 0.2, 0.3, -0.1, 0.3, 1e300, 123.5, None, None,
+    ]  # fmt: skip
+    narrow = [0.04, 0.05, 0.15, 0.35, -0.35, 0.45, 16777216.0, math.nan]
+    rounded = values(recoding("float", narrow, spark, round=0.1))
+    assert [None if one is None else round(one, 6) for one in rounded] == [
+        0.0, 0.1, 0.2, 0.4, -0.4, 0.5, 16777216.0, None,
     ]  # fmt: skip
     integers = [*range(-160, 161, 7), 150, 50, -50, 2**31 - 1]
     found = values(recoding("int", integers, spark, round=100))

@@ -1,0 +1,61 @@
+"""Data of a release opened again: as they are staged, and where they were published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from privrisk_spark.engine.formulas import without_quoted_formulas
+from privrisk_spark.engine.object_tables import object_frame
+from privrisk_spark.engine.sources import plain_frame
+from privrisk_spark.errors import InputError
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.policy import Output
+from privrisk_spark.storage.locations import Location
+
+
+def no_rows(spark: SparkSession, file: Path) -> DataFrame:
+    """Return a frame with the columns of a Parquet file and no rows; nobody but the driver reads the file."""
+    schema = from_arrow_schema(pq.read_schema(file), prefer_timestamp_ntz=True)
+    return spark.createDataFrame([], T.StructType(schema.fields))
+
+
+def read_published(spark: SparkSession, output: Output, data: Location, *, key: str) -> DataFrame:
+    """Open a release's data where they were published.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    output : Output
+        How they were written.
+    data : Location
+        Their directory.
+    key : str
+        Of the policy, for messages.
+
+    Raises
+    ------
+    InputError
+        If they are CSV in an object store, which tasks do not read.
+    """
+    if not data.remote:
+        return read_back(spark, output, Path(data.path))
+    if output.format == "csv":
+        raise InputError(
+            f"{key}: '{data}' is CSV in an object store, which is read by Spark's own connectors alone; name it with "
+            "{path: …, format: csv} in a session that has one."
+        )
+    return object_frame(spark, Table(path=str(data)), key=key)
+
+
+def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame:
+    """Open staged data as a consumer would."""
+    if output.format == "csv":
+        texts = spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
+        return without_quoted_formulas(texts) if output.quote_formulas else texts
+    frame = plain_frame(spark, Table(path=str(directory)))
+    return spark.read.parquet(str(directory)) if frame is None else frame

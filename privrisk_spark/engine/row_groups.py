@@ -1,0 +1,249 @@
+"""Pieces of Parquet files that tasks open themselves, some row groups a piece, whatever told which files there are."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+
+from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
+from privrisk_spark.engine.partitions import repeated
+from privrisk_spark.errors import SchemaError, listing
+from privrisk_spark.storage.files import ObjectFile
+from privrisk_spark.storage.lakes.snapshot import Value, name_of
+
+ROWS_PER_TASK = 2 * CHUNK_ROWS
+
+ALIKE: dict[type[T.DataType], tuple[pa.DataType, ...]] = {
+    T.StringType: (pa.string(), pa.large_string()),
+    T.ByteType: (pa.int8(),),
+    T.ShortType: (pa.int16(),),
+    T.IntegerType: (pa.int32(),),
+    T.LongType: (pa.int64(),),
+    T.BooleanType: (pa.bool_(),),
+    T.DateType: (pa.date32(),),
+    T.FloatType: (pa.float32(),),
+    T.DoubleType: (pa.float64(),),
+}
+"""Types of Spark, and those of Arrow that tasks read as Spark would."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One column a stage asks for.
+
+    Attributes
+    ----------
+    alias : str
+        Its name there.
+    name : str
+        Its name in the source.
+    kind : {"text", "number", "value"}
+        ``text``: to be read as a text; a source may leave that to who looks at distinct values. ``number``: as a
+        double, null if it is none. ``value``: as it is.
+    distinct : bool
+        Whether its values hardly repeat, so that a dictionary of them would be of no use.
+    """
+
+    alias: str
+    name: str
+    kind: Literal["text", "number", "value"]
+    distinct: bool = False
+
+
+Source = str | ObjectFile
+"""A Parquet file: its path, or where it is in an object store."""
+
+
+def opened(file: Source) -> str | IO[bytes]:
+    """Open a file for a reader of Parquet, or leave it to it."""
+    return file if isinstance(file, str) else file.open()
+
+
+def _parquet(file: Source, texts: Sequence[str]) -> pq.ParquetFile:
+    # What is mapped needs no reading ahead; of what is fetched by ranges, neighbours are fetched together.
+    mapped = isinstance(file, str)
+    return pq.ParquetFile(opened(file), read_dictionary=texts, memory_map=mapped, pre_buffer=not mapped)
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """Some row groups of a file.
+
+    Attributes
+    ----------
+    file : Source
+    first, end : int
+    rows : int
+    values : mapping of column to Value
+        Of the columns that the file does not hold: they are in the names of its directories, or in the log of a lake
+        table.
+    columns : mapping of column to its name in the file
+        Of those that have another name there.
+    """
+
+    file: Source
+    first: int
+    end: int
+    rows: int
+    values: Mapping[str, Value]
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def held(self, column: str) -> str:
+        """Return the name of a column in the file."""
+        return self.columns.get(column, column)
+
+
+_FEW_ROWS = 2**16
+"""Tasks with fewer rows are put together."""
+
+
+def pieces_of(
+    file: Source,
+    groups: Sequence[int],
+    rows_per_task: int,
+    values: Mapping[str, Value],
+    columns: Mapping[str, str] | None = None,
+) -> list[RowGroups]:
+    """Cut a file into pieces of about the same size: a core that waits for the last one is lost.
+
+    Parameters
+    ----------
+    file : Source
+    groups : sequence of int
+        Rows of its row groups.
+    rows_per_task : int
+    values, columns : mapping
+        As of :class:`RowGroups`.
+    """
+    rows = np.array(groups, dtype=np.int64)
+    total = int(rows.sum())
+    n = max(1, -(-total // rows_per_task))
+    inner = np.searchsorted(np.cumsum(rows) - rows / 2, total * np.arange(1, n) / n)
+    bounds = np.unique([0, *inner, len(rows)]).tolist()
+    named = {column: name for column, name in (columns or {}).items() if column != name}
+    return [RowGroups(file, a, b, int(rows[a:b].sum()), values, named) for a, b in itertools.pairwise(bounds)]
+
+
+def together(tasks: Sequence[RowGroups], rows_per_task: int) -> list[tuple[RowGroups, ...]]:
+    """Neighbouring small pieces as one task: a task costs as much as reading tens of thousands of rows."""
+    most = min(rows_per_task, max(_FEW_ROWS, sum(task.rows for task in tasks) // 8))
+    gathered: list[list[RowGroups]] = []
+    held = most + 1
+    for task in tasks:
+        if held + task.rows > most:
+            gathered.append([])
+            held = 0
+        gathered[-1].append(task)
+        held += task.rows
+    return [tuple(of_task) for of_task in gathered]
+
+
+def batches_of(
+    spark: SparkSession,
+    schema: T.StructType,
+    tasks: Sequence[tuple[RowGroups, ...]],
+    wanted: Sequence[Wanted],
+    declared: pa.Schema | None = None,
+) -> Batches:
+    """Open the wanted columns of pieces.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    schema : StructType
+        Of the table.
+    tasks : sequence of tuple of RowGroups
+        The pieces of each task.
+    wanted : sequence of Wanted
+    declared : Schema of Arrow, optional
+        Types the table gives its columns; files may hold them in narrower ones.
+    """
+    kinds = {field.name: field.dataType for field in schema.fields}
+    plain = {want.name for want in wanted if want.distinct}
+    encoded = {want.name for want in wanted if isinstance(kinds[want.name], T.StringType)} - plain
+    types = {
+        name: ALIKE[type(kinds[name])][0] if declared is None else declared.field(name).type
+        for name in {want.name for want in wanted}
+    }
+
+    def read(task: tuple[RowGroups, ...]) -> Iterator[pa.Table]:
+        for piece in task:
+            yield from read_piece(piece)
+
+    def read_piece(piece: RowGroups) -> Iterator[pa.Table]:
+        names = list(dict.fromkeys(want.name for want in wanted if want.name not in piece.values))
+        # A few rows more than a chunk are no chunk of their own.
+        size = max(1, -(-piece.rows // max(1, round(piece.rows / CHUNK_ROWS))))
+        if not names:
+            for start in range(0, piece.rows, size):
+                yield table_of(piece, min(size, piece.rows - start), {})
+            return
+        there = [piece.held(name) for name in names]
+        texts = [piece.held(name) for name in names if name in encoded]
+        groups = range(piece.first, piece.end)
+        with _named(piece, there), _parquet(piece.file, texts) as file:
+            for batch in file.iter_batches(batch_size=size, row_groups=groups, columns=there):
+                arrays = {name: batch.column(batch.schema.get_field_index(piece.held(name))) for name in names}
+                yield table_of(piece, batch.num_rows, arrays)
+
+    def table_of(piece: RowGroups, rows: int, arrays: Mapping[str, pa.Array]) -> pa.Table:
+        columns = []
+        for want in wanted:
+            name = want.name
+            if name not in arrays:
+                array = repeated(piece.values[name], types[name], rows, encoded=name in encoded)
+            else:
+                array = arrays[name] if declared is None else _as_declared(arrays[name], types[name])
+            columns.append(array.cast(pa.float64(), safe=False) if want.kind == "number" else array)
+        return pa.Table.from_arrays(columns, names=[want.alias for want in wanted])
+
+    fields = [
+        T.StructField(want.alias, T.DoubleType() if want.kind == "number" else kinds[want.name]) for want in wanted
+    ]
+    rows = sum(piece.rows for task in tasks for piece in task)
+    return Batches.of_parts(spark, tasks, read, T.StructType(fields), rows=rows)
+
+
+def _as_declared(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The same values in a wider type, or times in the unit of the table."""
+    if pa.types.is_dictionary(array.type) or array.type.equals(kind):
+        return array
+    return array.cast(kind, safe=not pa.types.is_timestamp(kind))
+
+
+@contextmanager
+def _named(task: RowGroups, names: Sequence[str]) -> Iterator[None]:
+    """Name file and column where data cannot be read; what a file system says of itself is another failure."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        damaged = [name for name in names if not _readable(task, name)]
+        columns = f"column {listing([repr(name) for name in damaged])}" if damaged else "its data"
+        parent = Path(task.file).parent if isinstance(task.file, str) else task.file.path.parent
+        name = name_of(task.file)
+        raise SchemaError(
+            f"The table at '{parent}': file {name}: {columns} cannot be read: the file is damaged or cut; "
+            "write it anew."
+        ) from None
+
+
+def _readable(task: RowGroups, name: str) -> bool:
+    try:
+        with pq.ParquetFile(opened(task.file)) as file:
+            for group in range(task.first, task.end):
+                file.read_row_group(group, columns=[name])
+    except (pa.ArrowException, OSError):
+        return False
+    return True

@@ -1,0 +1,151 @@
+"""The table in a lake that holds the newest release, or that of each date, where a policy names one (``output.lake``).
+
+A release is committed to it after it was published, from its published files. So who is stopped between the two leaves
+a release the table lacks, and whoever runs the run id again finds it published and commits it; who is stopped after the
+commit leaves one that is found in the table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from privrisk_spark.errors import CheckError, EngineError, PrivriskError
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.runs import permissions
+from privrisk_spark.runs.outputs import Output, number_of
+from privrisk_spark.runs.progress import LOGGER
+from privrisk_spark.runs.sealing import release_digest
+from privrisk_spark.runs.workplace import Workplace
+from privrisk_spark.storage.lakes.release_table import ReleaseTable, TableRelease, schema_of
+from privrisk_spark.storage.lakes.snapshot import Asked
+from privrisk_spark.storage.locations import Location, locate
+from privrisk_spark.storage.opening import open_store
+
+KEY = "output.lake"
+
+
+def lake_of(policy: Policy) -> ReleaseTable | None:
+    """Return the table a policy's releases are committed to; None if it names none."""
+    asked = policy.places.lake
+    if asked is None:
+        return None
+    place = locate(asked.path, key=f"{KEY}.path")
+    return ReleaseTable(Asked(KEY, asked.format, asked.path), place, asked.date_column)
+
+
+def lake_place(policy: Policy) -> dict[str, Location]:
+    """Return where that table is, by its key; empty if there is none."""
+    table = lake_of(policy)
+    return {} if table is None else {f"{KEY}.path": table.location}
+
+
+def check_lake(policy: Policy, output: Output) -> None:
+    """Refuse a place no release can be committed to, before a row is read or anything is charged.
+
+    Quasi-identifiers are released as texts; of other columns only the names are known yet.
+
+    Raises
+    ------
+    SchemaError, InputError, EngineError
+        As `ReleaseTable.check`.
+    """
+    table = lake_of(policy)
+    if table is not None:
+        quasi, kept = policy.quasi_identifiers, policy.kept_columns
+        table.check(
+            lambda: _releases(output), {name: pa.string() if name in quasi else None for name in (*quasi, *kept)}
+        )
+
+
+def check_staged(policy: Policy, place: Workplace) -> None:
+    """Refuse a table of other columns than the staged release has, before anybody can see the release.
+
+    Raises
+    ------
+    SchemaError, InputError, EngineError
+        As `ReleaseTable.check`.
+    """
+    table = lake_of(policy)
+    if table is not None:
+        schema = schema_of(min((place.staging / "data").iterdir()))
+        table.check(lambda: _releases(place.output), dict(zip(schema.names, schema.types, strict=True)))
+
+
+def commit_to_lake(policy: Policy, place: Workplace, manifest: Mapping[str, Any]) -> None:
+    """Make the table hold a release that is published, unless a newer one is, or the table held it already.
+
+    Parameters
+    ----------
+    policy : Policy
+    place : Workplace
+        Held.
+    manifest : mapping
+        Of the release.
+
+    Raises
+    ------
+    SchemaError, InputError, EngineError
+        As `ReleaseTable.commit`; the release is published nevertheless.
+    """
+    table = lake_of(policy)
+    if table is None:
+        return
+
+    def newest() -> bool:
+        current = place.output.current()
+        if current is not None and current.get("run_id") == place.run_id:
+            return True
+        # A release of another date does not take this one's place where each date has its own.
+        return table.date_column is not None and not any(
+            other["date"] == manifest["date"] and number_of(other) > number_of(manifest)
+            for _, other in place.output.manifests()
+        )
+
+    digest = release_digest(manifest)
+    try:
+        if table.holds(digest) or not newest():
+            return
+        release = TableRelease(place.run_id, digest, _files(place, manifest), manifest["date"])
+        if not table.location.remote:
+            permissions.make_public(Path(table.location.path), f"{KEY}.path")
+        version = table.commit(release, newest=newest, releases=lambda: _releases(place.output))
+    except PrivriskError:
+        LOGGER.warning(
+            "output.lake: the release is published at '%s', and the table lacks it; run the same run id again to "
+            "commit it",
+            place.target,
+        )
+        raise
+    if version is not None:
+        LOGGER.info("output.lake: run id %s is version %d of the table", place.run_id, version)
+
+
+def _releases(output: Output) -> Iterator[str]:
+    """Digests of what has been released to an output, the newest first."""
+    current = output.current()
+    if current is not None:
+        yield release_digest(current)
+    with suppress(CheckError):
+        for _, manifest in output.manifests():
+            yield release_digest(manifest)
+
+
+def _files(place: Workplace, manifest: Mapping[str, Any]) -> tuple[Path, ...]:
+    """The published data files on this machine, held against the manifest."""
+    target, found = place.target, []
+    for entry in manifest["data"]["files"]:
+        path = Path(target.path, "data", entry["name"])
+        if target.remote:
+            path = place.scratch / entry["name"]
+            open_store(target).download(f"data/{entry['name']}", path)
+        with path.open("rb") as stream:
+            if hashlib.file_digest(stream, "sha256").hexdigest() != entry["sha256"]:
+                raise EngineError(f"'{target}' was changed while it was committed to {KEY}.path; run again.")
+        found.append(path)
+    return tuple(found)

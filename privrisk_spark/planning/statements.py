@@ -1,0 +1,150 @@
+"""What an officer states of a budget: that a run is given up, that a table moved, that a ledger is lost for good."""
+
+from __future__ import annotations
+
+import datetime as dt
+import fcntl
+from collections.abc import Sequence
+from pathlib import Path
+
+from privrisk_spark.errors import BudgetError, ConfigError, Fault
+from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.ledger.reconciliation import Lost
+from privrisk_spark.ledger.records import Balance, Run
+from privrisk_spark.ledger.request import lineage_name
+from privrisk_spark.planning.budget import ledger_of, seen_of
+from privrisk_spark.planning.identity import table_identity
+from privrisk_spark.planning.reconciliation import places_named
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.runs.keystore import destroy_key
+from privrisk_spark.runs.witnesses import look
+
+__all__ = ["accept", "move", "void"]
+
+
+def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: bool) -> Balance:
+    """Close a reserved run that will not be published, and destroy its key.
+
+    Parameters
+    ----------
+    policy : Policy
+        Names ledger, lineage and vault; the rest may have changed since. Where the run publishes, the ledger knows.
+    run_id : str
+    reason : str
+    nothing_left_the_zone : bool
+        The caller's statement of `Ledger.void`. What lies at the run's place is held against it.
+
+    Returns
+    -------
+    Balance
+
+    Raises
+    ------
+    BudgetError
+        If the run is committed, or, with the statement, its place holds anything of it, is not on this machine, or a
+        run is at work there; and as `Ledger.void`.
+    InputError, EngineError
+        If the policy or the ledger's URL is refused; if the ledger fails.
+    """
+    ledger = ledger_of(policy)
+    vault = Path(policy.places.vault)
+
+    def examine(run: Run) -> None:
+        """Hold the statement against the place that the ledger has the run at; before that nothing was read for it."""
+        if not nothing_left_the_zone or run.place is None:
+            return
+        root = Path(run.place)
+        if not root.is_dir():
+            raise BudgetError(
+                f"run id {run_id} publishes at '{root}', which is not on this machine, so that the statement cannot be "
+                "held against it; void it there, or without --nothing-left-the-zone, and its budget stays spent."
+            )
+        if (root / "releases" / run_id).exists() or any(root.glob(f".staging-{run_id}~*")):
+            raise BudgetError(
+                f"'{root}' holds files of run id {run_id}, so that something did leave the trusted zone; void it "
+                "without --nothing-left-the-zone, and its budget stays spent."
+            )
+        if _held(root) or _held(vault):
+            raise BudgetError(
+                f"a run is at work on '{root}' or output.vault, and what it will do cannot be stated; wait until it "
+                "has ended."
+            )
+
+    balance = Ledger(ledger.url).void(
+        lineage=ledger.lineage,
+        run_id=run_id,
+        reason=reason,
+        nothing_left_the_zone=nothing_left_the_zone,
+        examine=examine,
+        seen=seen_of(policy),
+    )
+    destroy_key(vault, run_id, lineage=lineage_name(ledger.lineage))
+    return balance
+
+
+def move(policy: Policy, date: dt.date, *, reason: str, beside: Sequence[str] = ()) -> str:
+    """Record that the policy's table is the one its lineage is of; returns the lineage.
+
+    Parameters
+    ----------
+    policy : Policy
+    date : date
+        Business date.
+    reason : str
+    beside : sequence of str
+        Other lineages that are of this table, too, and whose losses are counted apart.
+
+    Raises
+    ------
+    BudgetError
+        As `Ledger.move`.
+    """
+    ledger, table = ledger_of(policy), table_identity(policy, date)
+    if table.table is None:
+        raise ConfigError(
+            [Fault("table", "is a given frame, and nobody knows where that lies; name a path or catalog")]
+        )
+    unit = table.unit if policy.guarantee.kind == "dp" else None
+    Ledger(ledger.url).move(
+        lineage=ledger.lineage,
+        table=table.table,
+        formerly=table.formerly,
+        unit=unit,
+        reason=reason,
+        beside=beside,
+        seen=seen_of(policy),
+    )
+    return ledger.lineage
+
+
+def accept(url: str, places: Sequence[str], *, lineage: str, reason: str) -> tuple[Lost, ...]:
+    """Charge again what is published and known of a lineage whose events were lost for good; returns it, run by run.
+
+    Parameters
+    ----------
+    url : str
+        Of the ledger.
+    places : sequence of str
+        All outputs and vaults of the lineage.
+    lineage, reason : str
+
+    Raises
+    ------
+    ConfigError
+        If a place is no directory.
+    InputError, CheckError, EngineError
+        As `Ledger.accept` and `privrisk_spark.runs.witnesses.look`.
+    """
+    return Ledger(url).accept(lineage=lineage, reason=reason, seen=look(*places_named(places)))
+
+
+def _held(directory: Path) -> bool:
+    """Whether a run holds the directory's lock; see `privrisk_spark.runs.places.locked`."""
+    try:
+        with (directory / ".lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False

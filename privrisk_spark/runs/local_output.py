@@ -1,0 +1,146 @@
+"""Releases in a directory: put together beside their place, and published by renaming, one run at a time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privrisk_spark.errors import CheckError
+from privrisk_spark.runs import permissions
+from privrisk_spark.runs.outputs import MANIFEST, RELEASES, business_time, number_of, parsed_manifest
+from privrisk_spark.runs.places import locked, sync, write_json
+from privrisk_spark.runs.sealing import verify
+from privrisk_spark.storage.locations import Location
+
+__all__ = ["LocalOutput"]
+
+
+@dataclass(frozen=True)
+class LocalOutput:
+    """A directory on a file system that is local or mounted.
+
+    Attributes
+    ----------
+    root : Path
+        Resolved.
+    """
+
+    root: Path
+
+    def __str__(self) -> str:
+        """Return the path."""
+        return str(self.root)
+
+    @property
+    def location(self) -> Location:
+        """The place."""
+        return Location("file", "", str(self.root))
+
+    @property
+    def kept_in(self) -> Path | None:
+        """The directory itself: what is put together there is renamed."""
+        return self.root
+
+    def of(self, run_id: str) -> Location:
+        """Return the place of a release."""
+        return self.location.below(f"{RELEASES}/{run_id}")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the directory's lock, and sweep what dead runs left."""
+        permissions.make_public(self.root, "output.path")
+        with locked(self.root, "output.path"):
+            for path in self.root.glob(".staging-*"):
+                shutil.rmtree(path, ignore_errors=True)
+            for path in self.root.glob(".*.json.*"):
+                path.unlink(missing_ok=True)
+            yield
+
+    def published(self, run_id: str) -> dict[str, Any] | None:
+        """Return the manifest of a release, or None; that of the whole place is mended if a crash left it behind."""
+        target = self._target(run_id)
+        current, manifest = self.current(), _manifest(target)
+        if manifest is not None:
+            verify(manifest, target)
+        latest = max(self._sound(run_id), key=number_of, default=None)
+        if latest is not None and (current is None or number_of(current) < number_of(latest)):
+            write_json(self.root / MANIFEST, latest, published=business_time(latest))
+        return manifest
+
+    def current(self) -> dict[str, Any] | None:
+        """Return the manifest of the whole place, or None."""
+        return _manifest(self.root)
+
+    def manifests(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Give run id and manifest of all releases, ascending by run id."""
+        for path in sorted((self.root / RELEASES).glob("*")):
+            found = _manifest(path)
+            if found is not None:
+                yield path.name, found
+
+    def without_manifest(self, run_id: str) -> list[str]:
+        """Names of directories beside the release that are none."""
+        return sorted(path.name for path in self._others(run_id) if not (path / MANIFEST).exists())
+
+    def commit(self, run_id: str, staging: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Give the staged directory its manifest, then its name, then the whole place its manifest.
+
+        So whatever has the name of a release is one, wherever the run is stopped. Everything of it gets the time of the
+        business date: when a file was written, and how long a stage took, depends on the table, and no guarantee is
+        about that.
+        """
+        current, target = self.current(), self._target(run_id)
+        numbers = [number_of(found) for found in self._sound(run_id)]
+        numbers += [] if current is None else [number_of(current)]
+        complete = {"sequence": max(numbers, default=0) + 1, **manifest}
+        day = business_time(manifest)
+        if target.exists():
+            shutil.rmtree(target)
+        permissions.make_public(target.parent, "output.path")
+        permissions.open_to_all(staging)
+        for path in staging.rglob("*"):
+            os.utime(path, (day, day))
+        write_json(staging / MANIFEST, complete, published=day)
+        for directory in (staging / "data", staging):
+            if directory.is_dir():
+                sync(directory)
+        staging.rename(target)
+        sync(target.parent)
+        write_json(self.root / MANIFEST, complete, published=day)
+        for directory in (target, target.parent):
+            os.utime(directory, (day, day))
+        return complete
+
+    def read(self, run_id: str, name: str) -> bytes | None:
+        """Return a small file of a release, or None."""
+        path = self._target(run_id) / name
+        return path.read_bytes() if path.exists() else None
+
+    def _target(self, run_id: str) -> Path:
+        return self.root / RELEASES / run_id
+
+    def _others(self, run_id: str) -> list[Path]:
+        target = self._target(run_id)
+        return [path for path in (self.root / RELEASES).glob("*") if path.is_dir() and path != target]
+
+    def _sound(self, run_id: str) -> Iterator[dict[str, Any]]:
+        """Manifests of all releases; one of another run id that is damaged is none of this run's concern."""
+        for directory in [self._target(run_id), *self._others(run_id)]:
+            with suppress(CheckError):
+                found = _manifest(directory)
+                if found is not None:
+                    yield found
+
+
+def _manifest(directory: Path) -> dict[str, Any] | None:
+    path = directory / MANIFEST
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    return parsed_manifest(content, Location("file", "", str(path)))

@@ -1,0 +1,270 @@
+"""Delta tables: a version of the log as a list of Parquet files, by the package deltalake."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+
+from privrisk_spark.errors import EngineError, InputError
+from privrisk_spark.storage.files import ObjectFile
+from privrisk_spark.storage.lakes.footers import Listed, data_files, plain
+from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot
+from privrisk_spark.storage.locations import Location, is_remote, locate
+from privrisk_spark.storage.opening import open_store
+from privrisk_spark.storage.store import Entry, Store
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+__all__ = ["is_delta", "open_delta", "opened_delta"]
+
+_KNOWN = {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+"""Features of the reader that are known: of the first two it is looked whether the version makes use of them."""
+
+_UNTOLD = "its log does not tell the partition of every file by values of the columns' types"
+_BY_SPARK = "read it by Spark with Delta's connector (table.catalog), or write it anew without"
+
+
+def open_delta(asked: Asked, pin: Pin | None = None) -> Snapshot:
+    """Open a version of a table.
+
+    Parameters
+    ----------
+    asked : Asked
+    pin : Pin, optional
+        The version to open instead of the one that is asked for.
+
+    Raises
+    ------
+    SchemaError
+        If there is no such version, or reading plain files would misread it.
+    """
+    location = locate(asked.path or "", key=f"{asked.key}.path")
+    table = opened_delta(asked, location)
+    identity = str(table.metadata().id)
+    if pin is not None and pin.table != identity:
+        raise asked.fault("is another table than the one this run id began to read; use a new run id.")
+    version = asked.version if pin is None else pin.version
+    if version is None and asked.timestamp is not None:
+        version = _version_at(asked, _moments(location), asked.timestamp)
+    if version is not None and version != table.version():
+        table = opened_delta(asked, location, version)
+    version = int(table.version())
+    _refuse_unreadable(asked, table)
+    schema = pa.schema([pa.field(field.name, plain(field.type)) for field in pa.schema(table.schema().to_arrow())])
+    files = data_files(
+        asked, schema, _listed(asked, table, location), lambda of: _by_name(schema, of), values_first=True
+    )
+    committed = _committed(location, version)
+    root = None if location.remote else Path(location.path)
+    return Snapshot("delta", Pin(version, identity), committed, schema, files, root)
+
+
+def is_delta(asked: Asked, location: Location) -> bool:
+    """Tell whether there is a Delta table at a place.
+
+    Parameters
+    ----------
+    asked : Asked
+        For messages.
+    location : Location
+
+    Raises
+    ------
+    EngineError
+        If the place cannot be reached.
+    InputError
+        If the package deltalake is not installed.
+    """
+    try:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+    except ImportError:
+        raise _not_installed(asked) from None
+    try:
+        return bool(DeltaTable.is_deltatable(str(location)))
+    except (DeltaError, OSError, ValueError):
+        raise EngineError(
+            f"{asked.where} cannot be looked at: its store cannot be reached with the settings in the environment."
+        ) from None
+
+
+def _not_installed(asked: Asked) -> InputError:
+    return InputError(f"{asked.where}: Delta tables need the package deltalake; install privrisk-spark[delta].")
+
+
+def opened_delta(asked: Asked, location: Location, version: int | None = None) -> DeltaTable:
+    """Return a table of the package deltalake, at a version or at its newest.
+
+    Parameters
+    ----------
+    asked : Asked
+        For messages.
+    location : Location
+    version : int, optional
+
+    Raises
+    ------
+    SchemaError
+        If there is no such table or version, or the package does not know how to read it.
+    InputError
+        If the package is not installed.
+    """
+    try:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError, TableNotFoundError
+    except ImportError:
+        raise _not_installed(asked) from None
+    try:
+        return DeltaTable(str(location), version=version)
+    except TableNotFoundError:
+        raise asked.fault("cannot be read as delta: there is no such table.") from None
+    except (DeltaError, OSError, ValueError) as error:
+        # What the library says may quote an address with a token in it: only names of features are repeated.
+        raise asked.fault(f"cannot be read as delta: {_reason(str(error), version)}.") from None
+
+
+def _reason(said: str, version: int | None) -> str:
+    feature = re.search(r"Feature '(\w+)' is not supported", said)
+    reader = re.search(r"[Uu]nsupported minimum reader version (\d+)", said)
+    if feature is not None:
+        return f"it has the feature {feature[1]}, which is not read here; {_BY_SPARK} it"
+    if reader is not None:
+        return f"it needs reader version {reader[1]}, which is not known here; {_BY_SPARK} what needs it"
+    if "column mapping" in said.lower():
+        return f"it has column mapping, which is not read here; {_BY_SPARK} it"
+    if "failed to parse value" in said.lower():
+        return _UNTOLD
+    if version is not None:
+        return f"its log has no version {version} any more, or not yet"
+    return "its log is damaged, or its store cannot be reached with the settings in the environment"
+
+
+_COMMIT = re.compile(r"_delta_log/([0-9]{20})\.json")
+
+
+def _moments(location: Location) -> dict[int, float]:
+    """When each version was committed that the log still tells of, in milliseconds since 1970.
+
+    The package's own history counts versions from the wrong end for a table that is not opened at its newest version.
+    """
+    store = open_store(location)
+    found = ((_COMMIT.fullmatch(entry.name), entry) for entry in store.entries("_delta_log"))
+    return {int(match[1]): _moment(store, entry) for match, entry in found if match is not None}
+
+
+def _committed(location: Location, version: int) -> str | None:
+    store, name = open_store(location), f"_delta_log/{version:020}.json"
+    entry = next((one for one in store.entries("_delta_log") if one.name == name), None)
+    return None if entry is None else dt.datetime.fromtimestamp(_moment(store, entry) / 1000, dt.UTC).isoformat()
+
+
+def _moment(store: Store, entry: Entry) -> float:
+    """What the commit says of itself; where it says nothing, when its file was written."""
+    for line in store.read(entry.name).content.splitlines():
+        said = json.loads(line).get("commitInfo") or {}
+        for name in ("inCommitTimestamp", "timestamp"):
+            if isinstance(said.get(name), int):
+                return float(said[name])
+    return entry.modified * 1000
+
+
+def _version_at(asked: Asked, moments: dict[int, float], moment: dt.datetime) -> int:
+    if moment > dt.datetime.now(dt.UTC):
+        raise asked.fault(f"has no version at {moment.isoformat()} yet; {asked.key}.timestamp lies in the future.")
+    # Clocks of writers may differ: a version is no older than the ones before it.
+    versions = sorted(moments)
+    moved = itertools.accumulate((moments[version] for version in versions), max)
+    found = [version for version, at in zip(versions, moved, strict=True) if at <= moment.timestamp() * 1000]
+    if not found:
+        raise asked.fault(f"has no version as old as {asked.key}.timestamp {moment.isoformat()} in its log any more.")
+    return found[-1]
+
+
+def _refuse_unreadable(asked: Asked, table: DeltaTable) -> None:
+    protocol, configuration = table.protocol(), table.metadata().configuration
+    if protocol.min_reader_version > 3:
+        raise asked.fault(f"cannot be read as delta: {_reason(_unsupported(protocol.min_reader_version), None)}.")
+    unknown = sorted(set(protocol.reader_features or ()) - _KNOWN)
+    if unknown:
+        raise asked.fault(
+            f"cannot be read as delta: it has the feature {unknown[0]}, which is not read here; {_BY_SPARK} it."
+        )
+    if configuration.get("delta.columnMapping.mode", "none") != "none":
+        raise asked.fault(f"cannot be read as delta: it has column mapping, which is not read here; {_BY_SPARK} it.")
+    if "deletionVectors" in (protocol.reader_features or ()) and _has_deletion_vectors(table):
+        raise asked.fault(
+            f"cannot be read as delta: rows of version {table.version()} are deleted by deletion vectors, which are "
+            "not read here; apply them to the files (REORG TABLE … APPLY (PURGE)), or read it by Spark with Delta's "
+            "connector (table.catalog)."
+        )
+
+
+def _unsupported(version: int) -> str:
+    return f"unsupported minimum reader version {version}"
+
+
+def _has_deletion_vectors(table: DeltaTable) -> bool:
+    from deltalake.exceptions import DeltaError
+
+    try:
+        return bool(pa.table(table.deletion_vectors()).num_rows)
+    except DeltaError:  # only one that is there can be damaged
+        return True
+
+
+def _listed(asked: Asked, table: DeltaTable, location: Location) -> list[Listed]:
+    from deltalake.exceptions import DeltaError
+
+    partitions, schema = table.metadata().partition_columns, pa.schema(table.schema().to_arrow())
+    for name in partitions:
+        if pa.types.is_binary(plain(schema.field(name).type)):
+            raise asked.fault(f"cannot be read as delta: it is partitioned by column '{name}' of type binary.")
+    untold = asked.fault(f"cannot be read as delta: {_UNTOLD}.")
+    try:
+        actions = pa.table(table.get_add_actions(flatten=False)).to_pylist()
+    except (DeltaError, OverflowError):  # a value that is none of its column's type, or no date of Python's
+        raise untold from None
+    found = []
+    for action in actions:
+        values: dict[str, Any] = action.get("partition") or {}
+        if set(values) != set(partitions):
+            raise untold
+        file = _file(asked, location, action["path"], int(action["size_bytes"]))
+        found.append(Listed(file, int(action["size_bytes"]), action.get("num_records"), values))
+    return sorted(found, key=lambda one: one.file if isinstance(one.file, str) else str(one.file.path))
+
+
+def _file(asked: Asked, table: Location, path: str, size: int) -> str | ObjectFile:
+    """Where a file is: below the table, or anywhere if the path says so, as in a clone. Paths are URI-encoded."""
+    if urlparse(path).scheme == "file":
+        return unquote(urlparse(path).path)
+    place = unquote(path)
+    if is_remote(place):
+        above, _, name = place.rpartition("/")
+        return ObjectFile(locate(above, key=f"{asked.key}.path"), name, size)
+    if table.remote:
+        return ObjectFile(table, place, size)
+    return str(Path(table.path, place))
+
+
+def _by_name(schema: pa.Schema, of_file: pa.Schema) -> dict[str, str]:
+    """Columns by name; Delta knows no upper and lower case."""
+    folded: dict[str, list[str]] = {}
+    for name in of_file.names:
+        folded.setdefault(name.casefold(), []).append(name)
+    found = {}
+    for column in schema.names:
+        names = folded.get(column.casefold(), [])
+        if len(names) > 1:
+            raise ValueError(f"has {len(names)} columns '{column}'")
+        if names:
+            found[column] = names[0]
+    return found

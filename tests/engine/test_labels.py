@@ -1,0 +1,43 @@
+"""Jobs of a run are called by its stage in Spark's web interface, and the session has its own description after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from privrisk_spark.engine.labels import labels
+
+
+def described(spark: SparkSession) -> str | None:
+    """What the jobs of this moment are called, as a task knows it."""
+
+    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            context = TaskContext.get()
+            assert context is not None
+            yield pa.RecordBatch.from_pydict({"found": [context.getLocalProperty("spark.job.description")]})
+
+    found = spark.range(1).mapInArrow(look, "found string").toArrow().column("found")[0].as_py()
+    return None if found is None else str(found)
+
+
+def test_jobs_bear_the_name_of_their_stage_and_only_they(spark: SparkSession) -> None:
+    labelled = labels(spark)
+    assert described(spark) is None
+    with labelled("privrisk r1: stage 1 of 7, read"):
+        assert described(spark) == "privrisk r1: stage 1 of 7, read"
+    assert described(spark) is None
+    with labelled("outer"), pytest.raises(ZeroDivisionError), labelled("inner"):
+        raise ZeroDivisionError
+    assert spark.conf.get("spark.job.description", None) is None
+    spark.conf.set("spark.job.description", "somebody's notebook")
+    try:
+        with labelled("privrisk"):
+            assert described(spark) == "privrisk"
+        assert described(spark) == "somebody's notebook"
+    finally:
+        spark.conf.unset("spark.job.description")

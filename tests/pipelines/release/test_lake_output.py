@@ -1,0 +1,276 @@
+"""Releases in a Delta table: the published bytes in one version each, wherever a run was stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import small_release
+from deltalake import DeltaTable, write_deltalake
+from product import Privrisk, Ran
+from pyspark.sql import SparkSession
+
+from benchmarks.s3_server import BUCKET
+from privrisk_spark.errors import EngineError
+from privrisk_spark.runs.workplace import Workplace
+from privrisk_spark.storage.lakes.release_table import ReleaseTable
+
+KEY = "3c" * 32
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELEASE_KEY", KEY)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return small_release.write_table(tmp_path)
+
+
+class Stopped(BaseException):
+    """The driver is gone: nothing catches this."""
+
+
+def lake(path: Path | str) -> tuple[str, Any]:
+    return "output.lake", {"format": "delta", "path": str(path)}
+
+
+def released(
+    privrisk: Privrisk, kind: str, table: Path, root: Path, *changes: tuple[str, Any], run_id: str = "r1", **more: Any
+) -> Ran:
+    keyed = [("guarantee.key", "env:RELEASE_KEY")] if kind == "dp" else []
+    place = [] if any(key == "output.lake" for key, _ in changes) else [lake(root / "lake")]
+    document = small_release.policy(kind, table, root, *keyed, *place, *changes)
+    return privrisk(document, "--run-id", run_id, root=root, **more)
+
+
+def versions(root: Path) -> list[str]:
+    return sorted(path.name for path in (root / "lake" / "_delta_log").glob("*.json"))
+
+
+def in_table(root: Path, version: int | None = None) -> list[str]:
+    """SHA-256 of the files of a version, in the order of their names."""
+    uris = sorted(DeltaTable(root / "lake", version=version).file_uris())
+    return [hashlib.sha256(Path(uri).read_bytes()).hexdigest() for uri in uris]
+
+
+def of_release(ran: Ran, run_id: str = "r1") -> list[str]:
+    manifest = json.loads((ran.root / "out" / "releases" / run_id / "manifest.json").read_text())
+    return [entry["sha256"] for entry in manifest["data"]["files"]]
+
+
+@pytest.mark.parametrize("kind", small_release.KINDS)
+def test_the_table_holds_the_published_bytes_and_one_version(
+    privrisk: Privrisk, table: Path, tmp_path: Path, kind: str
+) -> None:
+    ran = released(privrisk, kind, table, tmp_path / "x", ("output.files", 2))
+    assert ran.code == 0, ran.err
+    assert in_table(ran.root) == of_release(ran)
+    again = released(privrisk, kind, table, tmp_path / "x", ("output.files", 2))
+    assert (again.code, "Already released" in again.out) == (0, True), again.err
+    assert versions(ran.root) == [f"{0:020}.json"]
+    # Without the key the release is the same, to the byte.
+    plain = released(privrisk, kind, table, tmp_path / "y", ("output.files", 2), ("output.lake", None))
+    assert plain.code == 0, plain.err
+    assert small_release.digests(plain.root) == small_release.digests(ran.root)
+    assert plain.manifest.keys() == ran.manifest.keys()
+    public = [file.read_bytes() for file in (ran.root / "out").rglob("*") if file.is_file()]
+    assert not any(str(ran.root / "lake").encode() in content for content in public)
+    if kind == "dp":
+        assert small_release.charged(ran.root) == small_release.CHARGED
+
+
+def test_each_date_is_a_version_that_is_read_back(
+    privrisk: Privrisk, spark: SparkSession, table: Path, tmp_path: Path
+) -> None:
+    first = released(privrisk, "risk", table, tmp_path / "x", ("run.date", "2026-11-21"), run_id="r1")
+    with table.open("a") as more:
+        more.write("20;Ulm\n" * 50)
+    second = released(privrisk, "risk", table, tmp_path / "x", ("run.date", "2026-11-22"), run_id="r2")
+    assert (first.code, second.code) == (0, 0), first.err + second.err
+    for version, (run_id, rows) in enumerate([("r1", 4000), ("r2", 4050)]):
+        of_version = DeltaTable(tmp_path / "x" / "lake", version=version)
+        assert in_table(first.root, version) == of_release(first, run_id)
+        frame = spark.read.schema("age string, city string").parquet(*of_version.file_uris())
+        expected = pq.read_table(tmp_path / "x" / "out" / "releases" / run_id / "data")
+        assert sorted(map(tuple, frame.collect())) == sorted(zip(*expected.to_pydict().values(), strict=True))
+        assert expected.num_rows == rows == sum(pa.table(of_version.get_add_actions())["num_records"].to_pylist())
+        (said,) = [one for one in DeltaTable(tmp_path / "x" / "lake").history() if one["version"] == version]
+        assert said["privrisk.run_id"] == run_id
+
+
+POINTS: dict[str, tuple[Any, str, bool]] = {
+    "before the release is published": (Workplace, "commit", False),
+    "after it is published": (Workplace, "commit", True),
+    "before the table has its files": (ReleaseTable, "_uploaded", False),
+    "after the table has its files": (ReleaseTable, "_uploaded", True),
+    "before the commit to the table": (ReleaseTable, "_committed", False),
+    "after the commit to the table": (ReleaseTable, "_committed", True),
+}
+
+
+@pytest.mark.parametrize("kind", small_release.KINDS)
+@pytest.mark.parametrize("point", POINTS)
+def test_a_stopped_run_leaves_nothing_in_the_table_or_its_release_and_is_brought_to_its_end(
+    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, point: str
+) -> None:
+    owner, name, afterwards = POINTS[point]
+    original = getattr(owner, name)
+
+    def stopping(*arguments: Any, **options: Any) -> Any:
+        if afterwards:
+            original(*arguments, **options)
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, stopping)
+        with pytest.raises(Stopped):
+            released(privrisk, kind, table, tmp_path / "x")
+    committed = point == "after the commit to the table"
+    assert DeltaTable.is_deltatable(str(tmp_path / "x" / "lake")) == committed
+    before = in_table(tmp_path / "x") if committed else None
+    ran = released(privrisk, kind, table, tmp_path / "x")
+    assert ran.code == 0, ran.err
+    assert in_table(ran.root) == of_release(ran)
+    assert before in (None, of_release(ran))
+    assert versions(ran.root) == [f"{0:020}.json"]
+    if kind == "dp":
+        assert small_release.charged(ran.root) == small_release.CHARGED, "spent once"
+        assert not list((ran.root / "vault" / "keys").glob("*"))
+
+
+def test_a_release_that_was_overtaken_does_not_come_into_the_table_later(
+    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise EngineError("the store is away.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ReleaseTable, "commit", fail)
+        ran = released(privrisk, "risk", table, tmp_path / "x")
+    assert ran.code == 3
+    assert "the release is published at" in ran.err
+    assert "run the same run id again" in ran.err
+    assert ran.status["code"] == 3
+    with table.open("a") as more:
+        more.write("20;Ulm\n" * 50)
+    second = released(privrisk, "risk", table, tmp_path / "x", run_id="r2")
+    assert second.code == 0, second.err
+    table.write_text("\n".join(["age;city", *small_release.rows()]) + "\n")
+    late = released(privrisk, "risk", table, tmp_path / "x")
+    assert late.code == 0, late.err
+    assert in_table(ran.root) == of_release(second, "r2")
+    assert versions(ran.root) == [f"{0:020}.json"]
+
+
+@pytest.mark.parametrize("kind", small_release.KINDS)
+@pytest.mark.parametrize("there", ["other files", "other rows", "other columns"])
+def test_a_place_that_takes_no_release_is_refused_before_anything_is_charged(
+    privrisk: Privrisk, table: Path, tmp_path: Path, kind: str, there: str
+) -> None:
+    place = tmp_path / "x" / "lake"
+    place.mkdir(parents=True)
+    said = {
+        "other files": "holds files and is no Delta table",
+        "other rows": "holds rows, and no release of this output.path",
+        "other columns": "has column 'more', which the release lacks",
+    }[there]
+    if there == "other files":
+        (place / "notes.txt").write_text("mine")
+    else:
+        more = {"more": ["x"]} if there == "other columns" else {}
+        write_deltalake(place, pa.table({"age": ["x"], "city": ["y"], **more}))
+        if there == "other columns":
+            DeltaTable(place).delete()
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    ran = released(privrisk, kind, table, tmp_path / "x")
+    assert ran.code == 2, ran.err
+    assert said in " ".join(ran.err.split())
+    assert small_release.charged(ran.root) == []
+    assert not (ran.root / "out" / "releases").exists()
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    planned = privrisk(str(ran.root / "policy.yaml"), "--run-id", "r1", "--dry-run", root=ran.root)
+    assert planned.code == 2
+    assert said in " ".join(planned.err.split())
+
+
+def test_a_kept_column_of_another_type_is_refused_before_anybody_sees_the_release(
+    privrisk: Privrisk, tmp_path: Path
+) -> None:
+    """Of kept columns the types are known when the release is staged."""
+    lines = [line.split(";") for line in small_release.rows()]
+    names = {"age": [int(age) for age, _ in lines], "city": [city for _, city in lines]}
+    changes = [
+        ("table", {"path": str(tmp_path / "t.parquet"), "format": "parquet"}),
+        ("columns.cost", {"role": "insensitive"}),
+    ]
+    for run_id, cost in (("r1", pa.int64()), ("r2", pa.float64())):
+        pq.write_table(pa.table({**names, "cost": pa.array([1] * 4000, cost)}), tmp_path / "t.parquet")
+        ran = released(privrisk, "risk", tmp_path, tmp_path / "x", *changes, run_id=run_id)
+        if run_id == "r1":
+            assert ran.code == 0, ran.err
+    assert ran.code == 2, ran.err
+    assert "has column 'cost' as int64, and the release as double" in " ".join(ran.err.split())
+    assert ran.manifest["run_id"] == "r1"
+    assert not (ran.root / "out" / "releases" / "r2").exists()
+    assert len(versions(ran.root)) == 1
+
+
+@pytest.mark.parametrize("kind", small_release.KINDS)
+def test_output_and_table_in_an_object_store(
+    privrisk: Privrisk, endpoint: str, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    bucket = f"s3://{BUCKET}/{uuid4().hex}"
+    root, place = tmp_path / "x", lake(f"{bucket}/lake")
+
+    def stop(*_: Any) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ReleaseTable, "_committed", stop)
+        with pytest.raises(Stopped):
+            released(privrisk, kind, table, root, place, output=f"{bucket}/out")
+    for _ in range(2):
+        ran = released(privrisk, kind, table, root, place, output=f"{bucket}/out")
+        assert ran.code == 0, ran.err
+    plain = released(privrisk, kind, table, tmp_path / "plain")
+    assert plain.code == 0, plain.err
+    found = DeltaTable(f"{bucket}/lake")
+    assert found.version() == 0
+    assert pa.table(found.get_add_actions())["num_records"].to_pylist() == [plain.manifest["rows"]]
+    sizes = pa.table(found.get_add_actions())["size_bytes"].to_pylist()
+    assert sizes == [entry["bytes"] for entry in plain.manifest["data"]["files"]]
+
+
+def test_where_each_date_has_its_rows_a_late_release_comes_into_its_own(
+    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a date another release has overtaken, it does not."""
+    by_day = ("output.lake", {"format": "delta", "path": str(tmp_path / "x" / "lake"), "date_column": "day"})
+
+    def ran(run_id: str, day: int) -> Ran:
+        return released(privrisk, "risk", table, tmp_path / "x", by_day, ("run.date", f"2026-11-{day}"), run_id=run_id)
+
+    def of_each_day() -> list[tuple[str, int]]:
+        actions = pa.table(DeltaTable(tmp_path / "x" / "lake").get_add_actions(flatten=True)).to_pylist()
+        return sorted((f"{one['partition.day']}", one["path"].partition("-")[0]) for one in actions)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise EngineError("the store is away.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ReleaseTable, "commit", fail)
+        assert [ran(run_id, day).code for run_id, day in (("a", 20), ("b", 21), ("c", 22))] == [3, 3, 3]
+    assert ran("d", 22).code == 0
+    assert of_each_day() == [("2026-11-22", "d")]
+    for run_id, day in (("b", 21), ("c", 22), ("a", 20)):
+        again = ran(run_id, day)
+        assert again.code == 0, again.err
+    assert of_each_day() == [("2026-11-20", "a"), ("2026-11-21", "b"), ("2026-11-22", "d")]

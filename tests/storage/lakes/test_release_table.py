@@ -1,0 +1,410 @@
+"""Releases committed to a Delta table: one commit each, whoever comes between; what is not ours is not replaced."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import lakes
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
+
+from benchmarks.s3_server import BUCKET
+from privrisk_spark.errors import EngineError, SchemaError
+from privrisk_spark.storage.files import ObjectFile
+from privrisk_spark.storage.lakes import release_table
+from privrisk_spark.storage.lakes.delta import open_delta
+from privrisk_spark.storage.lakes.release_table import ReleaseTable, TableRelease, schema_of
+from privrisk_spark.storage.lakes.snapshot import Asked
+from privrisk_spark.storage.locations import locate
+
+COLUMNS = {"age": pa.string(), "cost": pa.float64()}
+
+
+def at(path: Path | str, date_column: str | None = None) -> ReleaseTable:
+    place = locate(str(path), key="output.lake.path")
+    return ReleaseTable(Asked("output.lake", "delta", str(path)), place, date_column)
+
+
+def release(directory: Path, run_id: str, *values: float, parts: int = 2, **more: Any) -> TableRelease:
+    files = []
+    for part in range(parts):
+        directory.mkdir(exist_ok=True)
+        file = directory / f"{run_id}-{part}.parquet"
+        of_part = [float(value) for value in values[part::parts]]
+        rows = pa.table(
+            {"age": pa.array([run_id] * len(of_part), pa.string()), "cost": pa.array(of_part, "f8"), **more}
+        )
+        pq.write_table(rows, file, store_schema=False)
+        files.append(file)
+    return TableRelease(run_id, f"{run_id.encode().hex():0>64}", tuple(files), "2026-11-21")
+
+
+def commit(table: ReleaseTable, one: TableRelease, *before: TableRelease, newest: bool = True) -> int | None:
+    return table.commit(one, newest=lambda: newest, releases=lambda: [known.digest for known in before])
+
+
+def costs(table: ReleaseTable, version: int | None = None) -> list[float]:
+    found: list[float] = []
+    for of in open_delta(Asked("table", "delta", str(table.location), version=version)).files:
+        with of.file.open() if isinstance(of.file, ObjectFile) else Path(of.file).open("rb") as stream:
+            found += pq.read_table(io.BytesIO(stream.read())).column("cost").to_pylist()
+    return sorted(found)
+
+
+def versions(path: Path) -> list[str]:
+    return sorted(file.name for file in (path / "_delta_log").glob("*.json"))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    return tmp_path / "files"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ReleaseTable:
+    return at(tmp_path / "lake")
+
+
+def test_each_release_is_a_version_and_tells_no_more_than_its_run_id_and_digest(
+    table: ReleaseTable, files: Path
+) -> None:
+    first, second = release(files, "r1", 1, 2, 3), release(files, "r2", 4)
+    assert commit(table, first) == 0
+    assert commit(table, second, first) == 1
+    assert (costs(table, 0), costs(table, 1)) == ([1, 2, 3], [4])
+    log = Path(table.location.path, "_delta_log", f"{1:020}.json")
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (said,) = [action["commitInfo"] for action in actions if "commitInfo" in action]
+    assert (said["privrisk.run_id"], said["privrisk.release"]) == ("r2", second.digest)
+    assert not any(str(place) in log.read_text() for place in (files, table.location))
+    for number, file in enumerate(second.files):
+        assert Path(table.location.path, second.name_of(number)).read_bytes() == file.read_bytes()
+
+
+def test_a_release_that_was_committed_is_not_committed_again_whatever_came_after(
+    table: ReleaseTable, files: Path
+) -> None:
+    first, second = release(files, "r1", 1), release(files, "r2", 2)
+    commit(table, first)
+    assert commit(table, first, first) is None
+    commit(table, second, first)
+    assert commit(table, first, first, second) is None
+    assert (table.holds(first.digest), table.holds("00"), costs(table)) == (True, False, [2])
+    assert len(versions(Path(table.location.path))) == 2
+
+
+def test_a_commit_is_found_when_the_log_was_cut_to_a_checkpoint_and_the_files_rewritten(
+    table: ReleaseTable, files: Path
+) -> None:
+    first = release(files, "r1", 1, 2, 3, parts=3)
+    commit(table, first)
+    newest = DeltaTable(str(table.location))
+    newest.optimize.compact()
+    newest.create_checkpoint()
+    for name in versions(Path(table.location.path))[:-1]:
+        (Path(table.location.path) / "_delta_log" / name).unlink()
+    assert commit(table, first, first) is None
+    assert commit(table, release(files, "r2", 4), first) == 2
+    assert costs(table) == [4]
+
+
+def test_an_older_release_does_not_replace_a_newer_one(table: ReleaseTable, files: Path) -> None:
+    commit(table, release(files, "r2", 2))
+    assert commit(table, release(files, "r1", 1), newest=False) is None
+    assert costs(table) == [2]
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["no table", "a table"])
+def test_of_attempts_of_one_release_at_once_one_commits(
+    tmp_path: Path, files: Path, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All have looked at the same version before any of them commits."""
+    table, first, second = at(tmp_path / "lake"), release(files, "r1", 1), release(files, "r2", 2)
+    if there:
+        commit(table, first)
+    together, uploaded = threading.Barrier(3), ReleaseTable._uploaded
+
+    def wait(self: ReleaseTable, one: TableRelease) -> Any:
+        together.wait(60)
+        return uploaded(self, one)
+
+    monkeypatch.setattr(ReleaseTable, "_uploaded", wait)
+    made: list[int | None] = []
+    threads = [threading.Thread(target=lambda: made.append(commit(table, second, first))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(made, key=str) == [int(there), None, None]
+    assert (costs(table), len(versions(tmp_path / "lake"))) == ([2], 1 + there)
+
+
+def between(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> None:
+    """Have something happen once, after the table was looked at and before the commit."""
+    uploaded, left = ReleaseTable._uploaded, [do]
+
+    def then(self: ReleaseTable, one: TableRelease) -> Any:
+        while left:
+            left.pop()()
+        return uploaded(self, one)
+
+    monkeypatch.setattr(ReleaseTable, "_uploaded", then)
+
+
+def test_what_is_committed_between_look_and_commit_is_replaced_and_not_mixed(
+    table: ReleaseTable, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = release(files, "r1", 1), release(files, "r2", 2)
+    commit(table, first)
+    more = pa.table({"age": ["x"], "cost": [9.0]})
+    between(monkeypatch, lambda: write_deltalake(str(table.location), more, mode="append"))
+    assert commit(table, second, first) == 2
+    assert (costs(table, 1), costs(table)) == ([1, 9], [2])
+
+
+def test_a_newer_release_that_comes_between_stays(
+    table: ReleaseTable, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = (release(files, f"r{i}", i) for i in (1, 2, 3))
+    commit(table, first)
+    newest = [second]
+
+    def publish() -> None:
+        newest[:] = [third]
+        assert commit(table, third, first) == 1
+
+    between(monkeypatch, publish)
+    assert table.commit(second, newest=lambda: newest == [second], releases=lambda: [first.digest]) is None
+    assert costs(table) == [3]
+
+
+def test_a_commit_whose_answer_was_lost_is_found(
+    table: ReleaseTable, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed = ReleaseTable._committed
+
+    def lose(*arguments: Any) -> int:
+        committed(*arguments)
+        raise DeltaError("lost")
+
+    monkeypatch.setattr(ReleaseTable, "_committed", lose)
+    assert commit(table, release(files, "r1", 1)) is None
+    assert (costs(table), len(versions(Path(table.location.path)))) == ([1], 1)
+
+
+@pytest.mark.parametrize("kind", [DeltaError, OSError])
+def test_a_table_that_takes_no_commit_is_an_error_to_be_tried_again(
+    table: ReleaseTable, files: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    def fail(*_: Any) -> int:
+        raise kind("s3://key:secret@bucket")
+
+    monkeypatch.setattr(ReleaseTable, "_committed", fail)
+    monkeypatch.setattr(release_table.time, "sleep", lambda _: None)
+    with pytest.raises(EngineError, match="could not be committed to") as raised:
+        commit(table, release(files, "r1", 1))
+    assert "secret" not in str(raised.value)
+
+
+def test_an_attempt_that_stopped_after_its_files_leaves_a_place_for_any_release(
+    table: ReleaseTable, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ReleaseTable, "_committed", stop)
+        with pytest.raises(KeyboardInterrupt):
+            commit(table, release(files, "r1", 1))
+    assert commit(table, release(files, "r2", 2)) == 0
+    assert costs(table) == [2]
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "data/part-00000.parquet", "_delta_log/x.json"])
+def test_a_directory_with_other_files_is_no_place(table: ReleaseTable, files: Path, name: str) -> None:
+    file = Path(table.location.path, name)
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    with pytest.raises(SchemaError, match=r"output.lake.path: .* holds files and is no Delta table"):
+        table.check(list, COLUMNS)
+    with pytest.raises(SchemaError, match="is no Delta table"):
+        commit(table, release(files, "r1", 1))
+    assert [path for path in Path(table.location.path).rglob("*") if path.is_file()] == [file]
+    with pytest.raises(SchemaError, match="is a file"):
+        at(file).check(list, COLUMNS)
+
+
+def test_rows_that_are_no_release_of_the_output_stay(table: ReleaseTable, files: Path) -> None:
+    """Another's table, and the table of another output; one that was emptied may be taken."""
+    write_deltalake(str(table.location), pa.table({"age": ["x"], "cost": [9.0]}))
+    one, other = release(files, "r1", 1), release(files, "r2", 2)
+    for known in ([], [one]):
+        with pytest.raises(SchemaError, match="holds rows, and no release of"):
+            commit(table, one, *known)
+    DeltaTable(str(table.location)).delete()
+    assert commit(table, one) is not None
+    with pytest.raises(SchemaError, match="holds rows, and no release of"):
+        commit(table, other)
+    assert costs(table) == [1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"age": pa.string()}, "has column 'cost', which the release lacks"),
+        ({**COLUMNS, "new": None}, "lacks column 'new' of the release"),
+        ({**COLUMNS, "cost": pa.int64()}, "has column 'cost' as double, and the release as int64"),
+        ({**COLUMNS, "cost": pa.time64("us")}, "cannot have column 'cost' of type time64"),
+    ],
+)
+def test_other_columns_are_refused_by_name(
+    table: ReleaseTable, files: Path, columns: dict[str, pa.DataType | None], said: str
+) -> None:
+    first = release(files, "r1", 1)
+    commit(table, first)
+    table.check(lambda: [first.digest], {**COLUMNS, "cost": None})
+    with pytest.raises(SchemaError, match=r"output\.lake\.path") as raised:
+        table.check(lambda: [first.digest], columns)
+    assert said in str(raised.value)
+
+
+def partitioned(path: str, rows: pa.Table) -> None:
+    write_deltalake(path, rows, partition_by=["age"])
+
+
+def constrained(path: str, rows: pa.Table) -> None:
+    write_deltalake(path, rows)
+    DeltaTable(path).alter.add_constraint({"low": "cost < 5"})
+
+
+def required(path: str, rows: pa.Table) -> None:
+    write_deltalake(path, rows.cast(pa.schema([pa.field("age", pa.string(), nullable=False), rows.field("cost")])))
+
+
+def append_only(path: str, rows: pa.Table) -> None:
+    write_deltalake(path, rows, configuration={"delta.appendOnly": "true"})
+
+
+def deletion_vectors(path: str, rows: pa.Table) -> None:
+    write_deltalake(path, rows)
+    lakes.set_protocol(Path(path), 3, "deletionVectors")
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (partitioned, "it is partitioned otherwise"),
+        (constrained, "it has constraints"),
+        (required, "it has columns that must not be missing"),
+        (append_only, "it is append-only"),
+        (deletion_vectors, "it has the feature deletionVectors"),
+    ],
+)
+def test_a_table_that_the_files_would_break_is_refused(
+    table: ReleaseTable, make: Callable[[str, pa.Table], object], said: str
+) -> None:
+    make(str(table.location), pa.table({"age": pa.array([], pa.string()), "cost": pa.array([], pa.float64())}))
+    with pytest.raises(SchemaError, match=f"cannot be replaced by a release: {said}"):
+        table.check(list, COLUMNS)
+
+
+def test_a_release_without_rows_empties_the_table(table: ReleaseTable, files: Path) -> None:
+    first = release(files, "r1", 1)
+    commit(table, first)
+    assert commit(table, release(files, "r2", parts=1), first) == 1
+    assert costs(table) == []
+    assert commit(table, release(files, "r3", 3), first) == 2
+
+
+def test_types_of_all_kinds_are_those_of_the_files(table: ReleaseTable, files: Path) -> None:
+    more = {
+        "at": pa.array([0], pa.timestamp("us", "UTC")),
+        "local": pa.array([0], pa.timestamp("us")),
+        "day": pa.array([0], pa.date32()),
+        "price": pa.array([None], pa.decimal128(20, 2)),
+        "many": pa.array([["x"]], pa.list_(pa.string())),
+        "small": pa.array([1], pa.int8()),
+        "bytes": pa.array([b"x"]),
+    }
+    first, second = (release(files, name, 1, parts=1, **more) for name in ("r1", "r2"))
+    commit(table, first)
+    assert commit(table, second, first) == 1
+    assert open_delta(Asked("table", "delta", str(table.location))).schema.equals(schema_of(second.files[0]))
+
+
+def test_everyone_may_read_it_whatever_the_umask(table: ReleaseTable, files: Path) -> None:
+    """But for the directory itself, whose rights are not looked at here."""
+    before = os.umask(0o077)
+    try:
+        first = release(files, "r1", 1)
+        commit(table, first)
+        commit(table, release(files, "r2", 2), first)
+    finally:
+        os.umask(before)
+    for path in Path(table.location.path).rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.is_dir() else 0o644), path
+
+
+def test_everyone_may_read_the_checkpoints_too(table: ReleaseTable, files: Path) -> None:
+    nothing = pa.table({"age": pa.array([], pa.string()), "cost": pa.array([], pa.float64())})
+    write_deltalake(str(table.location), nothing, configuration={"delta.checkpointInterval": "2"})
+    log = Path(table.location.path, "_delta_log")
+    before = os.umask(0o077)
+    try:
+        for i in range(1, 4):
+            commit(table, release(files, f"r{i}", i), *(release(files, f"r{known}", known) for known in range(1, i)))
+    finally:
+        os.umask(before)
+    assert (log / "_last_checkpoint").exists()
+    assert {stat.S_IMODE(path.stat().st_mode) for path in log.iterdir()} == {0o644}
+
+
+def test_a_table_in_an_object_store(endpoint: str, files: Path) -> None:
+    table = at(f"s3://{BUCKET}/{uuid4().hex}/lake")
+    first, second = release(files, "r1", 1), release(files, "r2", 2, 3)
+    table.check(list, COLUMNS)
+    assert (commit(table, first), commit(table, first, first), commit(table, second, first)) == (0, None, 1)
+    assert (costs(table, 0), costs(table)) == ([1], [2, 3])
+    other = at(f"s3://{BUCKET}/{uuid4().hex}/lake")
+    write_deltalake(f"{other.location}/inner", pa.table({"age": ["x"]}))
+    with pytest.raises(SchemaError, match="is no Delta table"):
+        other.check(list, COLUMNS)
+
+
+def test_the_releases_of_an_output_are_not_asked_for_while_there_is_no_table(table: ReleaseTable) -> None:
+    def asked() -> Iterable[str]:
+        raise AssertionError
+
+    table.check(asked, COLUMNS)
+
+
+def test_where_each_date_has_its_rows_a_release_replaces_those_of_its_own_date_alone(
+    tmp_path: Path, files: Path
+) -> None:
+    table = at(tmp_path / "lake", "day")
+    first, second, third = (release(files, name, *values) for name, values in (("r1", [1]), ("r2", [2]), ("r3", [3])))
+    other = replace(second, date="2026-11-22")
+    table.check(list, COLUMNS)
+    assert [commit(table, one, first) for one in (first, other, third)] == [0, 1, 2]
+    assert [costs(table, version) for version in range(3)] == [[1], [1, 2], [2, 3]]
+    days = pa.table(DeltaTable(str(table.location)).get_add_actions(flatten=True)).column("partition.day").to_pylist()
+    assert sorted(map(str, days)) == ["2026-11-21"] * 2 + ["2026-11-22"] * 2
+    snapshot = open_delta(Asked("table", "delta", str(table.location)))
+    assert snapshot.schema.field("day").type == pa.date32()
+    table.check(lambda: [first.digest], COLUMNS)
+    for wrong in (at(tmp_path / "lake"), at(tmp_path / "lake", "other")):
+        with pytest.raises(SchemaError, match="it is partitioned otherwise"):
+            commit(wrong, release(files, "r4", 4), first)
+    assert costs(table) == [2, 3]
