@@ -54,7 +54,7 @@ class Curves(Closeable):
 
     @property
     def status(self) -> str:
-        """``tested`` if every record was decided, ``heuristic`` if a sample stands for them."""
+        """``tested``: the records that `result.basis` names are decided exactly."""
         return self.result.status
 
     def to_pandas(self) -> pd.DataFrame:

@@ -260,6 +260,23 @@ class Hierarchy:
         return _frozen(last)
 
     @cached_property
+    def named(self) -> IntArray:
+        """First node with the label of each node, shape (n_nodes,): what a release can tell apart."""
+        first: dict[str | None, int] = {}
+        return _frozen(
+            np.array([first.setdefault(label, node) for node, label in enumerate(self.labels)], dtype=np.int32)
+        )
+
+    @cached_property
+    def meant(self) -> IntArray:
+        """First node with the label and the leaves of each node, shape (n_nodes,): what a label should say.
+
+        It is :attr:`named` unless one label stands for different values.
+        """
+        same = (self.first_leaf[self.named] == self.first_leaf) & (self.n_under[self.named] == self.n_under)
+        return _frozen(np.where(same, self.named, np.arange(self.n_nodes, dtype=np.int32)).astype(np.int32))
+
+    @cached_property
     def ancestor(self) -> IntArray:
         """Node reached from each leaf code by each number of steps, shape (n_leaves + 1, height + 1).
 

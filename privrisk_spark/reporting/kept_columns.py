@@ -23,8 +23,12 @@ def way_out(name: str) -> str:
     )
 
 
+TOGETHER_WAY_OUT = "make kept columns coarser (columns.X.release), make them quasi-identifiers, or drop some"
+"""What makes kept columns less telling together."""
+
+
 def uniqueness_warnings(released: ReleaseFacts) -> list[str]:
-    """Return a sentence for each kept column whose values point out many rows.
+    """Return a sentence for each kept column whose values point out many rows, and one for all together if they do.
 
     Parameters
     ----------
@@ -32,12 +36,20 @@ def uniqueness_warnings(released: ReleaseFacts) -> list[str]:
     """
     shares = {name: released.share(uniques) for name, uniques in released.unique_by_kept.items()}
     one, found = ("row", "record") if released.persons is None else ("person", "person")
-    return [
+    sentences = [
         f"The column '{name}' is kept, and {100 * share:.3g} % of the {one}s have a value of it that no other {one} "
         f"has: whoever knows it finds the {found}. To mend it, {way_out(name)}."
         for name, share in shares.items()
         if share >= WARNED_FROM
     ]
+    added = released.share(released.unique_by_adding_kept)
+    if added >= WARNED_FROM:
+        sentences.append(
+            f"{100 * added:.3g} % of the {one}s differ from every other {one} by the kept columns together with the "
+            f"released quasi-identifiers, which alone do not tell them apart: whoever knows both finds the {found}. To "
+            f"mend it, {TOGETHER_WAY_OUT}."
+        )
+    return sentences
 
 
 def uniqueness_section(released: ReleaseFacts) -> Section | None:

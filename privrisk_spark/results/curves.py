@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -64,10 +64,13 @@ class CurveResult:
     used_distinct: int
     notes: tuple[str, ...] = ()
 
+    status: ClassVar[Status] = "tested"
+    """Of every figure: decisions of the records that `basis` names are exact."""
+
     @property
-    def status(self) -> Status:
-        """``tested`` if every record was evaluated, ``heuristic`` if a sample stands for them."""
-        return "tested" if self.used_distinct == self.distinct else "heuristic"
+    def sampled(self) -> bool:
+        """Whether the means are over a sample of the distinct records."""
+        return self.used_distinct != self.distinct
 
     @property
     def unit(self) -> str:
@@ -77,14 +80,14 @@ class CurveResult:
     @property
     def basis(self) -> str:
         """What the means are taken over, in a sentence."""
-        if self.status == "tested":
+        if not self.sampled:
             return (
                 f"Means over all {self.records:,} records, by their {self.distinct:,} distinct combinations of values."
             )
         return (
             f"Means over a sample: {self.used_distinct:,} of the {self.distinct:,} distinct records, drawn by a hash "
             f"of their codes and weighted by how often they occur; together {self.used_records:,} of {self.records:,} "
-            "records."
+            "records. Each of them is decided exactly; the means are theirs, not those of all records."
         )
 
     @property

@@ -101,6 +101,8 @@ class ReleaseFacts:
     min_class_size : int
         0 for an empty release.
     off_hierarchy : dict of attribute to rows whose text is no node of the hierarchy
+    label_rows : dict of attribute to a fingerprint of how many rows each label stands in
+        Of the first node with each label (:func:`privrisk_spark.kernels.numeric.fingerprint.of_counts`).
     unique_by_cells : int
         Rows no other has the released quasi-identifiers of. Where persons are counted: persons with a row of released
         quasi-identifiers that exactly one person has, in however many rows; likewise below.
@@ -115,6 +117,7 @@ class ReleaseFacts:
     classes: int
     min_class_size: int
     off_hierarchy: dict[str, int]
+    label_rows: dict[str, int]
     unique_by_cells: int = 0
     unique_by_kept: dict[str, int] = field(default_factory=dict)
     unique_by_all: int | None = None
@@ -124,6 +127,11 @@ class ReleaseFacts:
     def counted(self) -> int:
         """What uniques are among: persons where they are counted, else released rows."""
         return self.rows if self.persons is None else self.persons
+
+    @property
+    def unique_by_adding_kept(self) -> int:
+        """Rows, or persons, that kept columns point out with released quasi-identifiers, which alone do not."""
+        return 0 if self.unique_by_all is None else self.unique_by_all - self.unique_by_cells
 
     def share(self, uniques: int) -> float:
         """Share of the persons where they are counted, else of the released rows."""

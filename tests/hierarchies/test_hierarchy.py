@@ -452,3 +452,15 @@ def test_every_adult_record_encodes() -> None:
         path = ADULT / f"adult_hierarchy_{name}.csv"
         h = Hierarchy.from_paths(name, read_arx(path, attribute=name))
         assert (h.encode(values) >= 0).all()
+
+
+def test_what_a_label_should_say() -> None:
+    """Up a chain of only children one label says the same; of different values it does not."""
+    chain = Hierarchy.from_paths("a", [("x", "x"), ("y", "north"), ("z", "south")])
+    first = [chain.labels.index(label) for label in chain.labels]
+    assert chain.named.tolist() == chain.meant.tolist() == first
+    assert first != list(range(chain.n_nodes))
+    alike = Hierarchy.from_paths("a", [("x", "north", "n1"), ("y", "north", "s1"), ("z", "south", "s1")])
+    north = [node for node, label in enumerate(alike.labels) if label == "north"]
+    assert alike.named[north].tolist() == [north[0]] * 2
+    assert alike.meant.tolist() == list(range(alike.n_nodes))

@@ -41,6 +41,23 @@ def of_integers(values: LongArray) -> WordArray:
     return mixed(values.astype(np.int64).view(np.uint64))
 
 
+def of_counts(counts: LongArray) -> int:
+    """Fingerprint of how often each number stands: the sum of the fingerprints of 0, 1, …, each as often as it stands.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n,)
+        How often each of 0 to n - 1 stands.
+
+    Returns
+    -------
+    int
+        Below 2^64. Fingerprints of parts add up to that of the whole, modulo 2^64.
+    """
+    with np.errstate(over="ignore"):
+        return int(np.sum(of_integers(np.arange(len(counts))) * counts.astype(np.uint64), dtype=np.uint64))
+
+
 def of_bytes(data: ByteArray, offsets: LongArray) -> WordArray:
     """Fingerprint of each byte string.
 

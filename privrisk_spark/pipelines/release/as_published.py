@@ -127,6 +127,7 @@ def write(run: Run, opened: Opened, drawn: Decided) -> Histogram:
 def validate(run: Run, opened: Opened, encoded: Encoded, written: Written) -> tuple[Check, ...]:
     """Stage: hold the staged files against the release contract; returns the checks of the input and of the release."""
     with run.progress.stage("validate") as stage:
-        checks = validate_release(run, opened, written, *contracts.release_rules(run.policy, written.facts))
+        rules, values = contracts.release_rules(run.policy, written.facts, written.label_rows)
+        checks = validate_release(run, opened, written, rules, values)
         stage.sentence = "Checked the release contract on the staged files."
     return (*encoded.checks, *checks)

@@ -273,7 +273,7 @@ def _with_rule(sections: Sequence[Section], rule: ChosenRule | None) -> tuple[Se
 def write(run: Run, opened: Opened, decided: Decided, *, files: int) -> Written:
     """Stage: write the release to staging."""
     with run.progress.stage("write") as stage:
-        written = write_release(run, opened, decided.tuples, files=files, members=decided.members)
+        written = write_release(run, opened, decided.tuples, decided.label_rows, files=files, members=decided.members)
         stage.sentence = "Wrote the release to staging in a canonical order and read it back."
     return written
 
@@ -298,7 +298,7 @@ def validate(run: Run, opened: Opened, encoded: Encoded, decided: Decided, writt
     """Stage: hold the staged files, and the decisions, against the release contract."""
     with run.progress.stage("validate") as stage:
         classes = write_classes(run, opened, decided.members, written.facts.rows)
-        rules, values = contracts.release_rules(run.policy, written.facts)
+        rules, values = contracts.release_rules(run.policy, written.facts, written.label_rows)
         exact_rules, exact_values = contracts.decision_rules(
             run.policy, encoded.facts, decided.facts, written.facts, classes
         )

@@ -284,7 +284,7 @@ def threshold(run: Run, opened: Opened, plan: Mechanism, drawn: Decided) -> Hist
 def validate(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, written: Written) -> tuple[Check, ...]:
     """Stage: hold the staged files against the release contract; returns the checks of the input and of the release."""
     with run.progress.stage("validate") as stage:
-        rules, values = contracts.release_rules(run.policy, written.facts)
+        rules, values = contracts.release_rules(run.policy, written.facts, written.label_rows)
         rules.append(FactRule("crowd", f"every released tuple has at least k = {plan.crowd} rows", float(plan.crowd)))
         values["crowd"] = written.facts.min_class_size if written.facts.rows else plan.crowd
         checks = validate_release(run, opened, written, rules, values)

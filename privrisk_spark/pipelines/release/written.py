@@ -31,7 +31,6 @@ from privrisk_spark.stages.publishing.files import (
     files_for,
     labelled,
     name_files,
-    named_nodes,
     parquet_files,
     with_labels,
     write_csv,
@@ -40,8 +39,10 @@ from privrisk_spark.stages.publishing.files import (
 from privrisk_spark.stages.publishing.measure import (
     collect_classes,
     decision_facts,
+    label_rows_of,
     measure_classes,
     measure_release,
+    summed_label_rows,
 )
 from privrisk_spark.stages.publishing.row_order import ordered
 from privrisk_spark.stages.publishing.uniqueness import measure_unique_persons
@@ -59,11 +60,14 @@ class Decided:
     facts : DecisionFacts
     members : Batches or None
         MEMBERS, where the policy names persons or sampling weights.
+    label_rows : dict of attribute to a fingerprint of how many rows each label must stand in
+        Under `risk`; other guarantees release what is left of the tuples only.
     """
 
     tuples: TupleParts
     facts: DecisionFacts
     members: Batches | None
+    label_rows: dict[str, int]
 
 
 def conclude_rows(
@@ -94,8 +98,10 @@ def conclude_rows(
         heights=tuple(hierarchy.height for hierarchy in hierarchies.values()),
         method=method,
         files=files,
-        named=named_nodes(hierarchies) if policy.guarantee.kind == "risk" else (),
     )
+    if policy.guarantee.kind == "risk":
+        named, meant = (tuple(getattr(one, of) for one in hierarchies.values()) for of in ("named", "meant"))
+        conclusion = replace(conclusion, named=named, meant=meant)
     if policy.history is not None:
         paths = tuple(path_fingerprints(hierarchy) for hierarchy in hierarchies.values())
         conclusion = replace(conclusion, remembered=scratch.directory("remembered-parts"), paths=paths)
@@ -113,7 +119,8 @@ def conclude_rows(
         members = materialized(run.spark, conclusion.members, names, schema)
     kept = [part["tuples"] for part in parts if part["tuples"]]
     tuples = TupleParts(conclusion.tuples, tuple(kept), schemas.tuples(rows.schema, opened.k))
-    return Decided(tuples, decision_facts(parts, hierarchies), members)
+    label_rows = summed_label_rows(parts, tuple(hierarchies)) if conclusion.meant else {}
+    return Decided(tuples, decision_facts(parts, hierarchies), members, label_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,15 +135,23 @@ class Written:
         Its rows, read back.
     facts : ReleaseFacts
         Measured from its files.
+    label_rows : dict of attribute to a fingerprint of how many rows each label must stand in
     """
 
     files: list[dict[str, Any]]
     frame: DataFrame
     facts: ReleaseFacts
+    label_rows: dict[str, int]
 
 
 def write_release(
-    run: Run, opened: Opened, tuples: TupleParts, *, files: int, members: Batches | None = None
+    run: Run,
+    opened: Opened,
+    tuples: TupleParts,
+    label_rows: dict[str, int],
+    *,
+    files: int,
+    members: Batches | None = None,
 ) -> Written:
     """Write the release to staging in an order of rows that tells nothing, and measure it from its files.
 
@@ -148,6 +163,8 @@ def write_release(
     opened : Opened
     tuples : TupleParts
         Written for as many files.
+    label_rows : dict of attribute to a fingerprint of how many rows each label must stand in
+        By the decisions, of the nodes :attr:`Hierarchy.meant`.
     files : int
     members : Batches or None
         MEMBERS, as :class:`Decided` has them.
@@ -174,9 +191,10 @@ def write_release(
         texts = scan_parts(run.spark, parts_at, names, frame.schema, wanted)
     labels = {name: hierarchy.labels for name, hierarchy in opened.hierarchies.items()}
     if members is None or not kept or schemas.ENTITY not in members.schema.fieldNames():
-        return Written(named, frame, measure_release(run.scratch, texts, labels, kept))
+        return Written(named, frame, measure_release(run.scratch, texts, labels, kept), label_rows)
     facts = measure_release(run.scratch, texts, labels)
-    return Written(named, frame, measure_unique_persons(run.scratch, members, facts, kept, k=opened.k))
+    facts = measure_unique_persons(run.scratch, members, facts, kept, k=opened.k)
+    return Written(named, frame, facts, label_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,9 +226,12 @@ def write_histogram(run: Run, opened: Opened, nodes: npt.NDArray[np.int32], size
         Rows of each.
     """
     files = files_for(run.policy.places, int(sizes.sum()))
-    shown = np.column_stack([of[nodes[:, i]] for i, of in enumerate(named_nodes(opened.hierarchies))])
+    hierarchies = opened.hierarchies
+    shown = np.column_stack([one.named[nodes[:, i]] for i, one in enumerate(hierarchies.values())])
     tuples = TupleParts.of_vectors(run.scratch.directory("crowds"), shown, sizes, files=files)
-    return Histogram(nodes, sizes, write_release(run, opened, tuples, files=files))
+    return Histogram(
+        nodes, sizes, write_release(run, opened, tuples, label_rows_of(nodes, sizes, hierarchies), files=files)
+    )
 
 
 def write_classes(run: Run, opened: Opened, members: Batches | None, rows: int) -> ClassFacts | None:

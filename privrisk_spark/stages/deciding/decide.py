@@ -122,6 +122,8 @@ class Conclusion:
     named : tuple of k ndarrays of int32, shape (n_nodes_i,)
         The node that stands for each in a release: the first with its label. Nodes that look alike must not be told
         apart by where their rows stand. Empty: every node stands for itself.
+    meant : tuple of k ndarrays of int32, shape (n_nodes_i,)
+        The node whose rows the release must show each node's rows as; empty: it is not reported.
     remembered : PartDirectory or None
         Of parts of what the vault remembers for later releases; None: it remembers nothing.
     paths : tuple of k ndarrays of int64, shape (n_leaves_i + 1,)
@@ -138,6 +140,7 @@ class Conclusion:
     method: str
     files: int = 1
     named: tuple[npt.NDArray[np.int32], ...] = ()
+    meant: tuple[npt.NDArray[np.int32], ...] = ()
     remembered: PartDirectory | None = None
     paths: tuple[npt.NDArray[np.int64], ...] = ()
 
@@ -149,6 +152,11 @@ class Conclusion:
         members = class_members(decided, k=len(self.attributes), named=self.named)
         facts = {"tuples": held, "tuple_rows": tuples.num_rows}
         facts["members"] = write_ipc(members, self.members) if members is not None else None
+        if self.meant:
+            facts["label_rows"] = [
+                fingerprint.of_counts(np.bincount(of[decided.node(i)[decided.kept]], minlength=len(of)))
+                for i, of in enumerate(self.meant)
+            ]
         if self.remembered is not None:
             levels = decided.decisions.levels[decided.rows]
             facts["remembered"] = part_name("parquet")

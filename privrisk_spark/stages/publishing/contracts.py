@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from privrisk_spark.errors import CheckError, SchemaError
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.kept_columns import way_out
+from privrisk_spark.reporting.kept_columns import TOGETHER_WAY_OUT, way_out
 from privrisk_spark.reporting.pages import render_contract
 from privrisk_spark.results.contract import FactRule, Level
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
@@ -112,14 +112,28 @@ def input_rules(policy: Policy, facts: InputFacts) -> tuple[list[FactRule], dict
     return rules, values
 
 
-def release_rules(policy: Policy, released: ReleaseFacts) -> tuple[list[FactRule], dict[str, float | int]]:
-    """Rules on the staged files alone, and the facts they read."""
+def release_rules(
+    policy: Policy, released: ReleaseFacts, label_rows: Mapping[str, int]
+) -> tuple[list[FactRule], dict[str, float | int]]:
+    """Rules on the staged files, and the facts they read.
+
+    Parameters
+    ----------
+    policy : Policy
+    released : ReleaseFacts
+    label_rows : mapping of attribute to a fingerprint of how many rows each label must stand in
+        As ``released.label_rows`` has it of the rows each label stands in.
+    """
     rules = []
     values: dict[str, float | int] = {}
     for name, rows in released.off_hierarchy.items():
         fact = f"texts of {name} outside its hierarchy"
         rules.append(FactRule(fact, "every released text is a node of its hierarchy", at_most=0))
         values[fact] = rows
+    for name, rows in label_rows.items():
+        fact = f"labels of {name} in other rows"
+        rules.append(FactRule(fact, "every label stands in as many rows as were decided for its values", at_most=0))
+        values[fact] = int(released.label_rows[name] != rows)
     size = policy.checks.min_class_size
     if size is not None:
         rules.append(FactRule("smallest class", f"every released class has at least {size} rows", at_least=size))
@@ -158,12 +172,19 @@ def decision_rules(
         values["largest risk"] = measured.greatest_bounded_risk
     if checks.kept_uniqueness_at_most is not None:
         most = checks.kept_uniqueness_at_most
+        one, many = ("row", "rows") if released.persons is None else ("person", "persons")
         for name, uniques in released.unique_by_kept.items():
             fact = f"uniqueness of {name}"
-            one, many = ("row", "rows") if released.persons is None else ("person", "persons")
             text = f"at most {most:.4g} of the {many} have a value of '{name}' that no other {one} has: {way_out(name)}"
             rules.append(FactRule(fact, text, at_most=most))
             values[fact] = released.share(uniques)
+        if released.unique_by_all is not None:
+            text = (
+                f"at most {most:.4g} of the {many} differ from every other {one} by kept columns together with "
+                f"released quasi-identifiers, which alone do not tell them apart: {TOGETHER_WAY_OUT}"
+            )
+            rules.append(FactRule("uniqueness by all kept columns", text, at_most=most))
+            values["uniqueness by all kept columns"] = released.share(released.unique_by_adding_kept)
     if checks.forbid_verbatim:
         rules.append(FactRule("verbatim records", "no record is released with all its original values", at_most=0))
         values["verbatim records"] = measured.verbatim

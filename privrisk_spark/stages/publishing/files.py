@@ -148,16 +148,6 @@ def parquet_files(release: Batches, directory: PartDirectory) -> Batches:
     return release.then(step, PARTS)
 
 
-def named_nodes(hierarchies: Mapping[str, Hierarchy]) -> tuple[npt.NDArray[np.int32], ...]:
-    """Return, per attribute, the first node with the label of each node: what a release can tell apart."""
-    result = []
-    for hierarchy in hierarchies.values():
-        first: dict[str | None, int] = {}
-        nodes = [first.setdefault(label, node) for node, label in enumerate(hierarchy.labels)]
-        result.append(np.array(nodes, dtype=np.int32))
-    return tuple(result)
-
-
 def with_labels(classes: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
     """Nodes ``n<i>`` replaced by labels under the attributes' names; other columns follow."""
     more = [name for name in classes.columns if name not in schemas.nodes(len(hierarchies))]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -114,7 +115,7 @@ def release_classes(
     ----------
     release : Batches
         ``a<i>`` texts of the attributes, ``r<j>`` kept columns, read from the staged files.
-    labels : mapping of attribute to the labels of its hierarchy
+    labels : mapping of attribute to the labels of its hierarchy's nodes
     directory : PartDirectory
     kept : int
         Number of kept columns.
@@ -122,18 +123,20 @@ def release_classes(
     Notes
     -----
     A part holds int64 columns: fingerprint, ascending, words of label numbers, rows. Texts that are no label count as
-    one; the facts have the number of rows with such a text, by attribute.
+    one; the facts have the number of rows with such a text, and in how many rows labels stand, by attribute.
     """
     texts, as_it_is = [f"a{i}" for i in range(len(labels))], schemas.released(kept)
     known = [pa.array(sorted({label for label in of if label is not None}), pa.string()) for of in labels.values()]
     null_known = [None in set(of) for of in labels.values()]
+    # The first node of each label, in the order of `known`, and of the missing one.
+    nodes = [_first_nodes(of, texts) for of, texts in zip(labels.values(), known, strict=True)]
     # A missing text and one that is no label have numbers of their own.
     packing = Packing(tuple(len(of) + 2 for of in known))
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            numbers, outside = [], []
-            for name, of, null_is_label in zip(texts, known, null_known, strict=True):
+            numbers, outside, label_rows = [], [], []
+            for name, of, null_is_label, node in zip(texts, known, null_known, nodes, strict=True):
                 distinct, place = dictionary_of(table.column(name))
                 found = pc.index_in(as_texts(distinct), value_set=of).fill_null(len(of) + 1)
                 number = np.append(found.to_numpy(zero_copy_only=False), len(of)).astype(np.int64)
@@ -141,6 +144,10 @@ def release_classes(
                 numbers.append(of_row)
                 wrong = np.count_nonzero(of_row == len(of) + 1)
                 outside.append(int(wrong + (0 if null_is_label else np.count_nonzero(of_row == len(of)))))
+                stands = np.bincount(of_row, minlength=len(of) + 2)
+                rows_of_node = np.zeros(node.max(initial=0) + 1, dtype=np.int64)
+                rows_of_node[node] = stands[: len(node)]
+                label_rows.append(fingerprint.of_counts(rows_of_node))
             keys = packing.pack(numbers, table.num_rows)
             first, member = grouped(keys)
             words = [key[first] for key in keys]
@@ -150,10 +157,45 @@ def release_classes(
             columns = [of_class, *words, np.bincount(member, minlength=len(first))]
             write_array(np.stack([column[order] for column in columns]), directory, name)
             values = write_values([table.column(of) for of in as_it_is], numbers, directory, name)
-            facts = {"rows": table.num_rows, "classes": len(first), "outside": outside, "values": values}
+            facts = {"rows": table.num_rows, "classes": len(first), "outside": outside, "label_rows": label_rows}
+            facts["values"] = values
             yield report(name, facts)
 
     return release.then(step, PARTS)
+
+
+def _first_nodes(labels: Sequence[str | None], known: pa.Array) -> LongArray:
+    """First node with each known label, and with the missing one if there is one."""
+    first = dict(reversed([(label, node) for node, label in enumerate(labels)]))
+    texts = known.to_pylist() + ([None] if None in first else [])
+    return np.array([first[text] for text in texts], dtype=np.int64)
+
+
+def summed_label_rows(parts: Iterable[Mapping[str, Any]], attributes: Sequence[str]) -> dict[str, int]:
+    """Put the ``label_rows`` of parts together, by attribute."""
+    rows = [part["label_rows"] for part in parts]
+    return {attribute: sum(of[i] for of in rows) % 2**64 for i, attribute in enumerate(attributes)}
+
+
+def label_rows_of(
+    nodes: npt.NDArray[np.int32], sizes: LongArray, hierarchies: Mapping[str, Hierarchy]
+) -> dict[str, int]:
+    """Return a fingerprint of how many rows each label must stand in, by attribute.
+
+    Parameters
+    ----------
+    nodes : ndarray of int32, shape (n_tuples, k)
+        As they were decided.
+    sizes : ndarray of int64, shape (n_tuples,)
+        Rows of each.
+    hierarchies : mapping of attribute to Hierarchy
+    """
+    result = {}
+    for i, (attribute, hierarchy) in enumerate(hierarchies.items()):
+        rows = np.zeros(hierarchy.n_nodes, dtype=np.int64)
+        np.add.at(rows, hierarchy.meant[nodes[:, i]], sizes)
+        result[attribute] = fingerprint.of_counts(rows)
+    return result
 
 
 def measure_release(
@@ -197,6 +239,7 @@ def measure_release(
         classes=sum(classes for classes, _, _ in ranges),
         min_class_size=min((least for classes, least, _ in ranges if classes), default=0),
         off_hierarchy={attribute: sum(part["outside"][i] for part in parts) for i, attribute in enumerate(labels)},
+        label_rows=summed_label_rows(parts, tuple(labels)),
         unique_by_cells=sum(alone for _, _, alone in ranges),
         unique_by_kept=dict(zip(kept, uniques, strict=False)),
         unique_by_all=uniques[-1] if uniques else None,

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privrisk_spark.kernels.numeric.fingerprint import mixed, of_bytes, of_integers, of_rows, of_table
+from privrisk_spark.kernels.numeric.fingerprint import mixed, of_bytes, of_counts, of_integers, of_rows, of_table
 
 WORD = 2**64
 
@@ -182,3 +182,20 @@ def test_the_two_words_of_a_table_are_not_fooled_together():
     other = of_table(np.array([6, 9, 8], dtype=np.uint64))
     assert one[0] == other[0]
     assert one[1] != other[1]
+
+
+@given(st.lists(st.integers(0, 2**40), max_size=12), st.integers(0, 12))
+def test_counts_have_the_sum_of_what_they_count(counts, cut):
+    found = of_counts(np.array(counts, dtype=np.int64))
+    assert found == sum(count * mix(number) for number, count in enumerate(counts)) % WORD
+    first, rest = np.array(counts, dtype=np.int64), np.array(counts, dtype=np.int64)
+    first[cut:] = 0
+    rest[:cut] = 0
+    assert found == (of_counts(first) + of_counts(rest)) % WORD
+
+
+def test_counts_that_are_swapped_or_moved_differ():
+    counts = [40, 25, 25, 0]
+    others = [[25, 40, 25, 0], [65, 0, 25, 0], [40, 24, 26, 0], [40, 25, 0, 25]]
+    found = [of_counts(np.array(one, dtype=np.int64)) for one in (counts, *others)]
+    assert len(set(found)) == len(found)

@@ -57,6 +57,7 @@ def test_what_points_out_too_many_is_refused_by_name_and_share(
         str(costly),
         "--set=checks.kept_uniqueness_at_most=0.1",
         "--set=columns.cost.release={top_code: 1400, round: 100}",
+        "--set=columns.diagnosis.action=drop",
     )
     assert mended.code == 0, mended.err
     released = {row["cost"] for row in pq.read_table(mended.data).to_pylist()}
@@ -93,8 +94,18 @@ def test_a_value_one_person_alone_has_in_many_rows_is_unique(privrisk: Privrisk,
     )
     assert refused.code == 1
     assert "uniqueness of cost: 0.55" in refused.err
+    # No other person has the same cost in 11 of 20, the same cost and released cells in one row in 17.
+    together = "85 % of the persons differ from every other person by the kept columns together with the released"
+    assert together in ran.err
+    assert (found["unique_by_quasi_identifiers_and_kept"], found["unique_by_quasi_identifiers"]) == (17, 0)
+    alone = privrisk(
+        str(costly), persons, drop, "--set=checks.kept_uniqueness_at_most=0.84", root=tmp_path / "together"
+    )
+    assert alone.code == 1
+    assert "uniqueness by all kept columns: 0.85" in alone.err
+    assert "uniqueness of cost: " not in alone.err
     allowed = privrisk(
-        str(costly), persons, drop, "--set=checks.kept_uniqueness_at_most=0.55", root=tmp_path / "allowed"
+        str(costly), persons, drop, "--set=checks.kept_uniqueness_at_most=0.85", root=tmp_path / "allowed"
     )
     assert allowed.code == 0, allowed.err
 

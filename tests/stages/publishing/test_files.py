@@ -29,7 +29,6 @@ from privrisk_spark.stages.publishing.files import (
     files_for,
     labelled,
     name_files,
-    named_nodes,
     parquet_files,
     write_csv,
     write_empty,
@@ -371,7 +370,7 @@ def test_nodes_of_one_label_are_not_told_apart_by_order(spark, tmp_path):
     hierarchies["pl`ace"] = place
     alike = [node for node, label in enumerate(place.labels) if label == "north"]
     assert len(alike) == 2
-    named = named_nodes(hierarchies)
+    named = [hierarchy.named for hierarchy in hierarchies.values()]
     assert named[0][alike].tolist() == [alike[0]] * 2
     assert [place.labels[node] for node in named[0]] == list(place.labels)
     rows = [(alike[i % 2], 0, TEXTS[i % len(TEXTS)], None, None, None, 1) for i in range(40)]

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +26,7 @@ from privrisk_spark.engine.decided import Decided
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.engine.sources import scan
+from privrisk_spark.kernels.numeric.fingerprint import of_counts
 from privrisk_spark.kernels.numeric.moments import risk_bins
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.results.facts import DecisionFacts, InputFacts, level_names
@@ -270,6 +272,18 @@ def test_the_snapshot_identifies_the_content(spark, tmp_path):
 LABELS: dict[str, list[str | None]] = {"a.b": ["x", "y", "*", None, "", "x"], "c": ["1", "*"]}
 
 
+def label_rows(rows: list[tuple[str | None, ...]]) -> dict[str, int]:
+    """How often the first node of each label stands, as a fingerprint, by looking at one row after the other."""
+    found = {}
+    for i, (attribute, labels) in enumerate(LABELS.items()):
+        counts = np.zeros(len(labels), dtype=np.int64)
+        for row in rows:
+            if row[i] in labels:
+                counts[labels.index(row[i])] += 1
+        found[attribute] = of_counts(counts)
+    return found
+
+
 def released_facts(spark: Any, release: Batches, directory: Path) -> Any:
     directory.mkdir()
     return measure_release(Scratch(spark, directory), release, LABELS)
@@ -298,6 +312,8 @@ def test_release_facts_are_those_of_a_loop(spark, tmp_path, monkeypatch):
     assert all(other == facts[0] for other in facts[1:])
     one = facts[0]
     assert (one.rows, one.classes, one.min_class_size) == (60, len(wanted), min(wanted.values()))
+    assert one.label_rows == label_rows(rows)
+    assert one.label_rows != label_rows([({"x": "y", "y": "x"}.get(row[0], row[0]), row[1]) for row in rows])
     assert one.off_hierarchy == {
         "a.b": sum(row[0] == "??" for row in rows),
         "c": sum(row[1] in ("1 ", None) for row in rows),

@@ -75,7 +75,7 @@ def test_persons_are_those_of_a_literal_count(
         assert made is not None
         chunks.append(made)
     members = Batches.of_frame(spark.createDataFrame(pa.concat_tables(chunks)).repartition(parts))
-    facts = ReleaseFacts(len(rows), 1, 1, {})
+    facts = ReleaseFacts(len(rows), 1, 1, {}, {})
     found = measure_unique_persons(Scratch(spark, tmp_path), members, facts, ["a", "b"], k=1)
     assert found.persons == len({row["entity"] for row in rows})
     assert found.unique_by_kept == {
