@@ -78,6 +78,16 @@ def test_it_is_told_what_is_wrong_and_what_would_do(spark: SparkSession, tmp_pat
         assert json.loads(status.read_text())["code"] == kind.code
 
 
+def test_a_damaged_manifest_is_told_before_the_work(spark: SparkSession, tmp_path: Path) -> None:
+    good(tmp_path)
+    (kind,) = (kind for kind in KINDS if kind.what == "a manifest that is damaged")
+    kind.change(tmp_path)
+    with production_batches(spark):
+        code, _, err = ran(tmp_path, kind)
+    assert code == 1
+    assert "INFO stage" not in err
+
+
 def test_what_spark_said_is_kept_beside_the_status_for_the_owner_alone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,13 @@ def test_modules_that_are_named_exist(document: Path) -> None:
         assert any(path.with_suffix(".py").exists() or path.is_dir() for path in places[1:]), dotted
 
 
+@pytest.mark.parametrize("lock", ["requirements.lock", "dags/requirements.lock"])
+def test_what_is_installed_is_known_by_its_hash(lock: str) -> None:
+    entries = re.split(r"(?m)^(?=[A-Za-z0-9])", (ROOT / lock).read_text().replace("\\\n", " "))[1:]
+    assert len(entries) > 20
+    assert not [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry or "==" not in entry]
+
+
 def block(text: str, start: str) -> str:
     """Return what a shell block of the README writes to a file."""
     return text.split(start, 1)[1].split("\nEND\n", 1)[0].lstrip("\n") + "\n"

@@ -142,10 +142,18 @@ def test_a_killed_driver(
     assert digests(straight.root) == digests(ran.root)
 
 
-def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: Path) -> None:
-    """SIGTERM: what was begun is cleared away, and the status says that the run does not go on."""
+@pytest.mark.parametrize(
+    "plant",
+    [
+        "os.kill(os.getpid(), signal.SIGTERM)",
+        # Ctrl-C: Java and Spark's workers get it, too.
+        "os.killpg(0, signal.SIGINT)",
+    ],
+)
+def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: Path, plant: str) -> None:
+    """What was begun is cleared away, and the status says that the run does not go on."""
     root, temporary = tmp_path / "r", tmp_path / "temporary"
-    done = ended_driver(policy(root), root, temporary, "os.kill(os.getpid(), signal.SIGTERM)")
+    done = ended_driver(policy(root), root, temporary, plant)
     assert done.returncode == 3, done.stderr[-3000:]
     assert done.stderr.splitlines()[-1] == "privrisk: stopped by a signal before the run ended."
     assert json.loads((root / "vault" / "status.json").read_text())["code"] == 3

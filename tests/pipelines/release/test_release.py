@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from product import Privrisk, Ran
 from pyspark.sql import SparkSession
 
@@ -359,6 +361,8 @@ def test_nulls_and_an_infeasible_record(privrisk: Privrisk, small: Path, tmp_pat
     assert ran.code == 2
     assert "1 of 60 records cannot reach 3 even unchanged" in ran.err
     assert "all can reach 0" in ran.err
+    assert ": encode" in ran.err
+    assert ": count" not in ran.err, "it is told before anything is counted"
     ran = privrisk(str(small), "--set=decision.infeasible=suppress")
     assert ran.code == 0, ran.err
     release = pq.read_table(ran.data).to_pandas()
@@ -384,6 +388,49 @@ def test_a_dictionary_that_is_not_mapped_is_an_error(privrisk: Privrisk, small: 
     assert mapped.code == 0, mapped.err
     report = (mapped.data.parent / "report.html").read_text()
     assert "dictionary_rows" not in report, "exact counts stay in the vault"
+
+
+def test_a_ledger_among_what_is_published_is_refused(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    cap = "cap: {epsilon: 1, delta: 1e-9}"
+    ran = privrisk(str(small), f"--set=ledger={{url: 'sqlite:///{tmp_path}/out/ledger.db', lineage: l, {cap}}}")
+    assert ran.code == 2
+    assert "ledger.url: must not lie inside output.path, which is published" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_names_with_dots_and_backticks_and_structs(privrisk: Privrisk, tmp_path: Path) -> None:
+    """A hospital's Parquet file, released as a whole; columns that Spark would take for paths, one of them dropped."""
+    n = 40
+    visit = pa.array([{"ward": f"w{i % 3}", "bed.no": i} for i in range(n)])
+    content = {
+        "i.d": [f"p{i}" for i in range(n)], "age.x": [20 + i % 10 for i in range(n)],
+        "post`code": [f"{i % 4}" for i in range(n)], "visit": visit, "a.b": [f"{i % 2}" for i in range(n)],
+        "a": pa.array([{"b": "inside"}] * n),
+    }  # fmt: skip
+    pq.write_table(pa.table(content), tmp_path / "t.parquet")
+    document = {
+        "version": 1,
+        "run": {"name": "hospital"},
+        "table": {"path": str(tmp_path / "t.parquet"), "record_id": "i.d"},
+        "columns": {
+            "i.d": {"role": "identifier"},
+            "age.x": {"role": "quasi-identifier", "hierarchy": {"intervals": {"widths": [5], "domain": [0, 99]}}},
+            "post`code": {"role": "quasi-identifier", "hierarchy": {"flat": {"values": ["0", "1", "2", "3"]}}},
+            "visit": {"role": "insensitive", "action": "drop"},
+            "a.b": {"role": "sensitive"},
+            "a": {"role": "insensitive", "action": "drop"},
+        },
+        "decision": {"problem": "min-risk", "utility_at_least": 2},
+        "output": {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault")},
+    }
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(yaml.safe_dump(document, sort_keys=False))
+    ran = privrisk(str(policy), "--run-id", "r1")
+    assert ran.code == 0, ran.err
+    released = pq.read_table(ran.data)
+    assert released.column_names == ["age.x", "post`code", "a.b"]
+    assert sorted(released.column("a.b").to_pylist()) == sorted(content["a.b"])
+    assert "every rule holds" in (tmp_path / "vault" / "contracts" / "release.html").read_text()
 
 
 def test_csv_output_and_json_log(privrisk: Privrisk, small: Path) -> None:

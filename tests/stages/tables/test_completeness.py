@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from privrisk_spark.engine import source_files
 from privrisk_spark.engine.failures import named
 from privrisk_spark.engine.source_files import local_files
 from privrisk_spark.errors import InputError, PrivriskError, SchemaError
@@ -101,6 +103,21 @@ LOST = {
 @pytest.mark.parametrize(("harm", "message"), LOST.items(), ids=[harm.__name__ for harm in LOST])
 def test_a_part_that_would_be_lost_is_refused_by_name(spark, parts, harm, message):
     harm(parts)
+    with pytest.raises(SchemaError, match=re.escape(f"table.path: '{parts}': {message}")):
+        read(spark, Table(path=str(parts)), key="table")
+
+
+def test_a_part_that_may_not_be_read_is_refused_by_name(spark, parts, monkeypatch):
+    """Whoever runs the tests may read all, so the system's answer is planted."""
+    original = source_files.pq.read_metadata
+
+    def refused(file, *more):
+        if Path(file).name == "part-1.parquet":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+        return original(file, *more)
+
+    monkeypatch.setattr(source_files.pq, "read_metadata", refused)
+    message = "file part-1.parquet cannot be read as parquet: Permission denied"
     with pytest.raises(SchemaError, match=re.escape(f"table.path: '{parts}': {message}")):
         read(spark, Table(path=str(parts)), key="table")
 
