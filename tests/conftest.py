@@ -132,6 +132,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterat
         # As on a laptop: workers are forked from a process that has all imported.
         .config("spark.python.daemon.module", "privrisk_spark.engine.fast.worker_daemon")
         .config("spark.driver.host", "127.0.0.1")
+        # As on a laptop, too: a machine that stands still for minutes ends nothing.
+        .config("spark.network.timeout", "604800s")
         .config("spark.sql.shuffle.partitions", "3")
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
         .config("spark.local.dir", str(scratch / "local"))

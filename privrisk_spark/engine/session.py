@@ -31,6 +31,8 @@ _LAPTOP = {
     "spark.driver.memory": "2g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Driver and executor are one process: a machine that sleeps for minutes has not lost either.
+    "spark.network.timeout": "604800s",
 }
 
 

@@ -71,6 +71,7 @@ def test_a_local_session_writes_to_a_directory_of_its_own(
     (Path(own[0]) / "spark.log").touch()
     assert session.own_log() == Path(own[0]) / "spark.log"
     assert builder.settings[settings.ENCRYPTION] == "true"
+    assert builder.settings["spark.network.timeout"] == "604800s", "a laptop may sleep"
     assert os.environ.get("SPARK_LOCAL_DIRS") == (None if given is None else ",".join(places))
 
 
@@ -88,6 +89,7 @@ def test_elsewhere_the_cluster_says_where(
     session.build("test")
     assert builder.local is None
     assert "spark.driver.defaultJavaOptions" not in builder.settings
+    assert "spark.network.timeout" not in builder.settings, "a cluster's executors can be lost"
     assert (settings.ENCRYPTION in builder.settings) == (name == "SPARK_ENV_LOADED")
 
 
