@@ -1,4 +1,4 @@
-"""Copies of this process that are killed at work.
+"""What is killed at work: copies of this process, and executors of a cluster.
 
 A copy costs a fork, where a process of its own would cost the start of Java; and Java goes on with what it was told, as
 a cluster does.
@@ -7,14 +7,17 @@ a cluster does.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from product import ROOT
 from pyspark.sql import SparkSession
 
 _KEPT: list[Any] = []
@@ -58,3 +61,61 @@ def killed_after(copy: Copy, seconds: float) -> bool:
     """Kill a copy after a while; tell whether it was still at work."""
     time.sleep(seconds)
     return copy.kill()
+
+
+_FAILING = """
+                for table in tables:
+                    yield from decoded(table).to_batches()
+                _interrupted()
+"""
+_PLANTED = '''
+
+def _interrupted() -> None:
+    """Planted: eight first attempts of tasks end after their work, two of them with their executor."""
+    import os
+    import signal
+    from pyspark import TaskContext
+    # The first stage looks only whether workers reach the driver's files.
+    if TaskContext.get().attemptNumber() > 0 or TaskContext.get().stageId() == 0:
+        return
+    for number in range(2):
+        try:
+            os.close(os.open(f"{MARKS}/killed-{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        # A task's process is the child of a daemon, which is the executor's.
+        daemon = os.getppid()
+        with open(f"/proc/{daemon}/stat") as stat:
+            executor = int(stat.read().rsplit(")", 1)[1].split()[1])
+        with open(f"/proc/{executor}/cmdline") as line:
+            if "CoarseGrainedExecutorBackend" in line.read():
+                os.kill(executor, signal.SIGKILL)
+        os._exit(1)
+    for number in range(6):
+        try:
+            os.close(os.open(f"{MARKS}/failed-{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        raise RuntimeError("planted")
+'''
+
+
+def failing_package(directory: Path, marks: Path) -> str:
+    """The package as a zip for a cluster, with eight first attempts of tasks that end after their work, planted.
+
+    Parameters
+    ----------
+    directory : Path
+        Where it is made.
+    marks : Path
+        Made; all workers see it, and each planted end leaves a file there.
+    """
+    marks.mkdir()
+    tree = directory / "tree"
+    shutil.copytree(ROOT / "privrisk_spark", tree / "privrisk_spark", ignore=shutil.ignore_patterns("__pycache__"))
+    batches = tree / "privrisk_spark" / "engine" / "batches.py"
+    text = batches.read_text()
+    usual = _FAILING.replace("                _interrupted()\n", "")
+    assert text.count(usual) == 1
+    batches.write_text(text.replace(usual, _FAILING) + f'\n\nMARKS = "{marks}"\n' + _PLANTED)
+    return shutil.make_archive(str(directory / "failing"), "zip", tree, "privrisk_spark")

@@ -21,6 +21,7 @@ from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory, keep_under
+from privrisk_spark.storage.scratch import note_store
 from privrisk_spark.storage.store import StorageError
 
 _LOG = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ def scratch_of(spark: SparkSession, policy: Policy, path: Path) -> Iterator[Scra
         return
     keep_under(own_directory())
     shared = ObjectParts(locate(policy.run.scratch, key="run.scratch").below(path.name.lstrip(".")))
+    note_store(path, shared.location)
     try:
         _measure_reach(spark, shared, "run.scratch")
         yield Scratch(spark, path, shared)

@@ -15,6 +15,7 @@ from typing import Any
 
 from privrisk_spark.errors import BusyError, ConfigError, EngineError, Fault
 from privrisk_spark.runs import permissions
+from privrisk_spark.storage.scratch import SCRATCH, sweep
 
 SPARK_LOG = "spark.log"
 """What Spark said of a run that failed, beside its status; the next run there removes it."""
@@ -106,7 +107,7 @@ def check_place(place: Path, *, files: Sequence[str], what: str) -> None:
     if not place.exists():
         return
     known = {*files, SPARK_LOG}
-    temporary = (".scratch-", *(f".{name.split('.')[0]}." for name in files if "." in name[1:]))
+    temporary = (SCRATCH, *(f".{name.split('.')[0]}." for name in files if "." in name[1:]))
     if not (place.is_dir() and all(path.name in known or path.name.startswith(temporary) for path in place.iterdir())):
         rule = f"has other content than the {what} of an earlier run; name a new directory"
         raise ConfigError([Fault("--output", rule)])
@@ -117,10 +118,9 @@ def held(place: Path, run_id: str) -> Iterator[Path]:
     """Hold the directory, for the owner's eyes only, with a scratch directory that is removed at the end."""
     permissions.make_private(place, "--output")
     with locked(place, "--output"):
-        for path in place.glob(".scratch-*"):
-            shutil.rmtree(path, ignore_errors=True)
+        sweep(place)
         (place / SPARK_LOG).unlink(missing_ok=True)
-        scratch = place / f".scratch-{run_id}~{uuid.uuid4().hex[:8]}"
+        scratch = place / f"{SCRATCH}{run_id}~{uuid.uuid4().hex[:8]}"
         scratch.mkdir(mode=0o700)
         try:
             yield scratch

@@ -18,6 +18,7 @@ from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.outputs import MANIFEST, Output
 from privrisk_spark.runs.places import SPARK_LOG, locked, sync, write_json
 from privrisk_spark.storage.locations import Location, locate
+from privrisk_spark.storage.scratch import SCRATCH, sweep
 
 HISTORY, REMEMBERED = "history", "release.json"
 """Directory of a vault for what it remembers of its releases, and the document of each."""
@@ -73,7 +74,7 @@ class Workplace:
     @property
     def scratch(self) -> Path:
         """Where intermediate results lie; readable by every worker."""
-        return self.vault / f".scratch-{self.run_id}~{self.attempt}"
+        return self.vault / f"{SCRATCH}{self.run_id}~{self.attempt}"
 
     @property
     def target(self) -> Location:
@@ -160,7 +161,8 @@ class Workplace:
             yield
 
     def _sweep(self) -> None:
-        for path in [*self.vault.glob(".staging-*"), *self.vault.glob(".scratch-*")]:
+        sweep(self.vault)
+        for path in self.vault.glob(".staging-*"):
             shutil.rmtree(path, ignore_errors=True)
         for path in [*self.vault.glob(".*.json.*"), *self.vault.glob(".report.html.*")]:
             path.unlink(missing_ok=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Timer
 from uuid import uuid4
 
 import pyarrow as pa
@@ -15,7 +18,8 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from product import ROOT, Privrisk
+from kills import failing_package
+from product import ROOT, Privrisk, Ran
 
 from benchmarks.s3_server import BUCKET, SECRET
 from benchmarks.standalone import Cluster, can_hide, standalone
@@ -44,18 +48,34 @@ def cluster(
 
 @pytest.fixture
 def submit(cluster: Cluster, tmp_path: Path) -> Submit:
-    package = Path(shutil.make_archive(str(tmp_path / "package"), "zip", ROOT, "privrisk_spark"))
+    whole = shutil.make_archive(str(tmp_path / "package"), "zip", ROOT, "privrisk_spark")
 
-    def run(policy: Path, place: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        policy: Path, place: Path, *more: str, package: str = whole, killed_at: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
         command = [
             cluster.submit, "--master", cluster.address,
             "--executor-memory", "512m", "--conf", "spark.executor.cores=1", "--conf", "spark.ui.enabled=false",
-            "--py-files", str(package), "jobs/release.py", "--config", str(policy), "--run-id", "cluster",
+            "--conf", "spark.task.maxFailures=8",
+            "--py-files", package, "jobs/release.py", "--config", str(policy), "--run-id", "cluster",
             f"--set=output.path={place / 'out'}", f"--set=output.vault={place / 'vault'}", *more,
         ]  # fmt: skip
-        return subprocess.run(
-            command, cwd=ROOT, env=cluster.environment, capture_output=True, text=True, timeout=300, check=False
-        )
+        with subprocess.Popen(
+            command, cwd=ROOT, env=cluster.environment, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ) as driver:  # fmt: skip
+            assert driver.stdout is not None
+            said = []
+            watch = Timer(300, driver.kill)
+            watch.start()
+            for line in driver.stdout:
+                said.append(line)
+                if killed_at is not None and killed_at in line:
+                    os.killpg(driver.pid, signal.SIGKILL)
+                    killed_at = None
+            code = driver.wait()
+            watch.cancel()
+        return subprocess.CompletedProcess(command, code, "", "".join(said))
 
     return run
 
@@ -80,10 +100,9 @@ def test_spark_submit_on_a_cluster(
     assert json.loads((out / "vault" / "status.json").read_text())["code"] == 1
 
 
-def test_workers_that_share_no_disk_with_the_driver(
-    submit: Submit, privrisk: Privrisk, small: Path, driver_only: Path, tmp_path: Path
-) -> None:
-    """Table, scratch and output lie in a store; the vault where the driver alone sees it."""
+@pytest.fixture
+def elsewhere(small: Path, driver_only: Path, tmp_path: Path) -> tuple[ObjectStore, Path]:
+    """A store with a table in parts below ``table/``, and the policy over it where the driver alone sees it."""
     if not can_hide(driver_only):
         pytest.skip("this user may not make mount namespaces, which stand for machines of their own")
     store = ObjectStore(Location("s3", BUCKET, uuid4().hex))
@@ -97,22 +116,15 @@ def test_workers_that_share_no_disk_with_the_driver(
         part = tmp_path / "parts" / f"part-{number}.parquet"
         pq.write_table(rows.slice(number * 20, 20), part)
         store.upload(f"table/{part.name}", part)
-    base = f"s3://{BUCKET}/{store.location.path}"
     document = yaml.safe_load(small.read_text())
-    document["table"] = {"path": f"{base}/table", "record_id": "id"}
+    document["table"] = {"path": f"s3://{BUCKET}/{store.location.path}/table", "record_id": "id"}
     policy = driver_only / "policy.yaml"
     policy.write_text(yaml.safe_dump(document))
+    return store, policy
 
-    lost = submit(policy, driver_only / "lost")
-    assert lost.returncode == 2, lost.stderr[-3000:]
-    (said,) = (line for line in (lost.stderr + lost.stdout).splitlines() if line.startswith("privrisk: "))
-    assert "output.vault: is not reached by Spark's workers: set run.scratch to an object store" in said
-    assert "stage 1 of" not in lost.stderr + lost.stdout, "before any work"
 
-    placed = [f"--set=run.scratch={base}/scratch", f"--set=output.path={base}/out"]
-    done = submit(policy, driver_only / "found", *placed)
-    assert done.returncode == 0, done.stderr[-3000:]
-    local = privrisk(str(policy), "--run-id", "local", f"--set=table.path={tmp_path / 'parts'}")
+def held_against(local: Ran, store: ObjectStore) -> None:
+    """The data in the store is that of a local run, and beside table and release there is nothing."""
     below = "out/releases/cluster/data"
     found = {entry.name: hashlib.sha256(store.read(entry.name).content).hexdigest() for entry in store.entries(below)}
     assert list(found.values()) == digests(local.data)
@@ -121,5 +133,52 @@ def test_workers_that_share_no_disk_with_the_driver(
         f"out/releases/cluster/{name}" for name in ("checks.json", "dictionary.json", "manifest.json", "report.html")
     }
     assert left == {"out/manifest.json", *documents, *found}
-    assert SECRET not in done.stderr + done.stdout
+
+
+def test_workers_that_share_no_disk_with_the_driver(
+    submit: Submit, privrisk: Privrisk, elsewhere: tuple[ObjectStore, Path], driver_only: Path, tmp_path: Path
+) -> None:
+    """Table, scratch and output lie in a store; the vault where the driver alone sees it."""
+    store, policy = elsewhere
+    base = f"s3://{BUCKET}/{store.location.path}"
+    lost = submit(policy, driver_only / "lost")
+    assert lost.returncode == 2, lost.stderr[-3000:]
+    (said,) = (line for line in lost.stderr.splitlines() if line.startswith("privrisk: "))
+    assert "output.vault: is not reached by Spark's workers: set run.scratch to an object store" in said
+    assert "stage 1 of" not in lost.stderr, "before any work"
+
+    placed = [f"--set=run.scratch={base}/scratch", f"--set=output.path={base}/out"]
+    done = submit(policy, driver_only / "found", *placed)
+    assert done.returncode == 0, done.stderr[-3000:]
+    local = privrisk(str(policy), "--run-id", "local", f"--set=table.path={tmp_path / 'parts'}")
+    held_against(local, store)
+    assert SECRET not in done.stderr
     assert not (driver_only / "found" / "out").exists()
+
+
+def test_executors_and_the_driver_are_killed_where_nothing_is_shared(
+    submit: Submit,
+    cluster: Cluster,
+    privrisk: Privrisk,
+    elsewhere: tuple[ObjectStore, Path],
+    driver_only: Path,
+    tmp_path: Path,
+) -> None:
+    """Two executors are killed and six tasks fail after their work, then the driver is killed before it publishes."""
+    store, policy = elsewhere
+    base = f"s3://{BUCKET}/{store.location.path}"
+    marks = tmp_path / "marks"
+    package = failing_package(tmp_path, marks)
+    executors = cluster.master_log().count("Launching executor")
+    placed = [f"--set=run.scratch={base}/scratch", f"--set=output.path={base}/out"]
+    killed = submit(policy, driver_only / "killed", *placed, package=package, killed_at=": validate")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
+    assert cluster.master_log().count("Launching executor") >= executors + 4, "two more than at the start"
+    assert {"killed-0", "killed-1"} < {path.name for path in marks.iterdir()}
+    assert not list(store.entries("out"))
+    assert list(store.entries("scratch")), "what the driver could not clear away"
+
+    done = submit(policy, driver_only / "killed", *placed)
+    assert done.returncode == 0, done.stderr[-3000:]
+    local = privrisk(str(policy), "--run-id", "local", f"--set=table.path={tmp_path / 'parts'}")
+    held_against(local, store)

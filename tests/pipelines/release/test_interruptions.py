@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 import small_release
+from kills import failing_package
 from product import ROOT, Privrisk
 from small_release import CHARGED, charged, digests, write_table
 
@@ -162,43 +162,6 @@ def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: 
     assert not list(temporary.iterdir())
 
 
-FAILING = """
-                for table in tables:
-                    yield from decoded(table).to_batches()
-                _interrupted()
-"""
-PLANTED = '''
-
-def _interrupted() -> None:
-    """Planted: eight first attempts of tasks end after their work, two of them with their executor."""
-    import os
-    import signal
-    from pyspark import TaskContext
-    # The first stage looks only whether workers reach the driver's files.
-    if TaskContext.get().attemptNumber() > 0 or TaskContext.get().stageId() == 0:
-        return
-    for number in range(2):
-        try:
-            os.close(os.open(f"{MARKS}/killed-{number}", os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            continue
-        # A task's process is the child of a daemon, which is the executor's.
-        daemon = os.getppid()
-        with open(f"/proc/{daemon}/stat") as stat:
-            executor = int(stat.read().rsplit(")", 1)[1].split()[1])
-        with open(f"/proc/{executor}/cmdline") as line:
-            if "CoarseGrainedExecutorBackend" in line.read():
-                os.kill(executor, signal.SIGKILL)
-        os._exit(1)
-    for number in range(6):
-        try:
-            os.close(os.open(f"{MARKS}/failed-{number}", os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            continue
-        raise RuntimeError("planted")
-'''
-
-
 def test_failing_tasks_lost_executors_and_speculation_on_a_cluster(
     privrisk: Privrisk,
     policy: Callable[[Path], str],
@@ -214,15 +177,7 @@ def test_failing_tasks_lost_executors_and_speculation_on_a_cluster(
     assert straight.code == 0, straight.err
     root, marks = tmp_path / "r", tmp_path / "marks"
     file = policy(root)
-    marks.mkdir()
-    tree = tmp_path / "tree"
-    shutil.copytree(ROOT / "privrisk_spark", tree / "privrisk_spark", ignore=shutil.ignore_patterns("__pycache__"))
-    batches = tree / "privrisk_spark" / "engine" / "batches.py"
-    text = batches.read_text()
-    usual = FAILING.replace("                _interrupted()\n", "")
-    assert text.count(usual) == 1
-    batches.write_text(text.replace(usual, FAILING) + f'\n\nMARKS = "{marks}"\n' + PLANTED)
-    package = shutil.make_archive(str(tmp_path / "package"), "zip", tree, "privrisk_spark")
+    package = failing_package(tmp_path, marks)
     with standalone(tmp_path, java_options=java_options) as cluster:
         command = [
             cluster.submit, "--master", cluster.address, "--executor-memory", "512m",

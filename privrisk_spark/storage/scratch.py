@@ -1,0 +1,68 @@
+"""What runs that were killed left of their intermediate results: in a directory, and in a store as it says."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+from privrisk_spark.errors import ConfigError, InputError
+from privrisk_spark.storage.locations import Location, locate
+from privrisk_spark.storage.objects import ObjectStore
+from privrisk_spark.storage.store import StorageError
+
+__all__ = ["SCRATCH", "note_store", "sweep"]
+
+SCRATCH: Final = ".scratch-"
+"""What the names of such directories begin with."""
+
+_LOG = logging.getLogger(__name__)
+_NOTE: Final = ".in-store"
+_PATIENCE: Final = 10.0
+"""Seconds in which a store must answer a run that only clears away after another."""
+
+
+def note_store(directory: Path, location: Location) -> None:
+    """Note in a run's directory where in a store the run keeps intermediate results, before it puts any there.
+
+    Parameters
+    ----------
+    directory : Path
+    location : Location
+        No other run's.
+    """
+    draft = directory / f"{_NOTE}.draft"
+    draft.write_text(str(location), encoding="utf-8")
+    os.replace(draft, directory / _NOTE)
+
+
+def sweep(place: Path) -> None:
+    """Remove the directories of dead runs in a place, and what they noted of a store.
+
+    What a store does not remove is warned of, and tried again by the next run in the place.
+
+    Parameters
+    ----------
+    place : Path
+        Held, so that no directory there is a live run's.
+    """
+    for path in place.glob(f"{SCRATCH}*"):
+        try:
+            noted = (path / _NOTE).read_text(encoding="utf-8")
+        except OSError:
+            noted = ""
+        if noted:
+            try:
+                store = ObjectStore(locate(noted, key="run.scratch"), retry_seconds=_PATIENCE)
+                store.remove(*(entry.name for entry in store.entries()))
+            except (StorageError, InputError, ConfigError) as error:
+                _LOG.warning(
+                    "'%s', which a run that was killed left, could not be removed and holds values of the table: "
+                    "remove it. %s",
+                    noted,
+                    error,
+                )
+                continue
+        shutil.rmtree(path, ignore_errors=True)
