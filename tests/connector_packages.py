@@ -1,4 +1,4 @@
-"""Spark's own connectors for lake tables, from Maven, and a Spark they fit: which ones, and putting them in a directory.
+"""Spark's own connectors for lake tables, from Maven, and a Spark they fit: which ones, and how they are had.
 
 ``python tests/connector_packages.py DIRECTORY``, which is what ``make .venv/connectors`` does. It needs ``mvn``.
 """
@@ -24,7 +24,7 @@ ICEBERG = {
 }
 """Of Iceberg's, which is there for Spark 4.1 at the newest; in Spark 4.2 its classes do not load."""
 
-SPARK_OF_ICEBERG = "4.1.4"
+SPARK_OF_ICEBERG = "pyspark==4.1.4 --hash=sha256:bcbd5e18690cf79d438e97210ad06fb8d451a251bb77becc2b0418868d2acd73"
 
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 
@@ -43,14 +43,22 @@ def fetch(directory: Path) -> None:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     for coordinates, digest in {**DELTA, **ICEBERG}.items():
-        copy = ["mvn", "-B", "-q", _COPY, f"-Dartifact={coordinates}", f"-DoutputDirectory={part.resolve()}"]
+        copy = [
+            "mvn",
+            "-B",
+            "-q",
+            "-Dstyle.color=never",
+            _COPY,
+            f"-Dartifact={coordinates}",
+            f"-DoutputDirectory={part.resolve()}",
+        ]
         subprocess.run(copy, check=True)
         if hashlib.sha256((part / jar(coordinates)).read_bytes()).hexdigest() != digest:
             sys.exit(f"{coordinates} is not the jar that was pinned: its SHA-256 is another.")
+    (part / "spark.txt").write_text(f"{SPARK_OF_ICEBERG}\n")
     install = [str(Path(sys.executable).with_name("uv")), "pip", "install", "-q", "--python", sys.executable]
-    subprocess.run(
-        [*install, "--no-deps", "--target", str(part / "spark"), f"pyspark=={SPARK_OF_ICEBERG}"], check=True
-    )
+    install += ["--no-deps", "--require-hashes", "--target", str(part / "spark"), "-r", str(part / "spark.txt")]
+    subprocess.run(install, check=True)
     shutil.rmtree(directory, ignore_errors=True)
     part.rename(directory)
 

@@ -13,8 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import small_release
 from connector_packages import DELTA, ICEBERG, jar
+from product import Privrisk, Ran
+from pyspark.sql import SparkSession
+
+from privrisk_spark.engine.lake_tables import lake_frame
+from privrisk_spark.storage.lakes.opening import open_snapshot
+from privrisk_spark.storage.lakes.snapshot import Asked
 
 PLACE = Path(os.environ.get("PRIVRISK_CONNECTORS", Path(sys.prefix, "connectors")))
 """Where ``make .venv/connectors`` puts them."""
@@ -59,12 +68,6 @@ class Connector:
             raise RefusedError(error)
         assert isinstance(rows, list)
         return rows
-
-    def fails(self, sql: str) -> str:
-        """What is said of a statement that fails."""
-        with pytest.raises(RefusedError) as caught:
-            self(sql)
-        return str(caught.value)
 
 
 @contextmanager
@@ -113,3 +116,40 @@ def _session(
         ) as process,
     ):
         yield Connector(process, log)  # which ends when nothing more can be asked
+
+
+def by_tasks(spark: SparkSession, asked: Asked) -> list[dict[str, Any]]:
+    """Rows of a version as the tasks of a run read them, in the order of ``id``."""
+    rows: list[dict[str, Any]] = lake_frame(spark, open_snapshot(asked)).orderBy("id").toArrow().to_pylist()
+    return rows
+
+
+def released_alike(
+    privrisk: Privrisk, connector: Connector, place: Path, form: str, table: str, path: Path
+) -> dict[str, Any]:
+    """Assert that a release of a table is, byte for byte, that of its rows; return what its manifest says of the table.
+
+    The connector writes the table, partitioned, and deletes some rows in a second commit.
+    """
+    lines = [line.split(";") for line in small_release.rows()]
+    names = {"age": pa.array([int(age) for age, _ in lines], pa.int32()), "city": [city for _, city in lines]}
+    rows = pa.table({"id": [f"r{i}" for i in range(len(lines))], **names})
+    pq.write_table(rows, place / "all.parquet")
+    pq.write_table(rows.slice(500), place / "left.parquet")
+    connector(f"CREATE TABLE {table} USING {form} PARTITIONED BY (city) AS SELECT * FROM parquet.`{place}/all.parquet`")
+    connector(f"DELETE FROM {table} WHERE CAST(substr(id, 2) AS INT) < 500")
+
+    def released(root: Path, form: str, path: Path) -> Ran:
+        changes = [
+            ("table", {"path": str(path), "format": form, "record_id": "id"}),
+            ("columns.id", {"role": "identifier"}),
+        ]
+        ran = privrisk(small_release.policy("risk", path, root, *changes), "--run-id", "r1", root=root)
+        assert ran.code == 0, ran.err
+        return ran
+
+    plain = released(place / "plain", "parquet", place / "left.parquet")
+    of_lake = released(place / "of-lake", form, path)
+    assert small_release.digests(of_lake.root) == small_release.digests(plain.root)
+    assert of_lake.manifest["rows"] == len(lines) - 500
+    return dict(of_lake.manifest["input"]["table"])
