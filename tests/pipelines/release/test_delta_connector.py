@@ -159,11 +159,13 @@ def test_values_of_every_type_are_those_of_the_connector(
     for i in range(3):
         connector(
             f"INSERT INTO delta.`{table}` VALUES ({2 * i}, -128, {2**63 - 1}, TIMESTAMP'2026-01-01 12:30:01.000005', "
-            "true, 0.1, 1e-300, -1.0000000001, X'00FF', DATE'0001-01-01', TIMESTAMP'1969-12-31 23:59:59.999999', "
-            "TIMESTAMP_NTZ'2026-03-29 02:30:00', array('a', null, ''), map('k', 1, 'n', null), "
+            "true, 0.1, 1e-300, -1.0000000001, X'00FF', DATE'0001-01-01', TIMESTAMP'9999-12-31 23:59:59.999999', "
+            "TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', array('a', null, ''), map('k', 1, 'n', null), "
             f"named_struct('x', 1, 'y', array(DATE'1582-10-15'))), ({2 * i + 1}, {', '.join(['NULL'] * 14)})"
         )
     connector(f"DELETE FROM delta.`{table}` WHERE id = 2")
+    columns = [pq.read_metadata(file).schema.column for file in table.glob("flag=true/*/*.parquet")]
+    assert {of(i).physical_type for of in columns for i in range(11) if of(i).path == "at"} == {"INT96"}
     assert list((table / "_delta_log").glob("*.checkpoint.*.json")) or (table / "_delta_log" / "_sidecars").exists()
     for version in (1, 3, 4):
         found = by_tasks(spark, table, version)
@@ -200,6 +202,7 @@ def test_a_clone_reads_the_files_of_the_table_it_is_of(
     [
         ("'delta.enableDeletionVectors' = 'true'", "DELETE FROM {at} WHERE id = 3", "deleted by deletion vectors"),
         ("'delta.columnMapping.mode' = 'name'", "ALTER TABLE {at} RENAME COLUMN n TO m", "has column mapping"),
+        ("'delta.appendOnly' = 'true'", "ALTER TABLE {at} ADD COLUMN fixed CHAR(5)", "'fixed' is of type char(5)"),
         ("'delta.enableTypeWidening' = 'true'", "ALTER TABLE {at} ALTER COLUMN n TYPE BIGINT", "feature typeWidening"),
     ],
 )
