@@ -19,7 +19,8 @@ demo: $(VENV)/ready
 	@echo "  $(DEMO)/release/manifest.json  what a consumer gets: guarantee, columns, files"
 	@echo "  conf/demo.yaml                 the policy; copy it, or run it with --set decision.utility_at_least=4"
 
-# Everything CI runs: lint, types, all tests. Those of dags/ are skipped where Airflow is not: make $(AIRFLOW)/ready.
+# Everything CI runs: lint, types, all tests. Those of dags/ are skipped where Airflow is not: make $(AIRFLOW)/ready; those of
+# Spark's connectors where these are not: make $(VENV)/connectors.
 test: lint machine-code $(VENV)/java $(VENV)/client $(TEST_NEEDS)
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -47,6 +48,11 @@ $(VENV)/java: $(VENV)/ready
 $(VENV)/client: $(VENV)/ready
 	rm -rf $@
 	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --target $@ "pyspark-client==$$($(BIN)/python -c 'import pyspark; print(pyspark.__version__)')"
+
+# Spark's connectors for Delta and Iceberg tables, by Maven, and the Spark that Iceberg's fits, for their tests.
+$(VENV)/connectors: tests/connector_packages.py $(VENV)/ready
+	$(BIN)/python tests/connector_packages.py $@
+	@touch $@
 
 bench: $(VENV)/java
 	timeout 3600 $(BIN)/python -m benchmarks case-study-both

@@ -20,6 +20,7 @@ from privrisk_spark.storage.files import ObjectFile, files_below
 from privrisk_spark.storage.locations import is_remote, locate
 
 _PATTERN = frozenset("*[{")
+_INSTANT = pa.timestamp("us", "UTC")
 
 
 def in_object_store(table: Table) -> bool:
@@ -85,19 +86,26 @@ def object_frame(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
             )
     types = from_arrow_schema(first, prefer_timestamp_ntz=True)
     names = first.names
+    instants = [field.name for field in first if field.type == _INSTANT]
 
     def read(file: ObjectFile) -> Iterator[pa.Table]:
-        with pq.ParquetFile(file.open(), pre_buffer=True) as opened:
+        with pq.ParquetFile(file.open(), pre_buffer=True, coerce_int96_timestamp_unit="us") as opened:
             for batch in opened.iter_batches(columns=names):
-                yield pa.Table.from_batches([batch]).select(names)
+                rows = pa.Table.from_batches([batch]).select(names)
+                for column in instants:
+                    at = names.index(column)
+                    rows = rows.set_column(at, column, rows.column(column).cast(_INSTANT))
+                yield rows
 
     return Batches.of_parts(spark, files, read, T.StructType(types.fields)).frame()
 
 
 def _schema(file: ObjectFile, key: str) -> pa.Schema:
     try:
-        with file.open() as opened:
-            schema = pq.read_schema(opened).remove_metadata()
+        # Times of 96 bits as nanoseconds, as they would be read else, do not hold the year 9999.
+        with file.open() as source, pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as opened:
+            schema = opened.schema_arrow.remove_metadata()
+            columns = [opened.schema.column(i) for i in range(opened.metadata.num_columns)]
     except pa.ArrowException:
         raise SchemaError(
             f"{key}.path: '{file.root}': file {file.name} cannot be read as parquet: it is damaged, cut or of another "
@@ -107,7 +115,9 @@ def _schema(file: ObjectFile, key: str) -> pa.Schema:
     plain = [
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema
     ]
-    return pa.schema(plain)
+    # They are instants to all who write them, without a time zone by their type.
+    instants = {column.path for column in columns if column.physical_type == "INT96"}
+    return pa.schema([field.with_type(_INSTANT) if field.name in instants else field for field in plain])
 
 
 __all__ = ["in_object_store", "object_files", "object_frame"]

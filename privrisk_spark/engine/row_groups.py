@@ -72,7 +72,14 @@ def opened(file: Source) -> str | IO[bytes]:
 def _parquet(file: Source, texts: Sequence[str]) -> pq.ParquetFile:
     # What is mapped needs no reading ahead; of what is fetched by ranges, neighbours are fetched together.
     mapped = isinstance(file, str)
-    return pq.ParquetFile(opened(file), read_dictionary=texts, memory_map=mapped, pre_buffer=not mapped)
+    return pq.ParquetFile(
+        opened(file),
+        read_dictionary=texts,
+        memory_map=mapped,
+        pre_buffer=not mapped,
+        # Nanoseconds, as they would be read else, do not hold the year 9999 and turn it into another.
+        coerce_int96_timestamp_unit="us",
+    )
 
 
 @dataclass(frozen=True)

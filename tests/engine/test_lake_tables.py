@@ -176,9 +176,13 @@ def test_nobody_reads_a_version_that_was_not_pinned(spark: Any, tmp_path: Path) 
 
 
 def test_times_of_96_bits_are_instants(spark: Any, tmp_path: Path) -> None:
-    """Spark writes them without a zone unless it is told otherwise; a Delta table says that they are in UTC."""
+    """Spark writes them without a zone unless it is told otherwise; a Delta table says that they are in UTC.
+
+    As nanoseconds, years before 1678 and after 2261 would be others.
+    """
     place = tmp_path / "t"
-    given = pa.table({"at": pa.array([NOON, None], pa.timestamp("us", "UTC"))})
+    years = [dt.datetime(year, 1, 1, 0, 0, 0, 5, tzinfo=dt.UTC) for year in (2, 1600, 2300, 9999)]
+    given = pa.table({"at": pa.array([NOON, None, *years], pa.timestamp("us", "UTC"))})
     write_deltalake(place, given)
     (file,) = place.glob("*.parquet")
     pq.write_table(given, file, use_deprecated_int96_timestamps=True, store_schema=False)

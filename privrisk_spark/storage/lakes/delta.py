@@ -28,6 +28,9 @@ __all__ = ["is_delta", "open_delta", "opened_delta"]
 _KNOWN = {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """Features of the reader that are known: of the first two it is looked whether the version makes use of them."""
 
+_SQL_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where Spark notes a type of texts with a length."""
+
 _UNTOLD = "its log does not tell the partition of every file by values of the columns' types"
 _BY_SPARK = "read it by Spark with Delta's connector (table.catalog), or write it anew without"
 
@@ -197,6 +200,13 @@ def _refuse_unreadable(asked: Asked, table: DeltaTable) -> None:
         raise asked.fault(
             f"cannot be read as delta: it has the feature {unknown[0]}, which is not read here; {_BY_SPARK} it."
         )
+    for field in table.schema().fields:
+        said = str(field.metadata.get(_SQL_TYPE, ""))
+        if re.search(r"\bchar\(", said, re.IGNORECASE):
+            raise asked.fault(
+                f"cannot be read as delta: column '{field.name}' is of type {said}, which Spark fills up with blanks "
+                f"when it reads; {_BY_SPARK} this type."
+            )
     if configuration.get("delta.columnMapping.mode", "none") != "none":
         raise asked.fault(f"cannot be read as delta: it has column mapping, which is not read here; {_BY_SPARK} it.")
     if "deletionVectors" in (protocol.reader_features or ()) and _has_deletion_vectors(table):

@@ -298,8 +298,10 @@ def _has(table: DeltaTable, digest: str) -> bool:
 def _properties(release: TableRelease) -> CommitProperties:
     from deltalake import CommitProperties, Transaction
 
+    said = {"privrisk.run_id": release.run_id, "privrisk.release": release.digest}
     return CommitProperties(
-        custom_metadata={"privrisk.run_id": release.run_id, "privrisk.release": release.digest},
+        # The last is the one that Spark's connector shows in a table's history.
+        custom_metadata={**said, "userMetadata": json.dumps(said)},
         # A commit that is tried again on another version would leave what that one added.
         max_commit_retries=0,
         app_transactions=[Transaction(_application(release.digest), 1)],

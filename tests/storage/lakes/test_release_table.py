@@ -87,7 +87,8 @@ def test_each_release_is_a_version_and_tells_no_more_than_its_run_id_and_digest(
     log = Path(table.location.path, "_delta_log", f"{1:020}.json")
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     (said,) = [action["commitInfo"] for action in actions if "commitInfo" in action]
-    assert (said["privrisk.run_id"], said["privrisk.release"]) == ("r2", second.digest)
+    own = {"privrisk.run_id": "r2", "privrisk.release": second.digest}
+    assert {name: said[name] for name in own} == own == json.loads(said["userMetadata"])
     assert not any(str(place) in log.read_text() for place in (files, table.location))
     for number, file in enumerate(second.files):
         assert Path(table.location.path, second.name_of(number)).read_bytes() == file.read_bytes()

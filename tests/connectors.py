@@ -1,0 +1,155 @@
+"""Spark's own connectors for lake tables: a session with one of them in a process of its own, asked by SQL."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import small_release
+from connector_packages import DELTA, ICEBERG, jar
+from product import Privrisk, Ran
+from pyspark.sql import SparkSession
+
+from privrisk_spark.engine.lake_tables import lake_frame
+from privrisk_spark.storage.lakes.opening import open_snapshot
+from privrisk_spark.storage.lakes.snapshot import Asked
+
+PLACE = Path(os.environ.get("PRIVRISK_CONNECTORS", Path(sys.prefix, "connectors")))
+"""Where ``make .venv/connectors`` puts them."""
+
+_PROGRAM = Path(__file__).with_name("connector_program.py")
+
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # A log of a few files, not of a few millions.
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+_ICEBERG = {
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.lake.type": "hadoop",
+}
+
+
+class RefusedError(Exception):
+    """The connector did not do what it was asked for."""
+
+
+@dataclass(frozen=True)
+class Connector:
+    """A session with a connector."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def __call__(self, sql: str) -> list[dict[str, Any]]:
+        """Do what a statement says; of a SELECT or DESCRIBE its rows."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.write(json.dumps(sql).encode() + b"\n")
+            self.process.stdin.flush()
+            rows, error = pickle.load(self.process.stdout)
+        except (OSError, EOFError):
+            pytest.fail(f"the connector's session is gone: {self.log.read_text()[-3000:]}")
+        if error is not None:
+            raise RefusedError(error)
+        assert isinstance(rows, list)
+        return rows
+
+
+@contextmanager
+def delta(directory: Path) -> Iterator[Connector]:
+    """Delta's, in the Spark of the tests; what it writes for itself is in a directory."""
+    with _session(directory, DELTA, _DELTA, {}) as found:
+        yield found
+
+
+@contextmanager
+def iceberg(directory: Path) -> Iterator[Connector]:
+    """Iceberg's, in a Spark it fits, with a catalog ``lake`` of the tables in ``directory/lake``."""
+    settings = {**_ICEBERG, "spark.sql.catalog.lake.warehouse": str(directory / "lake")}
+    with _session(directory, ICEBERG, settings, {"PYTHONPATH": str(PLACE / "spark")}) as found:
+        yield found
+
+
+@contextmanager
+def _session(
+    directory: Path, jars: Mapping[str, str], settings: Mapping[str, str], environment: Mapping[str, str]
+) -> Iterator[Connector]:
+    files = [PLACE / jar(coordinates) for coordinates in jars]
+    missing = [file for file in files if not file.is_file()]
+    if missing:
+        reason = f"{missing[0].name} is not in {PLACE} (make .venv/connectors)"
+        if "connectors" in os.environ.get("PRIVRISK_REQUIRE", "").split(","):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    given = {
+        "spark.jars": ",".join(map(str, files)),
+        "spark.local.dir": str(directory / "local"),
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        **settings,
+    }
+    usual = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
+    log = directory / "connector.log"
+    with (
+        log.open("wb") as said,
+        subprocess.Popen(
+            [sys.executable, "-P", str(_PROGRAM), json.dumps(given)],
+            env={**usual, "SPARK_LOCAL_IP": "127.0.0.1", "TZ": "UTC", **environment},
+            cwd=directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+        ) as process,
+    ):
+        yield Connector(process, log)  # which ends when nothing more can be asked
+
+
+def by_tasks(spark: SparkSession, asked: Asked) -> list[dict[str, Any]]:
+    """Rows of a version as the tasks of a run read them, in the order of ``id``."""
+    rows: list[dict[str, Any]] = lake_frame(spark, open_snapshot(asked)).orderBy("id").toArrow().to_pylist()
+    return rows
+
+
+def released_alike(
+    privrisk: Privrisk, connector: Connector, place: Path, form: str, table: str, path: Path
+) -> dict[str, Any]:
+    """Assert that a release of a table is, byte for byte, that of its rows; return what its manifest says of the table.
+
+    The connector writes the table, partitioned, and deletes some rows in a second commit.
+    """
+    lines = [line.split(";") for line in small_release.rows()]
+    names = {"age": pa.array([int(age) for age, _ in lines], pa.int32()), "city": [city for _, city in lines]}
+    rows = pa.table({"id": [f"r{i}" for i in range(len(lines))], **names})
+    pq.write_table(rows, place / "all.parquet")
+    pq.write_table(rows.slice(500), place / "left.parquet")
+    connector(f"CREATE TABLE {table} USING {form} PARTITIONED BY (city) AS SELECT * FROM parquet.`{place}/all.parquet`")
+    connector(f"DELETE FROM {table} WHERE CAST(substr(id, 2) AS INT) < 500")
+
+    def released(root: Path, form: str, path: Path) -> Ran:
+        changes = [
+            ("table", {"path": str(path), "format": form, "record_id": "id"}),
+            ("columns.id", {"role": "identifier"}),
+        ]
+        ran = privrisk(small_release.policy("risk", path, root, *changes), "--run-id", "r1", root=root)
+        assert ran.code == 0, ran.err
+        return ran
+
+    plain = released(place / "plain", "parquet", place / "left.parquet")
+    of_lake = released(place / "of-lake", form, path)
+    assert small_release.digests(of_lake.root) == small_release.digests(plain.root)
+    assert of_lake.manifest["rows"] == len(lines) - 500
+    return dict(of_lake.manifest["input"]["table"])

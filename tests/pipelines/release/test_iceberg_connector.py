@@ -1,0 +1,180 @@
+"""Iceberg's connector for Spark: what it writes is read here, or refused by name.
+
+At every snapshot the rows are the same on both sides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import connectors
+import pytest
+from connectors import Connector
+from product import Privrisk
+from pyspark.sql import SparkSession
+
+from privrisk_spark.errors import SchemaError
+from privrisk_spark.storage.lakes.iceberg import open_iceberg
+from privrisk_spark.storage.lakes.snapshot import Asked
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("iceberg")
+
+
+@pytest.fixture(scope="module")
+def connector(place: Path) -> Iterator[Connector]:
+    with connectors.iceberg(place) as found:
+        yield found
+
+
+@pytest.fixture
+def at(place: Path, request: pytest.FixtureRequest) -> str:
+    """A table's name in Spark; it lies in a directory of this name."""
+    return f"lake.db.{re.sub(r'[^a-z0-9]+', '_', request.node.name)}"
+
+
+def directory(place: Path, at: str) -> Path:
+    return place.joinpath(*at.split("."))
+
+
+def snapshots(connector: Connector, at: str) -> list[int]:
+    return [one["snapshot_id"] for one in connector(f"SELECT * FROM {at}.snapshots ORDER BY committed_at")]
+
+
+def by_connector(connector: Connector, at: str, snapshot: int | None = None) -> list[dict[str, Any]]:
+    version = "" if snapshot is None else f"VERSION AS OF {snapshot}"
+    return connector(f"SELECT * FROM {at} {version} ORDER BY id")
+
+
+def asked(table: Path, snapshot: int | None = None) -> Asked:
+    return Asked("table", "iceberg", str(table), snapshot=snapshot)
+
+
+def by_tasks(spark: SparkSession, table: Path, snapshot: int | None = None) -> list[dict[str, Any]]:
+    return connectors.by_tasks(spark, asked(table, snapshot))
+
+
+def refused(table: Path) -> str:
+    with pytest.raises(SchemaError, match="cannot be read as iceberg") as caught:
+        open_iceberg(asked(table))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_every_snapshot_that_the_connector_writes_is_read(
+    spark: SparkSession, connector: Connector, place: Path, at: str, version: int
+) -> None:
+    """Partitioning that changes, columns added, renamed, widened, swapped and made anew, rows deleted by copying."""
+    table = directory(place, at)
+    connector(
+        f"CREATE TABLE {at} (id INT, age INT, city STRING, price DECIMAL(9,2), a STRING, b STRING) USING iceberg "
+        f"PARTITIONED BY (city) TBLPROPERTIES ('format-version' = '{version}')"
+    )
+    connector(
+        f"INSERT INTO {at} VALUES (0, 30, 'Ulm', -0.25, 'a', 'b'), (1, NULL, 'x y%/=ü', 1.50, 'a', 'b'), "
+        "(2, 32, NULL, NULL, NULL, 'b'), (3, 33, '', 7, 'a', NULL)"
+    )
+    for change in ("ADD PARTITION FIELD bucket(2, id)", "DROP PARTITION FIELD city", "ADD COLUMN note STRING FIRST"):
+        connector(f"ALTER TABLE {at} {change}")
+    connector(f"INSERT INTO {at} VALUES ('new', 4, 34, 'Ulm', 1, 'a', 'b'), (NULL, 5, 35, 'Bonn', 2, 'a', 'b')")
+    for change in (
+        "RENAME COLUMN age TO years",
+        "ALTER COLUMN years TYPE BIGINT",
+        "ALTER COLUMN price TYPE DECIMAL(20,2)",
+        "RENAME COLUMN a TO c",
+        "RENAME COLUMN b TO a",
+        "RENAME COLUMN c TO b",
+        "DROP COLUMN note",
+        "ADD COLUMN note STRING",
+    ):
+        connector(f"ALTER TABLE {at} {change}")
+    assert by_tasks(spark, table) == by_connector(connector, at)
+    connector(f"INSERT INTO {at} VALUES (6, {2**40}, 'Ulm', {10**12}, 'is b', 'is a', 'anew')")
+    connector(f"DELETE FROM {at} WHERE id IN (1, 4)")
+    connector(f"UPDATE {at} SET years = 99 WHERE id = 5")
+    connector(f"CALL lake.system.rewrite_data_files(table => '{at}', options => map('rewrite-all', 'true'))")
+    found = snapshots(connector, at)
+    assert len(found) == 6
+    for snapshot in found:
+        assert by_tasks(spark, table, snapshot) == by_connector(connector, at, snapshot)
+    newest = by_tasks(spark, table)
+    assert newest == by_connector(connector, at)
+    assert [(row["id"], row["years"], row["a"], row["note"]) for row in newest] == [
+        *((0, 30, "b", None), (2, 32, "b", None), (3, 33, None, None)),
+        *((5, 99, "b", None), (6, 2**40, "is a", "anew")),
+    ]
+    # The newest is the one the table stands at, not the one that was written last.
+    connector(f"CALL lake.system.rollback_to_snapshot('{at}', {found[1]})")
+    assert open_iceberg(asked(table)).pin.version == found[1]
+    assert by_tasks(spark, table) == by_connector(connector, at)
+
+
+def test_values_of_every_type_are_those_of_the_connector(
+    spark: SparkSession, connector: Connector, place: Path, at: str
+) -> None:
+    connector(
+        f"CREATE TABLE {at} (id INT, big BIGINT, part TIMESTAMP, flag BOOLEAN, real FLOAT, double DOUBLE, "
+        "long DECIMAL(38, 10), bytes BINARY, day DATE, at TIMESTAMP, local TIMESTAMP_NTZ, list ARRAY<STRING>, "
+        "map MAP<STRING, INT>, who STRUCT<x: INT, y: ARRAY<DATE>>) USING iceberg "
+        "PARTITIONED BY (flag, part, days(at), truncate(2, long))"
+    )
+    connector(
+        f"INSERT INTO {at} VALUES (0, {2**63 - 1}, TIMESTAMP'2026-01-01 12:30:01.000005', true, 0.1, 1e-300, "
+        "-1.0000000001, X'00FF', DATE'0001-01-01', TIMESTAMP'1969-12-31 23:59:59.999999', "
+        "TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', array('a', null, ''), map('k', 1, 'n', null), "
+        f"named_struct('x', 1, 'y', array(DATE'1582-10-15'))), (1, {', '.join(['NULL'] * 13)})"
+    )
+    found = by_tasks(spark, directory(place, at))
+    assert found == by_connector(connector, at)
+    assert [row["flag"] for row in found] == [True, None]
+
+
+def test_files_of_spark_that_were_added_have_their_partitions_values(
+    spark: SparkSession, connector: Connector, place: Path, at: str, tmp_path: Path
+) -> None:
+    spark.sql("SELECT id, concat('v', id) AS name, id % 2 AS half FROM range(6)").selectExpr(
+        "CAST(id AS INT) AS id", "name", "CAST(half AS INT) AS half"
+    ).write.partitionBy("half").parquet(str(tmp_path / "plain"))
+    connector(f"CREATE TABLE {at} (id INT, name STRING, half INT) USING iceberg PARTITIONED BY (half)")
+    connector(f"CALL lake.system.add_files(table => '{at}', source_table => '`parquet`.`{tmp_path}/plain`')")
+    connector(f"ALTER TABLE {at} RENAME COLUMN name TO called")
+    found = by_tasks(spark, directory(place, at))
+    assert found == by_connector(connector, at)
+    assert [row["half"] for row in found] == [0, 1] * 3
+
+
+def test_rows_deleted_by_files_are_refused_until_they_are_applied(
+    spark: SparkSession, connector: Connector, place: Path, at: str
+) -> None:
+    connector(f"CREATE TABLE {at} (id INT) USING iceberg TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    connector(f"INSERT INTO {at} SELECT /*+ COALESCE(1) */ CAST(id AS INT) FROM range(9)")
+    connector(f"DELETE FROM {at} WHERE id = 3")
+    assert "are deleted by delete files" in refused(directory(place, at))
+    (first, _) = snapshots(connector, at)
+    assert by_tasks(spark, directory(place, at), first) == by_connector(connector, at, first)
+    once = "map('delete-file-threshold', '1')"
+    connector(f"CALL lake.system.rewrite_data_files(table => '{at}', options => {once})")
+    connector(f"CALL lake.system.rewrite_position_delete_files(table => '{at}', options => map('rewrite-all', 'true'))")
+    assert by_tasks(spark, directory(place, at)) == by_connector(connector, at)
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [("'format-version' = '3'", "it has format version 3"), ("'write.format.default' = 'orc'", "of the format ORC")],
+)
+def test_what_is_not_read_is_refused(connector: Connector, place: Path, at: str, properties: str, said: str) -> None:
+    connector(f"CREATE TABLE {at} (id INT) USING iceberg TBLPROPERTIES ({properties})")
+    connector(f"INSERT INTO {at} VALUES (1)")
+    assert said in refused(directory(place, at))
+
+
+def test_a_release_of_a_connectors_table_is_that_of_its_rows(
+    privrisk: Privrisk, connector: Connector, place: Path, at: str, tmp_path: Path
+) -> None:
+    said = connectors.released_alike(privrisk, connector, tmp_path, "iceberg", at, directory(place, at))
+    assert said["snapshot"] == snapshots(connector, at)[1]
