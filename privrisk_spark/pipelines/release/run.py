@@ -97,9 +97,10 @@ def release(
     # Of a release that is there already nothing is read, so that no table need be there any more.
     opened = pin_tables(policy, () if place.released else TABLES, given=given, recorded=place.recorded_pins())
     # Before anything is written or any right is changed there.
-    lake = lake_place(policy)
+    places = {"output.path": place.output.location, "output.vault": Location("file", "", str(place.vault))}
+    lake = lake_place(policy, places)
     refuse_input(
-        {"output.path": place.output.location, "output.vault": Location("file", "", str(place.vault)), **lake},
+        {**places, **lake},
         {**files_only_spark_knows(spark, table, tables_of(policy, given=given)), **opened.places},
     )
     refuse_public_ledger(policy, {"output.path": place.output.location, **lake})
