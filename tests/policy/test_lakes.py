@@ -110,7 +110,10 @@ def test_output_in_a_table_known_by_its_metadata_is_refused() -> None:
 
 
 LAKE = ("output.lake", {"format": "delta", "path": "lake/t"})
-ICEBERG = ("output.lake", {"format": "iceberg", "catalog": "c.lake.t"})
+
+
+def iceberg(catalog: str | None = "c.lake.t", **more: str) -> tuple[str, Any]:
+    return "output.lake", {"format": "iceberg", "catalog": catalog, **more}
 
 
 @pytest.mark.parametrize("base", [RISK, DP])
@@ -126,17 +129,17 @@ ICEBERG = ("output.lake", {"format": "iceberg", "catalog": "c.lake.t"})
         ([("output.lake.format", "iceberg")], "output.lake.path", "is not used by the format 'iceberg'"),
         ([("output.lake.path", None)], "output.lake.path", "is required with output.lake.format: delta"),
         ([("output.lake.catalog", "a.b.c")], "output.lake.catalog", "is only used with output.lake.format: iceberg"),
-        ([ICEBERG, ("output.lake.catalog", None)], "output.lake.catalog", "must be catalog.namespace.table"),
-        ([ICEBERG, ("output.lake.catalog", "a.b")], "output.lake.catalog", "Got 'a.b'"),
-        ([ICEBERG, ("output.lake.catalog", "a..b")], "output.lake.catalog", "Got 'a..b'"),
-        ([ICEBERG, ("output.format", "csv")], "output.lake", "takes Parquet files only"),
+        ([iceberg(None)], "output.lake.catalog", "must be catalog.namespace.table"),
+        ([iceberg("a.b")], "output.lake.catalog", "Got 'a.b'"),
+        ([iceberg("a..b")], "output.lake.catalog", "Got 'a..b'"),
+        ([iceberg(), ("output.format", "csv")], "output.lake", "takes Parquet files only"),
         (
-            [ICEBERG, ("table", {"catalog": "c.lake.t", "format": "iceberg"})],
+            [iceberg(), ("table", {"catalog": "c.lake.t", "format": "iceberg"})],
             "output.lake.catalog",
             "must not be table.catalog: a run never writes onto its input",
         ),
-        ([ICEBERG, ("output.lake.date_column", "AGE")], "output.lake.date_column", "is the name of columns.age to an"),
-        ([ICEBERG, ("output.lake.date_column", "a.b")], "output.lake.date_column", "no dots"),
+        ([iceberg(date_column="AGE")], "output.lake.date_column", "is the name of columns.age to an"),
+        ([iceberg(date_column="a.b")], "output.lake.date_column", "no dots"),
         ([("output.lake.path", "./out/../out/t")], "output.lake.path", "must be neither output.path nor inside nor"),
         ([("output.lake.path", "out/t/lake")], "output.lake.path", "must be neither output.path nor inside nor"),
         ([("output.lake.path", "out")], "output.lake.path", "must be neither output.path nor inside nor around it"),
@@ -195,7 +198,7 @@ def test_a_policy_without_a_table_for_releases_keeps_its_digest() -> None:
 
 
 def test_a_table_in_a_catalog_is_named_by_the_catalog_alone() -> None:
-    document = changed(RISK, ("output.format", "parquet"), ICEBERG)
+    document = changed(RISK, ("output.format", "parquet"), iceberg())
     document["columns"]["zip code"] = {"role": "sensitive"}
     policy = parse(document)
     assert policy.canonical()["output"]["lake"] == {"format": "iceberg", "catalog": "c.lake.t"}

@@ -93,7 +93,7 @@ class DeltaReleases(ReleaseTable["DeltaTable", "list[AddAction]"]):
         # All that the version held (of the date) is removed by the commit, and no other version is taken in its place.
         version = int(table.version()) + 1
         table.create_write_transaction(
-            uploaded,
+            [*uploaded],
             "overwrite",
             table.schema(),
             partition_by=None if by is None else [by],
