@@ -16,6 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from privrisk_spark.errors import CheckError, ConfigError, EngineError, Fault, PrivriskError
+from privrisk_spark.planning.places import refuse_input
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.overlap import places_read
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs import permissions
 from privrisk_spark.runs.outputs import Output, number_of
@@ -39,7 +42,7 @@ def lake_of(policy: Policy) -> ReleaseTable[Any, Any] | None:
     return release_table(Asked(KEY, asked.format, asked.path, asked.catalog), asked.date_column)
 
 
-def lake_place(policy: Policy, places: Mapping[str, Location]) -> dict[str, Location]:
+def lake_place(policy: Policy, places: Mapping[str, Location], read: Mapping[str, Table]) -> dict[str, Location]:
     """Return where that table is, by its key; empty if there is none.
 
     Parameters
@@ -47,6 +50,8 @@ def lake_place(policy: Policy, places: Mapping[str, Location]) -> dict[str, Loca
     policy : Policy
     places : mapping of key to Location
         Where else is written.
+    read : mapping of key to Table
+        What is read.
 
     Raises
     ------
@@ -63,6 +68,8 @@ def lake_place(policy: Policy, places: Mapping[str, Location]) -> dict[str, Loca
         if here.overlaps(place):
             rule = f"must be neither {key} nor inside nor around it: the table is by itself"
             raise ConfigError([Fault(table.key, rule)])
+    named = {key: places_read(of.place) for key, of in read.items() if of.place is not None}
+    refuse_input({table.key: here}, {f"{key}.path": there for key, there in named.items()})
     return {table.key: here}
 
 

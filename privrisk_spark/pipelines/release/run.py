@@ -98,10 +98,11 @@ def release(
     opened = pin_tables(policy, () if place.released else TABLES, given=given, recorded=place.recorded_pins())
     # Before anything is written or any right is changed there.
     places = {"output.path": place.output.location, "output.vault": Location("file", "", str(place.vault))}
-    lake = lake_place(policy, places)
+    read = tables_of(policy, given=given)
+    lake = lake_place(policy, places, read)
     refuse_input(
         {**places, **lake},
-        {**files_only_spark_knows(spark, table, tables_of(policy, given=given)), **opened.places},
+        {**files_only_spark_knows(spark, table, read), **opened.places},
     )
     refuse_public_ledger(policy, {"output.path": place.output.location, **lake})
     with place.held():

@@ -186,7 +186,7 @@ def test_an_iceberg_table_is_read_back_by_a_release_of_its_own(
         privrisk, "risk", table, tmp_path / "z", key(), ("table", {"path": str(snapshot.root), "format": "parquet"})
     )
     assert onto.code == 2
-    assert "output.lake.catalog: must be neither the files of table nor" in " ".join(onto.err.split())
+    assert "output.lake.catalog: must be neither the files of table.path nor" in " ".join(onto.err.split())
 
 
 @pytest.mark.parametrize("key", ["output.path", "output.vault"])
@@ -194,12 +194,12 @@ def test_a_table_whose_catalog_lays_it_into_another_place_is_refused(
     privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     """A policy does not tell where such a table lies."""
-    lakes.configure(monkeypatch, tmp_path / "x" / "lake")
-    inside = (key, str(tmp_path / "x" / "lake" / "lake" / "table" / "inside"))
-    ran = released(privrisk, "risk", table, tmp_path / "x", Lake("iceberg", tmp_path / "x").key(), inside)
+    place = tmp_path / "x" / {"output.path": "out", "output.vault": "vault"}[key]
+    lakes.configure(monkeypatch, place)
+    ran = released(privrisk, "risk", table, tmp_path / "x", Lake("iceberg", tmp_path / "x").key())
     assert ran.code == 2
     assert f"output.lake.catalog: must be neither {key} nor inside nor around it" in " ".join(ran.err.split())
-    assert not Path(inside[1]).exists()
+    assert [path.name for path in place.iterdir()] == ["catalog.db"]
 
 
 POINTS: dict[str, tuple[Any, str, bool]] = {

@@ -510,3 +510,15 @@ def test_where_each_date_has_its_rows_a_release_replaces_those_of_its_own_date_a
         with pytest.raises(SchemaError, match="it is partitioned otherwise"):
             commit(wrong, release(files, "r4", 4), first)
     assert lake.costs() == [2, 3]
+
+
+def test_of_two_releases_of_a_date_that_has_none_the_later_stays_alone(
+    lake: Lake, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are no rows that both would remove, so that nothing but the version tells that somebody came between."""
+    table, first = lake.at("day"), release(files, "r1", 1)
+    commit(table, first)
+    second, third = (replace(release(files, f"r{i}", i), date="2026-11-22") for i in (2, 3))
+    between(table, monkeypatch, lambda: commit(table, second, first))
+    assert lake.number(commit(table, third, first)) == 2
+    assert [lake.costs(version) for version in range(3)] == [[1], [1, 2], [1, 3]]
