@@ -65,6 +65,7 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
     def _catalog(self) -> tuple[Catalog, str]:
         try:
             from pyiceberg.catalog import load_catalog
+            from pyiceberg.exceptions import NotInstalledError
         except ImportError:
             raise InputError(
                 f"{self.asked.where}: Iceberg tables need the package pyiceberg; install privrisk-spark[iceberg]."
@@ -72,11 +73,13 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
         name, _, identifier = (self.asked.catalog or "").partition(".")
         try:
             return load_catalog(name), identifier
-        except Exception as error:  # what it says may quote credentials
+        except (ValueError, KeyError, NotInstalledError) as error:  # what it says may quote credentials
             raise self.asked.fault(
                 f"cannot be opened ({type(error).__name__}): there is no catalog '{name}' in pyiceberg's configuration "
-                "(~/.pyiceberg.yaml, PYICEBERG_CATALOG__…), or it cannot be reached."
+                "(~/.pyiceberg.yaml, PYICEBERG_CATALOG__…), or not all it needs."
             ) from None
+        except Exception as error:
+            raise self._away(error) from None
 
     def _opened(self) -> Table | None:
         catalog, identifier = self._catalog()
