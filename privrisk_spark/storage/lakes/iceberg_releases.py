@@ -54,10 +54,7 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
     def location(self) -> Location:
         """Where the table lies, or will."""
         table = self._opened()
-        if table is None:
-            self._refuse_place()
-            table = self._made(pa.schema([pa.field("any", pa.string())]), None)._table
-        return self._place(str(table.location()))
+        return self._future() if table is None else self._place(str(table.location()))
 
     def _faults(self) -> tuple[type[Exception], ...]:
         return (Exception,)  # of any store, catalog and database
@@ -119,6 +116,20 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
             raise self._away(error) from None
         if not there:
             raise self.asked.fault(f"cannot be made: its catalog has no namespace '{namespace}'; make that first.")
+        self._future()
+
+    def _future(self) -> Location:
+        """Where the catalog would make the table."""
+        try:
+            table = self._made(pa.schema([pa.field("any", pa.string())]), None)._table
+        except PrivriskError:
+            raise
+        except Exception as error:
+            raise self.asked.fault(
+                f"cannot be made ({type(error).__name__}): its catalog gives no place for a table (warehouse), or makes "
+                "none; configure it, or make an empty table."
+            ) from None
+        return self._place(str(table.location()))
 
     def _holds_rows(self, table: Table) -> bool:
         return any(True for _ in self._files(table))

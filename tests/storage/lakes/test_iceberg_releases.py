@@ -20,6 +20,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, IntegerType, NestedField, StringType
+from pyiceberg.utils.config import Config
 
 from privrisk_spark.errors import EngineError, InputError, SchemaError
 from privrisk_spark.storage.lakes.iceberg_releases import IcebergReleases
@@ -139,7 +140,7 @@ def _with_release(place: Path) -> None:
         at().check(lambda: ["00"], COLUMNS)
 
 
-def test_delete_files_are_refused(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delete_files_are_refused(place: Path, tmp_path: Path) -> None:
     from pyiceberg.manifest import DataFileContent, ManifestContent
 
     first = release(tmp_path / "files", 1)
@@ -166,6 +167,11 @@ def test_catalogs_and_namespaces_that_are_not_there_are_named(monkeypatch: pytes
     with pytest.raises(SchemaError, match="has no namespace 'other'; make that first"):
         at("tests.other.table").check(list, COLUMNS)
     with monkeypatch.context() as patch:
+        patch.delenv("PYICEBERG_CATALOG__TESTS__WAREHOUSE")
+        patch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())
+        with pytest.raises(SchemaError, match=r"cannot be made .* its catalog gives no place for a table \(warehouse"):
+            at().check(list, COLUMNS)
+    with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "pyiceberg.catalog", None)
         with pytest.raises(InputError, match=r"install privrisk-spark\[iceberg\]"):
             at().check(list, COLUMNS)
@@ -173,7 +179,7 @@ def test_catalogs_and_namespaces_that_are_not_there_are_named(monkeypatch: pytes
 
 def test_a_catalog_that_does_not_answer_is_to_be_tried_again(place: Path) -> None:
     (place / "catalog.db").write_bytes(b"no database" * 1000)
-    with pytest.raises(EngineError, match="'tests.lake.table' cannot be looked at .* Run the same run id again"):
+    with pytest.raises(EngineError, match=r"'tests.lake.table' cannot be looked at .* Run the same run id again"):
         at().check(list, COLUMNS)
 
 
