@@ -126,8 +126,8 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
             raise
         except Exception as error:
             raise self.asked.fault(
-                f"cannot be made ({type(error).__name__}): its catalog gives no place for a table (warehouse), or makes "
-                "none; configure it, or make an empty table."
+                f"cannot be made ({type(error).__name__}): its catalog gives no place for a table (warehouse), or "
+                "makes none; configure it, or another one."
             ) from None
         return self._place(str(table.location()))
 
