@@ -108,6 +108,10 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
         )
 
     def _refuse_place(self) -> None:
+        self._future()
+
+    def _future(self) -> Location:
+        """Where the catalog would make the table."""
         catalog, identifier = self._catalog()
         namespace = identifier.rpartition(".")[0]
         try:
@@ -116,10 +120,6 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
             raise self._away(error) from None
         if not there:
             raise self.asked.fault(f"cannot be made: its catalog has no namespace '{namespace}'; make that first.")
-        self._future()
-
-    def _future(self) -> Location:
-        """Where the catalog would make the table."""
         try:
             table = self._made(pa.schema([pa.field("any", pa.string())]), None)._table
         except PrivriskError:
