@@ -10,6 +10,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyiceberg.catalog
+import pytest
 from deltalake import write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import (
@@ -22,6 +24,7 @@ from pyiceberg.manifest import (
     write_manifest_list,
 )
 from pyiceberg.table import Table
+from pyiceberg.utils.config import Config
 
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Snapshot
@@ -74,6 +77,20 @@ def iceberg_snapshots(place: Path, *rows: pa.Table, **how: Any) -> Table:
     for one in rows:
         table.append(one)
     return table
+
+
+def configure(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    """Name the catalog of a directory ``tests``, as pyiceberg's configuration does, here and in started processes."""
+    catalog(place)
+    monkeypatch.setenv("PYICEBERG_CATALOG__TESTS__URI", f"sqlite:///{place}/catalog.db")
+    monkeypatch.setenv("PYICEBERG_CATALOG__TESTS__WAREHOUSE", f"file://{place}")
+    monkeypatch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())  # it is read when the package is imported
+
+
+def map_names(table: Table) -> None:
+    """Have the columns of an Iceberg table found in files that do not tell their ids."""
+    with table.transaction() as transaction:
+        transaction.set_properties({"schema.name-mapping.default": table.schema().name_mapping.model_dump_json()})
 
 
 def metadata_of(table: Table) -> str:

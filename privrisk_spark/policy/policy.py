@@ -47,6 +47,7 @@ from privrisk_spark.policy.types import (
     unsaid,
 )
 from privrisk_spark.policy.values import Reading, Recoding
+from privrisk_spark.storage.lakes.snapshot import Form
 
 
 class Run(Part):
@@ -231,10 +232,18 @@ class Checks(Part):
 class LakeOutput(Part):
     """A lake table that holds the newest release, or that of each date."""
 
-    format: Literal["delta"] = Field(description="Format of the table.")
-    path: Text = Field(
-        description="Directory of the table, or its URI in an object store, outside output.path; the first release "
-        "makes it."
+    format: Form = Field(description="Format of the table.")
+    path: Text | None = Field(
+        None,
+        description="Of format delta: directory of the table, or its URI in an object store, outside output.path; the "
+        "first release makes it.",
+        exclude_if=unsaid,
+    )
+    catalog: Text | None = Field(
+        None,
+        description="Of format iceberg: catalog.namespace.table, the catalog being one of pyiceberg's configuration; "
+        "the first release makes the table.",
+        exclude_if=unsaid,
     )
     date_column: Text | None = Field(
         None,
@@ -269,8 +278,9 @@ class Output(Part):
 
     @property
     def published(self) -> dict[str, str]:
-        """Places of what is published, by their keys."""
-        return {"output.path": self.path, **({} if self.lake is None else {"output.lake.path": self.lake.path})}
+        """Places of what is published, by their keys, as far as the policy tells them."""
+        lake = None if self.lake is None else self.lake.path
+        return {"output.path": self.path, **({} if lake is None else {"output.lake.path": lake})}
 
 
 class Cap(Part):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,10 @@ def test_output_in_a_table_known_by_its_metadata_is_refused() -> None:
 LAKE = ("output.lake", {"format": "delta", "path": "lake/t"})
 
 
+def iceberg(catalog: str | None = "c.lake.t", **more: str) -> tuple[str, Any]:
+    return "output.lake", {"format": "iceberg", "catalog": catalog, **more}
+
+
 @pytest.mark.parametrize("base", [RISK, DP])
 @pytest.mark.parametrize(
     ("changes", "key", "rule"),
@@ -121,7 +126,21 @@ LAKE = ("output.lake", {"format": "delta", "path": "lake/t"})
             "output.lake",
             "takes Parquet files only; write output.format: parquet. Got 'csv'",
         ),
-        ([("output.lake.format", "iceberg")], "output.lake.format", "'delta'"),
+        ([("output.lake.format", "orc")], "output.lake.format", "delta"),
+        ([("output.lake.format", "iceberg")], "output.lake.path", "is not used by the format 'iceberg'"),
+        ([("output.lake.path", None)], "output.lake.path", "is required with output.lake.format: delta"),
+        ([("output.lake.catalog", "a.b.c")], "output.lake.catalog", "is only used with output.lake.format: iceberg"),
+        ([iceberg(None)], "output.lake.catalog", "must be catalog.namespace.table"),
+        ([iceberg("a.b")], "output.lake.catalog", "Got 'a.b'"),
+        ([iceberg("a..b")], "output.lake.catalog", "Got 'a..b'"),
+        ([iceberg(), ("output.format", "csv")], "output.lake", "takes Parquet files only"),
+        (
+            [iceberg(), ("table", {"catalog": "c.lake.t", "format": "iceberg"})],
+            "output.lake.catalog",
+            "must not be table.catalog: a run never writes onto its input",
+        ),
+        ([iceberg(date_column="AGE")], "output.lake.date_column", "is the name of columns.age to an"),
+        ([iceberg(date_column="a.b")], "output.lake.date_column", "no dots"),
         ([("output.lake.path", "./out/../out/t")], "output.lake.path", "must be neither output.path nor inside nor"),
         ([("output.lake.path", "out/t/lake")], "output.lake.path", "must be neither output.path nor inside nor"),
         ([("output.lake.path", "out")], "output.lake.path", "must be neither output.path nor inside nor around it"),
@@ -177,3 +196,11 @@ def test_columns_that_a_table_cannot_have_are_named(name: str) -> None:
 def test_a_policy_without_a_table_for_releases_keeps_its_digest() -> None:
     assert "lake" not in parse(RISK).canonical()
     assert parse(changed(RISK, ("output.format", "parquet"), LAKE)).digest() != parse(RISK).digest()
+
+
+def test_a_table_in_a_catalog_is_named_by_the_catalog_alone() -> None:
+    document = changed(RISK, ("output.format", "parquet"), iceberg())
+    document["columns"]["zip code"] = {"role": "sensitive"}
+    policy = parse(document)
+    assert json.loads(policy.canonical())["output"]["lake"] == {"format": "iceberg", "catalog": "c.lake.t"}
+    assert list(policy.places.published) == ["output.path"]

@@ -15,34 +15,62 @@ from typing import Any
 
 import pyarrow as pa
 
-from privrisk_spark.errors import CheckError, EngineError, PrivriskError
+from privrisk_spark.errors import CheckError, ConfigError, EngineError, Fault, PrivriskError
+from privrisk_spark.planning.places import refuse_input
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.overlap import places_read
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs import permissions
 from privrisk_spark.runs.outputs import Output, number_of
 from privrisk_spark.runs.progress import LOGGER
 from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.runs.workplace import Workplace
+from privrisk_spark.storage.lakes.opening import release_table
 from privrisk_spark.storage.lakes.release_table import ReleaseTable, TableRelease, schema_of
 from privrisk_spark.storage.lakes.snapshot import Asked
-from privrisk_spark.storage.locations import Location, locate
+from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
 
 KEY = "output.lake"
 
 
-def lake_of(policy: Policy) -> ReleaseTable | None:
+def lake_of(policy: Policy) -> ReleaseTable[Any, Any] | None:
     """Return the table a policy's releases are committed to; None if it names none."""
     asked = policy.places.lake
     if asked is None:
         return None
-    place = locate(asked.path, key=f"{KEY}.path")
-    return ReleaseTable(Asked(KEY, asked.format, asked.path), place, asked.date_column)
+    return release_table(Asked(KEY, asked.format, asked.path, asked.catalog), asked.date_column)
 
 
-def lake_place(policy: Policy) -> dict[str, Location]:
-    """Return where that table is, by its key; empty if there is none."""
+def lake_place(policy: Policy, places: Mapping[str, Location], read: Mapping[str, Table]) -> dict[str, Location]:
+    """Return where that table is, by its key; empty if there is none.
+
+    Parameters
+    ----------
+    policy : Policy
+    places : mapping of key to Location
+        Where else is written.
+    read : mapping of key to Table
+        What is read.
+
+    Raises
+    ------
+    ConfigError
+        If it is not by itself: of a table in a catalog the policy does not tell where it lies.
+    SchemaError, InputError, EngineError
+        If there can be no such table.
+    """
     table = lake_of(policy)
-    return {} if table is None else {f"{KEY}.path": table.location}
+    if table is None:
+        return {}
+    here = table.location
+    for key, place in places.items():
+        if here.overlaps(place):
+            rule = f"must be neither {key} nor inside nor around it: the table is by itself"
+            raise ConfigError([Fault(table.key, rule)])
+    named = {key: places_read(of.place) for key, of in read.items() if of.place is not None}
+    refuse_input({table.key: here}, {f"{key}.path": there for key, there in named.items()})
+    return {table.key: here}
 
 
 def check_lake(policy: Policy, output: Output) -> None:
@@ -112,8 +140,9 @@ def commit_to_lake(policy: Policy, place: Workplace, manifest: Mapping[str, Any]
         if table.holds(digest) or not newest():
             return
         release = TableRelease(place.run_id, digest, _files(place, manifest), manifest["date"])
-        if not table.location.remote:
-            permissions.make_public(Path(table.location.path), f"{KEY}.path")
+        location = table.location
+        if not location.remote:
+            permissions.make_public(Path(location.path), table.key)
         version = table.commit(release, newest=newest, releases=lambda: _releases(place.output))
     except PrivriskError:
         LOGGER.warning(
@@ -123,7 +152,7 @@ def commit_to_lake(policy: Policy, place: Workplace, manifest: Mapping[str, Any]
         )
         raise
     if version is not None:
-        LOGGER.info("output.lake: run id %s is version %d of the table", place.run_id, version)
+        LOGGER.info("output.lake: run id %s is in the table, as its version or snapshot %d", place.run_id, version)
 
 
 def _releases(output: Output) -> Iterator[str]:
@@ -146,6 +175,6 @@ def _files(place: Workplace, manifest: Mapping[str, Any]) -> tuple[Path, ...]:
             open_store(target).download(f"data/{entry['name']}", path)
         with path.open("rb") as stream:
             if hashlib.file_digest(stream, "sha256").hexdigest() != entry["sha256"]:
-                raise EngineError(f"'{target}' was changed while it was committed to {KEY}.path; run again.")
+                raise EngineError(f"'{target}' was changed while it was committed to {KEY}; run again.")
         found.append(path)
     return tuple(found)

@@ -97,10 +97,12 @@ def release(
     # Of a release that is there already nothing is read, so that no table need be there any more.
     opened = pin_tables(policy, () if place.released else TABLES, given=given, recorded=place.recorded_pins())
     # Before anything is written or any right is changed there.
-    lake = lake_place(policy)
+    places = {"output.path": place.output.location, "output.vault": Location("file", "", str(place.vault))}
+    read = tables_of(policy, given=given)
+    lake = lake_place(policy, places, read)
     refuse_input(
-        {"output.path": place.output.location, "output.vault": Location("file", "", str(place.vault)), **lake},
-        {**files_only_spark_knows(spark, table, tables_of(policy, given=given)), **opened.places},
+        {**places, **lake},
+        {**files_only_spark_knows(spark, table, read), **opened.places},
     )
     refuse_public_ledger(policy, {"output.path": place.output.location, **lake})
     with place.held():

@@ -6,10 +6,14 @@ from collections.abc import Iterable
 
 from privrisk_spark.errors import Fault
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.policy.policy import Output, Policy
+from privrisk_spark.policy.policy import LakeOutput, Output, Policy
+from privrisk_spark.storage.lakes.snapshot import Form
 
-_NO_NAME = " ,;{}()\n\t="
-"""What no name of a column holds in a Delta table without column mapping."""
+_NO_NAME: dict[Form, tuple[str, str]] = {
+    "delta": (" ,;{}()\n\t=", "no spaces, tabs or line ends, and none of ,;{}()="),
+    "iceberg": (".", "no dots, which stand for fields in fields"),
+}
+"""What no name of a column holds in a Delta table without column mapping, and in an Iceberg table."""
 
 
 def lake_faults(key: str, table: Table) -> Iterable[Fault]:
@@ -57,8 +61,11 @@ def impossible_lake(policy: Policy, output: Output) -> Iterable[Fault]:
     """
     if output.lake is None:
         return
+    yield from _where(policy, output.lake)
     if output.format != "parquet":
         yield Fault("output.lake", f"takes Parquet files only; write output.format: parquet. Got '{output.format}'")
+    a = "a Delta" if output.lake.format == "delta" else "an Iceberg"
+    marks, allowed = _NO_NAME[output.lake.format]
     before: dict[str, str] = {}
     named = [(f"columns.{name}", name) for name in (*policy.quasi_identifiers, *policy.kept_columns)]
     if output.lake.date_column is not None:
@@ -67,10 +74,32 @@ def impossible_lake(policy: Policy, output: Output) -> Iterable[Fault]:
         other = before.setdefault(name.casefold(), key)
         if other != key:
             yield Fault(
-                key, f"is the name of {other} to a Delta table (output.lake), which knows no upper and lower case"
+                key, f"is the name of {other} to {a} table (output.lake), whose readers know no upper and lower case"
             )
-        if any(mark in name for mark in _NO_NAME):
-            yield Fault(
-                key,
-                "is no name of a Delta table's column (output.lake): no spaces, tabs or line ends, and none of ,;{}()=",
-            )
+        if any(mark in name for mark in marks):
+            yield Fault(key, f"is no name of {a} table's column (output.lake): {allowed}")
+
+
+def _where(policy: Policy, lake: LakeOutput) -> Iterable[Fault]:
+    """Yield what does not say which table it is."""
+    key = "output.lake.catalog"
+    if lake.format == "delta":
+        if lake.catalog is not None:
+            yield Fault(key, "is only used with output.lake.format: iceberg; give output.lake.path. Got 'delta'")
+        if lake.path is None:
+            yield Fault("output.lake.path", "is required with output.lake.format: delta: the directory of the table")
+        return
+    if lake.path is not None:
+        yield Fault(
+            "output.lake.path",
+            "is not used by the format 'iceberg': of a table that a path alone names two writers could lose each "
+            f"other's commits. Give {key}: catalog.namespace.table, of a catalog of pyiceberg's configuration",
+        )
+    parts = [] if lake.catalog is None else lake.catalog.split(".")
+    if lake.path is None and (len(parts) < 3 or not all(parts)):
+        got = "nothing" if lake.catalog is None else f"'{lake.catalog}'"
+        yield Fault(key, f"must be catalog.namespace.table of pyiceberg's configuration. Got {got}")
+    read = [("table", policy.table), *((one.key, one.table) for one in policy.dictionaries)]
+    for other, table in (*read, ("linkage", policy.linkage)):
+        if table is not None and table.lake == "iceberg" and table.catalog == lake.catalog is not None:
+            yield Fault(key, f"must not be {other}.catalog: a run never writes onto its input")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot as OfTable
 
-__all__ = ["open_iceberg"]
+__all__ = ["open_iceberg", "place_of"]
 
 _NEWEST_FORMAT = 2
 _FIELD_ID = b"PARQUET:field_id"
@@ -170,12 +170,12 @@ def _listed(asked: Asked, table: Table, schema: Schema, snapshot: OfTable) -> li
             if getattr(file, "key_metadata", None):
                 raise asked.fault(f"cannot be read as iceberg: its files are encrypted; {_BY_SPARK}.")
             values = _identities(table, schema, file)
-            place = _place(asked, str(file.file_path), int(file.file_size_in_bytes))
+            place = place_of(asked, str(file.file_path), int(file.file_size_in_bytes))
             found.append(Listed(place, int(file.file_size_in_bytes), int(file.record_count), values))
     return sorted(found, key=lambda one: one.file if isinstance(one.file, str) else str(one.file.path))
 
 
-def _place(asked: Asked, path: str, size: int) -> str | ObjectFile:
+def place_of(asked: Asked, path: str, size: int) -> str | ObjectFile:
     """Where a file is; paths of Iceberg are as they are, without escapes."""
     if is_remote(path):
         above, _, name = path.rpartition("/")
@@ -283,4 +283,6 @@ def _widened(has: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether the table's type is one that Iceberg lets a type become."""
     if pa.types.is_decimal128(has) and pa.types.is_decimal128(wanted):
         return bool(has.scale == wanted.scale and has.precision <= wanted.precision)
+    if has in (pa.int8(), pa.int16()):  # Iceberg's smallest integers have 32 bits
+        return wanted in (pa.int32(), pa.int64())
     return (has, wanted) in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))

@@ -1,12 +1,17 @@
-"""Opening a version of a lake table, whatever its format."""
+"""Opening a version of a lake table, and tables for releases, whatever their format."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from privrisk_spark.storage.lakes.delta import open_delta
+from privrisk_spark.storage.lakes.delta_releases import DeltaReleases
 from privrisk_spark.storage.lakes.iceberg import open_iceberg
+from privrisk_spark.storage.lakes.iceberg_releases import IcebergReleases
+from privrisk_spark.storage.lakes.release_table import ReleaseTable
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot
 
-__all__ = ["open_snapshot"]
+__all__ = ["open_snapshot", "release_table"]
 
 
 def open_snapshot(asked: Asked, pin: Pin | None = None) -> Snapshot:
@@ -26,3 +31,16 @@ def open_snapshot(asked: Asked, pin: Pin | None = None) -> Snapshot:
         If the package of the format is not installed.
     """
     return open_delta(asked, pin) if asked.form == "delta" else open_iceberg(asked, pin)
+
+
+def release_table(asked: Asked, date_column: str | None = None) -> ReleaseTable[Any, Any]:
+    """Return the table that releases are committed to; nothing is opened yet.
+
+    Parameters
+    ----------
+    asked : Asked
+    date_column : str, optional
+        Column for the date of a release, by which the table is partitioned.
+    """
+    kind = DeltaReleases if asked.form == "delta" else IcebergReleases
+    return kind(asked, date_column)

@@ -1,13 +1,15 @@
-"""Releases in a Delta table: the published bytes in one version each, wherever a run was stopped."""
+"""Releases in a lake table: the published bytes in one version each, wherever a run was stopped."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import lakes
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +21,11 @@ from pyspark.sql import SparkSession
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.errors import EngineError
 from privrisk_spark.runs.workplace import Workplace
+from privrisk_spark.storage.lakes.delta_releases import DeltaReleases
+from privrisk_spark.storage.lakes.iceberg_releases import IcebergReleases
+from privrisk_spark.storage.lakes.opening import open_snapshot
 from privrisk_spark.storage.lakes.release_table import ReleaseTable
+from privrisk_spark.storage.lakes.snapshot import Asked, Form
 
 KEY = "3c" * 32
 
@@ -40,6 +46,63 @@ class Stopped(BaseException):
 
 def lake(path: Path | str) -> tuple[str, Any]:
     return "output.lake", {"format": "delta", "path": str(path)}
+
+
+@dataclass(frozen=True)
+class Lake:
+    """The table of a format that belongs to the output below a root."""
+
+    form: Form
+    root: Path
+
+    def key(self, **more: str) -> tuple[str, Any]:
+        place = {"path": str(self.root / "lake")} if self.form == "delta" else {"catalog": "tests.lake.table"}
+        return "output.lake", {"format": self.form, **place, **more}
+
+    @property
+    def releases(self) -> type[ReleaseTable[Any, Any]]:
+        return DeltaReleases if self.form == "delta" else IcebergReleases
+
+    @property
+    def place(self) -> Path:
+        return self.root / "lake" / ("" if self.form == "delta" else "lake/table")
+
+    def versions(self) -> int:
+        if self.form == "delta":
+            return len(versions(self.root))
+        catalog = lakes.catalog(self.root / "lake")
+        there = catalog.table_exists("lake.table")
+        return len(catalog.load_table("lake.table").snapshots()) if there else 0
+
+    def files(self) -> list[Path]:
+        """Of the newest version, in the order of their names."""
+        if self.form == "delta":
+            return sorted(map(Path, DeltaTable(self.root / "lake").file_uris()))
+        table = lakes.catalog(self.root / "lake").load_table("lake.table")
+        return sorted(Path(task.file.file_path.removeprefix("file://")) for task in table.scan().plan_files())
+
+    def digests(self) -> list[str]:
+        return [hashlib.sha256(file.read_bytes()).hexdigest() for file in self.files()]
+
+    def make(self, rows: pa.Table) -> None:
+        """Write somebody's table."""
+        if self.form == "delta":
+            write_deltalake(self.root / "lake", rows)
+        else:
+            lakes.map_names(lakes.iceberg_snapshots(self.root / "lake", rows))
+
+    def empty(self) -> None:
+        if self.form == "delta":
+            DeltaTable(self.root / "lake").delete()
+        else:
+            lakes.catalog(self.root / "lake").load_table("lake.table").delete()
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def of(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    if request.param == "iceberg":
+        lakes.configure(monkeypatch, tmp_path / "x" / "lake")
+    return Lake(request.param, tmp_path / "x")
 
 
 def released(
@@ -68,14 +131,14 @@ def of_release(ran: Ran, run_id: str = "r1") -> list[str]:
 
 @pytest.mark.parametrize("kind", small_release.KINDS)
 def test_the_table_holds_the_published_bytes_and_one_version(
-    privrisk: Privrisk, table: Path, tmp_path: Path, kind: str
+    privrisk: Privrisk, table: Path, tmp_path: Path, kind: str, of: Lake
 ) -> None:
-    ran = released(privrisk, kind, table, tmp_path / "x", ("output.files", 2))
+    ran = released(privrisk, kind, table, tmp_path / "x", ("output.files", 2), of.key())
     assert ran.code == 0, ran.err
-    assert in_table(ran.root) == of_release(ran)
-    again = released(privrisk, kind, table, tmp_path / "x", ("output.files", 2))
+    assert of.digests() == of_release(ran)
+    again = released(privrisk, kind, table, tmp_path / "x", ("output.files", 2), of.key())
     assert (again.code, "Already released" in again.out) == (0, True), again.err
-    assert versions(ran.root) == [f"{0:020}.json"]
+    assert of.versions() == 1
     # Without the key the release is the same, to the byte.
     plain = released(privrisk, kind, table, tmp_path / "y", ("output.files", 2), ("output.lake", None))
     assert plain.code == 0, plain.err
@@ -106,22 +169,56 @@ def test_each_date_is_a_version_that_is_read_back(
         assert said["privrisk.run_id"] == run_id
 
 
+def test_an_iceberg_table_is_read_back_and_is_no_place_for_a_release_of_it(
+    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are those that were released, and its files may be read by their path as well."""
+    lakes.configure(monkeypatch, tmp_path / "x" / "lake")
+    key = Lake("iceberg", tmp_path / "x").key
+    ran = released(privrisk, "risk", table, tmp_path / "x", key(date_column="day"))
+    assert ran.code == 0, ran.err
+    rows = pq.read_table(ran.root / "out" / "releases" / "r1" / "data").to_pylist()
+    snapshot = open_snapshot(Asked("table", "iceberg", catalog="tests.lake.table"))
+    held = lakes.read_naively(snapshot, ["age", "city"])
+    assert {str(row.pop("day")) for row in held} == {ran.manifest["date"]}
+    assert held == sorted(rows, key=lambda row: (row["age"], row["city"]))
+    onto = released(
+        privrisk, "risk", table, tmp_path / "z", key(), ("table", {"path": str(snapshot.root), "format": "parquet"})
+    )
+    assert onto.code == 2
+    assert "output.lake.catalog: must be neither the files of table.path nor" in " ".join(onto.err.split())
+
+
+@pytest.mark.parametrize("key", ["output.path", "output.vault"])
+def test_a_table_whose_catalog_lays_it_into_another_place_is_refused(
+    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """A policy does not tell where such a table lies."""
+    place = tmp_path / "x" / {"output.path": "out", "output.vault": "vault"}[key]
+    lakes.configure(monkeypatch, place)
+    ran = released(privrisk, "risk", table, tmp_path / "x", Lake("iceberg", tmp_path / "x").key())
+    assert ran.code == 2
+    assert f"output.lake.catalog: must be neither {key} nor inside nor around it" in " ".join(ran.err.split())
+    assert not (place / "lake").exists()
+
+
 POINTS: dict[str, tuple[Any, str, bool]] = {
     "before the release is published": (Workplace, "commit", False),
     "after it is published": (Workplace, "commit", True),
-    "before the table has its files": (ReleaseTable, "_uploaded", False),
-    "after the table has its files": (ReleaseTable, "_uploaded", True),
-    "before the commit to the table": (ReleaseTable, "_committed", False),
-    "after the commit to the table": (ReleaseTable, "_committed", True),
+    "before the table has its files": (None, "_uploaded", False),
+    "after the table has its files": (None, "_uploaded", True),
+    "before the commit to the table": (None, "_committed", False),
+    "after the commit to the table": (None, "_committed", True),
 }
 
 
 @pytest.mark.parametrize("kind", small_release.KINDS)
 @pytest.mark.parametrize("point", POINTS)
 def test_a_stopped_run_leaves_nothing_in_the_table_or_its_release_and_is_brought_to_its_end(
-    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, point: str
+    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, point: str, of: Lake
 ) -> None:
     owner, name, afterwards = POINTS[point]
+    owner = owner or of.releases
     original = getattr(owner, name)
 
     def stopping(*arguments: Any, **options: Any) -> Any:
@@ -132,65 +229,68 @@ def test_a_stopped_run_leaves_nothing_in_the_table_or_its_release_and_is_brought
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, stopping)
         with pytest.raises(Stopped):
-            released(privrisk, kind, table, tmp_path / "x")
+            released(privrisk, kind, table, tmp_path / "x", of.key())
     committed = point == "after the commit to the table"
-    assert DeltaTable.is_deltatable(str(tmp_path / "x" / "lake")) == committed
-    before = in_table(tmp_path / "x") if committed else None
-    ran = released(privrisk, kind, table, tmp_path / "x")
+    assert of.versions() == committed
+    before = of.digests() if committed else None
+    ran = released(privrisk, kind, table, tmp_path / "x", of.key())
     assert ran.code == 0, ran.err
-    assert in_table(ran.root) == of_release(ran)
+    assert of.digests() == of_release(ran)
     assert before in (None, of_release(ran))
-    assert versions(ran.root) == [f"{0:020}.json"]
+    assert of.versions() == 1
     if kind == "dp":
         assert small_release.charged(ran.root) == small_release.CHARGED, "spent once"
         assert not list((ran.root / "vault" / "keys").glob("*"))
 
 
 def test_a_release_that_was_overtaken_does_not_come_into_the_table_later(
-    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Lake
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise EngineError("the store is away.")
 
     with monkeypatch.context() as patch:
         patch.setattr(ReleaseTable, "commit", fail)
-        ran = released(privrisk, "risk", table, tmp_path / "x")
+        ran = released(privrisk, "risk", table, tmp_path / "x", of.key())
     assert ran.code == 3
     assert "the release is published at" in ran.err
     assert "run the same run id again" in ran.err
     assert ran.status["code"] == 3
     with table.open("a") as more:
         more.write("20;Ulm\n" * 50)
-    second = released(privrisk, "risk", table, tmp_path / "x", run_id="r2")
+    second = released(privrisk, "risk", table, tmp_path / "x", of.key(), run_id="r2")
     assert second.code == 0, second.err
     table.write_text("\n".join(["age;city", *small_release.rows()]) + "\n")
-    late = released(privrisk, "risk", table, tmp_path / "x")
+    late = released(privrisk, "risk", table, tmp_path / "x", of.key())
     assert late.code == 0, late.err
-    assert in_table(ran.root) == of_release(second, "r2")
-    assert versions(ran.root) == [f"{0:020}.json"]
+    assert of.digests() == of_release(second, "r2")
+    assert of.versions() == 1
 
 
 @pytest.mark.parametrize("kind", small_release.KINDS)
 @pytest.mark.parametrize("there", ["other files", "other rows", "other columns"])
 def test_a_place_that_takes_no_release_is_refused_before_anything_is_charged(
-    privrisk: Privrisk, table: Path, tmp_path: Path, kind: str, there: str
+    privrisk: Privrisk, table: Path, tmp_path: Path, kind: str, there: str, of: Lake
 ) -> None:
-    place = tmp_path / "x" / "lake"
+    place = of.place
     place.mkdir(parents=True)
     said = {
         "other files": "holds files and is no Delta table",
         "other rows": "holds rows, and no release of this output.path",
         "other columns": "has column 'more', which the release lacks",
     }[there]
-    if there == "other files":
+    if there == "other files" and of.form == "iceberg":  # no obstacle: its catalog says where its tables lie
+        lakes.catalog(of.root / "lake").drop_namespace("lake")
+        said = "its catalog has no namespace 'lake'"
+    elif there == "other files":
         (place / "notes.txt").write_text("mine")
     else:
         more = {"more": ["x"]} if there == "other columns" else {}
-        write_deltalake(place, pa.table({"age": ["x"], "city": ["y"], **more}))
+        of.make(pa.table({"age": ["x"], "city": ["y"], **more}))
         if there == "other columns":
-            DeltaTable(place).delete()
+            of.empty()
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
-    ran = released(privrisk, kind, table, tmp_path / "x")
+    ran = released(privrisk, kind, table, tmp_path / "x", of.key())
     assert ran.code == 2, ran.err
     assert said in " ".join(ran.err.split())
     assert small_release.charged(ran.root) == []
@@ -234,7 +334,7 @@ def test_output_and_table_in_an_object_store(
         raise Stopped
 
     with monkeypatch.context() as patch:
-        patch.setattr(ReleaseTable, "_committed", stop)
+        patch.setattr(DeltaReleases, "_committed", stop)
         with pytest.raises(Stopped):
             released(privrisk, kind, table, root, place, output=f"{bucket}/out")
     for _ in range(2):
@@ -250,17 +350,18 @@ def test_output_and_table_in_an_object_store(
 
 
 def test_where_each_date_has_its_rows_a_late_release_comes_into_its_own(
-    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Lake
 ) -> None:
     """Of a date another release has overtaken, it does not."""
-    by_day = ("output.lake", {"format": "delta", "path": str(tmp_path / "x" / "lake"), "date_column": "day"})
+    by_day = of.key(date_column="day")
 
     def ran(run_id: str, day: int) -> Ran:
         return released(privrisk, "risk", table, tmp_path / "x", by_day, ("run.date", f"2026-11-{day}"), run_id=run_id)
 
     def of_each_day() -> list[tuple[str, int]]:
-        actions = pa.table(DeltaTable(tmp_path / "x" / "lake").get_add_actions(flatten=True)).to_pylist()
-        return sorted((f"{one['partition.day']}", one["path"].partition("-")[0]) for one in actions)
+        asked = Asked("table", of.form, **{key: of.key()[1].get(key) for key in ("path", "catalog")})
+        files = open_snapshot(asked).files
+        return sorted((f"{file.values['day']}", Path(str(file.file)).name.partition("-")[0]) for file in files)
 
     def fail(*_: Any, **__: Any) -> None:
         raise EngineError("the store is away.")
