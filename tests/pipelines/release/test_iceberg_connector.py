@@ -1,19 +1,24 @@
-"""Iceberg's connector for Spark: what it writes is read here, or refused by name.
+"""Iceberg's connector for Spark, both ways: it reads what is committed here, and what it writes is read here.
 
-At every snapshot the rows are the same on both sides.
+At every snapshot the rows are the same on both sides, or the table is refused here by name.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import connectors
+import lakes
+import pyarrow.parquet as pq
 import pytest
+import small_release
 from connectors import Connector
-from product import Privrisk
+from product import Privrisk, Ran
 from pyspark.sql import SparkSession
 
 from privrisk_spark.errors import SchemaError
@@ -63,6 +68,61 @@ def refused(table: Path) -> str:
     with pytest.raises(SchemaError, match="cannot be read as iceberg") as caught:
         open_iceberg(asked(table))
     return str(caught.value)
+
+
+@pytest.mark.parametrize("date_column", [None, "day"])
+def test_each_release_is_a_snapshot_that_the_connector_reads(
+    privrisk: Privrisk,
+    connector: Connector,
+    place: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    date_column: str | None,
+) -> None:
+    root, name = tmp_path / "x", f"of_{date_column}".lower()
+    lakes.configure(monkeypatch, place / "lake")
+    table = small_release.write_table(tmp_path)
+    lake = {
+        "format": "iceberg",
+        "catalog": f"tests.lake.{name}",
+        **({"date_column": date_column} if date_column else {}),
+    }
+
+    def released(day: int) -> Ran:
+        changes = [("output.lake", lake), ("output.files", 2), ("run.date", f"2026-11-{day}")]
+        ran = privrisk(small_release.policy("risk", table, root, *changes), "--run-id", f"r{day}", root=root)
+        assert ran.code == 0, ran.err
+        return ran
+
+    def published(day: int) -> list[dict[str, Any]]:
+        more = {date_column: dt.date(2026, 11, day)} if date_column else {}
+        rows = pq.read_table(root / "out" / "releases" / f"r{day}" / "data").to_pylist()
+        return [{**row, **more} for row in rows]
+
+    def ordered(rows: list[dict[str, Any]]) -> list[list[Any]]:
+        return sorted(sorted(row.items()) for row in rows)
+
+    for day in (20, 21, 22):
+        released(day)
+        with table.open("a") as more:
+            more.write("20;Ulm\n" * 50)
+    table.write_text("\n".join(["age;city", *small_release.rows(), *(["20;Ulm"] * 100)]) + "\n")
+    assert "Already released" in released(22).out
+    # The connector's catalog is one of directories; it finds the table by the name that such a catalog gives metadata.
+    found = lakes.catalog(place / "lake").load_table(f"lake.{name}")
+    metadata = Path(lakes.metadata_of(found))
+    shutil.copy(metadata, metadata.with_name("v1.metadata.json"))
+    metadata.with_name("version-hint.text").write_text("1")
+    there = connector(f"SELECT * FROM lake.lake.{name}.snapshots ORDER BY committed_at")
+    assert [dict(one["summary"])["privrisk.run_id"] for one in there] == ["r20", "r21", "r22"]
+    for i, one in enumerate(there):
+        days = [20, 21, 22][: i + 1] if date_column else [20 + i]
+        rows = connector(f"SELECT * FROM lake.lake.{name} VERSION AS OF {one['snapshot_id']}")
+        assert ordered(rows) == ordered([row for day in days for row in published(day)])
+        assert len(rows) == (sum(4000 + 50 * j for j in range(i + 1)) if date_column else 4000 + 50 * i)
+    if date_column:
+        of_day = connector(f"SELECT * FROM lake.lake.{name} WHERE day = DATE '2026-11-21'")
+        assert ordered(of_day) == ordered(published(21))
 
 
 @pytest.mark.parametrize("version", [1, 2])
