@@ -118,6 +118,17 @@ def _session(
         yield Connector(process, log)  # which ends when nothing more can be asked
 
 
+def published(root: Path, run_id: str, **more: Any) -> list[dict[str, Any]]:
+    """Rows of a release below a root, each with more columns."""
+    rows = pq.read_table(root / "out" / "releases" / run_id / "data").to_pylist()
+    return [{**row, **more} for row in rows]
+
+
+def ordered(rows: list[dict[str, Any]]) -> list[list[Any]]:
+    """Rows in an order of their own, whatever the order of their columns is."""
+    return sorted(sorted(row.items()) for row in rows)
+
+
 def by_tasks(spark: SparkSession, asked: Asked) -> list[dict[str, Any]]:
     """Rows of a version as the tasks of a run read them, in the order of ``id``."""
     rows: list[dict[str, Any]] = lake_frame(spark, open_snapshot(asked)).orderBy("id").toArrow().to_pylist()

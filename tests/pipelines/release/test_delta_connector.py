@@ -15,7 +15,7 @@ import connectors
 import pyarrow.parquet as pq
 import pytest
 import small_release
-from connectors import Connector
+from connectors import Connector, ordered, published
 from product import Privrisk, Ran
 from pyspark.sql import SparkSession
 
@@ -46,15 +46,6 @@ def refused(table: Path, version: int | None = None) -> str:
     with pytest.raises(SchemaError, match="cannot be read as delta") as caught:
         open_delta(Asked("table", "delta", str(table), version=version))
     return str(caught.value)
-
-
-def published(root: Path, run_id: str, **more: Any) -> list[dict[str, Any]]:
-    rows = pq.read_table(root / "out" / "releases" / run_id / "data").to_pylist()
-    return [{**row, **more} for row in rows]
-
-
-def ordered(rows: list[dict[str, Any]]) -> list[list[Any]]:
-    return sorted(sorted(row.items()) for row in rows)
 
 
 @pytest.mark.parametrize("date_column", [None, "day"])

@@ -14,10 +14,9 @@ from typing import Any
 
 import connectors
 import lakes
-import pyarrow.parquet as pq
 import pytest
 import small_release
-from connectors import Connector
+from connectors import Connector, ordered, published
 from product import Privrisk, Ran
 from pyspark.sql import SparkSession
 
@@ -94,13 +93,8 @@ def test_each_release_is_a_snapshot_that_the_connector_reads(
         assert ran.code == 0, ran.err
         return ran
 
-    def published(day: int) -> list[dict[str, Any]]:
-        more = {date_column: dt.date(2026, 11, day)} if date_column else {}
-        rows = pq.read_table(root / "out" / "releases" / f"r{day}" / "data").to_pylist()
-        return [{**row, **more} for row in rows]
-
-    def ordered(rows: list[dict[str, Any]]) -> list[list[Any]]:
-        return sorted(sorted(row.items()) for row in rows)
+    def of(day: int) -> list[dict[str, Any]]:
+        return published(root, f"r{day}", **({date_column: dt.date(2026, 11, day)} if date_column else {}))
 
     for day in (20, 21, 22):
         released(day)
@@ -118,11 +112,11 @@ def test_each_release_is_a_snapshot_that_the_connector_reads(
     for i, one in enumerate(there):
         days = [20, 21, 22][: i + 1] if date_column else [20 + i]
         rows = connector(f"SELECT * FROM lake.lake.{name} VERSION AS OF {one['snapshot_id']}")
-        assert ordered(rows) == ordered([row for day in days for row in published(day)])
+        assert ordered(rows) == ordered([row for day in days for row in of(day)])
         assert len(rows) == (sum(4000 + 50 * j for j in range(i + 1)) if date_column else 4000 + 50 * i)
     if date_column:
         of_day = connector(f"SELECT * FROM lake.lake.{name} WHERE day = DATE '2026-11-21'")
-        assert ordered(of_day) == ordered(published(21))
+        assert ordered(of_day) == ordered(of(21))
 
 
 @pytest.mark.parametrize("version", [1, 2])
