@@ -1,0 +1,32 @@
+"""A label of a point stands beside its point."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from privrisk_spark.reporting.charts import draw
+from privrisk_spark.results.plots import Panel, Plot, Series, all_but_ends_blank
+
+
+def test_labels_of_points_stand_beside_their_points_and_others_have_none() -> None:
+    x, y = [0.002, 0.01, 0.04, 0.3], [1.0, 2.5, 4.0, 6.5]
+    labels = all_but_ends_blank([f"k = {k}" for k in (50, 20, 10, 2)])
+    points = Series.of("k-anonymity", x, y, points=True, labels=labels)
+    optimum = Series.of("optimum", x, [value + 1 for value in y])
+    panel = Panel("model I", "mean risk", "mean utility", (optimum, points), log_x=True)
+    svg = draw(Plot(key="x", title="t", figure="f", claim="c", found="f", panels=(panel,)), prefix="p")
+    # Points are hollow, other marks are not; the last is the legend's.
+    *marks, _ = [
+        (float(a), float(b)) for a, b in re.findall(r'<use [^>]*x="([\d.]+)" y="([\d.]+)" style="fill-opacity: 0', svg)
+    ]
+    assert len(marks) == 4
+    texts = {
+        text: (float(a), float(b))
+        for a, b, text in re.findall(r'<text [^>]* x="([\d.]+)" y="([\d.]+)"[^>]*>(k = \d+)</text>', svg)
+    }
+    assert set(texts) == {"k = 50", "k = 2"}
+    for text, point in (("k = 50", 0), ("k = 2", 3)):
+        distances = [math.dist(mark, texts[text]) for mark in marks]
+        assert distances.index(min(distances)) == point
+        assert min(distances) < 20
