@@ -29,12 +29,15 @@ class Copy:
     """A copy of this process at work."""
 
     pid: int
+    spark: SparkSession
 
     def kill(self) -> bool:
         """Kill it; tell whether it was still at work."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
+        # What a killed driver had set in its session ends with its Java, which here lives on.
+        self.spark.conf.unset("spark.job.description")
         return os.WIFSIGNALED(status)
 
 
@@ -46,7 +49,7 @@ def copied(spark: SparkSession, work: Callable[[], int]) -> Copy:
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid:
-        return Copy(pid)
+        return Copy(pid, spark)
     code = 99
     try:
         _KEPT.extend([list(client.deque), dict(vars(client.thread_connection))])

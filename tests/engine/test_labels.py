@@ -41,3 +41,13 @@ def test_jobs_bear_the_name_of_their_stage_and_only_they(spark: SparkSession) ->
         assert described(spark) == "somebody's notebook"
     finally:
         spark.conf.unset("spark.job.description")
+
+
+def test_runs_of_two_threads_leave_the_session_its_own_description(spark: SparkSession) -> None:
+    """Each opened while the other was open; the later one must not put back what the earlier one had set."""
+    first, second = labels(spark)("privrisk a"), labels(spark)("privrisk b")
+    with first:
+        second.__enter__()
+    assert spark.conf.get("spark.job.description") == "privrisk b"
+    second.__exit__(None, None, None)
+    assert spark.conf.get("spark.job.description", None) is None
