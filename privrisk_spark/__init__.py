@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from privrisk_spark.api import (
         Assessed,
         Audited,
+        Composed,
         Curves,
         Page,
         Plan,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         Released,
         assess,
         audit,
+        compose,
         curves,
         dates,
         file,
@@ -46,6 +48,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Assessed",
     "Audited",
+    "Composed",
     "Curves",
     "Page",
     "Plan",
@@ -53,6 +56,7 @@ __all__ = [
     "Released",
     "assess",
     "audit",
+    "compose",
     "curves",
     "dates",
     "errors",

@@ -23,6 +23,7 @@ from privrisk_spark.api.builders import (
     tree,
     weight,
 )
+from privrisk_spark.api.composing import Composed, compose
 from privrisk_spark.api.dictionary_curves import Curves, curves
 from privrisk_spark.api.dry_run import plan
 from privrisk_spark.api.policies import Policy, load
@@ -33,6 +34,7 @@ from privrisk_spark.results.plan import Plan
 __all__ = [
     "Assessed",
     "Audited",
+    "Composed",
     "Curves",
     "Page",
     "Plan",
@@ -40,6 +42,7 @@ __all__ = [
     "Released",
     "assess",
     "audit",
+    "compose",
     "curves",
     "dates",
     "file",

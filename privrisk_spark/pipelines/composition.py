@@ -53,7 +53,9 @@ def check_output(policy: Policy, output: str) -> Path:
         If it is no place for what stays private, or the policy names no earlier releases.
     """
     if not policy.history:
-        raise ConfigError([Fault("history", "is required with --history: the vaults of the releases, or manifests")])
+        raise ConfigError(
+            [Fault("history", "is required with --history: the vaults of the releases, manifests, or lineage")]
+        )
     return check_private_place(policy, output, files=FILES, what="compositions")
 
 
@@ -186,7 +188,7 @@ def read(run: Run, table: DataFrame | None) -> Opened:
         hierarchies = collect_hierarchies(policy, opened.rows, known, given=table is not None)
         earlier = earlier_releases(policy, own=None)
         if not earlier:
-            raise ConfigError([Fault("history", "names a vault that remembers no release yet")])
+            raise ConfigError([Fault("history", "names no release that a vault remembers yet")])
         refuse_differences(policy, hierarchies, earlier)
         stage.sentence = f"Opened the table and {len(earlier)} releases."
         versions = versions_of(policy)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.reuse import fingerprint
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.policy import Lineage, Policy
 from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.runs.workplace import HISTORY, REMEMBERED
 
@@ -32,6 +32,8 @@ class EarlierRelease:
     Attributes
     ----------
     run_id, date : str
+    lineage : str
+        ``run.name`` of its policy.
     manifest : str
         SHA-256 of its sealed manifest, hex.
     path : Path
@@ -44,6 +46,7 @@ class EarlierRelease:
 
     run_id: str
     date: str
+    lineage: str
     manifest: str
     path: Path
     record_id: str
@@ -73,6 +76,7 @@ class EarlierRelease:
             return cls(
                 str(said["run_id"]),
                 str(said["date"]),
+                str(said["lineage"]),
                 str(said["manifest"]),
                 path,
                 str(said["record_id"]),
@@ -99,6 +103,11 @@ def earlier_releases(policy: Policy, *, own: Path | None) -> tuple[EarlierReleas
     """
     vault = None if policy.output is None else Path(policy.output.vault).resolve()
     found: dict[Path, EarlierRelease] = {}
+    if isinstance(policy.history, Lineage):
+        if vault is None:
+            raise ConfigError([Fault("output.vault", "is required with history.lineage: the vault that remembers it")])
+        remembered = [one for one in _remembered(vault, key="output.vault") if one.path != own]
+        return _in_order(one for one in remembered if one.lineage == policy.history.lineage)
     for i, entry in enumerate(policy.history or ()):
         key, place = f"history.{i}", Path(entry).resolve()
         if place.is_file():
@@ -119,7 +128,11 @@ def earlier_releases(policy: Policy, *, own: Path | None) -> tuple[EarlierReleas
                 ]
             )
         found |= {one.path: one for one in remembered if one.path != own}
-    return tuple(sorted(found.values(), key=lambda one: (one.date, one.run_id, one.manifest)))
+    return _in_order(found.values())
+
+
+def _in_order(releases: Iterable[EarlierRelease]) -> tuple[EarlierRelease, ...]:
+    return tuple(sorted(releases, key=lambda one: (one.date, one.run_id, one.manifest)))
 
 
 def _remembered(vault: Path, *, key: str) -> list[EarlierRelease]:
@@ -205,6 +218,7 @@ def remembered_as(policy: Policy, hierarchies: Mapping[str, Hierarchy], *, run_i
     return {
         "run_id": run_id,
         "date": date,
+        "lineage": policy.run.name,
         "record_id": policy.table.record_id,
         "hierarchies": [list(pair) for pair in hierarchy_digests(policy, hierarchies).items()],
     }

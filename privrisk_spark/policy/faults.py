@@ -367,8 +367,8 @@ def _tags(annotation: Any) -> tuple[str, dict[str, Any]]:
     if len(alternatives) > 1:
         tagged = {tag: alternative for alternative in alternatives for tag in _tag_of(alternative)}
         if len(tagged) == len(alternatives):
-            (key,) = {model.told_by for model in _models(annotation) if issubclass(model, Variant)}
-            return key, tagged
+            told_by = {model.told_by for model in _models(annotation) if issubclass(model, Variant)}
+            return next(iter(told_by), ""), tagged
         for key in ("kind", "role", "problem"):
             if all(key in model.model_fields for model in _models(annotation)):
                 return key, {

@@ -8,10 +8,10 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Discriminator, Field, PrivateAttr, Tag
 
 from privrisk_spark.hierarchies.builders import HierarchySpec
 from privrisk_spark.policy.assessment import AssessPolicy
@@ -318,6 +318,22 @@ class LedgerPolicy(Part):
     )
 
 
+class Lineage(Part):
+    """All releases of one name that a policy's vault remembers."""
+
+    lineage: Text = Field(description="run.name of the releases, such as visits.")
+
+
+def _kind_of_history(value: object) -> str:
+    return "lineage" if isinstance(value, Mapping | Lineage) else "releases"
+
+
+History = Annotated[
+    Annotated[list[Text], Tag("releases")] | Annotated[Lineage, Tag("lineage")], Discriminator(_kind_of_history)
+]
+"""Which earlier releases a policy composes with."""
+
+
 class Policy(Part):
     """A whole policy."""
 
@@ -331,10 +347,11 @@ class Policy(Part):
     decision: DecisionPolicy | None = None
     guarantee: Guarantee = RiskGuarantee()
     counting: Counting = Counting()
-    history: list[Text] | None = Field(
+    history: History | None = Field(
         None,
-        description="Earlier releases of the same records, as vaults or manifests: risk is then that of all together. "
-        "An empty list begins a history.",
+        description="Earlier releases of the same records, as vaults or manifests, or {lineage: NAME} of all that "
+        "output.vault remembers of runs of this name: risk is then that of all together. An empty list begins a "
+        "history.",
         exclude_if=unsaid,
     )
     linkage: LinkagePolicy | None = Field(None, description="Measure the risk after record linkage too.")

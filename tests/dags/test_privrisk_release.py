@@ -6,7 +6,6 @@ import hashlib
 import json
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import airflow_runs
@@ -18,19 +17,6 @@ from product import Privrisk
 DAYS = ("2026-11-19", "2026-11-20", "2026-11-21", "2026-11-22")
 KEY = "e7" * 16 + "19" * 16
 VALUE = "zQxCanaryCity"
-
-
-@pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[Airflow]:
-    place = airflow_runs.environment()
-    if place is None:
-        missing = "Airflow is not installed here: make .venv-airflow/ready, or set PRIVRISK_AIRFLOW to its environment"
-        if airflow_runs.required():
-            pytest.fail(missing)
-        pytest.skip(missing)
-    made = Airflow.made(place, tmp_path_factory.mktemp("airflow"), java_options)
-    yield made
-    made.end()
 
 
 def state(root: Path) -> dict[str, str]:

@@ -173,3 +173,27 @@ def test_an_attempt_of_the_run_itself_is_no_earlier_release(privrisk: Privrisk, 
     assert (shown(again), again.manifest["history"]) == (wanted, [])
     assert {**again.manifest, "sequence": 0} == {**manifest, "sequence": 0}
     assert len(list((tmp_path / "vault" / "history").iterdir())) == 1
+
+
+def test_a_lineage_is_all_that_the_vault_remembers_of_a_name(privrisk: Privrisk, write: Write, tmp_path: Path) -> None:
+    """Of a vault that serves two tables with other hierarchies, the releases of one."""
+    first, second, _ = tables()
+    columns = yaml.safe_load(write(first, 1).read_text())["columns"]
+    ages = {"role": "quasi-identifier", "hierarchy": {"intervals": {"widths": [10, 20], "domain": [0, 59]}}}
+    other = {"run": {"name": "other", "date": "2026-11-01"}, "columns": columns | {"age": ages}}
+    lineage = {"lineage": "composed"}
+    began = privrisk(str(write(first, 1, history=lineage)), root=tmp_path)
+    assert decisions(began).shape[0] == len(first)
+    run_id = began.manifest["run_id"]
+    assert began.manifest["history"] == []
+    decisions(privrisk(str(write(first, 2, history={"lineage": "other"}, **other)), root=tmp_path))
+    ran = privrisk(str(write(second, 3, history=lineage)), root=tmp_path)
+    found = decisions(ran)
+    assert [one["run_id"] for one in ran.manifest["history"]] == [run_id]
+    assert ran.summary["history"]["records"] == len(set(first) & set(second))
+    manifest = str(tmp_path / "out" / "releases" / run_id / "manifest.json")
+    named = privrisk(str(write(second, 4, history=[manifest])), root=tmp_path)
+    assert shown(named) == shown(ran)
+    pd.testing.assert_series_equal(decisions(named).risk, found.risk)
+    mixed = privrisk(str(write(second, 5, history=[str(tmp_path / "vault")])), root=tmp_path)
+    assert (mixed.code, "columns.age.hierarchy: must be the same hierarchy" in mixed.err) == (2, True)

@@ -1,0 +1,188 @@
+"""What several releases of one table disclose together, as a value."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privrisk_spark.api.policies import with_frame
+from privrisk_spark.api.workspace import Closeable, Workspace, check_reach
+from privrisk_spark.policy import policy as written
+from privrisk_spark.policy.reading import check_run_id
+from privrisk_spark.results.page import Page
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+    from privrisk_spark.results.composition import Composition, DisclosedRisk
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Composed(Closeable):
+    """Risk of records after several releases of them. All of it is exact: never publish it.
+
+    Attributes
+    ----------
+    result : privrisk_spark.results.composition.Composition
+    report : Page
+        What a person reads.
+    place : Path
+        Directory with ``composition.html``, ``composition.json`` and ``measures.json``.
+    private : Workspace or None
+        Of a result without an output; see :meth:`close`.
+    """
+
+    result: Composition
+    report: Page
+    place: Path
+    private: Workspace | None
+
+    @property
+    def releases(self) -> tuple[DisclosedRisk, ...]:
+        """Risk after each release alone, by date."""
+        return self.result.releases
+
+    @property
+    def together(self) -> DisclosedRisk:
+        """Risk after all of them."""
+        return self.result.together
+
+    @property
+    def risen(self) -> int:
+        """Records whose risk after all releases is greater than after any one alone."""
+        return self.result.risen
+
+    @property
+    def status(self) -> str:
+        """``tested``: the risk of each record is computed exactly, by the counts of now."""
+        return "tested"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each release, by date, and one for all of them.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_releases + 1, 8)
+            ``run_id`` (missing in the last row), ``date``, ``records``, ``changed``, ``mean_risk``, ``min_risk``,
+            ``max_risk``, ``status``.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {
+                    "run_id": None if one.release is None else one.release["run_id"],
+                    "date": None if one.release is None else one.release["date"],
+                    "records": one.records,
+                    "changed": one.changed,
+                    "mean_risk": one.risk.mean,
+                    "min_risk": one.risk.min,
+                    "max_risk": one.risk.max,
+                    "status": self.status,
+                }
+                for one in (*self.releases, self.together)
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-safe, as in ``composition.json``."""
+        return self.result.to_dict()
+
+    def __repr__(self) -> str:
+        """Return what was found, in words."""
+        return f"Composed(releases={len(self.releases)}): {self.result.paragraph}"
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
+
+def compose(
+    table: DataFrame | None,
+    policy: written.Policy,
+    *,
+    output: str | Path | None = None,
+    run_id: str | None = None,
+    date: dt.date | None = None,
+) -> Composed:
+    """Find the risk of each record after the earlier releases that a policy names; release nothing.
+
+    Without `output` the files are in a private temporary directory (mode 0700) that lives as long as the result.
+
+    Parameters
+    ----------
+    table : DataFrame or None
+        The table of now, whose records and dictionary count. None is the table the policy names.
+    policy : Policy
+        With ``history``, which names vaults or manifests of releases, or a lineage; how it would release is not looked
+        at.
+    output : str or Path, optional
+        Directory for ``composition.html``, ``composition.json`` and ``measures.json``; every worker must see it.
+    run_id : str, optional
+        Default from name, date and policy.
+    date : date, optional
+        Business date; default that of the policy, else today (UTC).
+
+    Returns
+    -------
+    Composed
+
+    Raises
+    ------
+    privrisk_spark.errors.InputError
+        The policy, the session or the data must be mended.
+    privrisk_spark.errors.EngineError
+        Spark or a file system failed; running again may help.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import privrisk_spark as pr
+    >>> place = tempfile.mkdtemp()
+    >>> df = spark.createDataFrame(
+    ...     [("a", 34, "f"), ("b", 36, "m"), ("c", 36, "f"), ("d", 61, "f")], "id string, age int, sex string"
+    ... )
+    >>> def policy(history, weights):
+    ...     return pr.Policy(
+    ...         run={"name": "visits"},
+    ...         table={"record_id": "id"},
+    ...         columns={
+    ...             "id": pr.identifier(),
+    ...             "age": pr.quasi_identifier(pr.intervals(5, 10, domain=(0, 99))),
+    ...             "sex": pr.quasi_identifier(pr.flat("f", "m")),
+    ...         },
+    ...         utility={"measure": "depth", "weights": weights},
+    ...         decision={"utility_at_least": 1},
+    ...         history=history,
+    ...         output={"path": f"{place}/releases", "vault": f"{place}/vault"},
+    ...     )
+    >>> for day, weights in {"monday": {"age": 1, "sex": 0}, "tuesday": {"age": 0, "sex": 1}}.items():
+    ...     pr.release(df, policy([], weights), run_id=day).close()
+    >>> with pr.compose(df, policy({"lineage": "visits"}, {})) as found:
+    ...     found.risen, found.to_pandas()[["run_id", "records"]].values.tolist()
+    (4, [['monday', 4], ['tuesday', 4], [None, 4]])
+    """
+    from privrisk_spark.engine.failures import named
+
+    with named():
+        from privrisk_spark.engine.session import held
+        from privrisk_spark.pipelines import composition as pipeline
+
+        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
+        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
+        own = with_frame(policy, table is not None)
+        private = Workspace() if output is None else None
+        try:
+            place = pipeline.check_output(own, str(private.path / "composed" if private else output))
+            with held(table, f"privrisk assess {own.run.name}", encrypt=False) as (spark, given):
+                if private is not None:
+                    check_reach(spark, "output")
+                result = pipeline.compose(spark, own, place=place, run_id=run, date=day, table=given)
+            page = Page((place / "composition.html").read_text(encoding="utf-8"))
+        except BaseException:
+            if private is not None:
+                private.close()
+            raise
+        return Composed(result, page, place, private)
