@@ -27,8 +27,11 @@ _LOCK = threading.Lock()
 _OPEN: WeakKeyDictionary[SparkSession, _Labelled] = WeakKeyDictionary()
 
 
-def labels(spark: SparkSession) -> Callable[[str], AbstractContextManager[None]]:
+def labels(spark: SparkSession) -> Callable[[str], AbstractContextManager[Callable[[], tuple[int, int] | None]]]:
     """Return what gives all jobs within a block a description; a session has the one it had after the block.
+
+    Who enters the block gets what tells how many tasks of the session's jobs have ended, of how many; None where Spark
+    does not say, as with Spark Connect or while no job runs.
 
     Where runs of several threads share a session, its jobs bear the description of the block opened last, and the
     session has its own again after the last of them.
@@ -41,13 +44,13 @@ def labels(spark: SparkSession) -> Callable[[str], AbstractContextManager[None]]
 
 
 @contextmanager
-def _labelled(spark: SparkSession, text: str) -> Iterator[None]:
+def _labelled(spark: SparkSession, text: str) -> Iterator[Callable[[], tuple[int, int] | None]]:
     with _LOCK:
         held = _OPEN.setdefault(spark, _Labelled(spark.conf.get(_DESCRIPTION, None)))
         held.texts.append(text)
         spark.conf.set(_DESCRIPTION, text)
     try:
-        yield
+        yield partial(_tasks, spark)
     finally:
         with _LOCK:
             held.texts.remove(text)
@@ -58,3 +61,16 @@ def _labelled(spark: SparkSession, text: str) -> Iterator[None]:
                 spark.conf.unset(_DESCRIPTION)
             else:
                 spark.conf.set(_DESCRIPTION, now)
+
+
+def _tasks(spark: SparkSession) -> tuple[int, int] | None:
+    """Tasks of the Spark stages at work, and of those of their jobs that have ended."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return None
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [job for number in tracker.getActiveJobsIds() if (job := tracker.getJobInfo(number)) is not None]
+    stages = [tracker.getStageInfo(number) for job in jobs for number in job.stageIds]
+    # Those that are skipped, as their output is there already, never begin.
+    begun = [one for one in stages if one is not None and one.numActiveTasks + one.numCompletedTasks > 0]
+    total = sum(one.numTasks for one in begun)
+    return (sum(one.numCompletedTasks for one in begun), total) if total else None

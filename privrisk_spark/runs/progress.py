@@ -15,6 +15,7 @@ from typing import Literal
 from privrisk_spark.claims import Status
 from privrisk_spark.results.release import StageRecord
 from privrisk_spark.runs.places import write_json
+from privrisk_spark.runs.terminal import Tasks, log_handler, shown
 
 LOGGER = logging.getLogger("privrisk_spark")
 
@@ -35,7 +36,7 @@ class _JsonLines(logging.Formatter):
 
 def configure_logging(form: Literal["text", "json"]) -> None:
     """Send the package's log lines to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = log_handler() if form == "text" else logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         _JsonLines() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
     )
@@ -96,6 +97,10 @@ class Timing:
     ended: str
 
 
+def _unlabelled(_text: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 class Progress:
     """Stages of one run in order.
 
@@ -107,7 +112,8 @@ class Progress:
     total : int
         Number of stages, for "stage x of y".
     labelled : callable, optional
-        Gives what is done within a block a name, where somebody watches.
+        Gives what is done within a block a name, where somebody watches, and may tell who enters it what counts the
+        tasks that have ended.
     """
 
     def __init__(
@@ -115,7 +121,7 @@ class Progress:
         vault: Path,
         run_id: str,
         total: int,
-        labelled: Callable[[str], AbstractContextManager[object]] = nullcontext,
+        labelled: Callable[[str], AbstractContextManager[Callable[[], Tasks | None] | None]] = _unlabelled,
     ) -> None:
         self.vault, self.run_id, self.total, self.labelled = vault, run_id, total, labelled
         self.records: list[StageRecord] = []
@@ -131,7 +137,10 @@ class Progress:
         stage = Stage()
         begun, started, ended = time.time(), time.monotonic(), "done"
         try:
-            with self.labelled(f"privrisk {self.run_id}: {place}, {name}"):
+            with (
+                self.labelled(f"privrisk {self.run_id}: {place}, {name}") as tasks,
+                shown(f"{place}, {name}", tasks, self.rows),
+            ):
                 yield stage
         except BaseException as error:
             ended = type(error).__name__
@@ -148,6 +157,11 @@ class Progress:
             stage.sentence,
             extra={"fields": {"run_id": self.run_id, "stage": name, "seconds": round(seconds, 3), **_rows(stage)}},
         )
+
+    @property
+    def rows(self) -> int | None:
+        """Rows of the table, if a stage until now has said so."""
+        return next((timing.rows for timing in reversed(self.timings) if timing.rows is not None), None)
 
     @property
     def seconds(self) -> Mapping[str, float | None]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -41,6 +44,37 @@ def test_jobs_bear_the_name_of_their_stage_and_only_they(spark: SparkSession) ->
         assert described(spark) == "somebody's notebook"
     finally:
         spark.conf.unset("spark.job.description")
+
+
+def test_tasks_of_the_jobs_at_work_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    """Eight tasks, each of which waits until a file says that it may end."""
+    place = str(tmp_path)
+
+    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        number = context.partitionId()
+        yield from batches
+        while not Path(place, str(number)).exists():
+            time.sleep(0.02)
+
+    def until(expected: tuple[int, int] | None) -> None:
+        end = time.monotonic() + 60
+        while tasks() != expected:
+            assert time.monotonic() < end, (tasks(), expected)
+            time.sleep(0.05)
+
+    with labels(spark)("privrisk") as tasks, ThreadPoolExecutor(1) as beside:
+        assert tasks() is None
+        job = beside.submit(lambda: spark.range(0, 8, 1, 8).mapInArrow(wait, "id long").toArrow().num_rows)
+        until((0, 8))
+        for number in (0, 1, 2):
+            (tmp_path / str(number)).touch()
+        until((3, 8))
+        for number in range(3, 8):
+            (tmp_path / str(number)).touch()
+        assert job.result() == 8
+        until(None)
 
 
 def test_runs_of_two_threads_leave_the_session_its_own_description(spark: SparkSession) -> None:
