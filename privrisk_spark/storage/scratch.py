@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from privrisk_spark.errors import ConfigError, InputError
+from privrisk_spark.errors import InputError
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.objects import ObjectStore
 from privrisk_spark.storage.store import StorageError
@@ -49,15 +49,20 @@ def sweep(place: Path) -> None:
         Held, so that no directory there is a live run's.
     """
     for path in place.glob(f"{SCRATCH}*"):
+        if path.is_symlink():
+            continue  # nothing of a run, and what it leads to may be a live one's
         try:
-            noted = (path / _NOTE).read_text(encoding="utf-8")
+            noted = (path / _NOTE).read_text(encoding="utf-8", errors="replace")
         except OSError:
             noted = ""
         if noted:
             try:
-                store = ObjectStore(locate(noted, key="run.scratch"), retry_seconds=_PATIENCE)
+                location = locate(noted, key="run.scratch")
+                if not location.remote or location.path.rpartition("/")[2] != path.name.lstrip("."):
+                    raise InputError("It is not named as that run's, so nothing of it was removed.")
+                store = ObjectStore(location, retry_seconds=_PATIENCE)
                 store.remove(*(entry.name for entry in store.entries()))
-            except (StorageError, InputError, ConfigError) as error:
+            except (StorageError, OSError, InputError) as error:
                 _LOG.warning(
                     "'%s', which a run that was killed left, could not be removed and holds values of the table: "
                     "remove it. %s",
