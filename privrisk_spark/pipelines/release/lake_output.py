@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from privrisk_spark.errors import CheckError, ConfigError, EngineError, Fault, PrivriskError
+from privrisk_spark.errors import CheckError, ConfigError, EngineError, Fault
 from privrisk_spark.planning.places import refuse_input
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.overlap import places_read
@@ -144,7 +144,7 @@ def commit_to_lake(policy: Policy, place: Workplace, manifest: Mapping[str, Any]
         if not location.remote:
             permissions.make_public(Path(location.path), table.key)
         version = table.commit(release, newest=newest, releases=lambda: _releases(place.output))
-    except PrivriskError:
+    except Exception:
         LOGGER.warning(
             "output.lake: the release is published at '%s', and the table lacks it; run the same run id again to "
             "commit it",

@@ -243,11 +243,12 @@ def test_a_stopped_run_leaves_nothing_in_the_table_or_its_release_and_is_brought
         assert not list((ran.root / "vault" / "keys").glob("*"))
 
 
+@pytest.mark.parametrize("error", [EngineError("the store is away."), AttributeError("a fault of ours")])
 def test_a_release_that_was_overtaken_does_not_come_into_the_table_later(
-    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Lake
+    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Lake, error: Exception
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
-        raise EngineError("the store is away.")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(ReleaseTable, "commit", fail)
