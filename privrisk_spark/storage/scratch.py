@@ -1,4 +1,4 @@
-"""What runs that were killed left of their intermediate results: in a directory, and in a store as it says."""
+"""What runs left of their intermediate results, killed or unable to remove it: in a directory, and a store it names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.objects import ObjectStore
 from privrisk_spark.storage.store import StorageError
 
-__all__ = ["SCRATCH", "note_store", "sweep"]
+__all__ = ["SCRATCH", "clear", "forget_store", "note_store", "sweep"]
 
 SCRATCH: Final = ".scratch-"
 """What the names of such directories begin with."""
@@ -36,6 +36,29 @@ def note_store(directory: Path, location: Location) -> None:
     draft = directory / f"{_NOTE}.draft"
     draft.write_text(str(location), encoding="utf-8")
     os.replace(draft, directory / _NOTE)
+
+
+def forget_store(directory: Path) -> None:
+    """Take back what :func:`note_store` noted, as nothing is there any more."""
+    (directory / _NOTE).unlink(missing_ok=True)
+
+
+def clear(directory: Path) -> None:
+    """Remove a run's directory at its end; of one that noted a store that holds something yet, the note stays.
+
+    Parameters
+    ----------
+    directory : Path
+        Of this run.
+    """
+    if not (directory / _NOTE).exists():
+        shutil.rmtree(directory, ignore_errors=True)
+        return
+    for path in directory.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != _NOTE:
+            path.unlink(missing_ok=True)
 
 
 def sweep(place: Path) -> None:
@@ -64,7 +87,7 @@ def sweep(place: Path) -> None:
                 store.remove(*(entry.name for entry in store.entries()))
             except (StorageError, OSError, InputError) as error:
                 _LOG.warning(
-                    "'%s', which a run that was killed left, could not be removed and holds values of the table: "
+                    "'%s', which an earlier run left, could not be removed and holds values of the table: "
                     "remove it. %s",
                     noted,
                     error,
