@@ -29,7 +29,7 @@ from privrisk_spark.policy.private import DpGuarantee, PeeledDp
 from privrisk_spark.runs.progress import LOGGER, Progress, write_status
 from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.stages.tables.arrival import check_arrived
-from privrisk_spark.storage.locations import Location, locate
+from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.metrics import write_metrics
 
 BY_KIND: dict[str, Callable[[Run], dict[str, Any]]] = {
@@ -99,8 +99,7 @@ def release(
     # Before anything is written or any right is changed there.
     places = {"output.path": place.output.location, "output.vault": Location("file", "", str(place.vault))}
     read = tables_of(policy, given=given)
-    private = {} if policy.run.scratch is None else {"run.scratch": locate(policy.run.scratch, key="run.scratch")}
-    lake = lake_place(policy, {**places, **private}, read)
+    lake = lake_place(policy, place, read)
     refuse_input(
         {**places, **lake},
         {**files_only_spark_knows(spark, table, read), **opened.places},

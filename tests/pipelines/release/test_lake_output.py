@@ -202,6 +202,7 @@ def test_a_table_whose_catalog_lays_it_into_another_place_is_refused(
     assert ran.code == 2
     assert f"output.lake.catalog: must be neither {key} nor inside nor around it" in " ".join(ran.err.split())
     assert not (place / "lake").exists()
+    assert privrisk(str(ran.root / "policy.yaml"), "--run-id", "r1", "--dry-run", root=ran.root).code == 2
 
 
 def test_intermediate_results_do_not_lie_in_a_table_that_is_published(

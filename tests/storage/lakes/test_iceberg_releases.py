@@ -78,7 +78,9 @@ def test_a_snapshot_tells_the_run_id_the_digest_and_no_place_but_its_own(place: 
     for file in (place / "lake").rglob("metadata/*"):
         assert str(tmp_path / "files") not in file.read_bytes().decode("latin-1")
     for manifest in table.current_snapshot().manifests(table.io):  # type: ignore[union-attr]
-        for entry in manifest.fetch_manifest_entry(table.io):
+        for entry in manifest.fetch_manifest_entry(table.io):  # what a manifest says is compressed in its file
+            assert str(place / "lake") in repr(entry)
+            assert str(tmp_path / "files") not in repr(entry)
             assert not entry.data_file.lower_bounds
 
 
