@@ -101,6 +101,8 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
         found = place_of(self.asked, f"{path.rstrip('/')}/x", 0)
         if isinstance(found, ObjectFile):
             return found.root
+        if any(mark in path for mark in "?#"):
+            raise self.asked.fault("lies in a directory with '?' or '#' in its name, which pyiceberg cuts off there.")
         return Location("file", "", str(Path(found).parent.resolve()))
 
     def _has(self, table: Table, digest: str) -> bool:

@@ -365,6 +365,21 @@ def test_processes_that_commit_at_once_make_one_snapshot_a_release(place: Path, 
     assert opened(place).scan().to_arrow().num_rows == 6
 
 
+@pytest.mark.parametrize("name", ["a b", "a%20b", "ä+:", "a#b", "a?b"])
+def test_any_directory_that_pyiceberg_reaches_is_a_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__TESTS__WAREHOUSE", f"file://{tmp_path / name}")
+    monkeypatch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())
+    if {"#", "?"} & set(name):
+        with pytest.raises(SchemaError, match=r"lies in a directory with '\?' or '#' in its name"):
+            at().check(list, COLUMNS)
+        return
+    assert commit(at(), release(tmp_path / "files", 1)) is not None
+    assert at().location.path == str(tmp_path / name / "lake" / "table")
+    assert pyiceberg.catalog.load_catalog("tests").load_table("lake.table").scan().to_arrow().num_rows == 6
+
+
 def test_the_place_of_the_table_is_that_of_its_catalog(place: Path, tmp_path: Path) -> None:
     expected = str((place / "lake" / "table").resolve())
     assert at().location.path == expected
