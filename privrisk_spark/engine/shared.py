@@ -21,7 +21,7 @@ from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory, keep_under
-from privrisk_spark.storage.scratch import note_store
+from privrisk_spark.storage.scratch import forget_store, note_store
 from privrisk_spark.storage.store import StorageError
 
 _LOG = logging.getLogger(__name__)
@@ -61,13 +61,17 @@ def scratch_of(spark: SparkSession, policy: Policy, path: Path) -> Iterator[Scra
         _measure_reach(spark, shared, "run.scratch")
         yield Scratch(spark, path, shared)
     finally:
-        _remove(shared)
+        _remove(shared, path)
 
 
-def _remove(shared: ObjectParts) -> None:
-    """Remove what a run put into a store; one that does not remove changes neither how the run ended nor its error."""
+def _remove(shared: ObjectParts, path: Path) -> None:
+    """Remove what a run put into a store; one that does not remove changes neither how the run ended nor its error.
+
+    Then the next run in the place tries again.
+    """
     try:
         shared.remove()
+        forget_store(path)
     except (StorageError, InputError) as error:
         _LOG.warning(
             "The run's scratch '%s' could not be removed and holds values of the table: remove it. %s", shared, error

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.ledger.ledger import Ledger
-from privrisk_spark.pipelines.release.lake_output import check_lake
+from privrisk_spark.pipelines.release.lake_output import check_lake, lake_place
 from privrisk_spark.pipelines.release.opened import TABLES, open_hierarchies, open_sources
 from privrisk_spark.pipelines.release.published import refuse_note
 from privrisk_spark.planning.as_published import AsPublished, as_published
@@ -23,6 +23,7 @@ from privrisk_spark.planning.history import earlier_releases, refuse_differences
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import PublicCells
+from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
@@ -61,6 +62,7 @@ def plan_only(
         Ledger(policy.ledger.url).would_cost(**cost.arguments(), seen=seen_of(policy))
     place = Workplace(output_at(policy.places.path), Path(policy.places.vault).resolve(), run_id)
     refuse_note(policy, place, date=date)
+    lake_place(policy, place, tables_of(policy, given=table is not None))
     check_lake(policy, place.output)
     of_policy = axes(policy, complete)
     if plan is None:

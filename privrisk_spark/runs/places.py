@@ -6,7 +6,6 @@ import errno
 import fcntl
 import json
 import os
-import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import Any
 
 from privrisk_spark.errors import BusyError, ConfigError, EngineError, Fault
 from privrisk_spark.runs import permissions
-from privrisk_spark.storage.scratch import SCRATCH, sweep
+from privrisk_spark.storage.scratch import SCRATCH, clear, sweep
 
 SPARK_LOG = "spark.log"
 """What Spark said of a run that failed, beside its status; the next run there removes it."""
@@ -125,5 +124,5 @@ def held(place: Path, run_id: str) -> Iterator[Path]:
         try:
             yield scratch
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            clear(scratch)
             permissions.close(place)

@@ -18,7 +18,7 @@ from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.outputs import MANIFEST, Output
 from privrisk_spark.runs.places import SPARK_LOG, locked, sync, write_json
 from privrisk_spark.storage.locations import Location, locate
-from privrisk_spark.storage.scratch import SCRATCH, sweep
+from privrisk_spark.storage.scratch import SCRATCH, clear, sweep
 
 HISTORY, REMEMBERED = "history", "release.json"
 """Directory of a vault for what it remembers of its releases, and the document of each."""
@@ -149,7 +149,7 @@ class Workplace:
             try:
                 yield
             finally:
-                shutil.rmtree(self.scratch, ignore_errors=True)
+                clear(self.scratch)
                 shutil.rmtree(self.staging, ignore_errors=True)
                 shutil.rmtree(self.parts, ignore_errors=True)
                 permissions.close(self.vault)

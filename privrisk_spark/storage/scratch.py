@@ -1,4 +1,4 @@
-"""What runs that were killed left of their intermediate results: in a directory, and in a store as it says."""
+"""What runs left of their intermediate results, killed or unable to remove it: in a directory, and a store it names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from privrisk_spark.errors import ConfigError, InputError
+from privrisk_spark.errors import InputError
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.objects import ObjectStore
 from privrisk_spark.storage.store import StorageError
 
-__all__ = ["SCRATCH", "note_store", "sweep"]
+__all__ = ["SCRATCH", "clear", "forget_store", "note_store", "sweep"]
 
 SCRATCH: Final = ".scratch-"
 """What the names of such directories begin with."""
@@ -38,6 +38,29 @@ def note_store(directory: Path, location: Location) -> None:
     os.replace(draft, directory / _NOTE)
 
 
+def forget_store(directory: Path) -> None:
+    """Take back what :func:`note_store` noted, as nothing is there any more."""
+    (directory / _NOTE).unlink(missing_ok=True)
+
+
+def clear(directory: Path) -> None:
+    """Remove a run's directory at its end; of one that noted a store that holds something yet, the note stays.
+
+    Parameters
+    ----------
+    directory : Path
+        Of this run.
+    """
+    if not (directory / _NOTE).exists():
+        shutil.rmtree(directory, ignore_errors=True)
+        return
+    for path in directory.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != _NOTE:
+            path.unlink(missing_ok=True)
+
+
 def sweep(place: Path) -> None:
     """Remove the directories of dead runs in a place, and what they noted of a store.
 
@@ -49,17 +72,22 @@ def sweep(place: Path) -> None:
         Held, so that no directory there is a live run's.
     """
     for path in place.glob(f"{SCRATCH}*"):
+        if path.is_symlink():
+            continue  # nothing of a run, and what it leads to may be a live one's
         try:
-            noted = (path / _NOTE).read_text(encoding="utf-8")
+            noted = (path / _NOTE).read_text(encoding="utf-8", errors="replace")
         except OSError:
             noted = ""
         if noted:
             try:
-                store = ObjectStore(locate(noted, key="run.scratch"), retry_seconds=_PATIENCE)
+                location = locate(noted, key="run.scratch")
+                if not location.remote or location.path.rpartition("/")[2] != path.name.lstrip("."):
+                    raise InputError("It is not named as that run's, so nothing of it was removed.")
+                store = ObjectStore(location, retry_seconds=_PATIENCE)
                 store.remove(*(entry.name for entry in store.entries()))
-            except (StorageError, InputError, ConfigError) as error:
+            except (StorageError, OSError, InputError) as error:
                 _LOG.warning(
-                    "'%s', which a run that was killed left, could not be removed and holds values of the table: "
+                    "'%s', which an earlier run left, could not be removed and holds values of the table: "
                     "remove it. %s",
                     noted,
                     error,

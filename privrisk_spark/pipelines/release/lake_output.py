@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from privrisk_spark.errors import CheckError, ConfigError, EngineError, Fault, PrivriskError
+from privrisk_spark.errors import CheckError, ConfigError, EngineError, Fault
 from privrisk_spark.planning.places import refuse_input
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.overlap import places_read
@@ -28,7 +28,7 @@ from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.storage.lakes.opening import release_table
 from privrisk_spark.storage.lakes.release_table import ReleaseTable, TableRelease, schema_of
 from privrisk_spark.storage.lakes.snapshot import Asked
-from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.opening import open_store
 
 KEY = "output.lake"
@@ -42,13 +42,13 @@ def lake_of(policy: Policy) -> ReleaseTable[Any, Any] | None:
     return release_table(Asked(KEY, asked.format, asked.path, asked.catalog), asked.date_column)
 
 
-def lake_place(policy: Policy, places: Mapping[str, Location], read: Mapping[str, Table]) -> dict[str, Location]:
+def lake_place(policy: Policy, place: Workplace, read: Mapping[str, Table]) -> dict[str, Location]:
     """Return where that table is, by its key; empty if there is none.
 
     Parameters
     ----------
     policy : Policy
-    places : mapping of key to Location
+    place : Workplace
         Where else is written.
     read : mapping of key to Table
         What is read.
@@ -64,8 +64,11 @@ def lake_place(policy: Policy, places: Mapping[str, Location], read: Mapping[str
     if table is None:
         return {}
     here = table.location
-    for key, place in places.items():
-        if here.overlaps(place):
+    places = {"output.path": place.output.location, "output.vault": Location("file", "", str(place.vault))}
+    if policy.run.scratch is not None:
+        places["run.scratch"] = locate(policy.run.scratch, key="run.scratch")
+    for key, other in places.items():
+        if here.overlaps(other):
             rule = f"must be neither {key} nor inside nor around it: the table is by itself"
             raise ConfigError([Fault(table.key, rule)])
     named = {key: places_read(of.place) for key, of in read.items() if of.place is not None}
@@ -144,7 +147,7 @@ def commit_to_lake(policy: Policy, place: Workplace, manifest: Mapping[str, Any]
         if not location.remote:
             permissions.make_public(Path(location.path), table.key)
         version = table.commit(release, newest=newest, releases=lambda: _releases(place.output))
-    except PrivriskError:
+    except Exception:
         LOGGER.warning(
             "output.lake: the release is published at '%s', and the table lacks it; run the same run id again to "
             "commit it",

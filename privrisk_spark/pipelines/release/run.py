@@ -99,7 +99,7 @@ def release(
     # Before anything is written or any right is changed there.
     places = {"output.path": place.output.location, "output.vault": Location("file", "", str(place.vault))}
     read = tables_of(policy, given=given)
-    lake = lake_place(policy, places, read)
+    lake = lake_place(policy, place, read)
     refuse_input(
         {**places, **lake},
         {**files_only_spark_knows(spark, table, read), **opened.places},

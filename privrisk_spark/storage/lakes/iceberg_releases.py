@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ from privrisk_spark.errors import EngineError, InputError, PrivriskError
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.footers import known, plain
 from privrisk_spark.storage.lakes.iceberg import place_of
-from privrisk_spark.storage.lakes.release_table import ReleaseTable, TableRelease, open_to_all
-from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.lakes.release_table import CameBetween, ReleaseTable, TableRelease, open_to_all
+from privrisk_spark.storage.locations import Location, is_remote
 from privrisk_spark.storage.opening import open_store
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class _Copied:
 
     transaction: Transaction
     paths: tuple[str, ...]
+    attempt: str
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,8 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
         found = place_of(self.asked, f"{path.rstrip('/')}/x", 0)
         if isinstance(found, ObjectFile):
             return found.root
+        if any(mark in path for mark in "?#"):
+            raise self.asked.fault("lies in a directory with '?' or '#' in its name, which pyiceberg cuts off there.")
         return Location("file", "", str(Path(found).parent.resolve()))
 
     def _has(self, table: Table, digest: str) -> bool:
@@ -113,6 +117,8 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
     def _future(self) -> Location:
         """Where the catalog would make the table."""
         catalog, identifier = self._catalog()
+        from pyiceberg.exceptions import BadRequestError, ForbiddenError, TableAlreadyExistsError
+
         namespace = identifier.rpartition(".")[0]
         try:
             there = catalog.namespace_exists(namespace)
@@ -124,11 +130,15 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
             table = self._made(pa.schema([pa.field("any", pa.string())]), None)._table
         except PrivriskError:
             raise
-        except Exception as error:
+        except TableAlreadyExistsError:  # since it was looked for
+            return self.location
+        except (ValueError, NotImplementedError, BadRequestError, ForbiddenError) as error:
             raise self.asked.fault(
                 f"cannot be made ({type(error).__name__}): its catalog gives no place for a table (warehouse), or "
                 "makes none; configure it, or another one."
             ) from None
+        except Exception as error:
+            raise self._away(error) from None
         return self._place(str(table.location()))
 
     def _holds_rows(self, table: Table) -> bool:
@@ -178,19 +188,32 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
     def _uploaded(
         self, table: Table | None, schema: pa.Schema, release: TableRelease, before: _Copied | None
     ) -> _Copied:
+        from pyiceberg.exceptions import TableAlreadyExistsError
+
         try:
             transaction = self._made(schema, self.date_column) if table is None else _begun(table)
             of = transaction._table
             places = of.location_provider()
-            paths = tuple(places.new_data_location(release.name_of(number)) for number, _ in enumerate(release.files))
+            attempt = secrets.token_hex(4) if before is None else before.attempt
+
+            def path_of(number: int) -> str:
+                name = release.name_of(number)
+                path = places.new_data_location(name)
+                # A copy to a store that is stopped half-way is stored as far as it came. Of its own name, it does not
+                # lie over the file that another attempt has committed.
+                return places.new_data_location(f"{attempt}-{name}") if is_remote(path) else path
+
+            paths = tuple(path_of(number) for number, _ in enumerate(release.files))
             if before is None or before.paths != paths:
                 for path, file in zip(paths, release.files, strict=True):
                     self._copy(of, file, path)
         except PrivriskError:
             raise
+        except TableAlreadyExistsError:
+            raise CameBetween from None
         except Exception as error:
             raise self._away(error) from None
-        return _Copied(transaction, paths)
+        return _Copied(transaction, paths, attempt)
 
     def _copy(self, table: Table, file: Path, path: str) -> None:
         above, _, name = path.rpartition("/")
@@ -234,7 +257,7 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
             for path, source in zip(uploaded.paths, release.files, strict=True):
                 update.append_data_file(_data_file(path, source, None if self.date_column is None else day, of))
         transaction.commit_transaction()
-        self._open(release.digest)
+        self._open(release.digest, uploaded.paths)
         return int(update.snapshot_id)
 
     def _files(self, table: Table) -> Iterator[DataFile]:
@@ -243,7 +266,7 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
             for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
                 yield entry.data_file
 
-    def _open(self, digest: str) -> None:
+    def _open(self, digest: str, copied: tuple[str, ...]) -> None:
         """Let everyone read what the commit has written on this machine."""
         table = self._opened()
         if table is None or self._place(str(table.location())).remote:
@@ -256,8 +279,9 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
             file = place_of(self.asked, path, 0)
             if isinstance(file, str):
                 open_to_all(Path(file), Path(file).parent)
-        for one in self._files(table):
-            file = place_of(self.asked, str(one.file_path), 0)
+        # Files of other commits may lie anywhere, as whoever made them wants it.
+        for path in copied:
+            file = place_of(self.asked, path, 0)
             if isinstance(file, str):
                 open_to_all(Path(file).parent)
 

@@ -22,17 +22,24 @@ from privrisk_spark.storage.lakes.footers import known, plain
 from privrisk_spark.storage.lakes.snapshot import Asked
 from privrisk_spark.storage.locations import Location
 
-__all__ = ["ReleaseTable", "TableRelease", "open_to_all", "schema_of"]
+__all__ = ["CameBetween", "ReleaseTable", "TableRelease", "open_to_all", "schema_of"]
 
 _PUBLIC_FILE: Final = 0o644
 _PUBLIC_DIRECTORY: Final = 0o755
 _ATTEMPTS: Final = 12
 """Commits that may come between two looks at the table; more of them is no race."""
 
+_OF_PROGRAMS: Final = (AssertionError, AttributeError, LookupError, NameError, NotImplementedError, TypeError)
+"""What no table says and no store: somebody's program is wrong, and trying again would hide it."""
+
 T = TypeVar("T")
 """A table of the format, as its package opens it."""
 U = TypeVar("U")
 """The files of a release that are in the table's place, and what a commit of them takes."""
+
+
+class CameBetween(Exception):  # noqa: N818
+    """Somebody made the table after it was looked at."""
 
 
 @dataclass(frozen=True)
@@ -139,19 +146,25 @@ class ReleaseTable(ABC, Generic[T, U]):
         faults = self._faults()
         schema = schema_of(release.files[0])
         uploaded: U | None = None
+        fault: type[Exception] = CameBetween
         for attempt in range(_ATTEMPTS):
             table = self._opened()
             if (table is not None and self._has(table, release.digest)) or not newest():
                 return None
             self._refuse(table, releases, dict(zip(schema.names, schema.types, strict=True)))
-            uploaded = self._uploaded(table, schema, release, uploaded)
-            with suppress(*faults):
-                return self._committed(table, schema, uploaded, release)
+            with suppress(CameBetween):
+                uploaded = self._uploaded(table, schema, release, uploaded)
+                try:
+                    return self._committed(table, schema, uploaded, release)
+                except _OF_PROGRAMS:
+                    raise
+                except faults as error:  # what it says may quote credentials
+                    fault = type(error)
             # Somebody came between, or the answer was lost: then the next look finds the commit.
             time.sleep(min(0.05 * 2**attempt, 2))
         raise EngineError(
-            f"{self.asked.where} could not be committed to: others commit too often, or its store does not answer. Run "
-            "the same run id again."
+            f"{self.asked.where} could not be committed to ({fault.__name__}): others commit too often, or its catalog "
+            "or store does not take the commit. Run the same run id again."
         )
 
     @abstractmethod
@@ -168,7 +181,12 @@ class ReleaseTable(ABC, Generic[T, U]):
 
     @abstractmethod
     def _uploaded(self, table: T | None, schema: pa.Schema, release: TableRelease, before: U | None) -> U:
-        """Copy the files of a release to the table's place, but those that an attempt before has copied."""
+        """Copy the files of a release to the table's place, but those that an attempt before has copied.
+
+        Raises
+        ------
+        CameBetween
+        """
 
     @abstractmethod
     def _committed(self, table: T | None, schema: pa.Schema, uploaded: U, release: TableRelease) -> int:

@@ -12,10 +12,12 @@ from uuid import uuid4
 import lakes
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyiceberg.catalog
 import pytest
 import small_release
 from deltalake import DeltaTable, write_deltalake
 from product import Privrisk, Ran
+from pyiceberg.utils.config import Config
 from pyspark.sql import SparkSession
 
 from benchmarks.s3_server import BUCKET
@@ -200,6 +202,22 @@ def test_a_table_whose_catalog_lays_it_into_another_place_is_refused(
     assert ran.code == 2
     assert f"output.lake.catalog: must be neither {key} nor inside nor around it" in " ".join(ran.err.split())
     assert not (place / "lake").exists()
+    assert privrisk(str(ran.root / "policy.yaml"), "--run-id", "r1", "--dry-run", root=ran.root).code == 2
+
+
+def test_intermediate_results_do_not_lie_in_a_table_that_is_published(
+    privrisk: Privrisk, table: Path, tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy does not tell where the table of a catalog lies."""
+    assert endpoint
+    lakes.configure(monkeypatch, tmp_path / "x" / "lake")
+    place = f"s3://{BUCKET}/{uuid4().hex}"
+    monkeypatch.setenv("PYICEBERG_CATALOG__TESTS__WAREHOUSE", place)
+    monkeypatch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())
+    scratch = ("run.scratch", f"{place}/lake/table/scratch")
+    ran = released(privrisk, "risk", table, tmp_path / "x", Lake("iceberg", tmp_path / "x").key(), scratch)
+    assert ran.code == 2, ran.err
+    assert "output.lake.catalog: must be neither run.scratch nor inside nor around it" in " ".join(ran.err.split())
 
 
 POINTS: dict[str, tuple[Any, str, bool]] = {
@@ -243,11 +261,12 @@ def test_a_stopped_run_leaves_nothing_in_the_table_or_its_release_and_is_brought
         assert not list((ran.root / "vault" / "keys").glob("*"))
 
 
+@pytest.mark.parametrize("error", [EngineError("the store is away."), AttributeError("a fault of ours")])
 def test_a_release_that_was_overtaken_does_not_come_into_the_table_later(
-    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Lake
+    privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Lake, error: Exception
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
-        raise EngineError("the store is away.")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(ReleaseTable, "commit", fail)

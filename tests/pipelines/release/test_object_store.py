@@ -327,6 +327,8 @@ def test_a_scratch_that_cannot_be_removed_is_named_and_the_release_stands(
         assert ran.manifest["rows"] > 0
         assert f"The run's scratch '{scratch}/" in ran.err
         assert "could not be removed" in ran.err
+        (left,) = (tmp_path / "x" / "vault").glob(".scratch-*")
+        assert [path.name for path in left.iterdir()] == [".in-store"], "so that the next run there removes it"
         refused = released(
             privrisk,
             tmp_path / "y",

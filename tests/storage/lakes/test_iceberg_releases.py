@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import io
 import json
+import os
+import shutil
+import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import lakes
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyiceberg.catalog
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import ServiceUnavailableError, TableAlreadyExistsError
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -22,6 +30,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, IntegerType, NestedField, StringType
 from pyiceberg.utils.config import Config
 
+from benchmarks.s3_server import BUCKET
 from privrisk_spark.errors import EngineError, InputError, SchemaError
 from privrisk_spark.storage.lakes.iceberg_releases import IcebergReleases
 from privrisk_spark.storage.lakes.release_table import TableRelease
@@ -69,7 +78,9 @@ def test_a_snapshot_tells_the_run_id_the_digest_and_no_place_but_its_own(place: 
     for file in (place / "lake").rglob("metadata/*"):
         assert str(tmp_path / "files") not in file.read_bytes().decode("latin-1")
     for manifest in table.current_snapshot().manifests(table.io):  # type: ignore[union-attr]
-        for entry in manifest.fetch_manifest_entry(table.io):
+        for entry in manifest.fetch_manifest_entry(table.io):  # what a manifest says is compressed in its file
+            assert str(place / "lake") in repr(entry)
+            assert str(tmp_path / "files") not in repr(entry)
             assert not entry.data_file.lower_bounds
 
 
@@ -228,6 +239,81 @@ def test_a_commit_is_not_moved_onto_another_snapshot_by_pyiceberg(
     assert set(opened(place).scan().to_arrow().column("cost").to_pylist()) == {1.0, 3.0}
 
 
+def test_another_that_makes_the_table_meanwhile_is_no_fault_of_the_catalog(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As catalogs say that look for the table when one is begun."""
+    one, other, third = (release(tmp_path / "files", number) for number in (1, 2, 3))
+    began, left = SqlCatalog.create_table_transaction, [0]
+
+    def begin(self: SqlCatalog, identifier: str, *arguments: Any, **more: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(SqlCatalog, "create_table_transaction", began)
+                commit(at(), one)
+        if self.table_exists(identifier):
+            raise TableAlreadyExistsError
+        return began(self, identifier, *arguments, **more)
+
+    monkeypatch.setattr(SqlCatalog, "create_table_transaction", begin)
+    for at_look, next_one in ((1, other), (2, third)):
+        left[0] = at_look
+        assert commit(at(), next_one, one) is not None
+        assert [snapshot.summary["privrisk.run_id"] for snapshot in opened(place).snapshots()] == [  # type: ignore[index]
+            "r1",
+            next_one.run_id,
+        ]
+        lakes.catalog(place).drop_table("lake.table")
+
+
+def test_a_catalog_that_is_away_when_the_table_is_begun_is_to_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: Any, **__: Any) -> Any:
+        raise ServiceUnavailableError
+
+    monkeypatch.setattr(SqlCatalog, "create_table_transaction", away)
+    with pytest.raises(EngineError, match=r"cannot be looked at \(ServiceUnavailableError\)"):
+        at().check(list, COLUMNS)
+
+
+def test_a_copy_that_is_stopped_half_way_does_not_harm_what_another_attempt_has_committed(
+    tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"ENDPOINT": endpoint, "REGION": os.environ["AWS_REGION"]}
+    said |= {name: os.environ[f"AWS_{name}"] for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY")}
+    for name, value in said.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__TESTS__S3__{name}", value)
+    monkeypatch.setenv("PYICEBERG_CATALOG__TESTS__WAREHOUSE", f"s3://{BUCKET}/{uuid4().hex}")
+    monkeypatch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())
+    one = release(tmp_path / "files", 1)
+
+    def stop(source: io.BufferedReader, copy: Any, _: int) -> None:
+        """While another attempt does all of it."""
+        monkeypatch.setattr(shutil, "copyfileobj", copying)
+        commit(at(), one)
+        copy.write(source.read(100))
+        raise KeyboardInterrupt
+
+    copying = shutil.copyfileobj
+    monkeypatch.setattr(shutil, "copyfileobj", stop)
+    with pytest.raises(KeyboardInterrupt):
+        commit(at(), one)
+    table = pyiceberg.catalog.load_catalog("tests").load_table("lake.table")
+    assert table.scan().to_arrow().num_rows == 6
+
+
+def test_rights_of_places_where_others_keep_files_of_the_table_stay(place: Path, tmp_path: Path) -> None:
+    table, first = at(date_column="day"), release(tmp_path / "files", 1)
+    commit(table, first)
+    own = tmp_path / "own"
+    own.mkdir(mode=0o700)
+    rows = pa.table({"age": ["x"], "cost": [9.0], "day": [dt.date(2026, 11, 20)]})
+    pq.write_table(rows, own / "part.parquet")
+    opened(place).add_files([f"file://{own}/part.parquet"])
+    commit(table, release(tmp_path / "files", 2, "2026-11-22"), first)
+    assert stat.S_IMODE(own.stat().st_mode) == 0o700
+
+
 PROGRAM = """
 import json, sys
 from pathlib import Path
@@ -277,6 +363,21 @@ def test_processes_that_commit_at_once_make_one_snapshot_a_release(place: Path, 
     assert sorted(made) == sorted([*numbers, "None"])
     assert seen <= {(1.0,) * 6, (2.0,) * 6}
     assert opened(place).scan().to_arrow().num_rows == 6
+
+
+@pytest.mark.parametrize("name", ["a b", "a%20b", "ä+:", "a#b", "a?b"])
+def test_any_directory_that_pyiceberg_reaches_is_a_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__TESTS__WAREHOUSE", f"file://{tmp_path / name}")
+    monkeypatch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())
+    if {"#", "?"} & set(name):
+        with pytest.raises(SchemaError, match=r"lies in a directory with '\?' or '#' in its name"):
+            at().check(list, COLUMNS)
+        return
+    assert commit(at(), release(tmp_path / "files", 1)) is not None
+    assert at().location.path == str(tmp_path / name / "lake" / "table")
+    assert pyiceberg.catalog.load_catalog("tests").load_table("lake.table").scan().to_arrow().num_rows == 6
 
 
 def test_the_place_of_the_table_is_that_of_its_catalog(place: Path, tmp_path: Path) -> None:

@@ -301,9 +301,24 @@ def test_a_table_that_takes_no_commit_is_an_error_to_be_tried_again(
 
     monkeypatch.setattr(of, "_committed", fail)
     monkeypatch.setattr(waiting.time, "sleep", lambda _: None)
-    with pytest.raises(EngineError, match="could not be committed to") as raised:
+    with pytest.raises(EngineError, match=rf"could not be committed to \({kind.__name__}\)") as raised:
         commit(table, release(files, "r1", 1))
     assert "secret" not in str(raised.value)
+
+
+def test_a_fault_of_the_program_is_not_taken_for_one_of_the_table(
+    lake: Lake, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, tried = lake.at(), []
+
+    def fail(*_: Any) -> int:
+        tried.append(1)
+        raise AttributeError
+
+    monkeypatch.setattr(type(table), "_committed", fail)
+    with pytest.raises(AttributeError):
+        commit(table, release(files, "r1", 1))
+    assert len(tried) == 1
 
 
 def test_an_attempt_that_stopped_after_its_files_leaves_a_place_for_any_release(
