@@ -20,7 +20,7 @@ demo: $(VENV)/ready
 	@echo "  conf/demo.yaml                 the policy; copy it, or run it with --set decision.utility_at_least=4"
 
 # Everything CI runs: lint, types, all tests. Those of dags/ are skipped where Airflow is not: make $(AIRFLOW)/ready; those of
-# Spark's connectors where these are not: make $(VENV)/connectors.
+# Spark's connectors where these are not: make $(VENV)/connectors; those of Azure likewise: make $(VENV)/azurite.
 test: lint machine-code $(VENV)/java $(VENV)/client $(TEST_NEEDS)
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -52,6 +52,16 @@ $(VENV)/client: $(VENV)/ready
 # Spark's connectors for Delta and Iceberg tables, by Maven, and the Spark that Iceberg's fits, for their tests.
 $(VENV)/connectors: tests/connector_packages.py $(VENV)/ready
 	$(BIN)/python tests/connector_packages.py $@
+	@touch $@
+
+# A server of Azure's blob storage, by npm, for the tests of stores.
+$(VENV)/azurite: tests/azurite/package-lock.json $(VENV)/ready
+	rm -rf $@.part
+	mkdir -p $@.part
+	cp tests/azurite/package.json tests/azurite/package-lock.json $@.part
+	npm ci --silent --no-audit --no-fund --prefix $@.part
+	rm -rf $@
+	mv $@.part $@
 	@touch $@
 
 bench: $(VENV)/java

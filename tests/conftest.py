@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import azure_server
+import google_server
 import machine_code
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -34,8 +36,11 @@ settings.load_profile("ci")
 # Before any module with compiled functions is imported; workers of Spark and started programs inherit it.
 MACHINE_CODE = machine_code.keep()
 
-# Workers of Spark inherit where the S3 server of `endpoint` will be.
+# Workers of Spark inherit where the servers of `endpoint`, `azure` and `google` will be.
+AZURE, GOOGLE = free_port(), free_port()
 os.environ.update(s3_server.ENVIRONMENT, AWS_ENDPOINT_URL=f"http://127.0.0.1:{free_port()}")
+os.environ.update(azure_server.ENVIRONMENT, AZURITE_BLOB_STORAGE_URL=azure_server.address(AZURE))
+os.environ.update(google_server.environment(GOOGLE))
 
 # Sessions that tests start map Java's classes, if `make test` has stored them; nothing else of them is another.
 os.environ.setdefault("PRIVRISK_FAST", "classes")
@@ -110,6 +115,20 @@ def endpoint() -> Iterator[str]:
     """Address of an S3 server on loopback."""
     with s3_server.server(int(os.environ["AWS_ENDPOINT_URL"].rpartition(":")[2])) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def azure() -> Iterator[str]:
+    """Address of a server of Azure's blob storage on loopback."""
+    with azure_server.server(AZURE) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def google(endpoint: str) -> Iterator[None]:
+    """What Google's storage asks of a client."""
+    with google_server.server(GOOGLE, endpoint):
+        yield
 
 
 @pytest.fixture(scope="session")

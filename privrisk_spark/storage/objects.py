@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.storage.locations import Location
@@ -54,6 +54,7 @@ class ObjectStore:
     def __init__(self, location: Location, *, retry_seconds: float = RETRY_SECONDS) -> None:
         self._location = location
         self._store = _open(location, retry_seconds)
+        self._told_by: Literal["e_tag", "version"] = "version" if location.kind == "gs" else "e_tag"
 
     @property
     def location(self) -> Location:
@@ -61,21 +62,21 @@ class ObjectStore:
         return self._location
 
     def read(self, name: str) -> Stored:
-        """Read an object; its version is its ETag."""
+        """Read an object; its version is its ETag, in Google's stores its generation."""
         import obstore
 
         with self._faults(name):
             found = obstore.get(self._store, name)
             content = bytes(found.bytes())
-        return Stored(content, str(found.meta["e_tag"]))
+        return Stored(content, str(found.meta[self._told_by]))
 
     def create(self, name: str, content: bytes) -> bool:
         """Write an object that must not be there, by If-None-Match or its like."""
         return self._put(name, content, "create")
 
     def replace(self, name: str, content: bytes, version: str) -> bool:
-        """Write an object if it still has an ETag, by If-Match or its like."""
-        return self._put(name, content, {"e_tag": version})
+        """Write an object if it still has a version, by If-Match or its like."""
+        return self._put(name, content, {self._told_by: version})
 
     def write(self, name: str, content: bytes) -> None:
         """Write an object, whatever is there."""

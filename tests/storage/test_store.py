@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import object_store
 import pytest
+from azure_server import CONTAINER
 from object_store import Front
 
 from benchmarks.s3_server import BUCKET, SECRET
@@ -21,11 +22,14 @@ from privrisk_spark.storage.store import StorageError, Store
 pytestmark = pytest.mark.usefixtures("endpoint")
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", "az", "gs"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "local":
         return open_store(locate(str(tmp_path / "place"), key="output.path"))
-    return open_store(locate(f"s3://{BUCKET}/{uuid4().hex}", key="output.path"))
+    if request.param != "s3":
+        request.getfixturevalue({"az": "azure", "gs": "google"}[request.param])
+    container = CONTAINER if request.param == "az" else BUCKET
+    return open_store(locate(f"{request.param}://{container}/{uuid4().hex}", key="output.path"))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import small_release
+from azure_server import CONTAINER
 from product import Privrisk, Ran
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -144,6 +145,37 @@ def test_a_release_in_a_store_is_that_of_a_disk_but_for_its_place(
     other = released(privrisk, tmp_path / "x", kind, path, *scratch, change, output=output)
     assert other.code == 1, other.err
     assert small_release.charged(ran.root) == (small_release.CHARGED if kind == "dp" else [])
+
+
+@pytest.mark.parametrize("kind", ["az", "gs"])
+def test_of_azure_and_google_the_same(
+    privrisk: Privrisk, request: pytest.FixtureRequest, tmp_path: Path, kind: Literal["az", "gs"]
+) -> None:
+    """Table, intermediate results and two releases, the second of which takes the place of the first."""
+    request.getfixturevalue({"az": "azure", "gs": "google"}[kind])
+    there = ObjectStore(Location(kind, CONTAINER if kind == "az" else BUCKET, uuid4().hex), retry_seconds=5)
+    base = str(there.location)
+    pq.write_table(table(), tmp_path / "table.parquet")
+    on_disk = released(privrisk, tmp_path / "disk", "risk", str(tmp_path / "table.parquet"))
+    assert on_disk.code == 0, on_disk.err
+    upload(there, tmp_path)
+    places = ("run.scratch", f"{base}/scratch")
+    for number in (1, 2):
+        ran = released(
+            privrisk, tmp_path / "x", "risk", f"{base}/table", places, run_id=f"r{number}", output=f"{base}/out"
+        )
+        assert ran.code == 0, ran.err
+        assert json.loads(there.read("out/manifest.json").content)["sequence"] == number
+        for name, digest in small_release.digests(on_disk.root).items():
+            content = there.read(f"out/releases/r{number}/data/{name}").content
+            assert hashlib.sha256(content).hexdigest() == digest
+    names = {entry.name.partition("/")[0] for entry in there.entries()}
+    assert names == {"table", "out"}, "scratch is gone"
+    again = released(privrisk, tmp_path / "x", "risk", f"{base}/table", places, run_id="r2", output=f"{base}/out")
+    assert "Already released" in again.out
+    keys = [os.environ[name] for name in ("AZURE_STORAGE_ACCOUNT_KEY", "GOOGLE_SERVICE_ACCOUNT_KEY")]
+    for content in (file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()):
+        assert not any(key.encode() in content for key in keys)
 
 
 def test_what_was_changed_in_a_store_is_not_believed(privrisk: Privrisk, store: ObjectStore, tmp_path: Path) -> None:
