@@ -386,7 +386,7 @@ def test_house_rules(path: Path) -> None:
         if isinstance(node, ast.Attribute):
             assert node.attr not in {"rdd", "_jvm", "_jsc", "_jdf"}, f"line {node.lineno}"
             if node.attr == "sparkContext":
-                # How many tasks have ended, nothing else tells; there is none with Spark Connect, where it is not asked.
+                # Nothing else tells how many tasks have ended; with Spark Connect it is not asked.
                 assert name_of(path) == "engine.labels", f"line {node.lineno}"
             if node.attr == "getOrCreate":
                 assert name_of(path) == "engine.session"

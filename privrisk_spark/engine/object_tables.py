@@ -117,6 +117,13 @@ def _schema(file: ObjectFile, key: str) -> pa.Schema:
     ]
     # They are instants to all who write them, without a time zone by their type.
     instants = {column.path for column in columns if column.physical_type == "INT96"}
+    within = sorted(instants - set(schema.names))
+    if within:
+        raise SchemaError(
+            f"{key}.path: '{file.root}': file {file.name} has times of 96 bits within the list or structure "
+            f"'{within[0]}', which are read as columns of their own alone; write them as timestamps "
+            "(spark.sql.parquet.outputTimestampType: TIMESTAMP_MICROS)."
+        )
     return pa.schema([field.with_type(_INSTANT) if field.name in instants else field for field in plain])
 
 

@@ -101,7 +101,7 @@ class ReleaseFacts:
     min_class_size : int
         0 for an empty release.
     off_hierarchy : dict of attribute to rows whose text is no node of the hierarchy
-    label_rows : dict of attribute to a fingerprint of how many rows each label stands in
+    label_rows : dict of attribute, and "" for tuples, to a fingerprint of how many rows each label stands in
         Of the first node with each label (:func:`privrisk_spark.kernels.numeric.fingerprint.of_counts`).
     unique_by_cells : int
         Rows no other has the released quasi-identifiers of. Where persons are counted: persons with a row of released

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from privrisk_spark.kernels.arrays import ByteArray, LongArray, WordArray
 
@@ -56,6 +57,26 @@ def of_counts(counts: LongArray) -> int:
     """
     with np.errstate(over="ignore"):
         return int(np.sum(of_integers(np.arange(len(counts))) * counts.astype(np.uint64), dtype=np.uint64))
+
+
+def of_tuples(columns: Sequence[npt.NDArray[np.integer]], rows: LongArray) -> int:
+    """Fingerprint of how many rows each tuple of integers has: the sum of the tuples' own, each as often as it stands.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of an integer type, shape (n,)
+        The tuples, which may stand more than once.
+    rows : ndarray of int64, shape (n,)
+        Rows of each.
+
+    Returns
+    -------
+    int
+        Below 2^64. Fingerprints of parts add up to that of the whole, modulo 2^64.
+    """
+    tuples = of_rows([of_integers(column.astype(np.int64)) for column in columns], len(rows))
+    with np.errstate(over="ignore"):
+        return int(np.sum(tuples * rows.astype(np.uint64), dtype=np.uint64))
 
 
 def of_bytes(data: ByteArray, offsets: LongArray) -> WordArray:

@@ -60,7 +60,7 @@ class Decided:
     facts : DecisionFacts
     members : Batches or None
         MEMBERS, where the policy names persons or sampling weights.
-    label_rows : dict of attribute to a fingerprint of how many rows each label must stand in
+    label_rows : dict of attribute, and "" for tuples, to a fingerprint of how many rows each label must stand in
         Under `risk`; other guarantees release what is left of the tuples only.
     """
 
@@ -135,7 +135,7 @@ class Written:
         Its rows, read back.
     facts : ReleaseFacts
         Measured from its files.
-    label_rows : dict of attribute to a fingerprint of how many rows each label must stand in
+    label_rows : dict of attribute, and "" for tuples, to a fingerprint of how many rows each label must stand in
     """
 
     files: list[dict[str, Any]]
@@ -163,7 +163,7 @@ def write_release(
     opened : Opened
     tuples : TupleParts
         Written for as many files.
-    label_rows : dict of attribute to a fingerprint of how many rows each label must stand in
+    label_rows : dict of attribute, and "" for tuples, to a fingerprint of how many rows each label must stand in
         By the decisions, of the nodes :attr:`Hierarchy.meant`.
     files : int
     members : Batches or None

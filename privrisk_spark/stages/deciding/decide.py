@@ -153,9 +153,10 @@ class Conclusion:
         facts = {"tuples": held, "tuple_rows": tuples.num_rows}
         facts["members"] = write_ipc(members, self.members) if members is not None else None
         if self.meant:
+            meant = [of[decided.node(i)[decided.kept]] for i, of in enumerate(self.meant)]
             facts["label_rows"] = [
-                fingerprint.of_counts(np.bincount(of[decided.node(i)[decided.kept]], minlength=len(of)))
-                for i, of in enumerate(self.meant)
+                *(fingerprint.of_counts(np.bincount(nodes)) for nodes in meant),
+                fingerprint.of_tuples(meant, np.ones(np.count_nonzero(decided.kept), dtype=np.int64)),
             ]
         if self.remembered is not None:
             levels = decided.decisions.levels[decided.rows]

@@ -121,7 +121,7 @@ def release_rules(
     ----------
     policy : Policy
     released : ReleaseFacts
-    label_rows : mapping of attribute to a fingerprint of how many rows each label must stand in
+    label_rows : mapping of attribute, and "" for tuples, to a fingerprint of how many rows each label must stand in
         As ``released.label_rows`` has it of the rows each label stands in.
     """
     rules = []
@@ -131,8 +131,9 @@ def release_rules(
         rules.append(FactRule(fact, "every released text is a node of its hierarchy", at_most=0))
         values[fact] = rows
     for name, rows in label_rows.items():
-        fact = f"labels of {name} in other rows"
-        rules.append(FactRule(fact, "every label stands in as many rows as were decided for its values", at_most=0))
+        fact = f"labels of {name} in other rows" if name else "tuples of labels in other rows"
+        rule = "every label stands in as many rows as were decided for its values"
+        rules.append(FactRule(fact, rule if name else f"{rule}, and with those that were decided beside it", at_most=0))
         values[fact] = int(released.label_rows[name] != rows)
     size = policy.checks.min_class_size
     if size is not None:

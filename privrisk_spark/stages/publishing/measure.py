@@ -105,6 +105,9 @@ def _history_facts(parts: Sequence[Mapping[str, Any]]) -> HistoryFacts | None:
 
 CLASSES_PER_TASK = 1_000_000
 
+TUPLES = ""
+"""Beside attributes, what stands for all of them together; the one name no column of a policy can have."""
+
 
 def release_classes(
     release: Batches, labels: Mapping[str, Sequence[str | None]], directory: PartDirectory, *, kept: int = 0
@@ -123,7 +126,7 @@ def release_classes(
     Notes
     -----
     A part holds int64 columns: fingerprint, ascending, words of label numbers, rows. Texts that are no label count as
-    one; the facts have the number of rows with such a text, and in how many rows labels stand, by attribute.
+    one; the facts have the number of rows with such a text, and in how many rows labels and tuples of them stand.
     """
     texts, as_it_is = [f"a{i}" for i in range(len(labels))], schemas.released(kept)
     known = [pa.array(sorted({label for label in of if label is not None}), pa.string()) for of in labels.values()]
@@ -135,7 +138,7 @@ def release_classes(
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            numbers, outside, label_rows = [], [], []
+            numbers, outside, label_rows, nodes_of = [], [], [], []
             for name, of, null_is_label, node in zip(texts, known, null_known, nodes, strict=True):
                 distinct, place = dictionary_of(table.column(name))
                 found = pc.index_in(as_texts(distinct), value_set=of).fill_null(len(of) + 1)
@@ -148,6 +151,7 @@ def release_classes(
                 rows_of_node = np.zeros(node.max(initial=0) + 1, dtype=np.int64)
                 rows_of_node[node] = stands[: len(node)]
                 label_rows.append(fingerprint.of_counts(rows_of_node))
+                nodes_of.append(np.append(node, np.full(len(of) + 2 - len(node), -1))[of_row])
             keys = packing.pack(numbers, table.num_rows)
             first, member = grouped(keys)
             words = [key[first] for key in keys]
@@ -157,6 +161,7 @@ def release_classes(
             columns = [of_class, *words, np.bincount(member, minlength=len(first))]
             write_array(np.stack([column[order] for column in columns]), directory, name)
             values = write_values([table.column(of) for of in as_it_is], numbers, directory, name)
+            label_rows.append(fingerprint.of_tuples([nodes[first] for nodes in nodes_of], columns[-1]))
             facts = {"rows": table.num_rows, "classes": len(first), "outside": outside, "label_rows": label_rows}
             facts["values"] = values
             yield report(name, facts)
@@ -172,15 +177,15 @@ def _first_nodes(labels: Sequence[str | None], known: pa.Array) -> LongArray:
 
 
 def summed_label_rows(parts: Iterable[Mapping[str, Any]], attributes: Sequence[str]) -> dict[str, int]:
-    """Put the ``label_rows`` of parts together, by attribute."""
+    """Put the ``label_rows`` of parts together, by attribute and for whole tuples."""
     rows = [part["label_rows"] for part in parts]
-    return {attribute: sum(of[i] for of in rows) % 2**64 for i, attribute in enumerate(attributes)}
+    return {name: sum(of[i] for of in rows) % 2**64 for i, name in enumerate([*attributes, TUPLES])}
 
 
 def label_rows_of(
     nodes: npt.NDArray[np.int32], sizes: LongArray, hierarchies: Mapping[str, Hierarchy]
 ) -> dict[str, int]:
-    """Return a fingerprint of how many rows each label must stand in, by attribute.
+    """Return a fingerprint of how many rows each label must stand in, by attribute and for whole tuples.
 
     Parameters
     ----------
@@ -190,12 +195,12 @@ def label_rows_of(
         Rows of each.
     hierarchies : mapping of attribute to Hierarchy
     """
-    result = {}
-    for i, (attribute, hierarchy) in enumerate(hierarchies.items()):
+    result, meant = {}, [hierarchy.meant[nodes[:, i]] for i, hierarchy in enumerate(hierarchies.values())]
+    for (attribute, hierarchy), of in zip(hierarchies.items(), meant, strict=True):
         rows = np.zeros(hierarchy.n_nodes, dtype=np.int64)
-        np.add.at(rows, hierarchy.meant[nodes[:, i]], sizes)
+        np.add.at(rows, of, sizes)
         result[attribute] = fingerprint.of_counts(rows)
-    return result
+    return {**result, TUPLES: fingerprint.of_tuples(meant, sizes)}
 
 
 def measure_release(

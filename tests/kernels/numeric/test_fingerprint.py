@@ -9,7 +9,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privrisk_spark.kernels.numeric.fingerprint import mixed, of_bytes, of_counts, of_integers, of_rows, of_table
+from privrisk_spark.kernels.numeric.fingerprint import (
+    mixed,
+    of_bytes,
+    of_counts,
+    of_integers,
+    of_rows,
+    of_table,
+    of_tuples,
+)
 
 WORD = 2**64
 
@@ -192,6 +200,28 @@ def test_counts_have_the_sum_of_what_they_count(counts, cut):
     first[cut:] = 0
     rest[:cut] = 0
     assert found == (of_counts(first) + of_counts(rest)) % WORD
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 3), st.integers(0, 2**40)), max_size=12), st.integers(0, 12)
+)
+def test_tuples_have_the_sum_of_what_they_stand_for(rows, cut):
+    def found(rows):
+        first, second, times = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+        return of_tuples([first.astype(np.int32), second], times)
+
+    literal = sum(times * int(of_rows([of_integers(np.array([one])) for one in (a, b)], 1)[0]) for a, b, times in rows)
+    assert found(rows) == literal % WORD
+    assert found(rows) == (found(rows[:cut]) + found(rows[cut:])) % WORD
+    assert found(rows) == found(rows[::-1])
+
+
+def test_tuples_that_are_put_together_otherwise_differ():
+    """With the same numbers in each column, and with the columns changed for each other."""
+    columns, rows = [np.array([0, 1, 0]), np.array([0, 1, 2])], np.array([5, 5, 5])
+    others = [np.array([1, 0, 2]), columns[0]], [columns[1], columns[0]], [columns[0], columns[1] + 1]
+    found = [of_tuples(one, rows) for one in (columns, *others)]
+    assert len(set(found)) == len(found)
 
 
 def test_counts_that_are_swapped_or_moved_differ():

@@ -72,7 +72,9 @@ def test_the_deepest_level_of_each_unchanged_value_is_joined(spark: SparkSession
                 [path_fingerprints(one) for one in then],
             )
             pq.write_table(part, place_of / PARTS / f"part-{half}.parquet")
-        earlier.append(EarlierRelease(f"run{number}", "2026-11-01", "0", place_of, "id", dict.fromkeys(names, "0")))
+        earlier.append(
+            EarlierRelease(f"run{number}", "2026-11-01", "name", "0", place_of, "id", dict.fromkeys(names, "0"))
+        )
         past.append(levels)
 
     rows = [(i, code(places, place), code(sexes, sex), f"note {i}") for i, (place, sex) in now.items()]

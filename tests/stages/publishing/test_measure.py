@@ -26,7 +26,7 @@ from privrisk_spark.engine.decided import Decided
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.engine.sources import scan
-from privrisk_spark.kernels.numeric.fingerprint import of_counts
+from privrisk_spark.kernels.numeric.fingerprint import of_counts, of_tuples
 from privrisk_spark.kernels.numeric.moments import risk_bins
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.results.facts import DecisionFacts, InputFacts, level_names
@@ -281,7 +281,11 @@ def label_rows(rows: list[tuple[str | None, ...]]) -> dict[str, int]:
             if row[i] in labels:
                 counts[labels.index(row[i])] += 1
         found[attribute] = of_counts(counts)
-    return found
+    nodes = [
+        np.array([labels.index(row[i]) if row[i] in labels else -1 for row in rows])
+        for i, labels in enumerate(LABELS.values())
+    ]
+    return {**found, "": of_tuples(nodes, np.ones(len(rows), dtype=np.int64))}
 
 
 def released_facts(spark: Any, release: Batches, directory: Path) -> Any:
@@ -314,6 +318,9 @@ def test_release_facts_are_those_of_a_loop(spark, tmp_path, monkeypatch):
     assert (one.rows, one.classes, one.min_class_size) == (60, len(wanted), min(wanted.values()))
     assert one.label_rows == label_rows(rows)
     assert one.label_rows != label_rows([({"x": "y", "y": "x"}.get(row[0], row[0]), row[1]) for row in rows])
+    # Each label as often, and beside others.
+    others = label_rows([(a, c) for (a, _), (_, c) in zip(rows, [*rows[1:], rows[0]], strict=True)])
+    assert {name for name in others if others[name] != one.label_rows[name]} == {""}
     assert one.off_hierarchy == {
         "a.b": sum(row[0] == "??" for row in rows),
         "c": sum(row[1] in ("1 ", None) for row in rows),
