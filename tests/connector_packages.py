@@ -1,4 +1,4 @@
-"""Spark's own connectors for lake tables, from Maven, and a Spark they fit: which ones, and how they are had.
+"""Spark's own connectors for lake tables, from Maven, a Spark they fit and the oldest: which ones, how they are had.
 
 ``python tests/connector_packages.py DIRECTORY``, which is what ``make .venv/connectors`` does. It needs ``mvn``.
 """
@@ -26,6 +26,12 @@ ICEBERG = {
 
 SPARK_OF_ICEBERG = "pyspark==4.1.4 --hash=sha256:bcbd5e18690cf79d438e97210ad06fb8d451a251bb77becc2b0418868d2acd73"
 
+SPARKS = {
+    "spark": SPARK_OF_ICEBERG,
+    "spark-4.0": "pyspark==4.0.1 --hash=sha256:9d1f22d994f60369228397e3479003ffe2dd736ba79165003246ff7bd48e2c73",
+}
+"""Directories, and the Spark in each beside that of the environment; the second is the oldest that is supported."""
+
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 
 
@@ -36,7 +42,7 @@ def jar(coordinates: str) -> str:
 
 
 def fetch(directory: Path) -> None:
-    """Make the directory hold the jars and, in ``spark``, the Spark of Iceberg's connector."""
+    """Make the directory hold the jars and, in directories of their own, the other versions of Spark."""
     if shutil.which("mvn") is None:
         sys.exit("Maven is needed for the connectors (Debian: apt-get install maven).")
     part = directory.with_name(f"{directory.name}.part")
@@ -55,10 +61,13 @@ def fetch(directory: Path) -> None:
         subprocess.run(copy, check=True)
         if hashlib.sha256((part / jar(coordinates)).read_bytes()).hexdigest() != digest:
             sys.exit(f"{coordinates} is not the jar that was pinned: its SHA-256 is another.")
-    (part / "spark.txt").write_text(f"{SPARK_OF_ICEBERG}\n")
-    install = [str(Path(sys.executable).with_name("uv")), "pip", "install", "-q", "--python", sys.executable]
-    install += ["--no-deps", "--require-hashes", "--target", str(part / "spark"), "-r", str(part / "spark.txt")]
-    subprocess.run(install, check=True)
+    for place, package in SPARKS.items():
+        asked = part / f"{place}.txt"
+        asked.write_text(f"{package}\n")
+        install = [str(Path(sys.executable).with_name("uv")), "pip", "install", "-q", "--compile-bytecode"]
+        install += ["--python", sys.executable]
+        install += ["--no-deps", "--require-hashes", "--target", str(part / place), "-r", str(asked)]
+        subprocess.run(install, check=True)
     shutil.rmtree(directory, ignore_errors=True)
     part.rename(directory)
 
