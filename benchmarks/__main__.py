@@ -22,6 +22,7 @@ from benchmarks import (
     measures,
     object_store,
     persons,
+    readers,
 )
 from benchmarks.s3_server import ServerError
 from benchmarks.standalone import ClusterError
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
     "measures": measures.run,
     "object-store": object_store.run,
     "persons": persons.run,
+    "readers": readers.run,
 }
 
 _COLUMNS = {
@@ -54,6 +56,7 @@ _COLUMNS = {
     "time_to_linear": ("to linear", "{:.2f}"),
     "memory_to_first": ("memory", "{:.2f}"),
     "time_to_local": ("to local", "{:.2f}"),
+    "time_to_plain": ("to plain", "{:.2f}"),
 }
 """Parameters the table shows where some result has them: heading and format."""
 
