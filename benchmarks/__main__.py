@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks import (
     case_study,
     cluster,
+    cluster_apart,
     deciding,
     dp_release,
     entities,
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
     "hospital": hospital.run,
     "hundred-million": hundred_million.run,
     "cluster": cluster.run,
+    "cluster-apart": cluster_apart.run,
     "lattice-nodes": lattice_nodes.run,
     "deciding": deciding.run,
     "dp-release": dp_release.run,
