@@ -128,7 +128,9 @@ def prepare(data: Path) -> Path:
 
 
 def _write_csv(source: Path, target: Path) -> None:
-    with pq.ParquetFile(source) as rows, pc.CSVWriter(target, rows.schema_arrow) as lines:
+    """Write the lines that Spark would: no value needs quotes."""
+    plain = pc.WriteOptions(quoting_style="none", quoting_header="none")
+    with pq.ParquetFile(source) as rows, pc.CSVWriter(target, rows.schema_arrow, write_options=plain) as lines:
         for batch in rows.iter_batches():
             lines.write_batch(batch)
 
