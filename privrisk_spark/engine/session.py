@@ -26,6 +26,10 @@ from privrisk_spark.policy.dictionaries import Table
 
 _LOG = logging.getLogger(__name__)
 
+# Below this largest number Spark adds up the bytes of a batch anew for every row it hands to Python, which takes longer
+# than handing it over. What bounds a batch is its number of rows.
+_BATCHES = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
+
 # What suits one machine; a cluster's own configuration comes with spark-submit.
 _LAPTOP = {
     "spark.ui.enabled": "false",
@@ -120,7 +124,7 @@ def build(name: str, *, retries: bool = False, reads: bool = False) -> SparkSess
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     remote, submitted = "SPARK_REMOTE" in os.environ, "SPARK_ENV_LOADED" in os.environ
-    settings = dict(REQUIRED)
+    settings = {**REQUIRED, **_BATCHES}
     if not remote:
         settings[ENCRYPTION] = "true"
         settings |= fast_settings(local=not submitted, reads=reads)
