@@ -12,15 +12,19 @@ from pathlib import Path
 from benchmarks import (
     case_study,
     cluster,
+    cluster_apart,
     deciding,
     dp_release,
+    entities,
     fmdp,
     growth,
     hospital,
+    hundred_million,
     lattice_nodes,
     measures,
     object_store,
     persons,
+    readers,
 )
 from benchmarks.s3_server import ServerError
 from benchmarks.standalone import ClusterError
@@ -31,14 +35,18 @@ BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
     "case-study-both": case_study.run_both,
     "growth": growth.run,
     "hospital": hospital.run,
+    "hundred-million": hundred_million.run,
     "cluster": cluster.run,
+    "cluster-apart": cluster_apart.run,
     "lattice-nodes": lattice_nodes.run,
     "deciding": deciding.run,
     "dp-release": dp_release.run,
+    "entities": entities.run,
     "fmdp": fmdp.run,
     "measures": measures.run,
     "object-store": object_store.run,
     "persons": persons.run,
+    "readers": readers.run,
 }
 
 _COLUMNS = {
@@ -52,6 +60,7 @@ _COLUMNS = {
     "time_to_linear": ("to linear", "{:.2f}"),
     "memory_to_first": ("memory", "{:.2f}"),
     "time_to_local": ("to local", "{:.2f}"),
+    "time_to_plain": ("to plain", "{:.2f}"),
 }
 """Parameters the table shows where some result has them: heading and format."""
 

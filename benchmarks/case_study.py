@@ -56,6 +56,8 @@ class Subject:
     attributes : tuple of str
     lattice_nodes : int
     utility_at_least : float
+    floor_options : tuple of str
+        Given to the floor after its arguments.
     """
 
     prepare: Callable[[int, Path | None], Path]
@@ -64,6 +66,7 @@ class Subject:
     attributes: tuple[str, ...]
     lattice_nodes: int
     utility_at_least: float
+    floor_options: tuple[str, ...] = ()
 
 
 _FLOOR_RUNS = 3
@@ -268,7 +271,8 @@ CASE_STUDY = Subject(prepare, "benchmarks.floor", "person_id", ATTRIBUTES, LATTI
 
 def _run_floor(subject: Subject, data: Path, out: Path) -> tuple[dict[str, Any], list[Measured]]:
     """Run the floor several times: what it printed last, and all measurements."""
-    command = [sys.executable, "-m", subject.floor, str(data), str(out), str(subject.utility_at_least)]
+    arguments = [str(data), str(out), str(subject.utility_at_least), *subject.floor_options]
+    command = [sys.executable, "-m", subject.floor, *arguments]
     runs = [checked("floor", measure(command, directory=root())) for _ in range(_FLOOR_RUNS)]
     lean: dict[str, Any] = json.loads(runs[-1].output)
     return lean, runs

@@ -17,7 +17,7 @@ Why it can be lean:
   sizes) cell.
 - Text stays in dictionary codes from the Parquet file in to the Parquet file out.
 
-Run ``python -m benchmarks.floor DATA OUT [UTILITY]``.
+Run ``python -m benchmarks.floor DATA OUT [UTILITY] [--in-pieces]``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class FloorResult:
     ----------
     rows, dictionary_rows : int
     cells : int
-        Cells (city, race, year of birth) with at least one record.
+        Cells (city, race, year of birth) that were decided: those with at least one record, in pieces all.
     mean_risk, mean_utility : float
         Over records.
     seconds : dict of str to float
@@ -110,7 +110,9 @@ class _Decisions:
     consistent: npt.NDArray[np.int64]
 
 
-def floor(data_dir: str | Path, out_dir: str | Path, *, utility_at_least: float = 8) -> FloorResult:
+def floor(
+    data_dir: str | Path, out_dir: str | Path, *, utility_at_least: float = 8, in_pieces: bool = False
+) -> FloorResult:
     """Decide, release and record the case study.
 
     Writes ``release/part-*.parquet`` (city, race, birthdate, income as labels, diagnosis) and
@@ -125,6 +127,9 @@ def floor(data_dir: str | Path, out_dir: str | Path, *, utility_at_least: float 
         Created if absent.
     utility_at_least : float, default 8
         Least sum of remaining depths, at most 13.
+    in_pieces : bool, default False
+        For tables that memory does not hold: decide every cell first, then read and write one file after another
+        (a thread).
 
     Returns
     -------
@@ -151,25 +156,34 @@ def floor(data_dir: str | Path, out_dir: str | Path, *, utility_at_least: float 
         counts = pool.map(keys.count, sorted((data / "population").glob("*.parquet")))
         cube = np.sum(list(counts), axis=0)
         lap("count")
-        parts = list(pool.map(keys.read, sorted((data / "table").glob("*.parquet"))))
-        lap("read")
-        seen = np.zeros((keys.cells, keys.groups), dtype=np.bool_)
-        for part in parts:
-            seen.ravel()[part.cell] = True
-        decisions = _decide(keys, cube, np.flatnonzero(seen.any(axis=1)), utility_at_least, pool.map)
-        lap("decide")
         for name in ("release", "decisions"):
             (out / name).mkdir(parents=True, exist_ok=True)
-        sums = list(pool.map(lambda job: _write(keys, decisions, out, *job), enumerate(parts)))
-        lap("write")
-    rows = sum(len(part.cell) for part in parts)
-    risk, utility = np.sum(sums, axis=0) / rows
+        files = sorted((data / "table").glob("*.parquet"))
+        if in_pieces:
+            decided = np.arange(keys.cells)
+            decisions = _decide(keys, cube, decided, utility_at_least, pool.map)
+            lap("decide")
+            jobs = enumerate(files)
+            sums = list(pool.map(lambda job: _write(keys, decisions, out, job[0], keys.read(job[1])), jobs))
+            lap("read and write")
+        else:
+            parts = list(pool.map(keys.read, files))
+            lap("read")
+            seen = np.zeros((keys.cells, keys.groups), dtype=np.bool_)
+            for part in parts:
+                seen.ravel()[part.cell] = True
+            decided = np.flatnonzero(seen.any(axis=1))
+            decisions = _decide(keys, cube, decided, utility_at_least, pool.map)
+            lap("decide")
+            sums = list(pool.map(lambda job: _write(keys, decisions, out, *job), enumerate(parts)))
+            lap("write")
+    rows, risk, utility = np.sum(sums, axis=0)
     return FloorResult(
-        rows=rows,
+        rows=int(rows),
         dictionary_rows=int(cube.sum()),
-        cells=int(seen.any(axis=1).sum()),
-        mean_risk=float(risk),
-        mean_utility=float(utility),
+        cells=len(decided),
+        mean_risk=float(risk / rows),
+        mean_utility=float(utility / rows),
         seconds={phase: round(value, 4) for phase, value in seconds.items()},
     )
 
@@ -473,8 +487,8 @@ def _decide_block(
         decisions.consistent[at] = count[choice, column]
 
 
-def _write(keys: _Keys, decisions: _Decisions, out: Path, part: int, records: _Records) -> tuple[float, float]:
-    """Write one part of the release and of the decisions; return the sums of risk and utility."""
+def _write(keys: _Keys, decisions: _Decisions, out: Path, part: int, records: _Records) -> tuple[int, float, float]:
+    """Write one part of the release and of the decisions; return its rows and the sums of their risk and utility."""
     node = decisions.node.take(records.cell)
     columns = {"person_id": records.kept["person_id"]}
     released = {}
@@ -493,15 +507,17 @@ def _write(keys: _Keys, decisions: _Decisions, out: Path, part: int, records: _R
     pq.write_table(pa.table(released), out / "release" / file, store_schema=False, write_statistics=False)
     repeated = [*(f"level_{name}" for name in ATTRIBUTES), "utility"]
     pq.write_table(pa.table(columns), out / "decisions" / file, use_dictionary=repeated, write_statistics=False)
-    return float(risk.sum()), float(utility.sum())
+    return len(records.cell), float(risk.sum()), float(utility.sum())
 
 
 def main(arguments: list[str]) -> int:
     """Run the floor and print its result as JSON; return the exit code."""
-    if len(arguments) not in (2, 3):
-        print("usage: python -m benchmarks.floor DATA OUT [UTILITY]", file=sys.stderr)
+    in_pieces = arguments[-1:] == ["--in-pieces"]
+    given = arguments[: len(arguments) - in_pieces]
+    if len(given) not in (2, 3):
+        print("usage: python -m benchmarks.floor DATA OUT [UTILITY] [--in-pieces]", file=sys.stderr)
         return 2
-    result = floor(arguments[0], arguments[1], utility_at_least=float(arguments[2]) if arguments[2:] else 8)
+    result = floor(*given[:2], utility_at_least=float(given[2]) if given[2:] else 8, in_pieces=in_pieces)
     print(json.dumps(asdict(result)))
     return 0
 

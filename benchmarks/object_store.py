@@ -51,17 +51,7 @@ def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
     rows = case_study.ROWS if rows is None else rows
     data = case_study.prepare(rows, cache)
     with server(free_port()) as endpoint:
-        store = S3Store(
-            BUCKET,
-            endpoint=endpoint,
-            access_key_id=ACCESS,
-            secret_access_key=SECRET,
-            region="us-east-1",
-            client_options={"allow_http": True},
-        )
-        for place in _SOURCES.values():
-            for file in sorted((data / place).glob("*.parquet")):
-                obstore.put(store, f"{place}/{file.name}", file)
+        upload(data, endpoint)
         environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": endpoint}
         products: dict[str, case_study.Product] = {
             "object-store-local": case_study.run_product,
@@ -75,9 +65,28 @@ def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
     return [local, replace(stored, parameters=stored.parameters | compared)]
 
 
+def upload(data: Path, endpoint: str) -> None:
+    """Put table and register into the bucket of a server."""
+    store = S3Store(
+        BUCKET,
+        endpoint=endpoint,
+        access_key_id=ACCESS,
+        secret_access_key=SECRET,
+        region="us-east-1",
+        client_options={"allow_http": True},
+    )
+    for place in _SOURCES.values():
+        for file in sorted((data / place).glob("*.parquet")):
+            obstore.put(store, f"{place}/{file.name}", file)
+
+
+def placed(release: str = "release") -> list[str]:
+    """Return the options of a release job that reads, writes and releases in the bucket, the release below a name."""
+    places = {f"{part}.path": place for part, place in _SOURCES.items()}
+    places |= {"output.path": release, "run.scratch": "scratch"}
+    return [f"--set={key}=s3://{BUCKET}/{place}" for key, place in places.items()]
+
+
 def _on_store(environment: Mapping[str, str], data: Path, out: Path) -> Measured:
     """Run the release job with all that may be large on the store."""
-    places = {f"{part}.path": place for part, place in _SOURCES.items()}
-    places |= {"output.path": "release", "run.scratch": "scratch"}
-    options = [f"--set={key}=s3://{BUCKET}/{place}" for key, place in places.items()]
-    return case_study.release(case_study.POLICY, data, out, ["--fast", *options], environment)
+    return case_study.release(case_study.POLICY, data, out, ["--fast", *placed()], environment)

@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,40 +63,64 @@ def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
         If a program fails, or a count of persons is wrong. A target missed is no failure.
     """
     size = ROWS if rows is None else rows
-    people = max(1, round(size / ROWS_A_PERSON))
-    population = case_study.prepare(max(size, 1), cache)
-    data = prepare(population, size, people)
+    population = case_study.prepare(size, cache)
+    return [against_rows("persons", population, size, [], {"ratio_at_most": RATIO_AT_MOST})]
+
+
+def against_rows(
+    name: str, population: Path, rows: int, options: Sequence[str], more: Mapping[str, float | str]
+) -> Result:
+    """Release visits of some of the case study's people by rows, then by persons.
+
+    Parameters
+    ----------
+    name : str
+        Of the result.
+    population : Path
+        The people.
+    rows : int
+        Visits.
+    options : sequence of str
+        Of both releases.
+    more : mapping of str to float or str
+        More parameters of the result.
+
+    Raises
+    ------
+    BenchmarkError
+        If a program fails, or a count of persons is wrong.
+    """
+    people = max(1, round(rows / ROWS_A_PERSON))
+    data = prepare(population, rows, people)
     load = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory(prefix="persons-") as scratch:
-        by_rows = _release(population, data, Path(scratch, "rows"), ["--set=table.entity_id=null"])
+    with tempfile.TemporaryDirectory(prefix=f"{name}-") as scratch:
+        by_rows = _release(population, data, Path(scratch, "rows"), [*options, "--set=table.entity_id=null"])
         out = Path(scratch, "persons")
-        ran = _release(population, data, out, [])
+        ran = _release(population, data, out, options)
         checked = check(population, data / "table", out / "vault" / "decisions")
-        stages = {name: case_study.stage_seconds(Path(scratch, name)) for name in ("rows", "persons")}
-    return [
-        Result(
-            name="persons",
-            seconds=round(ran.seconds, 3),
-            floor_seconds=round(by_rows.seconds, 3),
-            ratio=round(ran.seconds / by_rows.seconds, 3),
-            peak_mb=round(ran.peak_mb, 1),
-            parameters={
-                "rows": size,
-                "dictionary_rows": people,
-                "lattice_nodes": LATTICE_NODES,
-                "ratio_at_most": RATIO_AT_MOST,
-                "records_checked": checked,
-                "stages": stages["persons"],
-                "stages_of_rows": stages["rows"],
-                "floor_peak_mb": round(by_rows.peak_mb, 1),
-                "load_before": round(load, 2),
-                "synthetic": True,
-            },
-        )
-    ]
+        stages = {kind: case_study.stage_seconds(Path(scratch, kind)) for kind in ("rows", "persons")}
+    return Result(
+        name=name,
+        seconds=round(ran.seconds, 3),
+        floor_seconds=round(by_rows.seconds, 3),
+        ratio=round(ran.seconds / by_rows.seconds, 3),
+        peak_mb=round(ran.peak_mb, 1),
+        parameters={
+            "rows": rows,
+            "dictionary_rows": people,
+            "lattice_nodes": LATTICE_NODES,
+            **more,
+            "records_checked": checked,
+            "stages": stages["persons"],
+            "stages_of_rows": stages["rows"],
+            "floor_peak_mb": round(by_rows.peak_mb, 1),
+            "load_before": round(load, 2),
+            "synthetic": True,
+        },
+    )
 
 
-def _release(population: Path, data: Path, out: Path, options: list[str]) -> Measured:
+def _release(population: Path, data: Path, out: Path, options: Sequence[str]) -> Measured:
     command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(POLICY), "--fast", "--run-id", "persons"]
     paths = {"CASE_STUDY_DATA": str(population), "PERSONS_DATA": str(data), "PERSONS_OUT": str(out)}
     ran = measure([*command, *options], environment=paths, directory=case_study.root())

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +73,7 @@ def standalone(
     memory: str = "1g",
     java_options: str | None = None,
     hidden: Path | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
     """Start a cluster and stop it at the end.
 
@@ -89,13 +90,15 @@ def standalone(
     hidden : Path, optional
         Directory in whose place every worker sees an empty one of its own, as if its machine had another disk. Needs
         the right to make mount namespaces.
+    variables : mapping of str to str, optional
+        More of the environment of every process of the cluster, and of submitted jobs.
 
     Raises
     ------
     ClusterError
         If the workers do not register in two minutes.
     """
-    environment = submit_environment(directory / "logs")
+    environment = submit_environment(directory / "logs") | dict(variables or {})
     if java_options is not None:
         environment["JAVA_TOOL_OPTIONS"] = java_options
     port = free_port()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from privrisk_spark.api.policies import Policy, with_frame
 from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, opened
 from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
@@ -221,7 +222,8 @@ def _assess(
     private = Workspace() if output is None else None
     try:
         place = pipeline.check_output(policy, str(private.path / "assessment" if private else output))
-        with held(table, f"privrisk assess {policy.run.name}", encrypt=False) as (spark, given):
+        read = tables_of(policy, given=table is not None).values()
+        with held(table, f"privrisk assess {policy.run.name}", encrypt=False, tables=read) as (spark, given):
             if private is not None:
                 check_reach(spark, "output")
             result = pipeline.assess(spark, policy, place=place, run_id=run, date=day, announce=announce, table=given)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import placed, with_frame
 from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, opened
+from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page, html_table
@@ -193,7 +194,9 @@ def release(
             }
             asked = placed(with_frame(policy, table is not None), places["output"], places["vault"])
             encrypt = asked.guarantee.kind != "risk"
-            with held(table, f"privrisk release {asked.run.name}", encrypt=encrypt, prepare=_prepare) as (spark, given):
+            read = tables_of(asked, given=table is not None).values()
+            session = held(table, f"privrisk release {asked.run.name}", encrypt=encrypt, tables=read, prepare=_prepare)
+            with session as (spark, given):
                 if private is not None:
                     check_reach(spark, " and ".join(name for name, where in wanted.items() if where is None))
                 outcome = pipeline.release(spark, asked, run_id=run, date=day, announce=announce, table=given)

@@ -9,7 +9,7 @@ import functools
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -21,11 +21,16 @@ from privrisk_spark.engine.fast.local import settings as fast_settings
 from privrisk_spark.engine.fast.start import started
 from privrisk_spark.engine.local_directory import LocalDirectory, places
 from privrisk_spark.engine.settings import ENCRYPTION, REQUIRED, as_required, check_encryption, encrypts, fixed
+from privrisk_spark.engine.source_files import much_for_java
+from privrisk_spark.policy.dictionaries import Table
 
 _LOG = logging.getLogger(__name__)
 
 # What suits one machine; a cluster's own configuration comes with spark-submit.
 _LAPTOP = {
+    # Below this largest number Spark adds up the bytes of a batch anew for every row it hands to Python, which takes
+    # longer than handing it over. What bounds a batch is its number of rows.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
@@ -43,6 +48,7 @@ def held(
     *,
     encrypt: bool,
     retries: bool = False,
+    tables: Collection[Table] = (),
     prepare: Callable[[], object] | None = None,
 ) -> Iterator[tuple[SparkSession, DataFrame | None]]:
     """Hold a session under the settings a run relies on, and the table as its own settings make it.
@@ -58,6 +64,8 @@ def held(
         disks, and is only warned of otherwise. A new one always does.
     retries : bool
         See :func:`build`.
+    tables : collection of Table
+        What will be read; of a new session Java starts accordingly, if fast starts are asked for.
     prepare : callable, optional
         What the run imports later; called while a new session starts, if fast starts are asked for.
 
@@ -73,7 +81,8 @@ def held(
     with ExitStack() as stack:
         spark = existing() if table is None else table.sparkSession
         if spark is None:
-            spark = stack.enter_context(started(lambda: build(name, retries=retries), prepare))
+            reads = much_for_java(tables)
+            spark = stack.enter_context(started(lambda: build(name, retries=retries, reads=reads), prepare))
         if encrypt:
             check_encryption(spark)
         elif not encrypts(spark):
@@ -96,7 +105,7 @@ def existing() -> SparkSession | None:
         return None
 
 
-def build(name: str, *, retries: bool = False) -> SparkSession:
+def build(name: str, *, retries: bool = False, reads: bool = False) -> SparkSession:
     """Return the session spark-submit prepared, or a local one.
 
     Either encrypts what it spills, shuffles and broadcasts to local disks, unless it is one of Spark Connect, whose
@@ -108,6 +117,8 @@ def build(name: str, *, retries: bool = False) -> SparkSession:
         Application name.
     retries : bool
         Let a new local session, too, try a failed task again.
+    reads : bool
+        Whether Java will read many rows itself.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
@@ -115,7 +126,7 @@ def build(name: str, *, retries: bool = False) -> SparkSession:
     settings = dict(REQUIRED)
     if not remote:
         settings[ENCRYPTION] = "true"
-        settings |= fast_settings(local=not submitted)
+        settings |= fast_settings(local=not submitted, reads=reads)
     if not remote and not submitted:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2

@@ -25,6 +25,9 @@ from privrisk_spark.storage.files import ObjectFile
 _FILES = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
 """Formats whose tables are the files that lie there; others keep lists of their own."""
 
+MUCH = 64 * 2**20
+"""Bytes of files from which on the seconds of compiling come back."""
+
 _SELECTING = {"pathglobfilter", "modifiedbefore", "modifiedafter", "recursivefilelookup"}
 """Reader options by which Spark leaves files out because it is told to."""
 
@@ -57,6 +60,23 @@ def _below(place: Path) -> Iterator[Path]:
         hidden = entry.name.startswith(".") or (entry.name.startswith("_") and "=" not in entry.name)
         if not hidden and not entry.name.endswith("._COPYING_"):
             yield from _below(entry)
+
+
+def much_for_java(tables: Collection[Table]) -> bool:
+    """Tell whether Spark itself reads so much of the tables that Java should compile well what does it.
+
+    Tasks read Parquet without options and lake tables by path; what they cannot is only found when a table is opened.
+    How large a table of a catalog or of another file system is, nobody knows before; most are large.
+    """
+    size = 0
+    for table in tables:
+        if table.lake is not None or (table.catalog is None and table.format == "parquet" and not table.options):
+            continue
+        files = local_files(table)
+        if files is None:
+            return True
+        size += sum(file.stat().st_size for file in files if file.is_file())
+    return size >= MUCH
 
 
 def check_files(table: Table, *, key: str, columns: Collection[str] | None = None) -> FilesRead | None:

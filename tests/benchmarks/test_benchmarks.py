@@ -12,11 +12,26 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from benchmarks import __main__ as command
-from benchmarks import case_study, cluster, fmdp, growth, measures, persons, standalone
+from benchmarks import (
+    case_study,
+    cluster,
+    cluster_apart,
+    entities,
+    fmdp,
+    growth,
+    hundred_million,
+    measures,
+    object_store,
+    persons,
+    readers,
+    standalone,
+)
 from benchmarks.measure import Measured, measure
 from privrisk_spark.kernels.adversary.process import solve
 
@@ -165,6 +180,137 @@ def test_submission_ignores_the_callers_spark_settings(tmp_path, monkeypatch):
     assert environment["PATH"] == os.environ["PATH"]
 
 
+def test_what_one_job_is_asked_for_besides_comes_after_the_job():
+    plain = cluster.command("submit", "local[2]", Path("p.zip"))
+    more = cluster.command("submit", "local[2]", Path("p.zip"), object_store.placed("out"))
+    assert more[: len(plain)] == plain
+    assert more[len(plain) :] == [
+        "--set=table.path=s3://privrisk/table",
+        "--set=dictionary.path=s3://privrisk/population",
+        "--set=output.path=s3://privrisk/out",
+        "--set=run.scratch=s3://privrisk/scratch",
+    ]
+
+
+def test_a_cluster_that_shares_nothing_is_against_the_local_run_on_files_and_the_one_in_the_store():
+    found = cluster_apart.relative([result(seconds=s, peak=1, rows=1) for s in (20, 25, 30)])
+    assert [one.parameters["time_to_local"] for one in found] == [1.0, 1.25, 1.5]
+    assert [one.parameters["time_to_stored"] for one in found] == [0.8, 1.0, 1.2]
+    assert {one.parameters["time_to_local_at_most"] for one in found} == {1.4}
+    assert {one.parameters["time_to_local_at_most"] for one in cluster.relative(found)} == {1.2}
+
+
+def test_a_worker_that_sees_what_is_the_drivers_is_an_error(tmp_path):
+    if not standalone.can_hide(tmp_path):
+        pytest.skip("this user may not make mount namespaces")
+    (tmp_path / "package.zip").touch()
+    program = ["sh", "-c", "echo; exec sleep 60"]
+    apart, beside = (
+        subprocess.Popen([*before, *program], stdout=subprocess.PIPE)
+        for before in ([*standalone._NAMESPACE, str(tmp_path)], [])
+    )
+    try:
+        for one in (apart, beside):
+            assert one.stdout is not None
+            one.stdout.readline()  # it has started
+        cluster_apart.refuse_shared([apart.pid], tmp_path)
+        with pytest.raises(case_study.BenchmarkError, match="sees the driver's directory"):
+            cluster_apart.refuse_shared([apart.pid, beside.pid], tmp_path)
+    finally:
+        for one in (apart, beside):
+            one.kill()
+            one.communicate()
+
+
+def test_without_mount_namespaces_nothing_is_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cluster_apart, "can_hide", lambda _: False)
+    assert command.main(["cluster-apart", "--rows", "200", "--cache", str(tmp_path)]) == 1
+    assert "may not make mount namespaces" in capsys.readouterr().err
+
+
+# ---- a hundred million rows
+
+
+def test_many_rows_are_held_against_the_floor_in_pieces(tmp_path, monkeypatch, capsys):
+    put_floor_in_place_of_the_product(monkeypatch)
+    monkeypatch.setattr(hundred_million, "_PART", 100)
+    target = tmp_path / "found.json"
+    arguments = ["hundred-million", "--rows", "950", "--cache", str(tmp_path / "cache"), "--json", str(target)]
+    assert command.main(arguments) == 0
+    (found,) = json.loads(target.read_text())
+    assert found["parameters"]["records_compared"] == found["parameters"]["rows"] == 950
+    assert found["parameters"]["dictionary_rows"] == 94
+    assert "read and write" in found["parameters"]["floor_phases"]
+    assert (found["parameters"]["ratio_at_most"], found["parameters"]["peak_mb_at_most"]) == (4, 4096)
+    assert capsys.readouterr().out.splitlines()[1].startswith("hundred-million")
+    (data,) = (tmp_path / "cache").iterdir()
+    assert len(list((data / "table").iterdir())) == 10
+    assert hundred_million.prepare(950, tmp_path / "cache") == data
+
+
+def test_at_the_full_size_the_register_is_the_published_one():
+    assert hundred_million.dictionary_rows(hundred_million.ROWS) == case_study.DICTIONARY_ROWS
+
+
+# ---- Spark's own readers
+
+
+def test_a_connector_that_is_not_there_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PRIVRISK_CONNECTORS", str(tmp_path))
+    assert command.main(["readers", "--rows", "200", "--cache", str(tmp_path / "cache")]) == 1
+    assert "No delta-spark_*.jar" in capsys.readouterr().err
+    (tmp_path / "delta-spark_4.2_2.13-4.4.0.jar").touch()
+    with pytest.raises(case_study.BenchmarkError, match=r"No delta-storage-\*\.jar"):
+        readers.run(rows=200, cache=tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_csv_and_delta_tables_hold_the_same_rows(tmp_path):
+    data = case_study.prepare(300, tmp_path)
+    copies = readers.prepare(data)
+    assert readers.prepare(data) == copies
+    for place in ("table", "population"):
+        rows = pq.read_table(data / place)
+        uris = [uri.removeprefix("file://") for uri in DeltaTable(copies / "delta" / place).file_uris()]
+        assert pq.read_table(sorted(uris)) == rows
+        files = sorted((copies / "csv" / place).iterdir())
+        types = pc.ConvertOptions(column_types=rows.schema)
+        assert len(files) == 4
+        assert pa.concat_tables([pc.read_csv(file, convert_options=types) for file in files]) == rows
+
+
+def test_readers_are_against_plain_parquet_and_each_is_asked_for_its_format(tmp_path, monkeypatch, capsys):
+    for name in ("delta-spark_1.jar", "delta-storage-1.jar"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("PRIVRISK_CONNECTORS", str(tmp_path))
+    put_floor_in_place_of_the_product(monkeypatch)
+    plain = case_study.run_product
+    asked = []
+
+    def release(policy, data, out, options, environment):
+        asked.append((options, environment))
+        return plain(data, out)
+
+    monkeypatch.setattr(case_study, "release", release)
+    target = tmp_path / "readers.json"
+    arguments = ["readers", "--rows", "300", "--cache", str(tmp_path / "cache"), "--json", str(target)]
+    assert command.main(arguments) == 0
+    results = json.loads(target.read_text())
+    assert [one["name"] for one in results] == ["readers-parquet", "readers-csv", "readers-delta"]
+    for one in results:
+        expected = one["seconds"] / results[0]["seconds"]
+        assert one["parameters"]["time_to_plain"] == pytest.approx(expected, abs=1e-3)
+    assert "to plain" in capsys.readouterr().out
+    (csv, of_csv), (delta, of_delta) = asked
+    copies = next((tmp_path / "cache").glob("readers-of-*"))
+    for part, place in (("table", "table"), ("dictionary", "population")):
+        assert {f"--set={part}.format=csv", f"--set={part}.path={copies}/csv/{place}"} <= set(csv)
+        assert {f"--set={part}.path=null", f"--set={part}.catalog=delta.`{copies}/delta/{place}`"} <= set(delta)
+    assert of_csv == {}
+    jars = f"--jars {tmp_path}/delta-spark_1.jar,{tmp_path}/delta-storage-1.jar "
+    assert jars in of_delta["PYSPARK_SUBMIT_ARGS"]
+
+
 # ---- the planned attack
 
 
@@ -287,6 +433,29 @@ def test_a_number_of_persons_that_is_not_the_literal_one_is_an_error(tmp_path, w
             persons.check(population, data / "table", tmp_path / "decisions")
     else:
         assert persons.check(population, data / "table", tmp_path / "decisions") == 25
+
+
+def test_persons_are_counted_by_shuffles_at_one_and_four_times_the_size(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def release(population, data, out, options):
+        asked.append((pq.read_table(data / "table").num_rows, options))
+        (out / "vault").mkdir(parents=True)
+        (out / "vault" / "summary.json").write_text('{"seconds": {"count": 1.0}}')
+        return Measured(10.0 if len(asked) < 4 else 60.0, 900.0, 0, "", "")
+
+    monkeypatch.setattr(persons, "_release", release)
+    monkeypatch.setattr(persons, "check", lambda *_: 25)
+    target = tmp_path / "entities.json"
+    assert command.main(["entities", "--rows", "600", "--cache", str(tmp_path), "--json", str(target)]) == 0
+    shuffled, by_rows = "--set=counting.plan=shuffle", "--set=table.entity_id=null"
+    assert asked == [(600, [shuffled, by_rows]), (600, (shuffled,)), (2400, [shuffled, by_rows]), (2400, (shuffled,))]
+    first, second = json.loads(target.read_text())
+    assert [one["parameters"]["rows"] for one in (first, second)] == [600, 2400]
+    assert [one["parameters"]["dictionary_rows"] for one in (first, second)] == [106, 424]
+    assert (second["parameters"]["time_to_linear"], second["parameters"]["time_to_linear_at_most"]) == (1.5, 1.2)
+    assert "to linear" in capsys.readouterr().out
+    assert entities.FACTORS == (1, 4)
 
 
 # ---- measuring

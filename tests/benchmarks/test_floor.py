@@ -180,6 +180,15 @@ def test_blocks_do_not_change_the_result(data, tmp_path, monkeypatch):
     assert read(tmp_path / "a" / "release").equals(read(tmp_path / "b" / "release"))
 
 
+def test_file_by_file_the_floor_writes_the_same(data, tmp_path):
+    whole = floor.floor(data, tmp_path / "whole")
+    pieces = floor.floor(data, tmp_path / "pieces", in_pieces=True)
+    for name in ("release", "decisions"):
+        assert read(tmp_path / "pieces" / name) == read(tmp_path / "whole" / name)
+    assert pieces.cells > whole.cells
+    assert (pieces.rows, pieces.mean_risk, pieces.mean_utility) == (whole.rows, whole.mean_risk, whole.mean_utility)
+
+
 def test_floor_as_a_program(data, tmp_path, capsys):
     assert floor.main([str(data), str(tmp_path), "8"]) == 0
     printed = json.loads(capsys.readouterr().out)

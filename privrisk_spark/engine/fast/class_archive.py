@@ -25,8 +25,13 @@ from pathlib import Path
 from privrisk_spark.engine import fast
 from privrisk_spark.errors import EngineError
 
-OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:CompileThresholdScaling=4"
+_COLLECTOR = "-XX:+UseSerialGC"
+
+OPTIONS = f"-XX:TieredStopAtLevel=1 {_COLLECTOR} -XX:CompileThresholdScaling=4"
 """Of every Java program on one machine: one compiler tier for what runs often, and the smallest collector."""
+
+READING_OPTIONS = _COLLECTOR
+"""Of a Java that has many rows to read: both compiler tiers. The archives fit it, as they hold nothing compiled."""
 
 _GIVEN = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 """Where a user gives Java options; an archive would be one more, and they may contradict each other."""

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.failures import unreadable
+from privrisk_spark.engine.plain_lines import collect_plain
 from privrisk_spark.engine.source_files import check_files
 from privrisk_spark.engine.sources import column
 from privrisk_spark.errors import SchemaError
@@ -87,6 +88,8 @@ def collect_files_read(
 
 
 def _collect_damaged(spark: SparkSession, table: Table, frame: DataFrame) -> tuple[int, int]:
+    if collect_plain(spark, table, frame.schema):
+        return 0, 0
     damaged = "_damaged"
     while damaged in frame.columns:
         damaged += "_"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from privrisk_spark.engine import fast, session
+from privrisk_spark.engine import fast, session, source_files
 from privrisk_spark.engine.fast import class_archive, local, start
 from privrisk_spark.errors import ConfigError
+from privrisk_spark.policy.dictionaries import Table
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +41,33 @@ def test_one_setting_turns_everything_on(monkeypatch: pytest.MonkeyPatch) -> Non
     assert here["spark.driver.extraJavaOptions"] == class_archive.OPTIONS == os.environ["SPARK_LAUNCHER_OPTS"]
     # A session spark-submit prepared: its Java runs, its workers are not of this machine.
     assert all(name.startswith("spark.executorEnv.") for name in local.settings(local=False))
+
+
+def test_java_that_reads_many_rows_compiles_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(class_archive, "stored", lambda: None)
+    fast.ask()
+    reading = local.settings(local=True, reads=True)
+    assert reading["spark.driver.extraJavaOptions"] == class_archive.READING_OPTIONS
+    assert "Tiered" not in class_archive.READING_OPTIONS
+    assert os.environ["SPARK_LAUNCHER_OPTS"] == class_archive.OPTIONS
+    others = local.settings(local=True)
+    assert {name for name in others if others[name] != reading[name]} == {"spark.driver.extraJavaOptions"}
+
+
+def test_java_reads_much_where_tasks_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_files, "MUCH", 20)
+    for name, size in (("a", 12), ("b", 8)):
+        (tmp_path / f"{name}.csv").write_bytes(bytes(size))
+    few, more = (Table(path=str(tmp_path / f"{name}.csv"), format="csv") for name in "ab")
+    assert source_files.much_for_java([few, more])
+    assert source_files.much_for_java([Table(path=str(tmp_path), format="csv")])
+    assert not source_files.much_for_java([few])
+    assert not source_files.much_for_java([])
+    assert source_files.much_for_java([Table(catalog="lake.people")])
+    assert source_files.much_for_java([Table(path="hdfs://host/people", format="orc")])
+    assert source_files.much_for_java([Table(path=str(tmp_path), options={"mergeSchema": True})])
+    for by_tasks in (Table(path=str(tmp_path)), Table(path=str(tmp_path), format="delta")):
+        assert not source_files.much_for_java([by_tasks])
 
 
 def test_one_trick_can_be_measured_alone(monkeypatch: pytest.MonkeyPatch) -> None:

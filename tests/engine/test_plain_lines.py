@@ -1,0 +1,137 @@
+"""Lines of CSV files of which the bytes tell that Spark reads them whole, and those of which they do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from privrisk_spark.engine import plain_lines
+from privrisk_spark.engine.plain_lines import collect_plain, plain
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.stages.tables import completeness
+
+PLAIN = [
+    "a,b\n1,2\n",
+    "a,b\n1,2",
+    "a,b\n,\n , \n",
+    'a,b\n"1",2\n3,""\n"x y","z"\n',
+    "a,b\nÄ,ß€\n😀,\n",
+]
+NOT_PLAIN = [
+    "a,b\n1\n2,3,4\n",
+    "a,b\n1,2\n3\n",
+    "a,b\n1,2,3\n",
+    "a,b\n\n1,2\n",
+    "a,b\r\n1,2\r\n",
+    'a,b\n"1,2\n',
+    'a,b\n"1,2",\n',
+    'a,b\n"1"x,2\n',
+    'a,b\nx"1",2\n',
+    'a,b\n"1""2",3\n',
+    'a,b\n"1\n2,3"\n',
+    "a,b\n1\\,2\n",
+    "a,b\n1\0,2\n",
+    "a,b\n\ufffd,2\n",
+]
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_lines_of_values_are_plain(text: str) -> None:
+    assert plain(text.encode(), b",", 1)
+    assert not plain(text.encode(), b",", 2)
+    assert plain(text.replace(",", ";").encode(), b";", 1)
+
+
+@pytest.mark.parametrize("text", NOT_PLAIN)
+def test_what_may_be_damaged_is_not_plain(text: str) -> None:
+    assert not plain(text.encode(), b",", 1)
+
+
+def test_bytes_that_are_no_text_are_not_plain() -> None:
+    assert not plain("a,ü\n".encode("latin-1"), b",", 1)
+    assert not plain(b"a,\xed\xa0\x80\n", b",", 1)
+
+
+def test_one_column_has_no_separators() -> None:
+    assert plain(b"a\n1\n\n", b",", 0)
+    assert not plain(b"a\n1,2\n", b",", 0)
+
+
+@pytest.mark.parametrize("part", [1, 3, 7, 1000])
+@pytest.mark.parametrize("block", [1, 5, 1000])
+def test_every_line_is_looked_at_wherever_parts_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int, block: int
+) -> None:
+    monkeypatch.setattr(plain_lines, "_BLOCK", max(block, 5))
+    good = ["a,b", "1,2", "3,4", "5,6", "7,8"]
+    file = tmp_path / "t.csv"
+
+    def whole(lines: list[str]) -> bool:
+        file.write_text("\n".join(lines) + "\n")
+        size = file.stat().st_size
+        return all(
+            plain_lines._plain_part(file, start, min(start + part, size), b",", 1) for start in range(0, size, part)
+        )
+
+    assert whole(good)
+    for at in range(len(good)):
+        assert not whole([*good[:at], "x", *good[at + 1 :]]), at
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"header": "true"}, True),
+        ({"header": "true", "mode": "PERMISSIVE"}, True),
+        ({"header": "true", "SEP": ","}, True),
+        ({"header": "true", "sep": "::"}, False),
+        ({"header": "true", "encoding": "latin1"}, False),
+        ({"header": "true", "comment": "#"}, False),
+        ({"header": "true", "multiLine": "true"}, False),
+    ],
+)
+def test_only_what_lines_alone_tell_is_plain(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], expected: bool
+) -> None:
+    for i in range(2):
+        (tmp_path / f"{i}.csv").write_text(PLAIN[0])
+    table = Table(path=str(tmp_path), format="csv", options=options)
+    schema = spark.read.options(header=True).csv(str(tmp_path)).schema
+    assert collect_plain(spark, table, schema) is expected
+    (tmp_path / "2.csv").write_text(NOT_PLAIN[0])
+    assert not collect_plain(spark, table, schema)
+    (tmp_path / "2.csv").rename(tmp_path / "2.csv.gz")
+    assert not collect_plain(spark, table, schema)
+
+
+def test_values_of_other_types_may_be_damaged(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(PLAIN[0])
+    table = Table(path=str(tmp_path), format="csv", options={"header": "true"})
+    frame = spark.read.options(header=True, inferSchema=True).csv(str(tmp_path))
+    assert not collect_plain(spark, table, frame.schema)
+
+
+def test_spark_finds_no_damage_in_plain_lines(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(completeness, "collect_plain", lambda *_: False)
+    for i, text in enumerate(PLAIN):
+        (tmp_path / f"{i}.csv").write_text(text)
+    table = Table(path=str(tmp_path), format="csv", options={"header": "true"})
+    frame = spark.read.options(header=True).csv(str(tmp_path))
+    assert completeness._collect_damaged(spark, table, frame) == (0, 0)
+    assert frame.count() == sum(len(text.splitlines()) - 1 for text in PLAIN)
+
+
+def test_plain_lines_are_not_parsed_for_damage(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.csv").write_text(PLAIN[0])
+    table = Table(path=str(tmp_path), format="csv", options={"header": "true"})
+    frame = spark.read.options(header=True).csv(str(tmp_path))
+    monkeypatch.setattr(completeness, "column", None)  # what the parse needs
+    found = completeness.collect_files_read(spark, table, frame, key="table")
+    assert found is not None
+    assert (found.malformed, found.garbled) == (0, 0)
