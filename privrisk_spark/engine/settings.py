@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
 
@@ -202,11 +203,23 @@ def fixed(table: DataFrame) -> DataFrame:
         try:
             if "spark.sql.caseSensitive" in own:
                 _refuse_twins(table)
-            return table.localCheckpoint(eager=True)
+            files = table.inputFiles()
+            computed = table.localCheckpoint(eager=True)
+            _READ[computed] = files
+            return computed
         finally:
             with _CHANGED:
                 held.computing -= 1
                 _CHANGED.notify_all()
+
+
+_READ: WeakKeyDictionary[DataFrame, list[str]] = WeakKeyDictionary()
+"""Files of the frames that were computed, which themselves know of none any more."""
+
+
+def input_files(frame: DataFrame) -> list[str]:
+    """Return the URIs of the files a frame reads, or was computed from by :func:`fixed`."""
+    return _READ[frame] if frame in _READ else frame.inputFiles()
 
 
 def _refuse_twins(table: DataFrame) -> None:

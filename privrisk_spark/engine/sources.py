@@ -35,6 +35,7 @@ from privrisk_spark.engine.row_groups import (
     pieces_of,
     together,
 )
+from privrisk_spark.engine.settings import input_files
 from privrisk_spark.errors import ConfigError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.lakes.snapshot import Value
@@ -245,7 +246,7 @@ def files_only_spark_knows(
 
 def _files_of(frame: DataFrame) -> list[Location]:
     found = []
-    for uri in frame.inputFiles():
+    for uri in input_files(frame):
         with suppress(ConfigError):  # of another file system, to which nothing is written
             found.append(locate(unquote(uri) if is_remote(uri) else uri, key="table"))
     return found

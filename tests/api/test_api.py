@@ -405,6 +405,18 @@ def test_a_foreign_session_gets_the_same_release_and_its_settings_back(
         foreign.conf.set(name, value)
 
 
+def test_a_run_on_a_foreign_session_does_not_either(
+    table: DataFrame, policy: pr.Policy, foreign: SparkSession, tmp_path: Path
+) -> None:
+    """Whose frame is computed first, and then knows of no files itself."""
+    table.coalesce(1).write.parquet(str(tmp_path / "files"))
+    before = sorted(file.name for file in (tmp_path / "files").iterdir())
+    read = foreign.read.parquet(str(tmp_path / "files"))
+    with pytest.raises(pr.errors.ConfigError, match=r"^output.path: must be neither the files of the given frame"):
+        pr.release(read, policy, output=tmp_path / "files", vault=tmp_path / "vault")
+    assert sorted(file.name for file in (tmp_path / "files").iterdir()) == before
+
+
 def test_a_foreign_session_is_given_back_after_an_error(policy: pr.Policy, foreign: SparkSession) -> None:
     with pytest.raises(pr.errors.SchemaError):
         pr.release(foreign.createDataFrame([(1,)], "age int"), policy)
