@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import Policy, with_frame
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, opened
+from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for, opened
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy import policy as written
@@ -219,9 +219,8 @@ def _assess(
     day = asked.run.date or date or dt.datetime.now(dt.UTC).date()
     run = check_run_id(asked.run_id(day) if run_id is None else run_id)
     policy = with_frame(asked, table is not None)
-    private = Workspace() if output is None else None
-    try:
-        place = pipeline.check_output(policy, str(private.path / "assessment" if private else output))
+    with directory_for(output, "assessment") as (where, private):
+        place = pipeline.check_output(policy, where)
         read = tables_of(policy, given=table is not None).values()
         with held(table, f"privrisk assess {policy.run.name}", encrypt=False, tables=read) as (spark, given):
             if private is not None:
@@ -229,8 +228,4 @@ def _assess(
             result = pipeline.assess(spark, policy, place=place, run_id=run, date=day, announce=announce, table=given)
             there = tuple(name for name in RECORDS.values() if (place / name).is_dir())
         page = Page((place / "report.html").read_text(encoding="utf-8"))
-    except BaseException:
-        if private is not None:
-            private.close()
-        raise
     return Assessed(result, page, place, private, spark, there)

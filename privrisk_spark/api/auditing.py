@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach
+from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
@@ -126,16 +126,11 @@ def audit(
 
         day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
         run = check_run_id(policy.run_id(day) if run_id is None else run_id)
-        private = Workspace() if output is None else None
-        try:
-            place = pipeline.check_output(policy, str(private.path / "audit" if private else output))
+        with directory_for(output, "audit") as (where, private):
+            place = pipeline.check_output(policy, where)
             with held(None, f"privrisk audit {policy.run.name}", encrypt=False, retries=True) as (spark, _):
                 if private is not None:
                     check_reach(spark, "output")
                 result = pipeline.audit(spark, policy, place=place, run_id=run, date=day, trials=trials, seed=seed)
             page = Page((place / "audit.html").read_text(encoding="utf-8"))
-        except BaseException:
-            if private is not None:
-                private.close()
-            raise
         return Audited(result, page, place, private)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import with_frame
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach
+from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
@@ -173,16 +173,11 @@ def compose(
         day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
         run = check_run_id(policy.run_id(day) if run_id is None else run_id)
         own = with_frame(policy, table is not None)
-        private = Workspace() if output is None else None
-        try:
-            place = pipeline.check_output(own, str(private.path / "composed" if private else output))
+        with directory_for(output, "composed") as (where, private):
+            place = pipeline.check_output(own, where)
             with held(table, f"privrisk assess {own.run.name}", encrypt=False) as (spark, given):
                 if private is not None:
                     check_reach(spark, "output")
                 result = pipeline.compose(spark, own, place=place, run_id=run, date=day, table=given)
             page = Page((place / "composition.html").read_text(encoding="utf-8"))
-        except BaseException:
-            if private is not None:
-                private.close()
-            raise
         return Composed(result, page, place, private)

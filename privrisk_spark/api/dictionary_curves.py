@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import with_frame
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach
+from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
@@ -159,9 +159,7 @@ def curves(
         day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
         run = check_run_id(policy.run_id(day) if run_id is None else run_id)
         own = with_frame(policy, table is not None)
-        private = Workspace() if output is None else None
-        try:
-            where = str(private.path / "curves" if private else output)
+        with directory_for(output, "curves") as (where, private):
             place = check_request(own, where, files=pipeline.FILES, what="curves")
             with held(table, f"privrisk curves {own.run.name}", encrypt=False) as (spark, given):
                 if private is not None:
@@ -170,8 +168,4 @@ def curves(
                     spark, own, asked, place=place, run_id=run, date=day, announce=announce, table=given
                 )
             page = Page((place / "curves.html").read_text(encoding="utf-8"))
-        except BaseException:
-            if private is not None:
-                private.close()
-            raise
         return Curves(result, page, place, private)

@@ -6,7 +6,8 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -58,6 +59,30 @@ def check_reach(spark: SparkSession, key: str) -> None:
             f"must name a directory that every worker sees, as Spark runs at {master}; without it only this one would"
         )
         raise ConfigError([Fault(key, rule)])
+
+
+@contextmanager
+def directory_for(output: str | Path | None, name: str) -> Iterator[tuple[str, Workspace | None]]:
+    """Yield where a result goes, and the private directory it lies in if nobody named a place.
+
+    An error within the block removes that directory.
+
+    Parameters
+    ----------
+    output : str or Path, optional
+        As the caller named it.
+    name : str
+        Of the directory within a private one.
+    """
+    if output is not None:
+        yield str(output), None
+        return
+    private = Workspace()
+    try:
+        yield str(private.path / name), private
+    except BaseException:
+        private.close()
+        raise
 
 
 class Closeable:
