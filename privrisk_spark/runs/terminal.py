@@ -71,7 +71,7 @@ def shown(stage: str, tasks: Callable[[], Tasks | None] | None, rows: int | None
         yield
     finally:
         ended.set()
-        thread.join()
+        thread.join(5)  # a look that Java does not answer any more does not hold up the end
         terminals[0].show("")
 
 

@@ -120,6 +120,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         yield IcebergLake(connector, tmp_path)
 
 
+@pytest.mark.usefixtures("privrisk")  # the command then runs in the session of the tests, and starts none of its own
 def test_three_days_are_three_versions_whose_composed_risk_stands_beside_their_own(
     airflow: Airflow, lake: Lake, tmp_path: Path
 ) -> None:

@@ -138,6 +138,9 @@ class Frame:
     def __init__(self, spark: Any, columns: tuple[str, ...] = ("a",)) -> None:
         self.sparkSession, self.columns, self.zones = spark, list(columns), list[str]()
 
+    def inputFiles(self) -> list[str]:
+        return []
+
     def localCheckpoint(self, *, eager: bool) -> Frame:
         assert eager
         self.zones.append(self.sparkSession.conf.get("spark.sql.session.timeZone"))
