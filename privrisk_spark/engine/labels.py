@@ -48,8 +48,8 @@ def _labelled(spark: SparkSession, text: str) -> Iterator[Callable[[], tuple[int
     with _LOCK:
         held = _OPEN.setdefault(spark, _Labelled(spark.conf.get(_DESCRIPTION, None)))
         held.texts.append(text)
-        spark.conf.set(_DESCRIPTION, text)
     try:
+        spark.conf.set(_DESCRIPTION, text)
         yield partial(_tasks, spark)
     finally:
         with _LOCK:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,26 @@ def test_spark_finds_no_damage_in_plain_lines(
     frame = spark.read.options(header=True).csv(str(tmp_path))
     assert completeness._collect_damaged(spark, table, frame) == (0, 0)
     assert frame.count() == sum(len(text.splitlines()) - 1 for text in PLAIN)
+
+
+def test_spark_reads_whatever_is_plain_line_by_line(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 20,000 texts of what a parser may stumble over those that are plain, each as a file of its own."""
+    monkeypatch.setattr(completeness, "collect_plain", lambda *_: False)
+    pick = random.Random(7)
+    texts = (
+        "".join(pick.choices([",", "\n", '"', " ", "\t", "'", "#", "a", "ü", "\ufeff"], k=9)) for _ in range(20_000)
+    )
+    found = [text for text in texts if plain(text.encode(), b",", 1)]
+    assert len(found) > 100
+    assert sum('"' in text for text in found) > 10
+    for i, text in enumerate(found):
+        (tmp_path / f"{i}.csv").write_text(text)
+    table = Table(path=str(tmp_path), format="csv", options={})
+    frame = spark.read.schema("a string, b string").csv(str(tmp_path))
+    assert completeness._collect_damaged(spark, table, frame) == (0, 0)
+    assert frame.count() == sum(len(text.rstrip("\n").split("\n")) for text in found)
 
 
 def test_plain_lines_are_not_parsed_for_damage(
