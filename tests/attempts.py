@@ -21,6 +21,7 @@ from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.local_output import LocalOutput
 from privrisk_spark.runs.sealing import release_digest, sealed
+from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.workplace import Workplace
 
 STOPS = ("reserve", "obtain", "bind", "read", "pin", "commit", "show", "destroy", "end")
@@ -53,12 +54,12 @@ def attempt(asked: Asked) -> str:
             os.kill(os.getpid(), signal.SIGKILL)
 
     root = Path(asked.root)
-    place = Workplace(LocalOutput((root / "out").resolve()), (root / "vault").resolve(), asked.run_id)
+    place = Workplace(LocalOutput((root / "out").resolve()), DirectoryVault((root / "vault").resolve()), asked.run_id)
     request = {
         "lineage": "adult", "run_id": asked.run_id, "epsilon": "1", "delta": "1e-9", "cap_epsilon": "9",
         "cap_delta": "1e-7", "mechanism": MECHANISM,
     }  # fmt: skip
-    ledger, key = Ledger(asked.url), VaultKey(place.vault, asked.run_id, lineage="adult")
+    ledger, key = Ledger(asked.url), VaultKey(place.vault.keys, asked.run_id, lineage="adult")
     charge = Charge(stopping(ledger, step), request, str(place.output), stopping(key, step))
     with place.held():
         done = place.published()
@@ -99,6 +100,6 @@ def stopping(target: Any, step: Callable[[str], None]) -> Any:
 
 def shown_under(root: Path, run_id: str) -> tuple[str, dict[str, Any]] | None:
     """Place and manifest of the release under a root, its files held against it."""
-    place = Workplace(LocalOutput((root / "out").resolve()), (root / "vault").resolve(), run_id)
+    place = Workplace(LocalOutput((root / "out").resolve()), DirectoryVault((root / "vault").resolve()), run_id)
     found = place.published()
     return None if found is None else (str(place.output), found)

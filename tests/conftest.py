@@ -244,8 +244,8 @@ def privrisk(
     Charts that an earlier run of the session had too are not drawn again, but in tests marked ``alone``.
     """
 
-    def run(*arguments: str, root: Path = tmp_path, output: str | None = None) -> Ran:
-        return release(*arguments, root=root, output=output)
+    def run(*arguments: str, root: Path = tmp_path, output: str | None = None, vault: str | None = None) -> Ran:
+        return release(*arguments, root=root, output=output, vault=vault)
 
     shared = [] if request.node.get_closest_marker("alone") else shared_work
     with production_batches(spark), sharing(shared):

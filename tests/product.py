@@ -50,9 +50,9 @@ class Ran:
 Privrisk = Callable[..., Ran]
 
 
-def release(*arguments: str, root: Path, output: str | None = None) -> Ran:
-    """``privrisk release`` in this process, vault under root, and output too unless it is said."""
-    outputs = [f"--set=output.path={output or root / 'out'}", f"--set=output.vault={root / 'vault'}"]
+def release(*arguments: str, root: Path, output: str | None = None, vault: str | None = None) -> Ran:
+    """``privrisk release`` in this process, output and vault under root unless they are said."""
+    outputs = [f"--set=output.path={output or root / 'out'}", f"--set=output.vault={vault or root / 'vault'}"]
     result = CliRunner().invoke(app, ["release", *arguments, *outputs])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

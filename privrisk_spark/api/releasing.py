@@ -42,8 +42,10 @@ class Released(Closeable):
         Of the vault, never to be published: the report with exact figures. None if a later run has replaced it.
     place : Path or str
         Directory of the release; its URI in an object store.
-    vault : Path
-        Directory of what must not be published.
+    vault : Path or str
+        Directory of what must not be published; in an object store, the URI of what this run left.
+    private_at : privrisk_spark.storage.locations.Location
+        The same.
     private : Workspace or None
         Of a result without an output; see :meth:`close`.
     spark : SparkSession
@@ -62,7 +64,8 @@ class Released(Closeable):
     report: Page
     vault_report: Page | None
     place: Path | str
-    vault: Path
+    vault: Path | str
+    private_at: Location
     private: Workspace | None
     spark: SparkSession
     output: written.Output
@@ -86,7 +89,9 @@ class Released(Closeable):
         """
         if self.vault_report is None:
             return None
-        return opened(self.private, self.spark, lambda: self.spark.read.parquet(str(self.vault / "decisions")))
+        from privrisk_spark.engine.released import parts_at
+
+        return opened(self.private, self.spark, lambda: parts_at(self.spark, self.private_at.below("decisions")))
 
     def __repr__(self) -> str:
         """Say what was released and what it promises."""
@@ -131,7 +136,7 @@ def release(
     output : str or Path, optional
         Directory of published releases, or its URI in an object store, in place of ``output.path``.
     vault : str or Path, optional
-        Directory of what must not be published, in place of ``output.vault``.
+        Directory of what must not be published, or its URI in an object store, in place of ``output.vault``.
     run_id : str, optional
         Default from name, date and policy. A release is known by it: where one with this id was published already, it
         is returned, whatever the frame; give another id to release another frame to the same output.
@@ -210,17 +215,18 @@ def release(
 def _opened(spark: SparkSession, outcome: Outcome, policy: written.Policy, private: Workspace | None) -> Released:
     """What a run left."""
     place, manifest = outcome.place, outcome.manifest
-    of_this_run = place.recorded_snapshot() != "unrecorded"
+    exact = place.left("report.html")
+    private_at = place.vault.left_at(place.slug)
     published = partial(place.output.read, place.run_id)
-    exact = Page((place.vault / "report.html").read_text(encoding="utf-8")) if of_this_run else None
     return Released(
         run_id=place.run_id,
         fresh=outcome.fresh,
         manifest=manifest,
         report=Page((published("report.html") or b"").decode()),
-        vault_report=exact,
+        vault_report=None if exact is None else Page(exact.decode()),
         place=str(place.target) if place.target.remote else Path(place.target.path),
-        vault=place.vault,
+        vault=str(private_at) if private_at.remote else Path(private_at.path),
+        private_at=private_at,
         private=private,
         spark=spark,
         output=policy.places.model_copy(update={"format": manifest["data"]["format"]}),

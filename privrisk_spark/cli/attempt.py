@@ -16,8 +16,19 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from privrisk_spark.cli.options import LogFormat
-from privrisk_spark.errors import BusyError, ConfigError, EngineError, Fault, InternalError, OverlapError, PrivriskError
+from privrisk_spark.errors import (
+    BusyError,
+    ConfigError,
+    EngineError,
+    Fault,
+    InputError,
+    InternalError,
+    OverlapError,
+    PrivriskError,
+)
 from privrisk_spark.reporting.guide import section_of, told
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.store import StorageError
 
 if TYPE_CHECKING:
     from privrisk_spark.policy.policy import Policy
@@ -33,13 +44,13 @@ class Attempt:
         ``--run-id``.
     run_id : str
         Its id; empty before it is settled.
-    status : Path or None
-        Where its status goes.
+    status : Path, Location or None
+        Where its status goes; see :func:`privrisk_spark.runs.progress.write_status`.
     """
 
     asked: str | None
     run_id: str = ""
-    status: Path | None = None
+    status: Path | Location | None = None
 
     def policy(
         self,
@@ -186,26 +197,32 @@ def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoRet
                 attempt.status, attempt.run_id, phase="failed", code=error.exit_code, message=str(error),
                 remedy=remedy,
             )  # fmt: skip
-        except OSError as fault:
-            LOGGER.warning("status.json cannot be written (%s): it may say that the run goes on", fault.strerror)
+        except (OSError, StorageError, InputError) as fault:
+            why = fault.strerror if isinstance(fault, OSError) else fault
+            LOGGER.warning("status.json cannot be written (%s): it may say that the run goes on", why)
     raise typer.Exit(error.exit_code)
 
 
-def _kept_log(attempt: Attempt) -> Path | None:
+def _kept_log(attempt: Attempt) -> Path | Location | None:
     """Copy what a session of our own logged to where the run's status goes; it vanishes with the process else."""
-    if "pyspark" not in sys.modules or attempt.status is None or not attempt.status.is_dir():
+    status = attempt.status
+    if "pyspark" not in sys.modules or status is None or (isinstance(status, Path) and not status.is_dir()):
         return None
     from privrisk_spark.engine.session import own_log
     from privrisk_spark.runs.permissions import PRIVATE_FILE
     from privrisk_spark.runs.places import SPARK_LOG
+    from privrisk_spark.storage.opening import open_store
 
     log = own_log()
     if log is None:
         return None
     try:
-        kept = Path(shutil.copy(log, attempt.status / SPARK_LOG))
+        if isinstance(status, Location):
+            open_store(status).upload(f"{attempt.run_id}.{SPARK_LOG}", log)
+            return status.below(f"{attempt.run_id}.{SPARK_LOG}")
+        kept = Path(shutil.copy(log, status / SPARK_LOG))
         kept.chmod(PRIVATE_FILE)
-    except OSError:
+    except (OSError, StorageError, InputError):
         return None
     return kept
 

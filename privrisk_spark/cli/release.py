@@ -51,8 +51,10 @@ def _release(
     log_format: LogFormat,
 ) -> None:
     with attempted(run_id, log_format) as attempt:
+        from privrisk_spark.runs.vaults import vault_at
+
         policy, day = attempt.policy(files, overrides, date)
-        attempt.status = None if dry_run else Path(policy.places.vault)
+        attempt.status = None if dry_run else vault_at(policy.places.vault).status
         from privrisk_spark import api
 
         if dry_run:

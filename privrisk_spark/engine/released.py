@@ -52,6 +52,23 @@ def read_published(spark: SparkSession, output: Output, data: Location, *, key: 
     return object_frame(spark, Table(path=str(data)), key=key)
 
 
+def parts_at(spark: SparkSession, directory: Location, schema: T.StructType | None = None) -> DataFrame:
+    """Open Parquet files that a run left in a vault.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    directory : Location
+    schema : StructType, optional
+        Theirs; by default as a file says.
+    """
+    if directory.remote:
+        found = object_frame(spark, Table(path=str(directory)), key="output.vault")
+        return found if schema is None else found.select(*schema.fieldNames())
+    reader = spark.read if schema is None else spark.read.schema(schema)
+    return reader.parquet(directory.path)
+
+
 def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame:
     """Open staged data as a consumer would."""
     if output.format == "csv":

@@ -19,7 +19,8 @@ from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.session import own_directory
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.storage.locations import locate
+from privrisk_spark.runs.vaults import IN_STORE
+from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory, keep_under
 from privrisk_spark.storage.scratch import forget_store, note_store
 from privrisk_spark.storage.store import StorageError
@@ -32,7 +33,7 @@ _TASKS = 8
 
 
 @contextmanager
-def scratch_of(spark: SparkSession, policy: Policy, path: Path) -> Iterator[Scratch]:
+def scratch_of(spark: SparkSession, policy: Policy, path: Path, vault: Location | None = None) -> Iterator[Scratch]:
     """Hold the directories of a run; what it put into an object store goes at the end.
 
     Parameters
@@ -42,23 +43,28 @@ def scratch_of(spark: SparkSession, policy: Policy, path: Path) -> Iterator[Scra
         Whose ``run.scratch`` may name an object store.
     path : Path
         The run's own directory, new and empty; its name is no other run's.
+    vault : Location, optional
+        One in a store serves where ``run.scratch`` names none and tasks run on other machines.
 
     Raises
     ------
     ConfigError
         If a task does not find there what the driver wrote.
     """
-    key = "output.vault"
-    if policy.run.scratch is None:
-        if not (spark.conf.get("spark.master", "local") or "local").startswith("local"):
+    here = (spark.conf.get("spark.master", "local") or "local").startswith("local")
+    key, store = "output.vault", None if vault is None or here or not vault.remote else vault.below(IN_STORE)
+    if policy.run.scratch is not None:
+        key, store = "run.scratch", locate(policy.run.scratch, key="run.scratch")
+    if store is None:
+        if not here:
             _measure_reach(spark, LocalParts(str(path)), key)
         yield Scratch(spark, path)
         return
     keep_under(own_directory())
-    shared = ObjectParts(locate(policy.run.scratch, key="run.scratch").below(path.name.lstrip(".")))
+    shared = ObjectParts(store.below(path.name.lstrip(".")))
     note_store(path, shared.location)
     try:
-        _measure_reach(spark, shared, "run.scratch")
+        _measure_reach(spark, shared, key)
         yield Scratch(spark, path, shared)
     finally:
         _remove(shared, path)
@@ -99,7 +105,7 @@ def _measure_reach(spark: SparkSession, directory: PartDirectory, key: str) -> N
         what = (
             "is not reached by Spark's workers: set run.scratch to an object store, such as s3://bucket/scratch, or "
             "put the vault on a file system that all machines mount at one path"
-            if key == "output.vault"
+            if isinstance(directory, LocalParts)
             else "is not reached by Spark's workers: give them the settings and credentials that the driver has "
             "(spark.executorEnv.AWS_…) and the package obstore"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,6 +27,7 @@ from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.explanation import explanation
+from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
 
 
@@ -60,7 +60,7 @@ def plan_only(
         plan = mechanism(policy, complete)
         cost = cost_of(policy, plan, run_id, plan.digest(policy, complete), date=date)
         Ledger(policy.ledger.url).would_cost(**cost.arguments(), seen=seen_of(policy))
-    place = Workplace(output_at(policy.places.path), Path(policy.places.vault).resolve(), run_id)
+    place = Workplace(output_at(policy.places.path), vault_at(policy.places.vault), run_id)
     refuse_note(policy, place, date=date)
     lake_place(policy, place, tables_of(policy, given=table is not None))
     check_lake(policy, place.output)

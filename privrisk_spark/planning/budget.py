@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from privrisk_spark.errors import BudgetError, ConfigError, Fault
@@ -25,6 +24,7 @@ from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import RunCost, cost_of
 from privrisk_spark.planning.mechanism import Mechanism, losses_of
 from privrisk_spark.policy.policy import Accounting, LedgerPolicy, Policy
+from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.witnesses import Seen, look
 from privrisk_spark.runs.workplace import output_at
 
@@ -68,7 +68,7 @@ def ledger_of(policy: Policy) -> LedgerPolicy:
 
 def seen_of(policy: Policy) -> Seen:
     """Return what output and vault of a policy know of its ledger."""
-    return Seen() if policy.output is None else look(output_at(policy.output.path), Path(policy.output.vault))
+    return Seen() if policy.output is None else look(output_at(policy.output.path), vault_at(policy.output.vault))
 
 
 def run_cost(policy: Policy, run_id: str, date: dt.date) -> RunCost:

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from privrisk_spark.errors import ConfigError, Fault
@@ -19,10 +18,9 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.reuse import fingerprint
 from privrisk_spark.policy.policy import Lineage, Policy
 from privrisk_spark.runs.sealing import release_digest
-from privrisk_spark.runs.workplace import HISTORY, REMEMBERED
-
-PARTS = "records"
-"""Directory of the parts: ``record_id``, and of quasi-identifier i ``l<i>`` its level and ``p<i>`` its fingerprint."""
+from privrisk_spark.runs.vaults import HISTORY, PARTS, REMEMBERED
+from privrisk_spark.storage.locations import Location, locate
+from privrisk_spark.storage.opening import open_store
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,11 @@ class EarlierRelease:
         ``run.name`` of its policy.
     manifest : str
         SHA-256 of its sealed manifest, hex.
-    path : Path
+    place : Location
         Where the vault remembers it.
+    parts : Location
+        Directory of the parts: ``record_id``, and of quasi-identifier i ``l<i>`` its level and ``p<i>`` its
+        fingerprint.
     record_id : str
         Column that identifies records.
     hierarchies : mapping of quasi-identifier to str
@@ -48,14 +49,10 @@ class EarlierRelease:
     date: str
     lineage: str
     manifest: str
-    path: Path
+    place: Location
+    parts: Location
     record_id: str
     hierarchies: Mapping[str, str]
-
-    @property
-    def parts(self) -> str:
-        """Directory of the parts."""
-        return str(self.path / PARTS)
 
     @property
     def public(self) -> dict[str, str]:
@@ -63,36 +60,39 @@ class EarlierRelease:
         return {"run_id": self.run_id, "date": self.date, "manifest": self.manifest}
 
     @classmethod
-    def read(cls, path: Path, *, key: str) -> EarlierRelease:
+    def read(cls, place: Location, *, key: str) -> EarlierRelease:
         """Read what a vault remembers of a release.
 
         Raises
         ------
         ConfigError
             If it is damaged.
+        StorageError
+            If a store does not answer.
         """
         try:
-            said = json.loads((path / REMEMBERED).read_text(encoding="utf-8"))
+            said = json.loads(_content(place, REMEMBERED))
             return cls(
                 str(said["run_id"]),
                 str(said["date"]),
                 str(said["lineage"]),
                 str(said["manifest"]),
-                path,
+                place,
+                place.below(str(said.get(PARTS, PARTS))),
                 str(said["record_id"]),
                 {str(name): str(digest) for name, digest in said["hierarchies"]},
             )
-        except (OSError, ValueError, TypeError, KeyError):
-            raise ConfigError([Fault(key, f"'{path}' is damaged: restore it from a copy")]) from None
+        except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+            raise ConfigError([Fault(key, f"'{place}' is damaged: restore it from a copy")]) from None
 
 
-def earlier_releases(policy: Policy, *, own: Path | None) -> tuple[EarlierRelease, ...]:
+def earlier_releases(policy: Policy, *, own: Location | None) -> tuple[EarlierRelease, ...]:
     """Return the releases a policy composes with, by date and run id; each once.
 
     Parameters
     ----------
     policy : Policy
-    own : Path or None
+    own : Location or None
         Where the vault is to remember this run itself: an earlier attempt of it is no release.
 
     Raises
@@ -101,19 +101,21 @@ def earlier_releases(policy: Policy, *, own: Path | None) -> tuple[EarlierReleas
         If an entry of ``history`` is neither a vault that remembers releases nor the manifest of one that is
         remembered.
     """
-    vault = None if policy.output is None else Path(policy.output.vault).resolve()
-    found: dict[Path, EarlierRelease] = {}
+    vault = None if policy.output is None else locate(policy.output.vault, key="output.vault")
+    found: dict[Location, EarlierRelease] = {}
     if isinstance(policy.history, Lineage):
         if vault is None:
             raise ConfigError([Fault("output.vault", "is required with history.lineage: the vault that remembers it")])
-        remembered = [one for one in _remembered(vault, key="output.vault") if one.path != own]
+        remembered = [one for one in _remembered(vault, key="output.vault") if one.place != own]
         return _in_order(one for one in remembered if one.lineage == policy.history.lineage)
     for i, entry in enumerate(policy.history or ()):
-        key, place = f"history.{i}", Path(entry).resolve()
-        if place.is_file():
-            others = [Path(other).resolve() for other in policy.history or () if Path(other).is_dir()]
+        key = f"history.{i}"
+        place = locate(entry, key=key)
+        if _is_file(place):
+            named = [locate(other, key=key) for other in policy.history or ()]
+            others = [other for other in named if not _is_file(other)]
             one = _of_manifest(place, [*([vault] if vault is not None else []), *others], key=key)
-            found[one.path] = one
+            found[one.place] = one
             continue
         remembered = _remembered(place, key=key)
         # A schedule names its own vault before the first run.
@@ -127,7 +129,7 @@ def earlier_releases(policy: Policy, *, own: Path | None) -> tuple[EarlierReleas
                     )
                 ]
             )
-        found |= {one.path: one for one in remembered if one.path != own}
+        found |= {one.place: one for one in remembered if one.place != own}
     return _in_order(found.values())
 
 
@@ -135,14 +137,30 @@ def _in_order(releases: Iterable[EarlierRelease]) -> tuple[EarlierRelease, ...]:
     return tuple(sorted(releases, key=lambda one: (one.date, one.run_id, one.manifest)))
 
 
-def _remembered(vault: Path, *, key: str) -> list[EarlierRelease]:
-    return [EarlierRelease.read(file.parent, key=key) for file in sorted((vault / HISTORY).glob(f"*/{REMEMBERED}"))]
+def _content(place: Location, name: str) -> bytes:
+    return open_store(place).read(name).content
 
 
-def _of_manifest(manifest: Path, vaults: Sequence[Path], *, key: str) -> EarlierRelease:
+def _is_file(place: Location) -> bool:
+    above, _, name = place.path.rpartition("/")
+    if not name:
+        return False
+    return open_store(Location(place.kind, place.container, above, place.account)).find(name) is not None
+
+
+def _remembered(vault: Location, *, key: str) -> list[EarlierRelease]:
+    names = [entry.name.split("/") for entry in open_store(vault).entries(HISTORY)]
+    of = [parts[1] for parts in names if len(parts) == 3 and parts[2] == REMEMBERED]
+    return [EarlierRelease.read(vault.below(f"{HISTORY}/{one}"), key=key) for one in sorted(of)]
+
+
+def _of_manifest(manifest: Location, vaults: Sequence[Location], *, key: str) -> EarlierRelease:
+    above, _, name = manifest.path.rpartition("/")
     try:
-        digest = release_digest(json.loads(manifest.read_text(encoding="utf-8")))
-    except (OSError, ValueError, AttributeError):
+        digest = release_digest(
+            json.loads(_content(Location(manifest.kind, manifest.container, above, manifest.account), name))
+        )
+    except (FileNotFoundError, ValueError, AttributeError):
         raise ConfigError([Fault(key, f"'{manifest}' is not the manifest of a release")]) from None
     for vault in vaults:
         for one in _remembered(vault, key=key):

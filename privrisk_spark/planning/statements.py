@@ -17,6 +17,7 @@ from privrisk_spark.planning.identity import table_identity
 from privrisk_spark.planning.reconciliation import places_named
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.keystore import destroy_key
+from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.witnesses import look
 
 __all__ = ["accept", "move", "void"]
@@ -47,7 +48,7 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
         If the policy or the ledger's URL is refused; if the ledger fails.
     """
     ledger = ledger_of(policy)
-    vault = Path(policy.places.vault)
+    vault = vault_at(policy.places.vault)
 
     def examine(run: Run) -> None:
         """Hold the statement against the place that the ledger has the run at; before that nothing was read for it."""
@@ -64,7 +65,7 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
                 f"'{root}' holds files of run id {run_id}, so that something did leave the trusted zone; void it "
                 "without --nothing-left-the-zone, and its budget stays spent."
             )
-        if _held(root) or _held(vault):
+        if _held(root) or _held(vault.path):
             raise BudgetError(
                 f"a run is at work on '{root}' or output.vault, and what it will do cannot be stated; wait until it "
                 "has ended."
@@ -78,7 +79,7 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
         examine=examine,
         seen=seen_of(policy),
     )
-    destroy_key(vault, run_id, lineage=lineage_name(ledger.lineage))
+    destroy_key(vault.keys, run_id, lineage=lineage_name(ledger.lineage))
     return balance
 
 

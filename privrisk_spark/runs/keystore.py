@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Final
 
 from privrisk_spark.errors import BudgetError, EngineError, InputError
+from privrisk_spark.storage.key_files import KeyFiles, key_files
+from privrisk_spark.storage.objects import ObjectStore
 
 __all__ = ["KEY_BYTES", "VaultKey", "destroy_key", "key_commitment", "pin_snapshot", "release_key"]
 
@@ -30,6 +32,7 @@ _HEXADECIMAL: Final = re.compile(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}", re.ASCII)
 # No separators and no leading dot: a run id names a file of the key directory and nothing else. Colon and
 # plus occur in the run ids of schedulers.
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+@=-]{0,199}", re.ASCII)
+_SUFFIX: Final = ".key"
 _FORMS: Final = (
     "guarantee.key must be env:NAME or file:PATH, naming an environment variable or a file that holds "
     f"{2 * KEY_BYTES} hexadecimal digits, or be left out (a key is then drawn for the run and kept in the "
@@ -46,13 +49,14 @@ class VaultKey:
 
     Attributes
     ----------
-    vault : Path
+    vault : Path or ObjectStore
+        The vault's directory, or the store it is in.
     run_id : str
     reference, lineage : str or None
         As `release_key` has them.
     """
 
-    vault: Path
+    vault: Path | ObjectStore
     run_id: str
     reference: str | None = None
     lineage: str | None = None
@@ -91,14 +95,19 @@ def key_commitment(key: bytes, *, lineage: str, run_id: str) -> str:
 
 
 def release_key(
-    vault_dir: str | Path, run_id: str, *, reference: str | None = None, draw: bool = True, lineage: str | None = None
+    vault: str | Path | ObjectStore,
+    run_id: str,
+    *,
+    reference: str | None = None,
+    draw: bool = True,
+    lineage: str | None = None,
 ) -> bytes:
     """Return the key of a run, drawing it if the run has none yet.
 
     Parameters
     ----------
-    vault_dir : str or pathlib.Path
-        The vault.
+    vault : str, pathlib.Path or ObjectStore
+        The vault's directory, or the store it is in.
     run_id : str
         The run: letters, digits and ``. _ : + @ = -``, at most 200, beginning with a letter or digit.
     reference : str, optional
@@ -136,34 +145,35 @@ def release_key(
 
     The key file appears whole or not at all, with mode 0600 in a directory of mode 0700, and is on disk
     before this returns: after a crash the same run finds the same key, and its second attempt is
-    bit-identical to the first. If two processes draw at once, both get the key that was first.
+    bit-identical to the first. If two processes draw at once, both get the key that was first. In an object store it is
+    created if there is none, by whichever machine comes first; a bucket that keeps versions is refused.
     """
     if reference is not None:
         return _referenced(reference)
-    path = _key_path(vault_dir, run_id, lineage)
+    files, name = key_files(vault), _key_name(run_id, lineage)
     with _failures(run_id):
         try:
-            return _read_key(path, run_id)
+            return _read_key(files, name, run_id)
         except FileNotFoundError:
             if not draw:
                 with suppress(FileNotFoundError):
-                    return _read_key(_key_path(vault_dir, run_id), run_id)
+                    return _read_key(files, _key_name(run_id), run_id)
                 raise BudgetError(
                     f"run id {run_id} was begun with a key that is not in output.vault: it is in another vault, or was "
                     "destroyed after publication. Its budget covers one draw. Use a new run id, or the vault it was "
                     "begun with."
                 ) from None
-            _draw_key(path)
-            return _read_key(path, run_id)
+            files.give(name, secrets.token_bytes(KEY_BYTES))
+            return _read_key(files, name, run_id)
 
 
-def pin_snapshot(vault_dir: str | Path, run_id: str, snapshot: str) -> None:
+def pin_snapshot(vault: str | Path | ObjectStore, run_id: str, snapshot: str) -> None:
     """Bind a run to the content it first read; a run on other content is another release.
 
     Parameters
     ----------
-    vault_dir : str or pathlib.Path
-        The vault.
+    vault : str, pathlib.Path or ObjectStore
+        The vault's directory, or the store it is in.
     run_id : str
         The run.
     snapshot : str
@@ -181,13 +191,12 @@ def pin_snapshot(vault_dir: str | Path, run_id: str, snapshot: str) -> None:
     Like a key, the pin appears whole or not at all. An empty one, which earlier versions left on a full disk, pins
     nothing and is replaced.
     """
-    path = _pin_path(_key_path(vault_dir, run_id))
+    files, name = key_files(vault), _pin_name(_key_name(run_id))
     with _failures(run_id):
-        _make_key_directory(path.parent)
-        pinned = _pinned(path)
+        pinned = _pinned(files, name)
         if pinned is None:
-            _link_whole(path, snapshot.encode())
-            pinned = _pinned(path)
+            files.give(name, snapshot.encode())
+            pinned = _pinned(files, name)
     if pinned != snapshot:
         raise BudgetError(
             f"The table changed since the run id '{run_id}' was reserved; its budget covers one release of what it was "
@@ -195,13 +204,13 @@ def pin_snapshot(vault_dir: str | Path, run_id: str, snapshot: str) -> None:
         )
 
 
-def destroy_key(vault_dir: str | Path, run_id: str, *, lineage: str | None = None) -> bool:
+def destroy_key(vault: str | Path | ObjectStore, run_id: str, *, lineage: str | None = None) -> bool:
     """Overwrite and remove the drawn key of a run, once its release is committed.
 
     Parameters
     ----------
-    vault_dir : str or pathlib.Path
-        The vault.
+    vault : str, pathlib.Path or ObjectStore
+        The vault's directory, or the store it is in.
     run_id : str
         The run.
     lineage : str, optional
@@ -223,26 +232,15 @@ def destroy_key(vault_dir: str | Path, run_id: str, *, lineage: str | None = Non
     Notes
     -----
     Overwriting reaches the same blocks on simple disks only. On flash memory, copy-on-write or
-    journalled file systems, and in backups, an old copy may survive: keep the vault on an encrypted volume.
+    journalled file systems, in backups, and wherever an object store keeps its bytes, an old copy may survive: keep the
+    vault on an encrypted volume, or in an encrypted bucket.
     """
-    path = _key_path(vault_dir, run_id, lineage)
+    files, name = key_files(vault), _key_name(run_id, lineage)
     with _failures(run_id):
-        if not os.path.lexists(path):
-            path = _key_path(vault_dir, run_id)
-        _pin_path(path).unlink(missing_ok=True)
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            return False
-        try:
-            size = max(os.fstat(handle).st_size, KEY_BYTES)
-            _write_all(handle, secrets.token_bytes(size))
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        path.unlink(missing_ok=True)
-        _sync_directory(path.parent)
-    return True
+        if not files.there(name):
+            name = _key_name(run_id)
+        files.remove(_pin_name(name))
+        return files.destroy(name, KEY_BYTES)
 
 
 def _referenced(reference: str) -> bytes:
@@ -269,24 +267,22 @@ def _referenced(reference: str) -> bytes:
     return bytes.fromhex(text.strip())
 
 
-def _pin_path(key: Path) -> Path:
-    return key.with_suffix(".snapshot")
+def _pin_name(key: str) -> str:
+    return f"{key.removesuffix(_SUFFIX)}.snapshot"
 
 
-def _key_path(vault_dir: str | Path, run_id: str, lineage: str | None = None) -> Path:
+def _key_name(run_id: str, lineage: str | None = None) -> str:
     if not _RUN_ID.fullmatch(run_id):
         raise InputError(
             "the run id must be 1 to 200 letters, digits and . _ : + @ = -, beginning with a letter or digit."
         )
     # No run id has a tilde.
     of = "" if lineage is None else f"~{hashlib.sha256(lineage.encode()).hexdigest()[:16]}"
-    return Path(vault_dir) / "keys" / f"{run_id}{of}.key"
+    return f"{run_id}{of}{_SUFFIX}"
 
 
-def _read_key(path: Path, run_id: str) -> bytes:
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    with os.fdopen(handle, "rb") as file:
-        key = file.read(KEY_BYTES + 1)
+def _read_key(files: KeyFiles, name: str, run_id: str) -> bytes:
+    key = files.read(name)
     if len(key) != KEY_BYTES:
         raise EngineError(
             f"the key file of run {run_id} is damaged; void the run in the ledger and start one with a new run id."
@@ -294,58 +290,14 @@ def _read_key(path: Path, run_id: str) -> bytes:
     return key
 
 
-def _draw_key(path: Path) -> None:
-    _make_key_directory(path.parent)
-    _link_whole(path, secrets.token_bytes(KEY_BYTES))
-
-
-def _pinned(path: Path) -> str | None:
+def _pinned(files: KeyFiles, name: str) -> str | None:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = files.read(name).decode()
     except FileNotFoundError:
         return None
     if not text:
-        path.unlink(missing_ok=True)
+        files.remove(name)
     return text or None
-
-
-def _link_whole(path: Path, content: bytes) -> None:
-    """Give content a name once it is whole and on disk, so that no reader ever sees half of it; the first one stays."""
-    draft = path.with_name(f".{secrets.token_hex(8)}.new")
-    try:
-        handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
-        try:
-            _write_all(handle, content)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        with suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
-    _sync_directory(path.parent)
-
-
-def _make_key_directory(directory: Path) -> None:
-    missing = []
-    while not directory.exists():
-        missing.append(directory)
-        directory = directory.parent
-    for directory in reversed(missing):
-        directory.mkdir(mode=0o700, exist_ok=True)
-
-
-def _write_all(handle: int, content: bytes) -> None:
-    while content:
-        content = content[os.write(handle, content) :]
-
-
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager

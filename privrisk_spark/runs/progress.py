@@ -16,6 +16,8 @@ from privrisk_spark.claims import Status
 from privrisk_spark.results.release import StageRecord
 from privrisk_spark.runs.places import write_json
 from privrisk_spark.runs.terminal import Tasks, log_handler, shown
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.opening import open_store
 
 LOGGER = logging.getLogger("privrisk_spark")
 
@@ -106,8 +108,8 @@ class Progress:
 
     Parameters
     ----------
-    vault : Path
-        Where ``status.json`` goes once the vault exists.
+    place : Path or Location
+        Where the run says how it stands; see :func:`write_status`.
     run_id : str
     total : int
         Number of stages, for "stage x of y".
@@ -118,12 +120,12 @@ class Progress:
 
     def __init__(
         self,
-        vault: Path,
+        place: Path | Location,
         run_id: str,
         total: int,
         labelled: Callable[[str], AbstractContextManager[Callable[[], Tasks | None] | None]] = _unlabelled,
     ) -> None:
-        self.vault, self.run_id, self.total, self.labelled = vault, run_id, total, labelled
+        self.place, self.run_id, self.total, self.labelled = place, run_id, total, labelled
         self.records: list[StageRecord] = []
         self.timings: list[Timing] = []
 
@@ -133,7 +135,7 @@ class Progress:
         number = len(self.records) + 1
         place = f"stage {number} of {self.total}"
         LOGGER.info("%s: %s", place, name, extra={"fields": {"run_id": self.run_id, "stage": name, "number": number}})
-        write_status(self.vault, self.run_id, phase=name, code=None, message=f"{place} is running")
+        write_status(self.place, self.run_id, phase=name, code=None, message=f"{place} is running")
         stage = Stage()
         begun, started, ended = time.time(), time.monotonic(), "done"
         try:
@@ -173,9 +175,23 @@ def _rows(stage: Stage) -> dict[str, int]:
     return {} if stage.rows is None else {"rows": stage.rows}
 
 
-def write_status(vault: Path, run_id: str, *, phase: str, code: int | None, message: str, remedy: str = "") -> None:
-    """Write ``status.json``: phase, exit code (null while running), message, what to do."""
-    if not vault.is_dir():
-        return
+def write_status(
+    place: Path | Location, run_id: str, *, phase: str, code: int | None, message: str, remedy: str = ""
+) -> None:
+    """Write how a run stands: phase, exit code (null while running), message, what to do.
+
+    Parameters
+    ----------
+    place : Path or Location
+        A directory, whose ``status.json`` is replaced once it is there; or a place in a store, which gets a file of the
+        run's own.
+    run_id : str
+    phase : str
+    code : int or None
+    message, remedy : str
+    """
     document = {"run_id": run_id, "phase": phase, "code": code, "message": message, "what_to_do": remedy}
-    write_json(vault / "status.json", document)
+    if isinstance(place, Location):
+        open_store(place).write(f"{run_id}.json", json.dumps(document, indent=2, ensure_ascii=False).encode())
+    elif place.is_dir():
+        write_json(place / "status.json", document)

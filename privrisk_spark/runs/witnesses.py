@@ -8,20 +8,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from privrisk_spark.errors import CheckError
-from privrisk_spark.runs import permissions
 from privrisk_spark.runs.local_output import LocalOutput
+from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.outputs import Output
-from privrisk_spark.runs.places import write_json
 from privrisk_spark.runs.sealing import release_digest
+from privrisk_spark.runs.vaults import DirectoryVault, StoreVault, Vault
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.opening import open_store
 
 __all__ = ["Looked", "PrivateRelease", "Seen", "Witness", "look", "record_witness"]
 
 _DIRECTORY: Final = "charges"
+_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True)
@@ -114,22 +118,21 @@ class Seen:
     looked: tuple[Looked, ...] = ()
 
 
-def record_witness(vault: Path, witness: Witness) -> None:
+def record_witness(vault: Vault, witness: Witness) -> None:
     """Keep in the vault what the ledger ended in; never in what is published, as it tells of other runs."""
-    permissions.make_private(vault / _DIRECTORY, "output.vault")
     # One vault may serve several lineages, which may have runs of one id.
     of = hashlib.sha256(witness.lineage.encode()).hexdigest()[:8]
-    write_json(vault / _DIRECTORY / f"{witness.run_id}~{of}.json", asdict(witness))
+    vault.write(f"{_DIRECTORY}/{witness.run_id}~{of}.json", asdict(witness))
 
 
-def look(*places: Path | Output) -> Seen:
+def look(*places: Path | Output | Vault) -> Seen:
     """Return what vaults and outputs know.
 
     Parameters
     ----------
-    *places : Path or Output
-        Each a directory, be it a vault, an output, or neither, which knows nothing, or an output wherever it is; one
-        that is not there, too.
+    *places : Path, Output or Vault
+        Each an output, a vault, or neither, which knows nothing; one that is not there, too. In a place that is given
+        as one of the two, the other is looked for, too.
 
     Raises
     ------
@@ -140,12 +143,14 @@ def look(*places: Path | Output) -> Seen:
     releases: list[PrivateRelease] = []
     looked = []
     for one in places:
-        place = one.root if isinstance(one, LocalOutput) else one
-        if not isinstance(place, Path):
+        place = _opened(one)
+        if isinstance(place, ObjectOutput):
             there = place.current() is not None
             releases_of = ((run_id, str(place), manifest) for run_id, manifest in place.manifests())
             found = [known for one_of in releases_of for known in _private(*one_of)]
-            looked.append(Looked(str(place), there, 0, len(found)))
+            kept = _in_store(place.location)
+            looked.append(Looked(str(place), there or bool(kept), len(kept), len(found)))
+            witnesses += kept
             releases += found
             continue
         files = [file for file in _listed(place / _DIRECTORY) if file.suffix == ".json" and file.name[0] != "."]
@@ -155,6 +160,28 @@ def look(*places: Path | Output) -> Seen:
         witnesses += kept
         releases += found
     return Seen(tuple(witnesses), tuple(releases), tuple(looked))
+
+
+def _opened(place: Path | Output | Vault) -> Path | ObjectOutput:
+    if isinstance(place, LocalOutput):
+        return place.root
+    if isinstance(place, DirectoryVault):
+        return place.path
+    if isinstance(place, StoreVault):
+        return ObjectOutput(place.location)
+    assert isinstance(place, Path | ObjectOutput)
+    return place
+
+
+def _in_store(vault: Location) -> list[Witness]:
+    store = open_store(vault)
+    names = [entry.name for entry in store.entries(_DIRECTORY) if entry.name.endswith(".json")]
+
+    def read(name: str) -> Witness:
+        return _parsed(store.read(name).content, str(vault.below(name)))
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(read, names))
 
 
 def _listed(directory: Path) -> list[Path]:
@@ -201,10 +228,15 @@ def _at(document: object, *keys: str) -> object:
 
 def _witness(file: Path) -> Witness:
     try:
-        found = _read(file)
-    except FileNotFoundError as error:  # it was listed
+        content = file.read_bytes()
+    except OSError as error:  # it was listed
         raise _unreadable(file, error) from None
+    return _parsed(content, str(file))
+
+
+def _parsed(content: bytes, file: str) -> Witness:
     try:
+        found = json.loads(content)
         amounts = [None if found.get(name) is None else str(found[name]) for name in ("epsilon", "delta")]
         return Witness(
             str(found["lineage"]),
@@ -214,7 +246,7 @@ def _witness(file: Path) -> Witness:
             str(found["head"]),
             *amounts,
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise _damaged(file) from None
 
 
@@ -232,7 +264,7 @@ def _read(file: Path) -> dict[str, Any]:
     return found
 
 
-def _damaged(file: Path) -> CheckError:
+def _damaged(file: Path | str) -> CheckError:
     return CheckError(f"'{file}' is damaged; restore it from a copy.")
 
 

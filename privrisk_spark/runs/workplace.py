@@ -12,16 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from privrisk_spark.runs import permissions
 from privrisk_spark.runs.local_output import LocalOutput
 from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.outputs import MANIFEST, Output
-from privrisk_spark.runs.places import SPARK_LOG, locked, sync, write_json
+from privrisk_spark.runs.vaults import HISTORY, STAGING, Vault
 from privrisk_spark.storage.locations import Location, locate
-from privrisk_spark.storage.scratch import SCRATCH, clear, sweep
-
-HISTORY, REMEMBERED = "history", "release.json"
-"""Directory of a vault for what it remembers of its releases, and the document of each."""
+from privrisk_spark.storage.scratch import SCRATCH, clear
 
 
 def output_at(path: str, *, key: str = "output.path") -> Output:
@@ -45,104 +41,100 @@ class Workplace:
     Attributes
     ----------
     output : Output
-    vault : Path
-        Of the policy, resolved.
+    vault : Vault
+        Of the policy.
     run_id : str
     attempt : str
         Distinguishes the attempts of one run id: Spark remembers the files it has seen under a path.
     """
 
     output: Output
-    vault: Path
+    vault: Vault
     run_id: str
     attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     @property
+    def private(self) -> Path:
+        """Directory of this machine for what must not be published; the vault keeps what is put there."""
+        return self.vault.path
+
+    @property
     def staging(self) -> Path:
         """Where the release is put together."""
-        return self._unseen / f".staging-{self.run_id}~{self.attempt}"
+        return self._unseen / f"{STAGING}{self.run_id}~{self.attempt}"
 
     @property
     def parts(self) -> Path:
         """Directory in which tasks write the release's files before it is known which count; never published."""
-        return self._unseen / f".staging-{self.run_id}~{self.attempt}-parts"
+        return self._unseen / f"{STAGING}{self.run_id}~{self.attempt}-parts"
 
     @property
     def _unseen(self) -> Path:
-        return self.output.kept_in or self.vault
+        return self.output.kept_in or self.private
 
     @property
     def scratch(self) -> Path:
         """Where intermediate results lie; readable by every worker."""
-        return self.vault / f"{SCRATCH}{self.run_id}~{self.attempt}"
+        return self.private / f"{SCRATCH}{self.run_id}~{self.attempt}"
+
+    @property
+    def slug(self) -> str:
+        """Name of what the run leaves in the vault; one vault may serve several outputs, with runs of one id."""
+        return f"{self.run_id}~{hashlib.sha256(str(self.output).encode()).hexdigest()[:8]}"
 
     @property
     def target(self) -> Location:
         """Place of the release."""
         return self.output.of(self.run_id)
 
-    def recorded_snapshot(self) -> str:
-        """Snapshot the vault's summary states for this run, or ``unrecorded`` if a later run replaced it."""
-        path = self.vault / "summary.json"
-        if path.exists():
-            summary = json.loads(path.read_text(encoding="utf-8"))
-            if summary.get("run_id") == self.run_id:
-                return str(summary["snapshot"])
-        return "unrecorded"
+    def left(self, name: str) -> bytes | None:
+        """Return a small file that the run left in the vault; None if a later run has replaced it."""
+        summary = self.vault.left(self.slug, "summary.json")
+        of_this = summary is not None and json.loads(summary).get("run_id") == self.run_id
+        return self.vault.left(self.slug, name) if of_this else None
+
+    def private_at(self, name: str) -> str:
+        """Return where something that the run puts into the private directory is to be found, for messages."""
+        return str(self.vault.left_at(self.slug).below(name))
 
     def record_request(self, asked: Mapping[str, str]) -> None:
         """Write to the vault what the run's release was asked for, as digests by name, and where it is."""
-        permissions.make_private(self._request.parent, "output.vault")
-        write_json(self._request, {"output.path": str(self.output), "asked": dict(asked)})
+        self.vault.write(f"requests/{self.run_id}.json", {"output.path": str(self.output), "asked": dict(asked)})
 
     def recorded_request(self) -> dict[str, str] | None:
         """Return what :meth:`record_request` wrote; None if the vault knows nothing of this release.
 
         A vault may serve several outputs, which may have releases of one run id.
         """
-        try:
-            found = json.loads(self._request.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        asked: dict[str, str] = found["asked"]
-        return asked if found["output.path"] == str(self.output) else None
-
-    @property
-    def _request(self) -> Path:
-        return self.vault / "requests" / f"{self.run_id}.json"
+        asked: dict[str, str] | None = self._recorded("requests", "asked")
+        return asked
 
     def record_pins(self, pins: Mapping[str, Any]) -> None:
         """Keep in the vault which versions of lake tables the run reads, before it reads them."""
-        permissions.make_private(self._pins.parent, "output.vault")
-        write_json(self._pins, {"output.path": str(self.output), "pins": dict(pins)})
+        self.vault.write(f"pins/{self.run_id}.json", {"output.path": str(self.output), "pins": dict(pins)})
 
     def recorded_pins(self) -> dict[str, Any]:
         """Return what an earlier attempt of the run recorded by :meth:`record_pins`; nothing if there was none."""
-        try:
-            found = json.loads(self._pins.read_text(encoding="utf-8"))
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-        pins: dict[str, Any] = found["pins"]
-        return pins if found["output.path"] == str(self.output) else {}
+        return self._recorded("pins", "pins") or {}
 
-    @property
-    def _pins(self) -> Path:
-        return self.vault / "pins" / f"{self.run_id}.json"
+    def _recorded(self, kind: str, what: str) -> Any:
+        content = self.vault.read(f"{kind}/{self.run_id}.json")
+        found = {} if content is None else json.loads(content)
+        return found[what] if found.get("output.path") == str(self.output) else None
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold output and vault: sweep what dead runs left, make fresh directories, remove them at the end.
 
-        One run at a time works on a vault, and on an output that can be locked, so nothing found there can belong to a
-        live one.
+        One run at a time works on a vault of this machine, and on an output that can be locked, so nothing found there
+        can belong to a live one.
 
         Raises
         ------
         BusyError
             If another process is at work there; running again later helps.
         """
-        with self.output.held(), self._vault_held():
-            self._sweep()
+        with self.output.held(), self.vault.held(self.slug):
             self.scratch.mkdir(mode=0o700)
             self.staging.mkdir(mode=0o700)
             self.parts.mkdir(mode=0o700)
@@ -152,21 +144,6 @@ class Workplace:
                 clear(self.scratch)
                 shutil.rmtree(self.staging, ignore_errors=True)
                 shutil.rmtree(self.parts, ignore_errors=True)
-                permissions.close(self.vault)
-
-    @contextmanager
-    def _vault_held(self) -> Iterator[None]:
-        permissions.make_private(self.vault, "output.vault")
-        with locked(self.vault, "output.vault"):
-            yield
-
-    def _sweep(self) -> None:
-        sweep(self.vault)
-        for path in self.vault.glob(".staging-*"):
-            shutil.rmtree(path, ignore_errors=True)
-        for path in [*self.vault.glob(".*.json.*"), *self.vault.glob(".report.html.*")]:
-            path.unlink(missing_ok=True)
-        (self.vault / SPARK_LOG).unlink(missing_ok=True)
 
     @property
     def released(self) -> bool:
@@ -178,27 +155,25 @@ class Workplace:
         return self.output.published(self.run_id)
 
     def commit(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Make what is staged the release; see :meth:`~privrisk_spark.runs.outputs.Output.commit`."""
+        """Make what is staged the release; see :meth:`~privrisk_spark.runs.outputs.Output.commit`.
+
+        What the run has put into the private directory is kept before.
+        """
+        self.vault.keep(self.slug)
         return self.output.commit(self.run_id, self.staging, manifest)
 
     @property
-    def remembered(self) -> Path:
-        """Where the vault remembers the release; one vault may serve several outputs, with runs of one id."""
-        place = hashlib.sha256(str(self.output).encode()).hexdigest()[:8]
-        return self.vault / HISTORY / f"{self.run_id}~{place}"
+    def remembered(self) -> Location:
+        """Where the vault remembers the release."""
+        return self.vault.location.below(f"{HISTORY}/{self.slug}")
 
     def remember(self, source: Path, document: Mapping[str, Any]) -> None:
         """Put what later releases must know of this one in the vault, in place of what an earlier attempt left."""
-        write_json(source / REMEMBERED, document)
-        permissions.make_private(self.remembered.parent, "output.vault")
-        if self.remembered.exists():
-            shutil.rmtree(self.remembered)
-        source.rename(self.remembered)
-        sync(self.remembered.parent)
+        self.vault.remember(self.slug, source, document)
 
     def swap_into_vault(self, source: Path, name: str) -> None:
         """Put a directory in the vault in place of the one of an earlier run, which goes even if this run has none."""
-        target, old = self.vault / name, self.scratch / f"old-{name}"
+        target, old = self.private / name, self.scratch / f"old-{name}"
         shutil.rmtree(old, ignore_errors=True)
         if target.exists():
             target.rename(old)

@@ -146,6 +146,16 @@ class ObjectStore:
         with suppress(FileNotFoundError), self._faults(names[0] if len(names) == 1 else ""):
             obstore.delete(self._store, list(names))
 
+    def keeps_versions(self) -> bool:
+        """Tell whether the store says that it keeps what is replaced or removed; of Google's it cannot be told."""
+        import obstore
+
+        name = f".versions-{os.urandom(8).hex()}"
+        with self._faults(name, writing=True):
+            put = obstore.put(self._store, name, b"")
+        self.remove(name)
+        return self._location.kind != "gs" and put["version"] not in (None, "null")
+
     def _put(self, name: str, content: bytes, mode: Any) -> bool:
         import obstore
         from obstore import exceptions

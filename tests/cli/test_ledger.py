@@ -29,6 +29,7 @@ from privrisk_spark.planning import budget
 from privrisk_spark.policy import reading
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.runs.keystore import release_key
+from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.witnesses import Witness, record_witness
 
 Place = InFile | OnServer
@@ -317,7 +318,7 @@ def witness(place: Place, root: Path, run_id: str = "r1") -> None:
     """As a run does, after the ledger holds it to its key and place."""
     made = Ledger(place.url).bind(lineage="census", run_id=run_id, key="k", place=str(root / "out"))
     kept = Witness("census", run_id, str(root / "out"), events=made.events, head=made.head)
-    record_witness(root / "vault", kept)
+    record_witness(DirectoryVault(root / "vault"), kept)
 
 
 def test_a_whole_ledger_is_told_as_such_and_a_rewritten_event_by_its_number(policy: Path, place: Place):

@@ -18,6 +18,7 @@ from privrisk_spark.ledger.reconciliation import reconcile
 from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.places import write_json
 from privrisk_spark.runs.sealing import release_digest
+from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.witnesses import Witness, look, record_witness
 
 Place = InFile | OnServer
@@ -40,7 +41,10 @@ class Run:
 
         def witness(made: Any) -> None:
             cost = str(made.epsilon), str(made.delta)
-            record_witness(self.vault, Witness(made.lineage, made.run_id, str(self.out), made.events, made.head, *cost))
+            record_witness(
+                DirectoryVault(self.vault),
+                Witness(made.lineage, made.run_id, str(self.out), made.events, made.head, *cost),
+            )
 
         keys = VaultKey(self.vault, run_id)
         return Charge(self.ledger, request, str(self.out), keys, look(self.out, self.vault), witness)
@@ -242,7 +246,7 @@ def test_nothing_at_all_is_written_to_a_ledger_that_has_forgotten(
 
 def test_a_note_leaves_what_a_charge_leaves(run: Run, place: Place, ledger: Ledger):
     noted = ledger.note(lineage="adult", run_id="n1", what="risk", place=str(run.out))
-    record_witness(run.vault, Witness("adult", "n1", str(run.out), noted.events, noted.head, "0", "0"))
+    record_witness(DirectoryVault(run.vault), Witness("adult", "n1", str(run.out), noted.events, noted.head, "0", "0"))
     assert run.findings() == []
     remove(place)
     with pytest.raises(BudgetError, match=r"output.vault knows event 1 of it, from run id n1"):
@@ -333,7 +337,9 @@ def test_a_ledger_that_was_cut_goes_on_and_charges_nothing_twice(run: Run, place
 def test_a_run_that_published_nothing_is_charged_as_its_vault_knows(run: Run, place: Place):
     charge = run.charge("r1")
     charge.begin(charge.reserve())
-    record_witness(run.vault, Witness("adult", "r2", str(run.out), 9, "ab" * 32))  # an earlier version told no cost
+    record_witness(
+        DirectoryVault(run.vault), Witness("adult", "r2", str(run.out), 9, "ab" * 32)
+    )  # an earlier version told no cost
     remove(place)
     assert accept(run) == [("r1", 1, True), ("r2", 0, False)]
     assert run.ledger.balance("adult").spent_epsilon == 1

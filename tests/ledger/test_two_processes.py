@@ -12,6 +12,7 @@ from ledgers import InFile, OnServer
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.runs.local_output import LocalOutput
 from privrisk_spark.runs.sealing import release_digest
+from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.workplace import Workplace
 
 Place = InFile | OnServer
@@ -77,7 +78,10 @@ def test_a_vault_that_is_lost_loses_the_run_and_not_the_guarantee(ledger: Ledger
         key.unlink()
     ended = together(Asked(place.url, str(tmp_path / "a"), "r1"))[0]
     assert ended.startswith("refused: run id r1 was begun with a key that is not in output.vault")
-    assert Workplace(LocalOutput(tmp_path / "a" / "out"), tmp_path / "a" / "vault", "r1").published() is None
+    assert (
+        Workplace(LocalOutput(tmp_path / "a" / "out"), DirectoryVault(tmp_path / "a" / "vault"), "r1").published()
+        is None
+    )
 
 
 def test_no_key_is_in_the_ledger(ledger: Ledger, place: Place, tmp_path: Path):

@@ -173,6 +173,16 @@ def iceberg(catalog: str | None = "c.lake.t", **more: str) -> tuple[str, Any]:
             "run.scratch",
             "must be neither output.lake.path, which is published, nor inside nor around it",
         ),
+        (
+            [("run.scratch", "s3://bucket/v/s"), ("output.vault", "s3a://bucket/v")],
+            "run.scratch",
+            "must be neither output.vault nor inside nor around it; left out, it is in the vault",
+        ),
+        (
+            [("output.vault", "s3a://bk/v"), ("output.lake.path", "s3://bk/v/t")],
+            "output.lake.path",
+            "must be neither output.vault nor inside nor around it",
+        ),
     ],
 )
 def test_a_table_for_releases_lies_by_itself(

@@ -10,8 +10,8 @@ import pytest
 
 from privrisk_spark.errors import BudgetError, EngineError, InputError
 from privrisk_spark.kernels.random.keyed import derive_key
-from privrisk_spark.runs import keystore
 from privrisk_spark.runs.keystore import destroy_key, key_commitment, pin_snapshot, release_key
+from privrisk_spark.storage import key_files
 
 SECRET = "0123456789abcdefABCDEF9876543210" * 2
 
@@ -38,7 +38,7 @@ def test_each_run_has_its_own_key(tmp_path: Path):
 def test_the_key_is_on_disk_before_it_is_returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     synced = []
     real = os.fsync
-    monkeypatch.setattr(keystore.os, "fsync", lambda handle: (synced.append(os.fstat(handle).st_mode), real(handle)))
+    monkeypatch.setattr(key_files.os, "fsync", lambda handle: (synced.append(os.fstat(handle).st_mode), real(handle)))
     release_key(tmp_path, "r")
     assert [stat.S_ISDIR(mode) for mode in synced] == [False, True]
 
@@ -186,7 +186,7 @@ def test_a_full_disk_leaves_no_pin_and_the_run_goes_on(tmp_path: Path, monkeypat
 
     for step in ("write", "fsync", "link"):
         with monkeypatch.context() as patch:
-            patch.setattr(keystore.os, step, full)
+            patch.setattr(key_files.os, step, full)
             with pytest.raises(EngineError, match="No space left"):
                 pin_snapshot(tmp_path, "r", "3-ab")
         assert not list((tmp_path / "keys").iterdir()), step

@@ -14,11 +14,12 @@ import pytest
 from privrisk_spark.errors import CheckError, EngineError
 from privrisk_spark.runs.local_output import LocalOutput
 from privrisk_spark.runs.sealing import release_digest, sealed
+from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.workplace import Workplace
 
 
 def published(tmp_path: Path) -> tuple[Workplace, dict[str, Any]]:
-    place = Workplace(LocalOutput(tmp_path / "out"), tmp_path / "vault", "r1")
+    place = Workplace(LocalOutput(tmp_path / "out"), DirectoryVault(tmp_path / "vault"), "r1")
     with place.held():
         data = place.staging / "data"
         data.mkdir()

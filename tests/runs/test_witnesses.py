@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from privrisk_spark.errors import CheckError
+from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.witnesses import Looked, Witness, look, record_witness
 
 ONE = Witness("census", "r1", "/out", 2, "ab", "1", "1e-9")
@@ -26,7 +27,7 @@ def publish(out: Path, run_id: str, **more: Any) -> Path:
 
 def test_what_is_kept_is_what_is_found(tmp_path: Path):
     vault, out = tmp_path / "vault", tmp_path / "out"
-    record_witness(vault, ONE)
+    record_witness(DirectoryVault(vault), ONE)
     publish(out, "r1", lineage="census")
     publish(out, "r2", admitted={"lineage": "births"})
     publish(out, "r3")
@@ -54,7 +55,7 @@ def test_what_an_earlier_version_kept_is_read(tmp_path: Path):
 )
 def test_what_may_not_be_read_is_not_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
     publish(tmp_path, "r1")
-    record_witness(tmp_path, ONE)
+    record_witness(DirectoryVault(tmp_path), ONE)
     (kept,) = (tmp_path / "charges").iterdir()
     kept.rename(tmp_path / "charges" / "kept.json")
     forbidden = tmp_path / name

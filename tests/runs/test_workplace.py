@@ -21,6 +21,7 @@ from privrisk_spark.errors import BusyError
 from privrisk_spark.runs import local_output, places
 from privrisk_spark.runs.local_output import LocalOutput
 from privrisk_spark.runs.places import write_json
+from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.workplace import Workplace
 
 
@@ -29,7 +30,7 @@ class Killed(BaseException):
 
 
 def place_of(tmp_path: Path, run_id: str) -> Workplace:
-    return Workplace(LocalOutput(tmp_path / "out"), tmp_path / "vault", run_id)
+    return Workplace(LocalOutput(tmp_path / "out"), DirectoryVault(tmp_path / "vault"), run_id)
 
 
 def target_of(place: Workplace) -> Path:
@@ -82,7 +83,7 @@ def test_a_release_is_published_once(tmp_path):
     assert place.published() == manifest == place.published() == place_of(tmp_path, "run-1").published()
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*")} == before
     assert stat.S_IMODE(target_of(place).stat().st_mode) == 0o755
-    assert stat.S_IMODE(place.vault.stat().st_mode) == 0o700
+    assert stat.S_IMODE(place.private.stat().st_mode) == 0o700
     second = publish(place_of(tmp_path, "run-2"), "second")
     assert second["sequence"] == 2
     assert current(tmp_path) == second
@@ -111,8 +112,9 @@ import os, signal, sys
 from pathlib import Path
 from privrisk_spark.runs import local_output as commit
 from privrisk_spark.runs.local_output import LocalOutput
+from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.workplace import Workplace
-place = Workplace(LocalOutput(Path(sys.argv[1]) / "out"), Path(sys.argv[1]) / "vault", sys.argv[2])
+place = Workplace(LocalOutput(Path(sys.argv[1]) / "out"), DirectoryVault(Path(sys.argv[1]) / "vault"), sys.argv[2])
 left = int(sys.argv[3])
 def stopping(of):
     def call(*arguments, **options):
@@ -174,9 +176,11 @@ import sys, time
 from pathlib import Path
 from privrisk_spark.errors import BusyError
 from privrisk_spark.runs.local_output import LocalOutput
+from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.workplace import Workplace
 for i in range(10):
-    place = Workplace(LocalOutput(Path(sys.argv[1]) / "out"), Path(sys.argv[1]) / "vault", f"{sys.argv[2]}-{i}")
+    root = Path(sys.argv[1])
+    place = Workplace(LocalOutput(root / "out"), DirectoryVault(root / "vault"), f"{sys.argv[2]}-{i}")
     while True:
         try:
             with place.held():
@@ -268,8 +272,9 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from privrisk_spark.runs.local_output import LocalOutput
+from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.workplace import Workplace
-place = Workplace(LocalOutput(Path(sys.argv[1]) / "out"), Path(sys.argv[1]) / "vault", sys.argv[2])
+place = Workplace(LocalOutput(Path(sys.argv[1]) / "out"), DirectoryVault(Path(sys.argv[1]) / "vault"), sys.argv[2])
 with place.held():
     (place.staging / "data").write_text("at work")
     print(place.staging, place.scratch, flush=True)
@@ -301,7 +306,7 @@ def test_a_live_run_is_left_alone_and_a_dead_one_is_swept(tmp_path):
                 place_of(tmp_path, run_id).held(),
             ):
                 pass
-        elsewhere = Workplace(LocalOutput(tmp_path / "out2"), tmp_path / "vault", "other")
+        elsewhere = Workplace(LocalOutput(tmp_path / "out2"), DirectoryVault(tmp_path / "vault"), "other")
         with pytest.raises(BusyError, match=r"output.vault: another run is at work"), elsewhere.held():
             pass
         assert (directories[0] / "data").read_text() == "at work"
@@ -345,7 +350,7 @@ def test_a_directory_of_the_vault_is_replaced_whole(tmp_path):
                 source.mkdir()
                 (source / "part-2").write_text("again")
                 place.swap_into_vault(source, "decisions")
-        vault = place.vault / "decisions"
+        vault = place.private / "decisions"
         assert [(p.name, p.read_text()) for p in vault.iterdir()] == [
             (f"part-{number}", "again" if number == 2 else "once")
         ]
@@ -354,12 +359,13 @@ def test_a_directory_of_the_vault_is_replaced_whole(tmp_path):
 
 def test_the_snapshot_is_that_of_the_run_or_unrecorded(tmp_path):
     place = place_of(tmp_path, "run")
-    assert place.recorded_snapshot() == "unrecorded"
-    place.vault.mkdir()
-    write_json(place.vault / "summary.json", {"run_id": "run", "snapshot": "5-abc"})
-    assert place.recorded_snapshot() == "5-abc"
-    write_json(place.vault / "summary.json", {"run_id": "later", "snapshot": "6-def"})
-    assert place.recorded_snapshot() == "unrecorded"
+    assert place.left("report.html") is None
+    place.private.mkdir()
+    (place.private / "report.html").write_text("exact")
+    write_json(place.private / "summary.json", {"run_id": "run"})
+    assert place.left("report.html") == b"exact"
+    write_json(place.private / "summary.json", {"run_id": "later"})
+    assert place.left("report.html") is None
 
 
 def test_json_is_replaced_whole_and_takes_no_nan(tmp_path):

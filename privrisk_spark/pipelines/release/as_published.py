@@ -53,7 +53,7 @@ def release_as_published(run: Run) -> dict[str, Any]:
     write_vault_report(run, vault, plan=counted.plan, snapshot=encoded.facts.snapshot, read=encoded.read)
     contracts.refuse_failures(checks, fail_on=run.policy.checks.fail_on)
     published = publish(run, opened, record, public, histogram.written, {})
-    destroy_key(run.place.vault, run.place.run_id)
+    destroy_key(run.place.vault.keys, run.place.run_id)
     return published
 
 
@@ -72,9 +72,9 @@ def encode(run: Run, opened: Opened, plan: AsPublished) -> tuple[Encoded, Draws]
     """Stage: the table as codes, and what is drawn by a key of this content."""
     place = run.place
     with run.progress.stage("encode") as stage:
-        key = release_key(place.vault, place.run_id, reference=plan.policy.key)
+        key = release_key(place.vault.keys, place.run_id, reference=plan.policy.key)
         encoded = encode_table(run, opened, blocks=True)
-        pin_snapshot(place.vault, place.run_id, encoded.facts.snapshot)
+        pin_snapshot(place.vault.keys, place.run_id, encoded.facts.snapshot)
         draws = Draws.of_policy(
             run.policy, opened.hierarchies, opened.axes, plan, key=key, run_id=place.run_id, facts=encoded.facts
         )

@@ -105,10 +105,10 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
         return values
 
     if policy.guarantee.kind == "risk":
-        refuse_values(policy, facts, set_aside, listed_in=run.place.vault / "unknown_values")
+        refuse_values(policy, facts, set_aside, listed_in=run.place.private_at("unknown_values"))
     rules, values = contracts.input_rules(policy, facts)
     checks = contracts.validate(
-        "input", facts=values, rules=rules, frame=table, columns=list(policy.columns), vault=run.place.vault
+        "input", facts=values, rules=rules, frame=table, columns=list(policy.columns), vault=run.place.private
     )
     contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
     return Encoded(read.encoded, facts, tuple(checks), opened.files)

@@ -64,7 +64,7 @@ def lake_place(policy: Policy, place: Workplace, read: Mapping[str, Table]) -> d
     if table is None:
         return {}
     here = table.location
-    places = {"output.path": place.output.location, "output.vault": Location("file", "", str(place.vault))}
+    places = {"output.path": place.output.location, "output.vault": place.vault.location}
     if policy.run.scratch is not None:
         places["run.scratch"] = locate(policy.run.scratch, key="run.scratch")
     for key, other in places.items():

@@ -66,7 +66,7 @@ def write_vault_report(run: Run, report: Report, *, plan: str, snapshot: str, re
     read : mapping
         Files and rows of the table, expected and processed, and rows without an id of their own.
     """
-    vault = run.place.vault
+    vault = run.place.private
     write_json(vault / "checks.json", [check.to_dict() for check in report.checks])
     write_text(vault / "report.html", render(report))
     figures = summary(run.policy, report, plan=plan, snapshot=snapshot, seconds=run.progress.seconds, read=read)
@@ -181,7 +181,7 @@ def charge_of(policy: Policy, place: Workplace, request: Mapping[str, Any]) -> C
     """
     assert policy.ledger is not None
     assert isinstance(policy.guarantee, DpGuarantee)
-    keys = VaultKey(place.vault, place.run_id, policy.guarantee.key, lineage_name(policy.ledger.lineage))
+    keys = VaultKey(place.vault.keys, place.run_id, policy.guarantee.key, lineage_name(policy.ledger.lineage))
     return Charge(
         Ledger(policy.ledger.url),
         request,
@@ -236,4 +236,4 @@ def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, da
         )
     _note(policy, place, date=date)
     if policy.guarantee.kind != "risk":
-        destroy_key(place.vault, place.run_id)
+        destroy_key(place.vault.keys, place.run_id)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,9 +26,9 @@ from privrisk_spark.policy.guarantees import Guarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee, PeeledDp
 from privrisk_spark.runs.progress import LOGGER, Progress, write_status
+from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.stages.tables.arrival import check_arrived
-from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.metrics import write_metrics
 
 BY_KIND: dict[str, Callable[[Run], dict[str, Any]]] = {
@@ -92,12 +91,12 @@ def release(
     EngineError
         Exit code 3: running again may help.
     """
-    place = Workplace(output_at(policy.places.path), Path(policy.places.vault).resolve(), run_id)
+    place = Workplace(output_at(policy.places.path), vault_at(policy.places.vault), run_id)
     given = table is not None
     # Of a release that is there already nothing is read, so that no table need be there any more.
     opened = pin_tables(policy, () if place.released else TABLES, given=given, recorded=place.recorded_pins())
     # Before anything is written or any right is changed there.
-    places = {"output.path": place.output.location, "output.vault": Location("file", "", str(place.vault))}
+    places = {"output.path": place.output.location, "output.vault": place.vault.location}
     read = tables_of(policy, given=given)
     lake = lake_place(policy, place, read)
     refuse_input(
@@ -110,7 +109,7 @@ def release(
         if done is not None:
             confirm(policy, place, done, date=date, given=given)
             commit_to_lake(policy, place, done)
-            write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
+            write_status(place.vault.status, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
         refuse_note(policy, place, date=date)
         check_lake(policy, place.output)
@@ -124,15 +123,15 @@ def release(
             check_arrived(policy.table, policy.checks.complete, date=date)
         if opened.record:
             place.record_pins(opened.record)
-        progress = Progress(place.vault, run_id, stages_of(policy.guarantee), labels(spark))
+        progress = Progress(place.vault.status, run_id, stages_of(policy.guarantee), labels(spark))
         try:
-            with scratch_of(spark, policy, place.scratch) as scratch:
+            with scratch_of(spark, policy, place.scratch, place.vault.location) as scratch:
                 run = Run(spark, opened.policy, place, date, announce, table, scratch, progress)
                 published = BY_KIND[policy.guarantee.kind](run)
         finally:
             _keep_metrics(policy, place, date, progress)
         commit_to_lake(policy, place, published)
-        write_status(place.vault, run_id, phase="published", code=0, message=f"release at {place.target}")
+        write_status(place.vault.status, run_id, phase="published", code=0, message=f"release at {place.target}")
     return Outcome(published, True, place)
 
 
@@ -147,7 +146,9 @@ def _keep_metrics(policy: Policy, place: Workplace, date: dt.date, progress: Pro
         "version": __version__,
     }
     try:
-        write_metrics(place.vault, place.attempt, place.run_id, [{**known, **asdict(one)} for one in progress.timings])
+        write_metrics(
+            place.private, place.attempt, place.run_id, [{**known, **asdict(one)} for one in progress.timings]
+        )
     except OSError as error:
         LOGGER.warning("the metrics of the run cannot be written to output.vault (%s)", error.strerror)
 

@@ -20,11 +20,11 @@ from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import scan, scan_parts
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.pipelines.release.opened import Opened, Run
-from privrisk_spark.planning.history import PARTS
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts
 from privrisk_spark.results.release import Check
+from privrisk_spark.runs.vaults import PARTS
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
 from privrisk_spark.stages.publishing import contracts
 from privrisk_spark.stages.publishing.files import (
@@ -250,6 +250,6 @@ def validate_release(
     policy = run.policy
     columns = [name for name in policy.columns if name in opened.hierarchies or name in policy.kept_columns]
     checks = contracts.validate(
-        "release", facts=values, rules=list(rules), frame=written.frame, columns=columns, vault=run.place.vault
+        "release", facts=values, rules=list(rules), frame=written.frame, columns=columns, vault=run.place.private
     )
     return tuple(checks)

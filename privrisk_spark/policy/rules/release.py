@@ -18,7 +18,7 @@ from privrisk_spark.policy.dictionaries import (
 )
 from privrisk_spark.policy.guarantees import RiskGuarantee
 from privrisk_spark.policy.overlap import overlapping, places_read
-from privrisk_spark.policy.policy import Identifier, Insensitive, Policy, Sensitive, WeightColumn
+from privrisk_spark.policy.policy import Identifier, Insensitive, Lineage, Policy, Sensitive, WeightColumn
 from privrisk_spark.policy.private import DpGuarantee, PublicDp
 from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
@@ -379,8 +379,9 @@ def _impossible_scratch(policy: Policy) -> Iterable[Fault]:
         return
     if not place.path:
         yield Fault("run.scratch", "must be a directory of its own in the bucket, such as s3://bucket/scratch")
-    if policy.history is not None:
-        yield Fault("run.scratch", "must be left out with history: workers read what earlier vaults remember")
+    if policy.history is not None and not _history_in_stores(policy):
+        rule = "needs output.vault, and every vault that history names, in an object store: workers read what they hold"
+        yield Fault("run.scratch", f"with history {rule}")
     if policy.output is not None and policy.output.format == "csv":
         yield Fault("run.scratch", "needs output.format: parquet; Spark writes CSV to a file system only")
     if policy.table.place is not None:
@@ -389,6 +390,19 @@ def _impossible_scratch(policy: Policy) -> Iterable[Fault]:
         with suppress(ConfigError):  # said of the key itself
             if is_remote(path) and place.overlaps(locate(path, key=key)):
                 yield Fault("run.scratch", f"must be neither {key}, which is published, nor inside nor around it")
+    if policy.output is not None and is_remote(policy.output.vault):
+        with suppress(ConfigError):
+            if place.overlaps(locate(policy.output.vault, key="output.vault")):
+                rule = "must be neither output.vault nor inside nor around it; left out, it is in the vault"
+                yield Fault("run.scratch", rule)
+
+
+def _history_in_stores(policy: Policy) -> bool:
+    """Whether machines without a shared disk reach all that the policy's history needs; a manifest is read by one."""
+    entries = () if isinstance(policy.history, Lineage) else policy.history or ()
+    vaults = [entry for entry in entries if not entry.endswith(".json")]
+    vaults += [] if policy.output is None else [policy.output.vault]
+    return all(is_remote(vault) for vault in vaults)
 
 
 def _impossible_paths(policy: Policy) -> Iterable[Fault]:
@@ -422,14 +436,13 @@ def _impossible_paths(policy: Policy) -> Iterable[Fault]:
                 if targets[key].remote and not targets[key].path:
                     yield Fault(key, "must be a directory of its own in the bucket, such as s3://bucket/releases")
         yield from impossible_lake(policy, output)
-        if "://" in output.vault or output.vault.startswith("file:"):
-            yield Fault(
-                "output.vault",
-                "must be a local or mounted path without a scheme in this version; output.path may be in an object "
-                "store",
-            )
-        else:
+        try:
             targets["output.vault"] = locate(output.vault, key="output.vault")
+        except ConfigError as error:
+            yield from error.faults
+        else:
+            if targets["output.vault"].remote and not targets["output.vault"].path:
+                yield Fault("output.vault", "must be a directory of its own in the bucket, such as s3://bucket/vault")
     lake = targets.get("output.lake.path")
     for key in ("output.path", "output.vault"):
         if lake is not None and key in targets and lake.overlaps(targets[key]):

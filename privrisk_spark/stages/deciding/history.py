@@ -19,6 +19,7 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, re
 from privrisk_spark.engine.chains import path_fingerprints
 from privrisk_spark.engine.counts import StoredAttacker
 from privrisk_spark.engine.decided import WeightColumns, floats, integers
+from privrisk_spark.engine.released import parts_at
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import FloatArray, LevelArray, LongArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -78,7 +79,7 @@ def _entries(spark: SparkSession, number: int, one: EarlierRelease, attributes: 
     """Levels and paths of a release, in the order of the attributes; null where it has no such attribute."""
     place = {name: i for i, name in enumerate(one.hierarchies)}
     levels, paths = schemas.levels(len(attributes)), schemas.paths(len(attributes))
-    rows = spark.read.schema(schemas.remembered(len(place))).parquet(one.parts)
+    rows = parts_at(spark, one.parts, schemas.remembered(len(place)))
     columns = [F.lit(number).alias(_NUMBER), F.col(schemas.RECORD_ID)]
     for name, level, path in zip(attributes, levels, paths, strict=True):
         there = place.get(name)

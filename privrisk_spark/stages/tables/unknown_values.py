@@ -30,7 +30,7 @@ def write_unknown_values(table: DataFrame, name: str, hierarchy: Hierarchy, dire
     return values.count()
 
 
-def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], int], *, listed_in: Path) -> None:
+def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], int], *, listed_in: Path | str) -> None:
     """Refuse values nobody can decide on: missing where that is forbidden, no weights, outside a hierarchy.
 
     Parameters
@@ -39,7 +39,7 @@ def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], 
     facts : InputFacts
     set_aside : callable
         Lists an attribute's values outside its hierarchy in the vault and returns how many there are.
-    listed_in : Path
+    listed_in : Path or str
 
     Raises
     ------

@@ -1,0 +1,145 @@
+"""Files of keys in a vault: each whole or not there, its first content for ever, and overwritten before it goes."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.storage.objects import ObjectStore
+
+__all__ = ["KeyFiles", "key_files"]
+
+_DIRECTORY: Final = "keys"
+
+
+class KeyFiles(Protocol):
+    """Small files by names without slashes; each call may raise OSError or StorageError."""
+
+    def read(self, name: str) -> bytes:
+        """Return the content; FileNotFoundError if there is none."""
+
+    def there(self, name: str) -> bool:
+        """Tell whether there is one of this name."""
+
+    def give(self, name: str, content: bytes) -> None:
+        """Give a name content that is whole and stays; if it has some already, nothing happens."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file; one that is not there is no error."""
+
+    def destroy(self, name: str, at_least: int) -> bool:
+        """Overwrite a file, of at least so many bytes, and remove it; False if there is none."""
+
+
+def key_files(vault: str | Path | ObjectStore) -> KeyFiles:
+    """Return the key files of a vault; nothing is read or made yet.
+
+    Parameters
+    ----------
+    vault : str, pathlib.Path or ObjectStore
+        A directory, or the store the vault is in.
+    """
+    return _InStore(vault) if isinstance(vault, ObjectStore) else _InDirectory(Path(vault) / _DIRECTORY)
+
+
+@dataclass(frozen=True)
+class _InStore:
+    """Created by one, read by all. What a store did with the bytes of an object that is removed, it does not say."""
+
+    store: ObjectStore
+
+    def read(self, name: str) -> bytes:
+        return self.store.read(f"{_DIRECTORY}/{name}").content
+
+    def there(self, name: str) -> bool:
+        return self.store.find(f"{_DIRECTORY}/{name}") is not None
+
+    def give(self, name: str, content: bytes) -> None:
+        if self.store.keeps_versions():
+            rule = (
+                "is in a bucket that keeps earlier versions, so that a drawn key could not be destroyed; use a bucket "
+                "without versions, or name a key of a secret store in guarantee.key"
+            )
+            raise ConfigError([Fault("output.vault", rule)])
+        self.store.create(f"{_DIRECTORY}/{name}", content)
+
+    def remove(self, name: str) -> None:
+        self.store.remove(f"{_DIRECTORY}/{name}")
+
+    def destroy(self, name: str, at_least: int) -> bool:
+        if not self.there(name):
+            return False
+        self.store.write(f"{_DIRECTORY}/{name}", secrets.token_bytes(at_least))
+        self.remove(name)
+        return True
+
+
+@dataclass(frozen=True)
+class _InDirectory:
+    """Mode 0600 in a directory of mode 0700; links are not followed."""
+
+    directory: Path
+
+    def read(self, name: str) -> bytes:
+        handle = os.open(self.directory / name, os.O_RDONLY | os.O_NOFOLLOW)
+        with os.fdopen(handle, "rb") as file:
+            return file.read()
+
+    def there(self, name: str) -> bool:
+        return os.path.lexists(self.directory / name)
+
+    def give(self, name: str, content: bytes) -> None:
+        """Give content its name once it is on disk, so that no reader ever sees half of it."""
+        missing, directory = [], self.directory
+        while not directory.exists():
+            missing.append(directory)
+            directory = directory.parent
+        for directory in reversed(missing):
+            directory.mkdir(mode=0o700, exist_ok=True)
+        draft = self.directory / f".{secrets.token_hex(8)}.new"
+        try:
+            handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+            try:
+                _write_all(handle, content)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            with suppress(FileExistsError):
+                os.link(draft, self.directory / name)
+        finally:
+            draft.unlink(missing_ok=True)
+        self._sync()
+
+    def remove(self, name: str) -> None:
+        (self.directory / name).unlink(missing_ok=True)
+
+    def destroy(self, name: str, at_least: int) -> bool:
+        try:
+            handle = os.open(self.directory / name, os.O_WRONLY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return False
+        try:
+            _write_all(handle, secrets.token_bytes(max(os.fstat(handle).st_size, at_least)))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        self.remove(name)
+        self._sync()
+        return True
+
+    def _sync(self) -> None:
+        handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(handle, content) :]
