@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,9 @@ class PrivriskReleaseOperator(SparkSubmitOperator):
     policy : str
         Its absolute path.
     output_path, vault_path : str
-        Absolute paths, of which the first may be a URI; they take the place of the policy's ``output.path`` and
-        ``output.vault``. The vault must be seen from where Airflow runs its tasks, which is where the driver runs with
-        deploy mode client.
+        Absolute paths or URIs; they take the place of the policy's ``output.path`` and ``output.vault``. How the run
+        ended it says in a file on the machine of the task, which is where the driver runs with deploy mode client; with
+        another one the vault must be a path that is seen from there.
     release_id : str
         Run id; a task that runs again with it makes no second release.
     date : str
@@ -72,16 +73,21 @@ class PrivriskReleaseOperator(SparkSubmitOperator):
 
     def execute(self, context: Any) -> None:
         """Submit the job, and judge how it ended by what it says itself."""
-        status = Path(self.vault_path) / "status.json"
-        # A first run that is refused before it has made its vault could not say so.
-        status.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        before = version_of(status)
-        failure: Exception | None = None
-        try:
-            super().execute(context)
-        except Exception as error:
-            failure = error
-        answer = answer_of(status, self.release_id, before=before)
+        in_vault = None if "://" in self.vault_path else Path(self.vault_path) / "status.json"
+        before = None if in_vault is None else version_of(in_vault)
+        asked, failure = self.application_args, None
+        with tempfile.TemporaryDirectory(prefix="privrisk-") as own:
+            status = Path(own) / "status.json"
+            self.application_args = [*(asked or []), "--status-file", str(status)]
+            try:
+                super().execute(context)
+            except Exception as error:
+                failure = error
+            finally:
+                self.application_args = asked
+            answer = answer_of(status, self.release_id, before=None)
+        if answer is None and in_vault is not None:  # the driver ran elsewhere
+            answer = answer_of(in_vault, self.release_id, before=before)
         if answer is not None and answer.final:
             told = f"Run {self.release_id} ended with exit code {answer.code}, which no retry changes. {answer.text}"
             raise AirflowFailException(told) from failure
@@ -89,8 +95,8 @@ class PrivriskReleaseOperator(SparkSubmitOperator):
             raise failure
         if answer is None or answer.code != 0:
             raise AirflowException(
-                f"The job ended, but '{status}' does not say that run {self.release_id} is published. Is it the vault "
-                "of the job, seen from here, and did spark-submit wait for the end?"
+                f"The job ended, but neither its status file nor '{self.vault_path}' says that run {self.release_id} "
+                "is published. Did the driver run on this machine, and did spark-submit wait for the end?"
             )
         manifest = f"{self.output_path}/releases/{self.release_id}/manifest.json"
         context["outlet_events"][self.published].extra = {

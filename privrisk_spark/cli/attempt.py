@@ -46,15 +46,18 @@ class Attempt:
         Its id; empty before it is settled.
     status : Path, Location or None
         Where its status goes; see :func:`privrisk_spark.runs.progress.write_status`.
+    told : Path or None
+        File that says how it ended besides, whatever it was.
     """
 
     asked: str | None
     run_id: str = ""
     status: Path | Location | None = None
+    told: Path | None = None
 
     def policy(
         self,
-        files: Sequence[Path],
+        files: Sequence[str],
         overrides: Sequence[str] | None,
         date: str | None,
         *,
@@ -82,15 +85,17 @@ class Attempt:
 
 
 @contextmanager
-def attempted(run_id: str | None, log_format: LogFormat) -> Iterator[Attempt]:
+def attempted(run_id: str | None, log_format: LogFormat, *, told: Path | None = None) -> Iterator[Attempt]:
     """Run a command that starts Spark: whatever ends it, by a signal too, becomes a line, a status and an exit code."""
     from privrisk_spark.runs.progress import configure_logging
 
     configure_logging(log_format.value)
-    attempt = Attempt(run_id, run_id or "")
+    attempt = Attempt(run_id, run_id or "", told=told)
     try:
         with _told_by_signals():
             yield attempt
+        if told is not None:
+            _tell(told, attempt, phase="ended", code=0, message="The command has ended without an error.")
     except typer.Exit:
         raise
     except (KeyboardInterrupt, _Stopped):
@@ -178,7 +183,7 @@ def day_of(text: str | None, option: str = "--date") -> dt.date:
 
 
 def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoReturn:
-    from privrisk_spark.runs.progress import LOGGER, write_status
+    from privrisk_spark.runs.progress import LOGGER
 
     of_engine = isinstance(error, EngineError | InternalError) and error.__cause__ is not None
     log = _kept_log(attempt) if of_engine else None
@@ -191,16 +196,23 @@ def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoRet
         LOGGER.error("%s", f"{error}{_frames(error)}", extra={"fields": fields})
     else:
         typer.echo(_line(error), err=True)
-    if attempt.status is not None and not isinstance(error, BusyError | OverlapError):
-        try:
-            write_status(
-                attempt.status, attempt.run_id, phase="failed", code=error.exit_code, message=str(error),
-                remedy=remedy,
-            )  # fmt: skip
-        except (OSError, StorageError, InputError) as fault:
-            why = fault.strerror if isinstance(fault, OSError) else fault
-            LOGGER.warning("status.json cannot be written (%s): it may say that the run goes on", why)
+    # Where another run is at work, the status is its own.
+    places = [] if isinstance(error, BusyError | OverlapError) else [attempt.status]
+    for place in (*places, attempt.told):
+        if place is not None:
+            _tell(place, attempt, phase="failed", code=error.exit_code, message=str(error), remedy=remedy)
     raise typer.Exit(error.exit_code)
+
+
+def _tell(place: Path | Location, attempt: Attempt, *, phase: str, code: int, message: str, remedy: str = "") -> None:
+    """Write how a run ended; it does not end otherwise because that fails."""
+    from privrisk_spark.runs.progress import LOGGER, write_status
+
+    try:
+        write_status(place, attempt.run_id, phase=phase, code=code, message=message, remedy=remedy)
+    except (OSError, StorageError, InputError) as fault:
+        why = fault.strerror if isinstance(fault, OSError) else fault
+        LOGGER.warning("status.json cannot be written (%s): it may say that the run goes on", why)
 
 
 def _kept_log(attempt: Attempt) -> Path | Location | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 import typer
 
@@ -17,7 +16,7 @@ from privrisk_spark.errors import ConfigError, Fault
 def run_experiments(
     name: str,
     sizes: object,
-    files: list[Path],
+    files: list[str],
     overrides: Sequence[str] | None,
     output: str,
     date: str | None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,9 +13,9 @@ from privrisk_spark.errors import ConfigError, Fault
 if TYPE_CHECKING:
     from privrisk_spark.policy.policy import Policy
 
-Policies = Annotated[list[Path], typer.Argument(metavar="POLICY...", help="YAML files, as for release.")]
+Policies = Annotated[list[str], typer.Argument(metavar="POLICY...", help="YAML files, as for release.")]
 AnyPolicies = Annotated[
-    list[Path] | None, typer.Argument(metavar="[POLICY...]", help="YAML files, as for release; or --url.")
+    list[str] | None, typer.Argument(metavar="[POLICY...]", help="YAML files, as for release; or --url.")
 ]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key; repeatable.")
@@ -34,7 +33,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; amounts are te
 
 
 def read(
-    files: Sequence[Path], overrides: Sequence[str] | None, date: dt.datetime | None, run_id: str | None
+    files: Sequence[str], overrides: Sequence[str] | None, date: dt.datetime | None, run_id: str | None
 ) -> tuple[Policy, str, dt.date]:
     """Return the policy, the run's id and its business date."""
     from privrisk_spark.policy import reading
@@ -45,7 +44,7 @@ def read(
 
 
 def place(
-    files: Sequence[Path] | None, url: str | None, overrides: Sequence[str] | None, date: dt.datetime | None
+    files: Sequence[str] | None, url: str | None, overrides: Sequence[str] | None, date: dt.datetime | None
 ) -> tuple[Policy | None, str]:
     """Return the policy, if one is named, and the ledger's URL."""
     if bool(files) == (url is not None):

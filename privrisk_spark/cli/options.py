@@ -25,10 +25,10 @@ def _start_fast(asked: bool) -> bool:
 
 
 Policies = Annotated[
-    list[Path] | None,
+    list[str] | None,
     typer.Argument(metavar="POLICY...", help="YAML files; later ones are merged over earlier ones."),
 ]
-Configs = Annotated[list[Path] | None, typer.Option("--config", help="A policy file, as for spark-submit; repeatable.")]
+Configs = Annotated[list[str] | None, typer.Option("--config", help="A policy file, as for spark-submit; repeatable.")]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key; repeatable.")
 ]
@@ -38,6 +38,14 @@ Until = Annotated[
 ]
 RunId = Annotated[str | None, typer.Option(help="Run id; default from name, date and policy.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check all, print the plan, write nothing.")]
+StatusFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--status-file",
+        metavar="FILE.json",
+        help="Also write there how the run ended, for schedulers that lose exit codes and do not see the vault.",
+    ),
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Print the plan before running it.")]
 Log = Annotated[LogFormat, typer.Option(help="Form of log lines.")]
 Fast = Annotated[

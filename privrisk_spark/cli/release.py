@@ -18,6 +18,7 @@ from privrisk_spark.cli.options import (
     Overrides,
     Policies,
     RunId,
+    StatusFile,
     Until,
 )
 
@@ -32,16 +33,19 @@ def release(
     dry_run: DryRun = False,
     explain: Explain = False,
     log_format: Log = LogFormat.text,
+    status_file: StatusFile = None,
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Read, encode, count, decide, validate and publish a table as its policy says."""
     files = [*(policies or []), *(config or [])]
     for day in days_of(date, until, run_id):
-        _release(files, overrides, day, run_id, dry_run=dry_run, explain=explain, log_format=log_format)
+        _release(
+            files, overrides, day, run_id, dry_run=dry_run, explain=explain, log_format=log_format, told=status_file
+        )
 
 
 def _release(
-    files: list[Path],
+    files: list[str],
     overrides: list[str] | None,
     date: str | None,
     run_id: str | None,
@@ -49,8 +53,9 @@ def _release(
     dry_run: bool,
     explain: bool,
     log_format: LogFormat,
+    told: Path | None,
 ) -> None:
-    with attempted(run_id, log_format) as attempt:
+    with attempted(run_id, log_format, told=told) as attempt:
         from privrisk_spark.runs.vaults import vault_at
 
         policy, day = attempt.policy(files, overrides, date)

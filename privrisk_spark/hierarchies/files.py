@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from privrisk_spark.errors import HierarchyError, listing
-from privrisk_spark.hierarchies.declared_files import contents
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, ROOT
 from privrisk_spark.hierarchies.paths import (
     MAX_HEIGHT,
@@ -26,6 +25,7 @@ from privrisk_spark.hierarchies.paths import (
     refuse_equal_labels,
     two_places,
 )
+from privrisk_spark.storage.whole_files import contents
 
 _REMEDY = "give one of them another label, or write labels: qualify, which puts the label above before it"
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from privrisk_spark.errors import HierarchyError, InputError
-from privrisk_spark.hierarchies.declared_files import contents
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, Consistency
 from privrisk_spark.kernels.counting.similarity import node_similarity
@@ -24,6 +23,7 @@ from privrisk_spark.policy.dictionaries import (
     OneDictionary,
 )
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.storage.whole_files import contents
 
 UNKNOWN = -1
 """Code of a value outside its hierarchy, until the policy's ``unknown`` resolves it."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
-from privrisk_spark.hierarchies.declared_files import contents
 from privrisk_spark.hierarchies.text import FileHierarchy, TreeHierarchy
 from privrisk_spark.policy.dictionaries import DictionaryColumn
+from privrisk_spark.storage.whole_files import contents
 
 __all__ = ["contents_of"]
 

@@ -19,11 +19,13 @@ import yaml
 from pydantic import ValidationError
 
 from privrisk_spark.errors import ConfigError, Fault
-from privrisk_spark.hierarchies.declared_files import RepetitionError, contents, refuse_repetition
+from privrisk_spark.hierarchies.repetition import RepetitionError, refuse_repetition
 from privrisk_spark.policy.faults import faults_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.release import impossible
 from privrisk_spark.policy.secrets import FromEnvironment
+from privrisk_spark.storage.locations import is_remote
+from privrisk_spark.storage.whole_files import contents
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")
@@ -47,7 +49,7 @@ def load(
     Parameters
     ----------
     files : sequence of path
-        YAML files; later ones are merged over earlier ones.
+        YAML files, or URIs of some in object stores; later ones are merged over earlier ones.
     overrides : sequence of str
         ``dotted.key=value``, the value read as YAML.
     environment : mapping, optional
@@ -72,7 +74,7 @@ def load(
     merged: dict[str, Any] = {}
     for file in files:
         try:
-            merged = _merge(merged, _read(Path(file)))
+            merged = _merge(merged, _read(file))
         except _UnreadableError as error:
             faults.append(error.fault)
     origin: dict[_KEY_PATH, str] = {}
@@ -215,11 +217,12 @@ def _load_yaml(text: str) -> Any:
         raise ValueError(f"{where}{problem}{hint}") from None
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: str | Path) -> dict[str, Any]:
     try:
         text = contents(file).decode("utf-8")
     except FileNotFoundError:
-        raise _UnreadableError(f"there is no policy file '{file}'; the path is taken from {Path.cwd()}") from None
+        where = "" if is_remote(str(file)) else f"; the path is taken from {Path.cwd()}"
+        raise _UnreadableError(f"there is no policy file '{file}'{where}") from None
     except UnicodeDecodeError:
         raise _UnreadableError(f"the policy file '{file}' is not UTF-8 text; save it as UTF-8") from None
     except OSError as error:

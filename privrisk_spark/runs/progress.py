@@ -183,8 +183,8 @@ def write_status(
     Parameters
     ----------
     place : Path or Location
-        A directory, whose ``status.json`` is replaced once it is there; or a place in a store, which gets a file of the
-        run's own.
+        A directory, whose ``status.json`` is replaced once it is there; a file that ends in ``.json``; or a place in a
+        store, which gets a file of the run's own.
     run_id : str
     phase : str
     code : int or None
@@ -193,5 +193,7 @@ def write_status(
     document = {"run_id": run_id, "phase": phase, "code": code, "message": message, "what_to_do": remedy}
     if isinstance(place, Location):
         open_store(place).write(f"{run_id}.json", json.dumps(document, indent=2, ensure_ascii=False).encode())
+    elif place.suffix == ".json" and not place.is_dir():
+        write_json(place, document)
     elif place.is_dir():
         write_json(place / "status.json", document)

@@ -7,12 +7,17 @@ import json
 import subprocess
 import time
 from pathlib import Path
+from uuid import uuid4
 
 import airflow_runs
 import pytest
 import small_release
 from airflow_runs import Airflow
 from product import Privrisk
+
+from benchmarks.s3_server import BUCKET, ENVIRONMENT
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.objects import ObjectStore
 
 DAYS = ("2026-11-19", "2026-11-20", "2026-11-21", "2026-11-22")
 KEY = "e7" * 16 + "19" * 16
@@ -187,3 +192,23 @@ def test_the_dag_imports_where_the_project_is_not(airflow: Airflow) -> None:
         command, check=False, env=airflow.environment(), cwd=airflow.root, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+def test_a_vault_in_a_store_is_not_seen_from_the_task_and_need_not_be(
+    airflow: Airflow, endpoint: str, tmp_path: Path
+) -> None:
+    """A day that is released, and one whose policy cannot be read any more, which no attempt changes."""
+    root, there = tmp_path / "x", ObjectStore(Location("s3", BUCKET, uuid4().hex), retry_seconds=5)
+    file = small_release.policy("risk", small_release.write_table(tmp_path), root, ("run.date", "{ds}"))
+    vault = {"PRIVRISK_DAG_VAULT": f"{there.location}/vault", "AWS_ENDPOINT_URL": endpoint, **ENVIRONMENT}
+    code, log = airflow.run("stored", DAYS[0], root, **vault)
+    assert code == 0, log[-4000:]
+    assert [event["run_id"] for event in airflow.events("stored")] == [f"stored-{DAYS[0]}"]
+    said = json.loads(there.read(f"vault/status/stored-{DAYS[0]}.json").content)
+    assert (said["phase"], said["code"]) == ("published", 0)
+    assert not (root / "vault").exists()
+    Path(file).write_text("run: [")
+    code, log = airflow.run("stored", DAYS[1], root, **vault)
+    assert code != 0
+    assert airflow.tries("stored", DAYS[1]) == ["failed"], log[-4000:]
+    assert f"Run stored-{DAYS[1]} ended with exit code 2, which no retry changes" in log

@@ -297,3 +297,31 @@ def test_a_result_opens_what_its_run_left_in_the_store(spark: SparkSession, stor
     assert not again.fresh
     assert again.vault_report is not None
     assert os.environ["AWS_ACCESS_KEY_ID"] not in repr(again)
+
+
+def test_policy_and_hierarchies_may_be_in_a_store_too(
+    privrisk: Privrisk, store: ObjectStore, table: Path, tmp_path: Path
+) -> None:
+    """A machine with nothing of its own but the table; the place of a hierarchy's file changes no byte."""
+    cities = b"Ulm;south;*\nBonn;north;*\nKiel;north;*\n"
+    store.write("conf/city.csv", cities)
+    (tmp_path / "city.csv").write_bytes(cities)
+    shown = {}
+    for where, root in ((f"{store.location}/conf", tmp_path / "there"), (str(tmp_path), tmp_path / "disk")):
+        changes = ("columns.city.hierarchy", {"file": f"{where}/city.csv"})
+        file = small_release.policy("risk", table, root, changes)
+        asked = file
+        if where != str(tmp_path):
+            store.write("conf/policy.yaml", Path(file).read_bytes())
+            Path(file).unlink()
+            asked = f"s3a://{BUCKET}/{store.location.path}/conf/policy.yaml"
+        ran = privrisk(asked, "--run-id", "r1", root=root, vault=vault_of(store) if asked != file else None)
+        assert ran.code == 0, ran.err
+        shown[where] = digests(root)
+    assert len({str(one) for one in shown.values()}) == 1
+    missing = privrisk(f"{store.location}/conf/none.yaml", root=tmp_path / "x")
+    assert (missing.code, "there is no policy file 's3://" in missing.err) == (2, True), missing.err
+    gone = ("columns.city.hierarchy", {"file": f"{store.location}/conf/none.csv"})
+    ran = privrisk(small_release.policy("risk", table, tmp_path / "y", gone), root=tmp_path / "y")
+    assert ran.code == 2
+    assert "the file cannot be read (No such file or directory)" in " ".join(ran.err.split())

@@ -1,10 +1,7 @@
-"""Files that a policy is written in or names, read whole; and YAML that stands for no more than a person writes."""
+"""YAML of a policy, or of a file it names, that stands for no more than a person writes."""
 
 from __future__ import annotations
 
-import errno
-import stat
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,19 +13,6 @@ MOST_VALUES = 4_000_000
 
 class RepetitionError(ValueError):
     """A YAML document is refused for what its aliases stand for."""
-
-
-def contents(path: str | Path) -> bytes:
-    """Return what a file holds.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read, or is a pipe or a device, which might never end.
-    """
-    if not stat.S_ISREG(Path(path).stat().st_mode) and not Path(path).is_dir():
-        raise OSError(errno.EINVAL, "it is a pipe or a device")
-    return Path(path).read_bytes()
 
 
 def refuse_repetition(top: yaml.Node | None) -> None:
