@@ -51,12 +51,17 @@ def submit(cluster: Cluster, tmp_path: Path) -> Submit:
     whole = shutil.make_archive(str(tmp_path / "package"), "zip", ROOT, "privrisk_spark")
 
     def run(
-        policy: Path, place: Path, *more: str, package: str = whole, killed_at: str | None = None
+        policy: Path,
+        place: Path,
+        *more: str,
+        package: str = whole,
+        killed_at: str | None = None,
+        settings: tuple[str, ...] = (),
     ) -> subprocess.CompletedProcess[str]:
         command = [
             cluster.submit, "--master", cluster.address,
             "--executor-memory", "512m", "--conf", "spark.executor.cores=1", "--conf", "spark.ui.enabled=false",
-            "--conf", "spark.task.maxFailures=8",
+            "--conf", "spark.task.maxFailures=8", *(part for one in settings for part in ("--conf", one)),
             "--py-files", package, "jobs/release.py", "--config", str(policy), "--run-id", "cluster",
             f"--set=output.path={place / 'out'}", f"--set=output.vault={place / 'vault'}", *more,
         ]  # fmt: skip
@@ -137,9 +142,14 @@ def held_against(local: Ran, store: ObjectStore) -> None:
 
 
 def test_workers_that_share_no_disk_with_the_driver(
-    submit: Submit, privrisk: Privrisk, elsewhere: tuple[ObjectStore, Path], driver_only: Path, tmp_path: Path
+    submit: Submit,
+    cluster: Cluster,
+    privrisk: Privrisk,
+    elsewhere: tuple[ObjectStore, Path],
+    driver_only: Path,
+    tmp_path: Path,
 ) -> None:
-    """Table, scratch and output lie in a store; the vault where the driver alone sees it."""
+    """Table, scratch and output lie in a store; the vault where the driver alone sees it; executors come and go."""
     store, policy = elsewhere
     base = f"s3://{BUCKET}/{store.location.path}"
     lost = submit(policy, driver_only / "lost")
@@ -149,7 +159,14 @@ def test_workers_that_share_no_disk_with_the_driver(
     assert "stage 1 of" not in lost.stderr, "before any work"
 
     placed = [f"--set=run.scratch={base}/scratch", f"--set=output.path={base}/out"]
-    done = submit(policy, driver_only / "found", *placed)
+    come_and_go = (
+        "spark.dynamicAllocation.enabled=true", "spark.dynamicAllocation.shuffleTracking.enabled=true",
+        "spark.dynamicAllocation.minExecutors=0", "spark.dynamicAllocation.executorIdleTimeout=1s",
+        "spark.dynamicAllocation.shuffleTracking.timeout=1s",
+    )  # fmt: skip
+    executors = cluster.master_log().count("Launching executor")
+    done = submit(policy, driver_only / "found", *placed, settings=come_and_go)
+    assert cluster.master_log().count("Launching executor") > executors + 2, "more than stand side by side"
     assert done.returncode == 0, done.stderr[-3000:]
     local = privrisk(str(policy), "--run-id", "local", f"--set=table.path={tmp_path / 'parts'}")
     held_against(local, store)
