@@ -25,6 +25,7 @@ from privrisk_spark.policy.rules.assessment import impossible_assessment
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
 from privrisk_spark.policy.rules.history import impossible_history
 from privrisk_spark.policy.rules.lakes import impossible_lake, lake_faults
+from privrisk_spark.policy.rules.partitions import impossible_partitions
 from privrisk_spark.policy.rules.private import impossible_dp
 from privrisk_spark.policy.sensitivity import (
     InteractionSensitivity,
@@ -56,6 +57,8 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
         yield from impossible_decision(policy, decision)
     if policy.output is not None and policy.output.quote_formulas and policy.output.format != "csv":
         yield Fault("output.quote_formulas", f"is only used by the format 'csv', and it is '{policy.output.format}'")
+    if policy.output is not None:
+        yield from impossible_partitions(policy, policy.output)
     if policy.output is None and releasing:
         yield Fault("output", "is required to release; write output: {path: …, vault: …}")
     if isinstance(policy.guarantee, DpGuarantee):
