@@ -7,7 +7,7 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import pyarrow as pa
@@ -16,7 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 import small_release
 import yaml
+from azure_server import CONTAINER
 from chispa import assert_df_equality
+from policies import DROP
 from product import Privrisk, Ran
 from pyspark.sql import SparkSession
 from small_release import write_table
@@ -365,15 +367,57 @@ def test_a_notebook_reads_columns_of_directories_by_their_types(
             )
 
 
-@pytest.mark.parametrize("by", [["city"], ["ward.no/1", "year"]])
-def test_an_object_store_has_the_same_files(
-    privrisk: Privrisk, spark: SparkSession, endpoint: str, visits: Path, tmp_path: Path, by: list[str]
+def test_a_release_as_published_is_partitioned_too(
+    privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = ObjectStore(Location("s3", BUCKET, uuid4().hex), retry_seconds=5)
+    monkeypatch.setenv("RELEASE_KEY", KEY)
+    guarantee = {
+        "kind": "as-published",
+        "algorithm": 6,
+        "accept_unproven": True,
+        "epsilon": 60,
+        "beta": 0.4,
+        "theta0": 0.05,
+        "kappa": 5,
+        "phi_l": 4,
+        "key": "env:RELEASE_KEY",
+    }
+    found = []
+    for by in ([], ["city"]):
+        root = tmp_path / f"by{len(by)}"
+        root.mkdir()
+        changes: list[tuple[str, Any]] = [
+            ("decision", DROP),
+            ("guarantee", guarantee),
+            ("risk", {"sensitivity": {"form": "constant", "constant": 2}}),
+            ("output.partition_by", by),
+        ]
+        ran = privrisk(small_release.policy("risk", write_table(root), root, *changes), "--run-id", "r1", root=root)
+        assert ran.code == 0, ran.err
+        found.append(rows_of(ran.data, ran.manifest["data"].get("partition_types", {})))
+        assert {path.is_dir() for path in ran.data.iterdir()} == {bool(by)}
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "by"),
+    [("s3", ["city"]), ("s3", ["ward.no/1", "year"]), ("az", ["ward.no/1", "year"]), ("gs", ["ward.no/1", "year"])],
+)
+def test_an_object_store_has_the_same_files(
+    privrisk: Privrisk,
+    spark: SparkSession,
+    request: pytest.FixtureRequest,
+    visits: Path,
+    tmp_path: Path,
+    kind: Literal["s3", "az", "gs"],
+    by: list[str],
+) -> None:
+    request.getfixturevalue({"s3": "endpoint", "az": "azure", "gs": "google"}[kind])
+    store = ObjectStore(Location(kind, CONTAINER if kind == "az" else BUCKET, uuid4().hex), retry_seconds=5)
     local = partitioned(privrisk, visits, tmp_path / "local", *by)
     assert local.code == 0, local.err
     arguments = (str(visits), "--run-id", "r1", f"--set=output.partition_by={json.dumps(by)}")
-    output = f"s3://{BUCKET}/{store.location.path}/out"
+    output = f"{store.location}/out"
     ran = privrisk(*arguments, root=tmp_path / "s3", output=output)
     assert ran.code == 0, ran.err
     names = {entry.name for entry in store.entries("out/releases/r1/data")}
@@ -385,7 +429,7 @@ def test_an_object_store_has_the_same_files(
     assert "Already released" in again.out
     # Read there: by types of the manifest, and for an assessment.
     manifest = json.loads(store.read("out/manifest.json").content)
-    data = Location("s3", BUCKET, f"{store.location.path}/out/{manifest['data']['path']}")
+    data = store.location.below(f"out/{manifest['data']['path']}")
     places = pr.load(visits).places
     of_store = read_published(spark, places, data, key="k", partitions=Partitions.of_manifest(manifest))
     on_disk = read_published(
