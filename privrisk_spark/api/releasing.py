@@ -75,10 +75,13 @@ class Released(Closeable):
     @cached_property
     def data(self) -> DataFrame:
         """The released rows."""
-        from privrisk_spark.engine.released import read_published
+        from privrisk_spark.engine.released import Partitions, read_published
 
+        published, key = Partitions.of_manifest(self.manifest), "output.path"
         return opened(
-            self.private, self.spark, lambda: read_published(self.spark, self.output, self.data_at, key="output.path")
+            self.private,
+            self.spark,
+            lambda: read_published(self.spark, self.output, self.data_at, key=key, partitions=published),
         )
 
     @cached_property

@@ -5,18 +5,21 @@ Spark is told of the rows as of any others; what a stage takes of a table's colu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.partitions import partition_texts, partition_values, repeated
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.files import ObjectFile, files_below
+from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import is_remote, locate
 
 _PATTERN = frozenset("*[{")
@@ -30,7 +33,7 @@ def in_object_store(table: Table) -> bool:
     return is_remote(table.path) and not _PATTERN & set(table.path)
 
 
-def object_files(table: Table, *, key: str) -> list[ObjectFile]:
+def object_files(table: Table, *, key: str, partitioned: bool = False) -> list[ObjectFile]:
     """List the files of a table.
 
     Parameters
@@ -39,18 +42,20 @@ def object_files(table: Table, *, key: str) -> list[ObjectFile]:
         In an object store.
     key : str
         Of the policy, for messages.
+    partitioned : bool
+        Whether it is known of what types the columns are that are in the names of directories.
 
     Raises
     ------
     SchemaError
-        If there are none, or they are in directories named ``column=value``, which are not read there.
+        If there are none, or they are in directories named ``column=value`` of which that is not known.
     """
     location = locate(table.path or "", key=f"{key}.path")
     files = files_below(location)
     where = f"{key}.path: '{location}'"
     if not files:
         raise SchemaError(f"{where} cannot be read as parquet: there is nothing there.")
-    if any("=" in part for file in files for part in file.key.split("/")[:-1]):
+    if not partitioned and any("=" in part for file in files for part in file.key.split("/")[:-1]):
         raise SchemaError(
             f"{where} has columns in the names of directories, which are not read in an object store; read it by Spark "
             "(table.catalog), or write these columns into the files."
@@ -58,7 +63,7 @@ def object_files(table: Table, *, key: str) -> list[ObjectFile]:
     return files
 
 
-def object_frame(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
+def object_frame(spark: SparkSession, table: Table, *, key: str, partitions: Sequence[T.StructField] = ()) -> DataFrame:
     """Open a table; footers are read, and no rows.
 
     Parameters
@@ -68,13 +73,15 @@ def object_frame(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
         In an object store.
     key : str
         Of the policy, for messages.
+    partitions : sequence of StructField
+        Columns that are in the names of directories; they come last.
 
     Raises
     ------
     SchemaError
         If a file cannot be read, or files have columns of different types.
     """
-    files = object_files(table, key=key)
+    files = object_files(table, key=key, partitioned=bool(partitions))
     first, *others = (_schema(file, key) for file in files)
     for file, schema in zip(files[1:], others, strict=True):
         kinds = {field.name: field.type for field in schema}
@@ -85,19 +92,50 @@ def object_frame(spark: SparkSession, table: Table, *, key: str) -> DataFrame:
                 f"file {files[0].name} of type {first.field(wrong[0]).type}; write one of them anew."
             )
     types = from_arrow_schema(first, prefer_timestamp_ntz=True)
+    added = [one for one in partitions if one.name not in first.names]  # what has no rows has them in its file
+    values = object_partitions(files, {one.name: one.dataType for one in added})
+    if values is None:
+        raise SchemaError(f"{key}.path: '{files[0].root}': a directory's name is not a column and its value.")
+    kinds_of = {one.name: to_arrow_type(one.dataType) for one in added}
     names = first.names
     instants = [field.name for field in first if field.type == _INSTANT]
 
-    def read(file: ObjectFile) -> Iterator[pa.Table]:
+    def read(numbered: int) -> Iterator[pa.Table]:
+        file, of_file = files[numbered], values[numbered]
         with pq.ParquetFile(file.open(), pre_buffer=True, coerce_int96_timestamp_unit="us") as opened:
             for batch in opened.iter_batches(columns=names):
                 rows = pa.Table.from_batches([batch]).select(names)
                 for column in instants:
                     at = names.index(column)
                     rows = rows.set_column(at, column, rows.column(column).cast(_INSTANT))
+                for column, value in of_file.items():
+                    rows = rows.append_column(column, repeated(value, kinds_of[column], rows.num_rows, encoded=False))
                 yield rows
 
-    return Batches.of_parts(spark, files, read, T.StructType(types.fields)).frame()
+    schema = T.StructType([*types.fields, *added])
+    return Batches.of_parts(spark, range(len(files)), read, schema).frame()
+
+
+def object_partitions(files: Sequence[ObjectFile], types: Mapping[str, T.DataType]) -> list[dict[str, Value]] | None:
+    """Return the values of the columns in the names of each file's directories below those of a release of ours.
+
+    Parameters
+    ----------
+    files : sequence of ObjectFile
+    types : mapping of column to DataType
+        Of these columns, or of more.
+
+    Returns
+    -------
+    list of dict of column to value
+        None instead if a name is not plainly a column and its value.
+    """
+    if not any("=" in file.key for file in files):
+        return [{} for _ in files]
+    root = PurePosixPath("/")
+    texts = [partition_texts(root, root / file.key, named_by_us=True) for file in files]
+    known = [of_file for of_file in texts if of_file is not None]
+    return partition_values(known, dict(types)) if len(known) == len(texts) else None
 
 
 def _schema(file: ObjectFile, key: str) -> pa.Schema:
@@ -127,4 +165,4 @@ def _schema(file: ObjectFile, key: str) -> pa.Schema:
     return pa.schema([field.with_type(_INSTANT) if field.name in instants else field for field in plain])
 
 
-__all__ = ["in_object_store", "object_files", "object_frame"]
+__all__ = ["in_object_store", "object_files", "object_frame", "object_partitions"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import PurePath
 
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
@@ -19,20 +19,40 @@ from privrisk_spark.storage.lakes.snapshot import Value
 MISSING = "__HIVE_DEFAULT_PARTITION__"
 """What stands in a name for a missing value."""
 
+NAMES: dict[str, T.DataType] = {
+    kind.simpleString(): kind
+    for kind in (
+        T.StringType(),
+        T.ByteType(),
+        T.ShortType(),
+        T.IntegerType(),
+        T.LongType(),
+        T.BooleanType(),
+        T.DateType(),
+    )
+}
+"""Types, by how Spark writes them, of which a text stands for one value, which every reader makes of it."""
+
+_TO_ESCAPE = re.compile("[\\x00-\\x1f\\x7f\"#%'*/:=?\\\\{\\[\\]^]")
+"""What Spark does not write into a name as it is; also the character 0, which no name holds."""
+
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _WHOLE = re.compile("-?(0|[1-9][0-9]{0,18})")
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_BITS: dict[type[T.DataType], int] = {T.IntegerType: 32, T.LongType: 64}
+_BITS: dict[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32, T.LongType: 64}
+_TRUTH = {"true": True, "false": False}
 
 
-def partition_texts(root: Path, file: Path) -> dict[str, str | None] | None:
+def partition_texts(root: PurePath, file: PurePath, *, named_by_us: bool = False) -> dict[str, str | None] | None:
     """Return the columns a file has from the directories between it and the table's, outermost first.
 
     Parameters
     ----------
-    root : Path
+    root : PurePath
         Directory of the table.
-    file : Path
+    file : PurePath
+    named_by_us : bool
+        Whether :func:`directory_name` made the names, so that columns may be escaped in them, too.
 
     Returns
     -------
@@ -46,13 +66,36 @@ def partition_texts(root: Path, file: Path) -> dict[str, str | None] | None:
     found: dict[str, str | None] = {}
     for name in names:
         column, equals, value = name.partition("=")
-        if not column or not equals or not value or "%" in column or column in found:
+        if not column or not equals or not value or "%" in _ESCAPE.sub("", name):
             return None
-        if "%" in _ESCAPE.sub("", value):
+        if "%" in column and not named_by_us:
             return None
-        # An escape is one character, and not one byte of UTF-8.
-        found[column] = None if value == MISSING else _ESCAPE.sub(lambda code: chr(int(code[1], 16)), value)
+        column = _unescaped(column)
+        if column in found:
+            return None
+        found[column] = None if value == MISSING else _unescaped(value)
     return found
+
+
+def _unescaped(text: str) -> str:
+    # An escape is one character, and not one byte of UTF-8.
+    return _ESCAPE.sub(lambda code: chr(int(code[1], 16)), text)
+
+
+def directory_name(column: str, text: str | None) -> str:
+    """Return the name of the directory that stands for a value, as Spark writes it.
+
+    Parameters
+    ----------
+    column : str
+    text : str or None
+        Of the value; neither empty nor :data:`MISSING`, which both are read as a missing value. None for that.
+    """
+    return f"{_escaped(column)}={MISSING if text is None else _escaped(text)}"
+
+
+def _escaped(text: str) -> str:
+    return _TO_ESCAPE.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
 def partition_values(
@@ -88,6 +131,8 @@ def partition_values(
                 and -(limit := 2 ** (_BITS[type(kind)] - 1)) <= int(text) < limit
             ):
                 values[column] = int(text)
+            elif isinstance(kind, T.BooleanType) and text in _TRUTH:
+                values[column] = _TRUTH[text]
             elif isinstance(kind, T.DateType) and _DAY.fullmatch(text):
                 try:
                     values[column] = dt.date.fromisoformat(text)

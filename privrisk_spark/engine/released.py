@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -11,7 +14,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from privrisk_spark.engine.formulas import without_quoted_formulas
 from privrisk_spark.engine.object_tables import object_frame
-from privrisk_spark.engine.sources import plain_frame
+from privrisk_spark.engine.partitions import NAMES
+from privrisk_spark.engine.sources import column, plain_frame
 from privrisk_spark.errors import InputError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
@@ -24,7 +28,55 @@ def no_rows(spark: SparkSession, file: Path) -> DataFrame:
     return spark.createDataFrame([], T.StructType(schema.fields))
 
 
-def read_published(spark: SparkSession, output: Output, data: Location, *, key: str) -> DataFrame:
+@dataclass(frozen=True)
+class Partitions:
+    """What the names of a release's directories hold of it.
+
+    Attributes
+    ----------
+    types : dict of column to type, as Spark writes it
+        Of the columns that are not in the files, outermost directory first; empty if all are in them.
+    columns : tuple of str
+        All of the release, in their order.
+    """
+
+    types: dict[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, names: Sequence[str], release: T.StructType) -> Partitions:
+        """Return those of a release as it is written.
+
+        Parameters
+        ----------
+        names : sequence of str
+        release : StructType
+            The first column is no column of it.
+        """
+        types = {
+            name: next(said for said, kind in NAMES.items() if isinstance(release[name].dataType, type(kind)))
+            for name in names
+        }
+        return cls(types, tuple(release.fieldNames()[1:]))
+
+    @classmethod
+    def of_manifest(cls, manifest: Mapping[str, Any]) -> Partitions:
+        """Return those of a published release."""
+        columns = tuple(column["name"] for column in manifest.get("columns", ()))
+        return cls(dict(manifest["data"].get("partition_types", {})), columns)
+
+    @property
+    def fields(self) -> list[T.StructField]:
+        """Their columns."""
+        return [T.StructField(name, NAMES[kind]) for name, kind in self.types.items()]
+
+
+_NONE = Partitions()
+
+
+def read_published(
+    spark: SparkSession, output: Output, data: Location, *, key: str, partitions: Partitions = _NONE
+) -> DataFrame:
     """Open a release's data where they were published.
 
     Parameters
@@ -36,6 +88,8 @@ def read_published(spark: SparkSession, output: Output, data: Location, *, key: 
         Their directory.
     key : str
         Of the policy, for messages.
+    partitions : Partitions
+        As the manifest tells them.
 
     Raises
     ------
@@ -43,13 +97,14 @@ def read_published(spark: SparkSession, output: Output, data: Location, *, key: 
         If they are CSV in an object store, which tasks do not read.
     """
     if not data.remote:
-        return read_back(spark, output, Path(data.path))
+        return read_back(spark, output, Path(data.path), partitions)
     if output.format == "csv":
         raise InputError(
             f"{key}: '{data}' is CSV in an object store, which is read by Spark's own connectors alone; name it with "
             "{path: …, format: csv} in a session that has one."
         )
-    return object_frame(spark, Table(path=str(data)), key=key)
+    frame = object_frame(spark, Table(path=str(data)), key=key, partitions=partitions.fields)
+    return frame.select(*map(column, partitions.columns)) if partitions.types else frame
 
 
 def parts_at(spark: SparkSession, directory: Location, schema: T.StructType | None = None) -> DataFrame:
@@ -69,10 +124,15 @@ def parts_at(spark: SparkSession, directory: Location, schema: T.StructType | No
     return reader.parquet(directory.path)
 
 
-def read_back(spark: SparkSession, output: Output, directory: Path) -> DataFrame:
+def read_back(spark: SparkSession, output: Output, directory: Path, partitions: Partitions = _NONE) -> DataFrame:
     """Open staged data as a consumer would."""
     if output.format == "csv":
         texts = spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
         return without_quoted_formulas(texts) if output.quote_formulas else texts
+    if partitions.types:
+        held = from_arrow_schema(pq.read_schema(next(directory.rglob("*.parquet"))), prefer_timestamp_ntz=True)
+        fields = [one for one in held.fields if one.name not in partitions.types]
+        read = spark.read.schema(T.StructType([*fields, *partitions.fields])).parquet(str(directory))
+        return read.select(*map(column, partitions.columns))
     frame = plain_frame(spark, Table(path=str(directory)))
     return spark.read.parquet(str(directory)) if frame is None else frame

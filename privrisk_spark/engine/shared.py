@@ -19,6 +19,7 @@ from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.session import own_directory
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.rules.apart import impossible_apart
 from privrisk_spark.runs.vaults import IN_STORE
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory, keep_under
@@ -49,7 +50,7 @@ def scratch_of(spark: SparkSession, policy: Policy, path: Path, vault: Location 
     Raises
     ------
     ConfigError
-        If a task does not find there what the driver wrote.
+        If a task does not find there what the driver wrote, or the policy asks for what needs a shared disk.
     """
     here = (spark.conf.get("spark.master", "local") or "local").startswith("local")
     key, store = "output.vault", None if vault is None or here or not vault.remote else vault.below(IN_STORE)
@@ -60,6 +61,9 @@ def scratch_of(spark: SparkSession, policy: Policy, path: Path, vault: Location 
             _measure_reach(spark, LocalParts(str(path)), key)
         yield Scratch(spark, path)
         return
+    faults = list(impossible_apart(policy, key)) if key == "output.vault" else []  # of the other it is said before
+    if faults:
+        raise ConfigError(faults)
     keep_under(own_directory())
     shared = ObjectParts(store.below(path.name.lstrip(".")))
     note_store(path, shared.location)

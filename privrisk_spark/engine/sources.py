@@ -22,7 +22,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
 from privrisk_spark.engine.lake_tables import lake_tasks
-from privrisk_spark.engine.object_tables import in_object_store, object_files
+from privrisk_spark.engine.object_tables import in_object_store, object_files, object_partitions
 from privrisk_spark.engine.partitions import partition_texts, partition_values
 from privrisk_spark.engine.row_groups import (
     ALIKE,
@@ -134,9 +134,10 @@ def _plain_files(
     types = {field.name: field.dataType for field in frame.schema.fields}
     names = {want.name for want in wanted}
     files: list[Source] = []
+    found: list[dict[str, Value]] | None
     if stored:
-        files = list(object_files(table, key="table"))
-        found: list[dict[str, Value]] | None = [{} for _ in files]
+        listed = object_files(table, key="table", partitioned=True)  # a frame of names nobody knows was not opened
+        files, found = list(listed), object_partitions(listed, types)
     else:
         uris = sorted(frame.inputFiles())
         if any(urlparse(uri).scheme != "file" for uri in uris):

@@ -29,6 +29,7 @@ from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
+from privrisk_spark.stages.publishing.directories import check_partitions
 
 
 def plan_only(
@@ -52,6 +53,7 @@ def plan_only(
     policy = pin_tables(policy, TABLES, given=table is not None).policy
     sources = open_sources(spark, policy, table)
     complete = open_hierarchies(policy, sources)
+    check_partitions(policy, complete, sources.table.schema)
     plan: Mechanism | AsPublished | None = None
     if isinstance(policy.guarantee, AsPublishedGuarantee):
         plan = as_published(policy, complete)

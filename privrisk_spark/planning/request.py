@@ -58,10 +58,13 @@ def request_of(policy: Policy, *, given: bool) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        As :func:`asked_of`, without the day and the places, and with the names and sizes of the files of the tables it
-        reads, where these lie on a local or mounted path. That a file was written anew at its size is not seen.
+        As :func:`asked_of`, without the day and the places; with the columns whose values name directories, and with
+        the names and sizes of the files of the tables it reads, where these lie on a local or mounted path. That a file
+        was written anew at its size is not seen.
     """
     found = {name: value for name, value in asked_of(policy, dt.date.min).items() if name not in _ELSEWHERE}
+    if policy.output is not None and policy.output.partition_by:
+        found["output.partition_by"] = hashlib.sha256(json.dumps(policy.output.partition_by).encode()).hexdigest()[:32]
     for key, table in tables_of(policy, given=given).items():
         # Which files a version of a lake table has is settled by the version, which the run id pins.
         named = [] if table.path is None or table.lake is not None else named_here(table.path)

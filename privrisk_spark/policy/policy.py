@@ -270,6 +270,12 @@ class Output(Part):
         "return.",
         exclude_if=unsaid,
     )
+    partition_by: tuple[Text, ...] = Field(
+        (),
+        description="Released columns whose values are the names of directories instead of standing in the files, such "
+        "as [region, year].",
+        exclude_if=unsaid,
+    )
     lake: LakeOutput | None = Field(
         None,
         description="A table to which each release is committed besides, such as {format: delta, path: lake/census}.",

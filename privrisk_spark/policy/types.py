@@ -49,7 +49,7 @@ def _without_trailing_zeros(number: Decimal) -> str:
 
 def unsaid(value: object) -> bool:
     """Whether a key is left out of the canonical form: policies that are older than the key keep their digest."""
-    return value is None or value is False
+    return value is None or value is False or value == ()
 
 
 SORTED = AfterValidator(_by_name)

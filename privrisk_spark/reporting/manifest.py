@@ -70,6 +70,7 @@ def manifest(
     *,
     files: Sequence[Mapping[str, Any]],
     more: Mapping[str, Any],
+    partition_types: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The release's ``manifest.json``; under differential privacy a whitelist.
 
@@ -85,6 +86,8 @@ def manifest(
         ``name``, ``bytes`` and ``sha256`` of each data file.
     more : mapping
         What the guarantee allows to state besides.
+    partition_types : mapping of column to type, optional
+        Of the columns whose values are names of directories.
     """
     read = declared_readings(run.policy)
     return {
@@ -101,6 +104,11 @@ def manifest(
             "path": f"releases/{run.run_id}/data",
             "format": run.policy.places.format,
             **({"quote_formulas": True} if run.policy.places.quote_formulas else {}),
+            **(
+                {"partition_by": [*partition_types], "partition_types": dict(partition_types)}
+                if partition_types
+                else {}
+            ),
             "files": [dict(entry) for entry in files],
         },
         "checks": [check.to_dict() for check in report.checks],

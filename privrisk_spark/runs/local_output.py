@@ -106,9 +106,8 @@ class LocalOutput:
         for path in staging.rglob("*"):
             os.utime(path, (day, day))
         write_json(staging / MANIFEST, complete, published=day)
-        for directory in (staging / "data", staging):
-            if directory.is_dir():
-                sync(directory)
+        for directory in (*(path for path in staging.rglob("*") if path.is_dir()), staging):
+            sync(directory)
         staging.rename(target)
         sync(target.parent)
         write_json(self.root / MANIFEST, complete, published=day)

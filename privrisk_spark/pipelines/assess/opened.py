@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.batches import Scratch
-from privrisk_spark.engine.released import read_published
+from privrisk_spark.engine.released import Partitions, read_published
 from privrisk_spark.errors import InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.assessment import POPULATION, RELEASE, narrowed, sets_of
@@ -150,7 +150,9 @@ def open_release(spark: SparkSession, policy: Policy) -> Release | None:
         data = manifest["data"]
         how = {"format": data["format"], "quote_formulas": data.get("quote_formulas", False)}
         place = output.location.below(data["path"])
-        frame = read_published(spark, policy.places.model_copy(update=how), place, key=RELEASE)
+        frame = read_published(
+            spark, policy.places.model_copy(update=how), place, key=RELEASE, partitions=Partitions.of_manifest(manifest)
+        )
         opened = Release(
             frame,
             Table(path=str(place), format=data["format"]),

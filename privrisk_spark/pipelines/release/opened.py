@@ -23,6 +23,7 @@ from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.results.facts import FilesRead, ValuesRead
 from privrisk_spark.runs.progress import Progress
 from privrisk_spark.runs.workplace import Workplace
+from privrisk_spark.stages.publishing.directories import check_partitions
 from privrisk_spark.stages.tables.arrival import collect_enough_rows
 from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.links import OpenLinks, open_links
@@ -192,6 +193,7 @@ def open_run(run: Run) -> Opened:
         collect_enough_rows(sources.opened["table"].as_read, policy.checks.complete, said=said)
     values = _collect_values_read(policy, sources)
     hierarchies = open_hierarchies(policy, sources, files)
+    check_partitions(policy, hierarchies, sources.table.schema)
     return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files, values)
 
 

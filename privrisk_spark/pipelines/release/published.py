@@ -104,7 +104,9 @@ def stage_documents(
     write_json(staging / "checks.json", [check.to_dict() for check in public.checks])
     write_json(staging / "dictionary.json", {"columns": data_dictionary(run.policy, opened.hierarchies)})
     write_text(staging / "report.html", render(public))
-    return sealed(manifest(record, public, written.facts, files=written.files, more=more), staging)
+    types = written.partitions.types
+    made = manifest(record, public, written.facts, files=written.files, more=more, partition_types=types)
+    return sealed(made, staging)
 
 
 def publish(

@@ -15,7 +15,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, materialized
 from privrisk_spark.engine.chains import path_fingerprints
 from privrisk_spark.engine.decided import Decide
-from privrisk_spark.engine.released import no_rows, read_back
+from privrisk_spark.engine.released import Partitions, no_rows, read_back
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import scan, scan_parts
 from privrisk_spark.engine.tuples import TupleParts
@@ -27,6 +27,7 @@ from privrisk_spark.results.release import Check
 from privrisk_spark.runs.vaults import PARTS
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
 from privrisk_spark.stages.publishing import contracts
+from privrisk_spark.stages.publishing.directories import measure_rows_decided, measure_rows_found, refuse_many
 from privrisk_spark.stages.publishing.files import (
     files_for,
     labelled,
@@ -136,12 +137,19 @@ class Written:
     facts : ReleaseFacts
         Measured from its files.
     label_rows : dict of attribute, and "" for tuples, to a fingerprint of how many rows each label must stand in
+    partitions : Partitions
+        What the names of directories hold of it.
+    misplaced : bool or None
+        Whether rows, read with the values their directories are named after, are others than those that were decided;
+        None where no directory is.
     """
 
     files: list[dict[str, Any]]
     frame: DataFrame
     facts: ReleaseFacts
     label_rows: dict[str, int]
+    partitions: Partitions
+    misplaced: bool | None
 
 
 def write_release(
@@ -170,31 +178,44 @@ def write_release(
         MEMBERS, as :class:`Decided` has them.
     """
     output, data = run.policy.places, run.place.staging / "data"
-    parts_at = run.parts_of_files()
-    release = labelled(ordered(run.spark, tuples, files=files), run.policy, opened.hierarchies)
+    parts_at, kept = run.parts_of_files(), run.policy.kept_columns
+    names_of = dict(
+        zip((*opened.hierarchies, *kept), (*schemas.nodes(opened.k), *schemas.released(len(kept))), strict=True)
+    )
+    first = [names_of[name] for name in output.partition_by]
+    release = labelled(ordered(run.spark, tuples, files=files, first=first), run.policy, opened.hierarchies)
+    places: list[str] = []
     if output.format == "csv":
         names = write_csv(release, Path(str(parts_at)), quote_formulas=output.quote_formulas)
     else:
-        parts = run.scratch.collect_parts(parquet_files(release, parts_at))
-        names = [part["name"] for part in sorted(parts, key=lambda part: int(part["file"]))]
+        parts = run.scratch.collect_parts(parquet_files(release, parts_at, output.partition_by))
+        parts.sort(key=lambda part: (part["directory"], int(part["file"])))
+        names, places = [part["name"] for part in parts], [part["directory"] for part in parts]
+        refuse_many(len(set(places)))
+        # What has no rows has no directories either, and all its columns in its file.
         names = names or [write_empty(release, parts_at)]
-    named = name_files(parts_at, names, data, output.format)
+    named = name_files(parts_at, names, data, output.format, places=places)
+    partitions = Partitions.of(output.partition_by, release.schema)
     wanted = [Wanted(f"a{i}", name, "text") for i, name in enumerate(opened.hierarchies)]
-    kept = run.policy.kept_columns
     wanted += [Wanted(to, name, "value") for to, name in zip(schemas.released(len(kept)), kept, strict=True)]
+    misplaced = None
     if isinstance(parts_at, LocalParts):
-        frame = read_back(run.spark, output, data)
+        frame = read_back(run.spark, output, data, partitions)
         texts = scan(Table(path=str(data), format=output.format), frame, wanted)
+        if output.partition_by:
+            decided = measure_rows_decided(run.scratch, tuples, opened.hierarchies)
+            misplaced = measure_rows_found(run.scratch, texts) != decided
     else:
         # Tasks do not see staging. The bytes are the same: a part is held against its SHA-256 wherever it is fetched.
         frame = no_rows(run.spark, data / named[0]["name"])
         texts = scan_parts(run.spark, parts_at, names, frame.schema, wanted)
     labels = {name: hierarchy.labels for name, hierarchy in opened.hierarchies.items()}
     if members is None or not kept or schemas.ENTITY not in members.schema.fieldNames():
-        return Written(named, frame, measure_release(run.scratch, texts, labels, kept), label_rows)
-    facts = measure_release(run.scratch, texts, labels)
-    facts = measure_unique_persons(run.scratch, members, facts, kept, k=opened.k)
-    return Written(named, frame, facts, label_rows)
+        facts = measure_release(run.scratch, texts, labels, kept)
+    else:
+        facts = measure_release(run.scratch, texts, labels)
+        facts = measure_unique_persons(run.scratch, members, facts, kept, k=opened.k)
+    return Written(named, frame, facts, label_rows, partitions, misplaced)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,8 +269,17 @@ def validate_release(
 ) -> tuple[Check, ...]:
     """Hold the staged release against rules; ``values`` is what was measured, by name."""
     policy = run.policy
+    if written.misplaced is not None:
+        rules = [*rules, FactRule(*_IN_PLACE, at_most=0)]
+        values = {**values, _IN_PLACE[0]: int(written.misplaced)}
     columns = [name for name in policy.columns if name in opened.hierarchies or name in policy.kept_columns]
     checks = contracts.validate(
         "release", facts=values, rules=list(rules), frame=written.frame, columns=columns, vault=run.place.private
     )
     return tuple(checks)
+
+
+_IN_PLACE = (
+    "rows in other directories",
+    "every row, with the values its directory is named after, is released as often as was decided",
+)

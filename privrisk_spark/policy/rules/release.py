@@ -18,13 +18,15 @@ from privrisk_spark.policy.dictionaries import (
 )
 from privrisk_spark.policy.guarantees import RiskGuarantee
 from privrisk_spark.policy.overlap import overlapping, places_read
-from privrisk_spark.policy.policy import Identifier, Insensitive, Lineage, Policy, Sensitive, WeightColumn
+from privrisk_spark.policy.policy import Identifier, Insensitive, Policy, Sensitive, WeightColumn
 from privrisk_spark.policy.private import DpGuarantee, PublicDp
+from privrisk_spark.policy.rules.apart import impossible_apart
 from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
 from privrisk_spark.policy.rules.history import impossible_history
 from privrisk_spark.policy.rules.lakes import impossible_lake, lake_faults
+from privrisk_spark.policy.rules.partitions import impossible_partitions
 from privrisk_spark.policy.rules.private import impossible_dp
 from privrisk_spark.policy.sensitivity import (
     InteractionSensitivity,
@@ -56,6 +58,8 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
         yield from impossible_decision(policy, decision)
     if policy.output is not None and policy.output.quote_formulas and policy.output.format != "csv":
         yield Fault("output.quote_formulas", f"is only used by the format 'csv', and it is '{policy.output.format}'")
+    if policy.output is not None:
+        yield from impossible_partitions(policy, policy.output)
     if policy.output is None and releasing:
         yield Fault("output", "is required to release; write output: {path: …, vault: …}")
     if isinstance(policy.guarantee, DpGuarantee):
@@ -379,11 +383,7 @@ def _impossible_scratch(policy: Policy) -> Iterable[Fault]:
         return
     if not place.path:
         yield Fault("run.scratch", "must be a directory of its own in the bucket, such as s3://bucket/scratch")
-    if policy.history is not None and not _history_in_stores(policy):
-        rule = "needs output.vault, and every vault that history names, in an object store: workers read what they hold"
-        yield Fault("run.scratch", f"with history {rule}")
-    if policy.output is not None and policy.output.format == "csv":
-        yield Fault("run.scratch", "needs output.format: parquet; Spark writes CSV to a file system only")
+    yield from impossible_apart(policy, "run.scratch")
     if policy.table.place is not None:
         yield from overlapping({"run.scratch": place}, "table.path", places_read(policy.table.place))
     for key, path in () if policy.output is None else policy.output.published.items():
@@ -395,14 +395,6 @@ def _impossible_scratch(policy: Policy) -> Iterable[Fault]:
             if place.overlaps(locate(policy.output.vault, key="output.vault")):
                 rule = "must be neither output.vault nor inside nor around it; left out, it is in the vault"
                 yield Fault("run.scratch", rule)
-
-
-def _history_in_stores(policy: Policy) -> bool:
-    """Whether machines without a shared disk reach all that the policy's history needs; a manifest is read by one."""
-    entries = () if isinstance(policy.history, Lineage) else policy.history or ()
-    vaults = [entry for entry in entries if not entry.endswith(".json")]
-    vaults += [] if policy.output is None else [policy.output.vault]
-    return all(is_remote(vault) for vault in vaults)
 
 
 def _impossible_paths(policy: Policy) -> Iterable[Fault]:

@@ -4,7 +4,7 @@ Layout of an output directory::
 
     manifest.json                  the current release; replaced atomically, last of all
     releases/<run id>/manifest.json    a release exists iff this file does
-    releases/<run id>/data/part-00000.parquet …
+    releases/<run id>/data/part-00000.parquet …    or data/<column>=<value>/part-00000.parquet …
     releases/<run id>/checks.json, dictionary.json, report.html
 
 A crash leaves the old release or the new one, never a mixture; staging directories of dead runs are swept by the next.
@@ -13,8 +13,11 @@ A crash leaves the old release or the new one, never a mixture; staging director
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,7 @@ from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Output, Policy
 from privrisk_spark.runs.places import sync
+from privrisk_spark.stages.publishing.directories import Directories, stretches
 from privrisk_spark.stages.publishing.row_order import FILE
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -109,16 +113,60 @@ def _encoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values.dictionary_encode() if pa.types.is_string(values.type) else values
 
 
-def parquet_files(release: Batches, directory: PartDirectory) -> Batches:
-    """Write RELEASE as Parquet, one file a task with rows, and return PARTS.
+def parquet_files(release: Batches, directory: PartDirectory, partition_by: Sequence[str] = ()) -> Batches:
+    """Write RELEASE as Parquet, one file a task with rows, or one a directory of it, and return PARTS.
 
-    Row groups hold exactly :data:`CHUNK_ROWS` rows each but the last, however the rows come.
+    Row groups hold exactly :data:`CHUNK_ROWS` rows each but the last of a file, however the rows come.
+
+    Parameters
+    ----------
+    release : Batches
+    directory : PartDirectory
+    partition_by : sequence of str
+        Columns that are not in the files; rows in which they are equal come together.
+
+    Raises
+    ------
+    InputError
+        In a task, if a value is no name of a directory, or they are too many.
     """
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        name, number, writer = part_name("parquet"), None, None
-        held: list[pa.Table] = []
-        rows = 0
+        directories = Directories(tuple(partition_by))
+        for (number, *names), rows in groupby(_pieces(tables, partition_by), key=itemgetter(0)):
+            place = directories.place(names)
+            name = part_name("parquet")
+            _write_rows((piece for _, piece in rows), directory, name)
+            yield report(name, {"file": number, "directory": place})
+
+    return release.then(step, PARTS)
+
+
+def _pieces(tables: Iterable[pa.Table], partition_by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
+    """Rows as they come, cut where a value changes that is not written, with the file's number and these values."""
+    for table in tables:
+        number = table.column(FILE)[0].as_py()
+        bare = table.drop_columns([FILE, *partition_by])
+        for begin, end, values in stretches([table.column(name) for name in partition_by], table.num_rows):
+            yield (number, *values), _narrowed(bare.slice(begin, end - begin))
+
+
+def _narrowed(piece: pa.Table) -> pa.Table:
+    """A piece of a table without the values of all others: what it costs must not grow with how many there are."""
+    for i, column in enumerate(piece.schema):
+        if pa.types.is_dictionary(column.type) and piece.num_rows:
+            held = piece.column(i)
+            if len(held.chunk(0).dictionary) > piece.num_rows:
+                piece = piece.set_column(i, column.name, held.cast(column.type.value_type).dictionary_encode())
+    return piece
+
+
+def _write_rows(tables: Iterable[pa.Table], directory: PartDirectory, name: str) -> None:
+    """Write a file of the tables, of which there is one at least."""
+    held: list[pa.Table] = []
+    rows = 0
+    with ExitStack() as opened:
+        writer = None
 
         def flush(upto: int) -> None:
             nonlocal held, rows
@@ -128,24 +176,17 @@ def parquet_files(release: Batches, directory: PartDirectory) -> Batches:
             writer.write_table(compact(whole.slice(0, upto)), row_group_size=CHUNK_ROWS)
             held, rows = [whole.slice(upto)], rows - upto
 
-        with ExitStack() as opened:
-            for table in tables:
-                if writer is None:
-                    number = table.column(FILE)[0].as_py()
-                    # Without Arrow's own metadata a reader sees plain columns.
-                    schema = table.drop_columns([FILE]).schema
-                    path = opened.enter_context(directory.writing(name))
-                    writer = opened.enter_context(pq.ParquetWriter(path, schema, store_schema=False))
-                held.append(table.drop_columns([FILE]))
-                rows += table.num_rows
-                while rows >= CHUNK_ROWS:
-                    flush(CHUNK_ROWS)
-            if writer is not None and rows:
-                flush(rows)
-        if number is not None:
-            yield report(name, {"file": number})
-
-    return release.then(step, PARTS)
+        for table in tables:
+            if writer is None:
+                path = opened.enter_context(directory.writing(name))
+                # Without Arrow's own metadata a reader sees plain columns.
+                writer = opened.enter_context(pq.ParquetWriter(path, table.schema, store_schema=False))
+            held.append(table)
+            rows += table.num_rows
+            while rows >= CHUNK_ROWS:
+                flush(CHUNK_ROWS)
+        if rows:
+            flush(rows)
 
 
 def with_labels(classes: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
@@ -186,7 +227,9 @@ def write_empty(release: Batches, directory: PartDirectory) -> str:
     return write_no_rows(release.base.sparkSession, T.StructType(fields), directory)
 
 
-def name_files(parts: PartDirectory, order: Sequence[str], directory: Path, kind: str) -> list[dict[str, Any]]:
+def name_files(
+    parts: PartDirectory, order: Sequence[str], directory: Path, kind: str, *, places: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """Take the files that count to a directory made for them, under their fixed names.
 
     What else tasks left, or a late one still leaves, stays behind.
@@ -200,6 +243,9 @@ def name_files(parts: PartDirectory, order: Sequence[str], directory: Path, kind
     directory : Path
     kind : str
         Suffix.
+    places : sequence of str
+        Directory of each file below ``directory``, in which files are numbered by themselves; by default they are in
+        it.
 
     Returns
     -------
@@ -208,11 +254,15 @@ def name_files(parts: PartDirectory, order: Sequence[str], directory: Path, kind
     """
     parts.take(order, directory)
     entries = []
-    for number, name in enumerate(order):
-        target = directory / f"part-{number:05d}.{kind}"
+    within: Counter[str] = Counter()
+    for name, place in zip(order, places or [""] * len(order), strict=True):
+        target = directory / place / f"part-{within[place]:05d}.{kind}"
+        within[place] += 1
+        target.parent.mkdir(parents=True, exist_ok=True)
         (directory / name).rename(target)
         sync(target)
-        entries.append({"name": target.name, "bytes": target.stat().st_size, "sha256": _sha256(target)})
+        called = target.relative_to(directory).as_posix()
+        entries.append({"name": called, "bytes": target.stat().st_size, "sha256": _sha256(target)})
     return entries
 
 

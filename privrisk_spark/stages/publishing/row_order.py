@@ -8,7 +8,7 @@ number. Parts of TUPLES lie ordered by file; a task gathers the slices of its fi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ FILE = ""
 LongArray = npt.NDArray[np.int64]
 
 
-def ordered(spark: SparkSession, parts: TupleParts, *, files: int) -> Batches:
+def ordered(spark: SparkSession, parts: TupleParts, *, files: int, first: Sequence[str] = ()) -> Batches:
     """Return TUPLES once each in canonical order, one task a file, with the number of the file as the first column.
 
     Parameters
@@ -37,6 +37,8 @@ def ordered(spark: SparkSession, parts: TupleParts, *, files: int) -> Batches:
     parts : TupleParts
         Written for so many files.
     files : int
+    first : sequence of str
+        Columns that rows are sorted by before the others.
     """
 
     def read(number: int) -> Iterator[pa.Table]:
@@ -47,20 +49,20 @@ def ordered(spark: SparkSession, parts: TupleParts, *, files: int) -> Batches:
             if end > begin:
                 slices.append(read_ipc(parts.directory, name).slice(begin, end - begin))
         if slices:
-            table = sorted_tuples(together(slices))
+            table = sorted_tuples(together(slices), first=first)
             yield table.add_column(0, FILE, pa.array(np.full(table.num_rows, number, dtype=np.int32)))
 
     schema = T.StructType([T.StructField(FILE, T.IntegerType()), *parts.schema.fields])
     return Batches.of_parts(spark, range(files), read, schema)
 
 
-def sorted_tuples(tuples: pa.Table) -> pa.Table:
-    """Each tuple once with the sum of its rows, sorted by its columns; a missing value comes first.
+def sorted_tuples(tuples: pa.Table, *, first: Sequence[str] = ()) -> pa.Table:
+    """Each tuple once with the sum of its rows, sorted by its columns, some first; a missing value is least.
 
     Values of different bits are different, also 0.0 and -0.0; floats are sorted by their bits, nested values by their
     texts.
     """
-    names = [name for name in tuples.column_names if name != schemas.N_ROWS]
+    names = [*first, *(name for name in tuples.column_names if name not in {*first, schemas.N_ROWS})]
     ranks = [_ranks(tuples.column(name)) for name in names]
     packing = Packing(tuple(int(rank.max()) + 1 for rank in ranks))
     words = packing.pack(ranks, tuples.num_rows)

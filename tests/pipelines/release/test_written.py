@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def test_labels_that_stand_beside_others_than_decided_are_not_published(
     """A writer that turns a column round: each label stands as often as it must."""
     in_order = written.ordered
 
-    def turned(spark: SparkSession, parts: Any, *, files: int) -> Batches:
+    def turned(spark: SparkSession, parts: Any, *, files: int, first: Sequence[str]) -> Batches:
         def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             for table in tables:
                 times = table.column(schemas.N_ROWS).to_numpy()
@@ -59,7 +59,7 @@ def test_labels_that_stand_beside_others_than_decided_are_not_published(
                     rows = rows.set_column(rows.column_names.index(name), name, pa.array(values))
                 yield rows
 
-        tuples = in_order(spark, parts, files=files)
+        tuples = in_order(spark, parts, files=files, first=first)
         return tuples.then(step, tuples.schema)
 
     monkeypatch.setattr(written, "ordered", turned)
