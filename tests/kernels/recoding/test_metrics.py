@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from recodings import EIGHT, Labels, Rows, adult_table, small_tables, table_of
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.recoding.exhaustive import Problem, at_least
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
+from privrisk_spark.kernels.recoding.problem import Problem, at_least
 
 
 @given(small_tables(), st.integers(1, 4))

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from recodings import EIGHT, Labels, Rows, adult_table, small_tables, table_of
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.recoding.exhaustive import Problem, at_least, exhaustive
-from privrisk_spark.kernels.recoding.full_domain import FullDomain, NodeClasses
+from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
+from privrisk_spark.kernels.recoding.problem import Condition, Problem, at_least
+from privrisk_spark.kernels.recoding.whole_lattice import SEARCHES, exhaustive, flash, incognito, samarati
 
 
 @given(small_tables(), st.integers(1, 4), st.integers(0, 5), st.sampled_from(sorted(METRICS)))
@@ -56,9 +57,7 @@ def test_of_nodes_of_one_cost_the_one_that_suppresses_least_is_taken() -> None:
 def test_a_condition_suppresses_a_class_whole() -> None:
     """One that is not monotone: classes of exactly two rows."""
 
-    def pairs(classes: NodeClasses) -> np.ndarray:
-        return classes.rows == 2
-
+    pairs = Condition("pairs", lambda classes: classes.rows == 2, monotone_in_suppression=False)
     ancestor = np.array([[0, 0, 0], [1, 0, 0], [2, 1, 0], [3, 1, 0]], dtype=np.int32)
     table = FullDomain.of([ancestor], np.arange(4, dtype=np.int32)[:, None], np.array([1, 1, 1, 1]))
     problem = Problem(Measured.of(table), (at_least(1), pairs), METRICS["loss"], limit=0)
@@ -91,3 +90,59 @@ def test_optima_of_adult(adult: Path) -> None:
         for limit in (0, measured.table.rows // 20):
             assert found[k, limit].value <= found[more, limit].value
     assert all(found[k, 0].value >= found[k, measured.table.rows // 20].value for k in (2, 5, 10, 50))
+
+
+# ------------------------------------------------------------------------------------- all that are optimal, alike
+
+
+@given(small_tables(), st.integers(1, 4), st.integers(0, 5), st.sampled_from(sorted(METRICS)))
+def test_every_optimal_search_returns_the_same(given_table: tuple[Labels, Rows], k: int, limit: int, name: str) -> None:
+    labels, rows = given_table
+    problem = Problem(Measured.of(table_of(labels, rows)), (at_least(k),), METRICS[name], limit)
+    expected = exhaustive(problem)
+    for search in (incognito, flash):
+        found = search(problem)
+        assert (found is None) == (expected is None)
+        if found is not None:
+            assert (found.levels, found.facts, found.value, found.optimal) == (
+                expected.levels, expected.facts, expected.value, True
+            )  # fmt: skip
+
+
+@given(small_tables(), st.integers(1, 4), st.integers(0, 5))
+def test_the_least_height_is_found_by_halving(given_table: tuple[Labels, Rows], k: int, limit: int) -> None:
+    labels, rows = given_table
+    measured = Measured.of(table_of(labels, rows))
+    by_height = exhaustive(Problem(measured, (at_least(k),), METRICS["height"], limit))
+    found = samarati(Problem(measured, (at_least(k),), METRICS["height"], limit))
+    assert (found is None) == (by_height is None)
+    if found is None:
+        return
+    assert (found.levels, found.facts, found.optimal) == (by_height.levels, by_height.facts, True)
+    other = samarati(Problem(measured, (at_least(k),), METRICS["loss"], limit))
+    assert sum(other.levels) == sum(found.levels)
+    assert not other.optimal
+
+
+@given(small_tables(), st.sampled_from(sorted(METRICS)), st.sampled_from(sorted(SEARCHES)))
+def test_a_condition_that_is_not_monotone_is_searched_without_pruning(
+    given_table: tuple[Labels, Rows], name: str, search: str
+) -> None:
+    """Classes of an odd number of rows: what a coarser node does says nothing of a finer one."""
+    labels, rows = given_table
+    odd = Condition("odd", lambda classes: classes.rows % 2 == 1, monotone_in_suppression=False)
+    problem = Problem(Measured.of(table_of(labels, rows)), (odd,), METRICS[name], limit=1)
+    expected, found = exhaustive(problem), SEARCHES[search](problem)
+    assert (found is None) == (expected is None)
+    if found is not None and (search != "samarati" or name == "height"):
+        assert found.levels == expected.levels
+
+
+@pytest.mark.adult
+def test_they_look_at_fewer_nodes_of_adult(adult: Path) -> None:
+    measured = adult_table(adult, EIGHT[:5])
+    problem = Problem(measured, (at_least(5),), METRICS["loss"], measured.table.rows // 20)
+    found = {name: search(problem) for name, search in SEARCHES.items()}
+    assert found["exhaustive"].nodes_evaluated == 240
+    assert {one.levels for name, one in found.items() if name != "samarati"} == {found["exhaustive"].levels}
+    assert found["samarati"].nodes_evaluated < 120
