@@ -1,0 +1,143 @@
+"""A table under full-domain recoding: its equivalence classes at a level vector, from those of a finer one.
+
+Full-domain recoding at level vector ``x`` replaces every value of attribute ``i`` by its ancestor ``x_i`` levels up (a
+*scheme*, one for the whole table). Classes at a more general vector are unions of classes at a less general one
+(LeFevre, DeWitt and Ramakrishnan, Incognito, SIGMOD 2005), so that a node costs the classes of its finer neighbour and
+never the table. A class is known by one of its distinct records, which has the nodes of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import IntArray, LongArray
+from privrisk_spark.kernels.lattice.lattice import Lattice
+
+__all__ = ["FullDomain", "NodeClasses"]
+
+_WORD = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class NodeClasses:
+    """Equivalence classes of a node, ascending by their nodes in the order of the attributes.
+
+    Attributes
+    ----------
+    member : ndarray of int64, shape (n_classes,)
+        Position of one distinct record of each.
+    rows : ndarray of int64, shape (n_classes,)
+        Rows of each, at least 1.
+    """
+
+    member: LongArray
+    rows: LongArray
+
+
+@dataclass(frozen=True, eq=False)
+class FullDomain:
+    """A table to be recoded.
+
+    Attributes
+    ----------
+    ancestors : tuple of k ndarrays of int32, shape (n_codes_i, h_i + 1)
+        Node of each code at each level, numbered as one likes within a level; codes that share a node at one level
+        share one at the next. ``h_i`` may be 0.
+    vectors : ndarray of int32, shape (m, k)
+        Codes of the distinct records.
+    counts : ndarray of int64, shape (m,)
+        Rows of each, at least 1 and fewer than 2**53 in all.
+    """
+
+    ancestors: tuple[IntArray, ...]
+    vectors: IntArray
+    counts: LongArray
+
+    @classmethod
+    def of(cls, ancestors: Sequence[IntArray], vectors: IntArray, counts: LongArray) -> FullDomain:
+        """Check a table; records without rows are left out.
+
+        Raises
+        ------
+        InputError
+            If shapes do not fit, a code or count is out of range, or levels are not nested.
+        """
+        if vectors.ndim != 2 or vectors.shape[1] != len(ancestors) or counts.shape != (len(vectors),):
+            raise InputError(
+                "There must be one column of codes per hierarchy and one count per record. "
+                f"Got {len(ancestors)} hierarchies, records of shape {vectors.shape}, counts of shape {counts.shape}."
+            )
+        if len(counts) and (counts.min() < 0 or counts.sum() >= 2**53):
+            raise InputError("Counts must be at least 0 and fewer than 2^53 in all.")
+        for i, ancestor in enumerate(ancestors):
+            if len(vectors) and not 0 <= vectors[:, i].min() <= vectors[:, i].max() < len(ancestor):
+                raise InputError(f"Codes of attribute {i} must be between 0 and {len(ancestor) - 1}.")
+            for below, above in zip(ancestor.T, ancestor.T[1:], strict=False):
+                _, first, node = np.unique(below, return_index=True, return_inverse=True)
+                if (above[first[node]] != above).any():
+                    raise InputError(f"Codes of attribute {i} that share a node must share one at the next level.")
+        there = counts > 0
+        return cls(tuple(ancestors), vectors[there], counts[there])
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """Of the level vectors."""
+        return Lattice(tuple(ancestor.shape[1] - 1 for ancestor in self.ancestors))
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows of the table."""
+        return int(self.counts.sum())
+
+    @cached_property
+    def _numbered(self) -> tuple[IntArray, ...]:
+        """The ancestors, nodes of a level numbered from 0 without gaps."""
+        found = []
+        for ancestor in self.ancestors:
+            levels = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in ancestor.T]
+            found.append(np.column_stack(levels).astype(np.int32))
+        return tuple(found)
+
+    def classes(self, levels: Sequence[int], finer: NodeClasses | None = None) -> NodeClasses:
+        """Group the records at a level vector.
+
+        Parameters
+        ----------
+        levels : sequence of k int
+        finer : NodeClasses, optional
+            Classes at a vector that is nowhere above it; the distinct records if not given.
+        """
+        members = np.arange(len(self.vectors)) if finer is None else finer.member
+        rows = self.counts if finer is None else finer.rows
+        key, bound = np.zeros(len(members), dtype=np.int64), 1
+        for i, (ancestor, level) in enumerate(zip(self._numbered, levels, strict=True)):
+            node = ancestor[self.vectors[members, i], level]
+            radix = int(node.max()) + 1 if len(node) else 1
+            if bound * radix >= _WORD:
+                different, key = np.unique(key, return_inverse=True)
+                bound = len(different)
+            key, bound = key * radix + node, bound * radix
+        _, first, of = np.unique(key, return_index=True, return_inverse=True)
+        total = np.zeros(len(first), dtype=np.int64)
+        np.add.at(total, of.reshape(-1), rows)
+        return NodeClasses(members[first], total)
+
+    def every_node(self) -> Iterator[tuple[tuple[int, ...], NodeClasses]]:
+        """Yield every level vector with its classes, each rolled up from one that is a level below in one attribute."""
+        yield from self._below((), self.classes([0] * len(self.ancestors)))
+
+    def _below(self, levels: tuple[int, ...], classes: NodeClasses) -> Iterator[tuple[tuple[int, ...], NodeClasses]]:
+        """Go through the levels of the attribute after those that are fixed; classes are those with it at 0."""
+        if len(levels) == len(self.ancestors):
+            yield levels, classes
+            return
+        rest = [0] * (len(self.ancestors) - len(levels) - 1)
+        for level in range(self.lattice.heights[len(levels)] + 1):
+            if level:
+                classes = self.classes((*levels, level, *rest), classes)
+            yield from self._below((*levels, level), classes)

@@ -1,0 +1,135 @@
+"""What is asked of a scheme, and what a search answers.
+
+A condition says which classes of a node may be released; a class that fails one is suppressed whole. Of a condition
+that is monotone in suppression (:mod:`privrisk_spark.kernels.classes.criteria`) a coarser node never suppresses a row
+that a finer one releases: so the nodes that keep the limit are an up-set of the lattice, and a search may prune by that
+and by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray
+from privrisk_spark.kernels.recoding.full_domain import NodeClasses
+from privrisk_spark.kernels.recoding.metrics import Facts, Measured, Metric, order
+
+__all__ = ["Condition", "Problem", "Scheme", "at_least", "best_of"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a class must meet to be released.
+
+    Attributes
+    ----------
+    name : str
+    meets : callable
+        Marks the classes of a node that meet it: ndarray of bool, shape (n_classes,).
+    monotone_in_suppression : bool
+    """
+
+    name: str
+    meets: Callable[[NodeClasses], BoolArray]
+    monotone_in_suppression: bool
+
+
+def at_least(k: int) -> Condition:
+    """k-anonymity: classes of at least ``k`` rows (Samarati and Sweeney 1998).
+
+    Raises
+    ------
+    InputError
+        If k is below 1.
+    """
+    if k < 1:
+        raise InputError(f"k must be at least 1. Got {k}.")
+    return Condition("k-anonymity", lambda classes: classes.rows >= k, monotone_in_suppression=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is asked of a scheme.
+
+    Attributes
+    ----------
+    measured : Measured
+    conditions : tuple of Condition
+    metric : Metric
+    limit : int
+        Rows that may be suppressed.
+
+    Raises
+    ------
+    InputError
+        If the limit is negative.
+    """
+
+    measured: Measured
+    conditions: tuple[Condition, ...]
+    metric: Metric
+    limit: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a limit that is none."""
+        if self.limit < 0:
+            raise InputError(f"The rows that may be suppressed must be at least 0. Got {self.limit}.")
+
+    @property
+    def monotone(self) -> bool:
+        """Whether the nodes that keep the limit are an up-set."""
+        return all(condition.monotone_in_suppression for condition in self.conditions)
+
+    def facts(self, levels: tuple[int, ...], classes: NodeClasses) -> Facts:
+        """Measure a node with the classes that meet every condition."""
+        released = classes.rows > 0
+        for condition in self.conditions:
+            released &= condition.meets(classes)
+        return self.measured.facts(levels, classes, released)
+
+    def keeps_limit(self, facts: Facts) -> bool:
+        """Whether no more rows are suppressed than may be."""
+        return facts.suppressed <= self.limit
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """One level vector for a table.
+
+    Attributes
+    ----------
+    levels : tuple of k int
+    facts : Facts
+        Of its node.
+    value : float
+        Of the metric.
+    nodes_evaluated : int
+        Nodes whose classes were counted to find it.
+    optimal : bool
+        Whether it is proved that no scheme is better, by the rule of ties too.
+    """
+
+    levels: tuple[int, ...]
+    facts: Facts
+    value: float
+    nodes_evaluated: int
+    optimal: bool
+
+
+def best_of(problem: Problem, found: Iterable[Facts], *, nodes_evaluated: int, optimal: bool) -> Scheme | None:
+    """Return the best of the nodes that keep the limit, or None if none does.
+
+    Parameters
+    ----------
+    problem : Problem
+    found : iterable of Facts
+    nodes_evaluated : int
+    optimal : bool
+    """
+    kept = (facts for facts in found if problem.keeps_limit(facts))
+    best = min(kept, key=lambda facts: order(problem.metric, facts), default=None)
+    if best is None:
+        return None
+    return Scheme(best.levels, best, problem.metric.value(best), nodes_evaluated, optimal)

@@ -1,0 +1,62 @@
+"""Small tables with nested levels, for tests of recoding."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+
+from privrisk_spark.kernels.recoding.full_domain import FullDomain
+from privrisk_spark.kernels.recoding.metrics import Measured
+
+EIGHT = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation")
+
+Labels = list[list[list[int]]]
+Rows = list[tuple[int, ...]]
+
+
+@st.composite
+def nested_levels(draw: st.DrawFn) -> list[list[int]]:
+    """Of each code, its node at each level: each level is a coarser partition than the one below."""
+    codes = draw(st.integers(1, 5))
+    levels, height = [list(range(codes))], draw(st.integers(0, 3))
+    for _ in range(height):
+        below = levels[-1]
+        of = {node: draw(st.integers(0, max(below))) for node in sorted(set(below))}
+        levels.append([of[node] for node in below])
+    return [list(column) for column in zip(*levels, strict=True)]
+
+
+@st.composite
+def small_tables(draw: st.DrawFn, most_rows: int = 14) -> tuple[Labels, Rows]:
+    labels = draw(st.lists(nested_levels(), min_size=1, max_size=4))
+    row = st.tuples(*(st.integers(0, len(of) - 1) for of in labels))
+    return labels, draw(st.lists(row, max_size=most_rows))
+
+
+def table_of(labels: Labels, rows: Sequence[tuple[int, ...]]) -> FullDomain:
+    """The table of distinct rows, in an order of no meaning."""
+    different = sorted(set(rows), reverse=True)
+    counts = [rows.count(one) for one in different]
+    vectors = np.array(different, dtype=np.int32).reshape(len(different), len(labels))
+    ancestors = [np.array(of, dtype=np.int32) for of in labels]
+    return FullDomain.of(ancestors, vectors, np.array(counts, dtype=np.int64))
+
+
+def adult_table(adult: Path, attributes: tuple[str, ...]) -> Measured:
+    """The Adult table with its hierarchies."""
+    with (adult / "adult.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file, delimiter=";"))
+    ancestors, columns = [], []
+    for name in attributes:
+        with (adult / f"adult_hierarchy_{name}.csv").open(newline="") as file:
+            paths = [row for row in csv.reader(file, delimiter=";") if row]
+        levels = [np.unique(column, return_inverse=True)[1] for column in zip(*paths, strict=True)]
+        code = {path[0]: number for number, path in enumerate(paths)}
+        ancestors.append(np.column_stack(levels).astype(np.int32))
+        columns.append([code[row[name]] for row in rows])
+    vectors, counts = np.unique(np.array(columns, dtype=np.int32).T, axis=0, return_counts=True)
+    return Measured.of(FullDomain.of(ancestors, vectors, counts.astype(np.int64)))
