@@ -194,7 +194,7 @@ def write_release(
         refuse_many(len(set(places)))
         # What has no rows has no directories either, and all its columns in its file.
         names = names or [write_empty(release, parts_at)]
-    named = name_files(parts_at, names, data, output.format, places=places)
+    named = name_files(parts_at, names, data, output.format, places)
     partitions = Partitions.of(output.partition_by, release.schema)
     wanted = [Wanted(f"a{i}", name, "text") for i, name in enumerate(opened.hierarchies)]
     wanted += [Wanted(to, name, "value") for to, name in zip(schemas.released(len(kept)), kept, strict=True)]

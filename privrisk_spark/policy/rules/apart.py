@@ -18,17 +18,18 @@ def impossible_apart(policy: Policy, key: str) -> Iterable[Fault]:
     key : str
         Which names the store.
     """
-    if policy.history is not None and not _history_in_stores(policy):
-        rule = "needs output.vault, and every vault that history names, in an object store: workers read what they hold"
-        yield Fault(key, f"with history {rule}")
-    if policy.output is not None and policy.output.format == "csv":
-        yield Fault(key, "needs output.format: parquet; Spark writes CSV to a file system only")
-    if policy.output is not None and policy.output.partition_by:
-        yield Fault(
-            "output.partition_by",
-            f"must be left out with {key}: what a directory's name says is read back from the staged files, and "
-            "workers without a shared disk see their own parts alone",
-        )
+    output = policy.output
+    refusals = {
+        "with history it needs output.vault, and every vault that history names, in an object store: workers read what "
+        "they hold": policy.history is not None and not _history_in_stores(policy),
+        "it needs output.format: parquet; Spark writes CSV to a file system only": output is not None
+        and output.format == "csv",
+        "it takes no output.partition_by: what a directory's name says is read back from the staged files, and workers "
+        "without a shared disk see their own parts alone": output is not None and bool(output.partition_by),
+    }
+    reasons = [reason for reason, applies in refusals.items() if applies]
+    if reasons:
+        yield Fault(key, "; ".join(reasons))
 
 
 def _history_in_stores(policy: Policy) -> bool:

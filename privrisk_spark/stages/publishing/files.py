@@ -228,7 +228,7 @@ def write_empty(release: Batches, directory: PartDirectory) -> str:
 
 
 def name_files(
-    parts: PartDirectory, order: Sequence[str], directory: Path, kind: str, *, places: Sequence[str] = ()
+    parts: PartDirectory, order: Sequence[str], directory: Path, kind: str, places: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """Take the files that count to a directory made for them, under their fixed names.
 

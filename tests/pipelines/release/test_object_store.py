@@ -304,7 +304,7 @@ def test_tables_that_cannot_be_read_are_named(privrisk: Privrisk, store: ObjectS
         ("hdfs://name/shared", [], "run.scratch: must be a directory in an object store"),
         (f"s3://{BUCKET}", [], "run.scratch: must be a directory of its own"),
         (f"s3://user:{SECRET}@{BUCKET}/x", [], "run.scratch: must hold no credentials"),
-        (f"s3://{BUCKET}/x", [("output.format", "csv")], "run.scratch: needs output.format: parquet"),
+        (f"s3://{BUCKET}/x", [("output.format", "csv")], "run.scratch: it needs output.format: parquet"),
     ],
 )
 def test_a_scratch_that_will_not_do_is_named(
