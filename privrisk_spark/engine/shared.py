@@ -53,7 +53,9 @@ def scratch_of(spark: SparkSession, policy: Policy, path: Path, vault: Location 
         If a task does not find there what the driver wrote, or the policy asks for what needs a shared disk.
     """
     here = (spark.conf.get("spark.master", "local") or "local").startswith("local")
-    key, store = "output.vault", None if vault is None or here or not vault.remote else vault.below(IN_STORE)
+    # The master of a Spark Connect server says nothing of where the server is.
+    beside = here and not type(spark).__module__.startswith("pyspark.sql.connect")
+    key, store = "output.vault", None if vault is None or beside or not vault.remote else vault.below(IN_STORE)
     if policy.run.scratch is not None:
         key, store = "run.scratch", locate(policy.run.scratch, key="run.scratch")
     if store is None:

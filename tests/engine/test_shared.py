@@ -1,0 +1,93 @@
+"""Where tasks hand parts to each other, by what the policy names and where Spark's workers are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from policies import RISK, changed, parse
+
+from privrisk_spark.engine import shared
+from privrisk_spark.engine.shared import scratch_of
+from privrisk_spark.errors import ConfigError
+from privrisk_spark.storage.locations import Location
+
+STORE = Location("s3", "bucket", "vault")
+
+
+def at(master: str) -> Any:
+    return SimpleNamespace(conf=SimpleNamespace(get=lambda *_: master))
+
+
+@pytest.fixture
+def reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[tuple[str, str]]]:
+    """What is looked for by tasks, under which key; nothing of it is."""
+    found: list[tuple[str, str]] = []
+    monkeypatch.setattr(shared, "_measure_reach", lambda _, directory, key: found.append((str(directory), key)))
+    monkeypatch.setattr(shared, "_remove", lambda *_: None)
+    monkeypatch.setattr(shared, "own_directory", lambda: tmp_path)
+    return found
+
+
+def scratch(tmp_path: Path) -> Path:
+    (tmp_path / ".scratch-r1~a").mkdir()
+    return tmp_path / ".scratch-r1~a"
+
+
+@pytest.mark.parametrize(
+    ("master", "named", "vault", "expected"),
+    [
+        ("local[2]", None, STORE, []),
+        ("local", None, None, []),
+        ("spark://m:7077", None, STORE, [("s3://bucket/vault/scratch/scratch-r1~a", "output.vault")]),
+        ("k8s://m", None, STORE, [("s3://bucket/vault/scratch/scratch-r1~a", "output.vault")]),
+        ("spark://m:7077", "s3://other/x", STORE, [("s3://other/x/scratch-r1~a", "run.scratch")]),
+        ("local[2]", "s3://other/x", STORE, [("s3://other/x/scratch-r1~a", "run.scratch")]),
+        ("spark://m:7077", None, None, [("{path}", "output.vault")]),
+        ("spark://m:7077", None, Location("file", "", "/srv/vault"), [("{path}", "output.vault")]),
+    ],
+)
+def test_parts_go_where_all_reach_them(
+    reached: list[tuple[str, str]],
+    tmp_path: Path,
+    master: str,
+    named: str | None,
+    vault: Location | None,
+    expected: list[tuple[str, str]],
+) -> None:
+    policy = parse(changed(RISK, ("output.format", "parquet"), *([("run.scratch", named)] if named else [])))
+    path = scratch(tmp_path)
+    with scratch_of(at(master), policy, path, vault) as held:
+        assert held.shared is None or str(held.shared) == expected[0][0]
+        assert (held.shared is not None) == bool(expected and "://" in expected[0][0])
+    assert reached == [(where.format(path=path), key) for where, key in expected]
+
+
+def test_of_a_connect_server_nobody_knows_where_it_is(reached: list[tuple[str, str]], tmp_path: Path) -> None:
+    client = type("Session", (), {"__module__": "pyspark.sql.connect.session", "conf": at("local[2]").conf})()
+    with scratch_of(client, parse(changed(RISK, ("output.format", "parquet"))), scratch(tmp_path), STORE) as held:
+        assert str(held.shared) == "s3://bucket/vault/scratch/scratch-r1~a"
+    assert reached == [(str(held.shared), "output.vault")]
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (("output.format", "csv"), "it needs output.format: parquet"),
+        (("output.partition_by", ["zip"]), "it takes no output.partition_by"),
+    ],
+)
+def test_what_needs_a_shared_disk_is_refused_where_the_vault_takes_its_place(
+    reached: list[tuple[str, str]], tmp_path: Path, change: tuple[str, Any], rule: str
+) -> None:
+    policy = parse(changed(RISK, ("output.format", "parquet"), change))
+    path = scratch(tmp_path)
+    with scratch_of(at("local[2]"), policy, path, STORE):
+        pass
+    with pytest.raises(ConfigError, match=rf"output\.vault: {rule}"), scratch_of(at("spark://m"), policy, path, STORE):
+        pass
+    assert reached == []
+    assert list(path.iterdir()) == [], "before anything is noted"
