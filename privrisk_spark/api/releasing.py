@@ -219,7 +219,7 @@ def _opened(spark: SparkSession, outcome: Outcome, policy: written.Policy, priva
     """What a run left."""
     place, manifest = outcome.place, outcome.manifest
     exact = place.left("report.html")
-    private_at = place.vault.left_at(place.slug)
+    private_at = place.left_at or place.vault.location
     published = partial(place.output.read, place.run_id)
     return Released(
         run_id=place.run_id,

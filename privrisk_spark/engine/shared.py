@@ -20,8 +20,8 @@ from privrisk_spark.engine.session import own_directory
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.apart import impossible_apart
-from privrisk_spark.runs.vaults import IN_STORE
-from privrisk_spark.storage.locations import Location, locate
+from privrisk_spark.runs.vaults import IN_STORE, Vault
+from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory, keep_under
 from privrisk_spark.storage.scratch import forget_store, note_store
 from privrisk_spark.storage.store import StorageError
@@ -34,7 +34,7 @@ _TASKS = 8
 
 
 @contextmanager
-def scratch_of(spark: SparkSession, policy: Policy, path: Path, vault: Location | None = None) -> Iterator[Scratch]:
+def scratch_of(spark: SparkSession, policy: Policy, path: Path, vault: Vault | None = None) -> Iterator[Scratch]:
     """Hold the directories of a run; what it put into an object store goes at the end.
 
     Parameters
@@ -44,7 +44,7 @@ def scratch_of(spark: SparkSession, policy: Policy, path: Path, vault: Location 
         Whose ``run.scratch`` may name an object store.
     path : Path
         The run's own directory, new and empty; its name is no other run's.
-    vault : Location, optional
+    vault : Vault, optional
         One in a store serves where ``run.scratch`` names none and tasks run on other machines.
 
     Raises
@@ -55,7 +55,9 @@ def scratch_of(spark: SparkSession, policy: Policy, path: Path, vault: Location 
     here = (spark.conf.get("spark.master", "local") or "local").startswith("local")
     # The master of a Spark Connect server says nothing of where the server is.
     beside = here and not type(spark).__module__.startswith("pyspark.sql.connect")
-    key, store = "output.vault", None if vault is None or beside or not vault.remote else vault.below(IN_STORE)
+    key, store = "output.vault", None
+    if vault is not None and vault.location.remote and not beside:
+        store = vault.location.below(IN_STORE)
     if policy.run.scratch is not None:
         key, store = "run.scratch", locate(policy.run.scratch, key="run.scratch")
     if store is None:
@@ -69,14 +71,16 @@ def scratch_of(spark: SparkSession, policy: Policy, path: Path, vault: Location 
     keep_under(own_directory())
     shared = ObjectParts(store.below(path.name.lstrip(".")))
     note_store(path, shared.location)
+    if vault is not None:
+        vault.note_scratch(path.name, shared.location)
     try:
         _measure_reach(spark, shared, key)
         yield Scratch(spark, path, shared)
     finally:
-        _remove(shared, path)
+        _remove(shared, path, vault)
 
 
-def _remove(shared: ObjectParts, path: Path) -> None:
+def _remove(shared: ObjectParts, path: Path, vault: Vault | None) -> None:
     """Remove what a run put into a store; one that does not remove changes neither how the run ended nor its error.
 
     Then the next run in the place tries again.
@@ -84,6 +88,8 @@ def _remove(shared: ObjectParts, path: Path) -> None:
     try:
         shared.remove()
         forget_store(path)
+        if vault is not None:
+            vault.forget_scratch(path.name)
     except (StorageError, InputError) as error:
         _LOG.warning(
             "The run's scratch '%s' could not be removed and holds values of the table: remove it. %s", shared, error

@@ -18,7 +18,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.reuse import fingerprint
 from privrisk_spark.policy.policy import Lineage, Policy
 from privrisk_spark.runs.sealing import release_digest
-from privrisk_spark.runs.vaults import HISTORY, PARTS, REMEMBERED
+from privrisk_spark.runs.vaults import HISTORY, PARTS, PUBLISHED
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.opening import open_store
 
@@ -60,8 +60,8 @@ class EarlierRelease:
         return {"run_id": self.run_id, "date": self.date, "manifest": self.manifest}
 
     @classmethod
-    def read(cls, place: Location, *, key: str) -> EarlierRelease:
-        """Read what a vault remembers of a release.
+    def read(cls, place: Location, name: str, *, key: str) -> EarlierRelease:
+        """Read what a vault remembers of a release, in a document of that name.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class EarlierRelease:
             If a store does not answer.
         """
         try:
-            said = json.loads(_content(place, REMEMBERED))
+            said = json.loads(_content(place, name))
             return cls(
                 str(said["run_id"]),
                 str(said["date"]),
@@ -102,7 +102,7 @@ def earlier_releases(policy: Policy, *, own: Location | None) -> tuple[EarlierRe
         remembered.
     """
     vault = None if policy.output is None else locate(policy.output.vault, key="output.vault")
-    found: dict[Location, EarlierRelease] = {}
+    found: dict[tuple[Location, str], EarlierRelease] = {}
     if isinstance(policy.history, Lineage):
         if vault is None:
             raise ConfigError([Fault("output.vault", "is required with history.lineage: the vault that remembers it")])
@@ -115,7 +115,7 @@ def earlier_releases(policy: Policy, *, own: Location | None) -> tuple[EarlierRe
             named = [locate(other, key=key) for other in policy.history or ()]
             others = [other for other in named if not _is_file(other)]
             one = _of_manifest(place, [*([vault] if vault is not None else []), *others], key=key)
-            found[one.place] = one
+            found[one.place, one.manifest] = one
             continue
         remembered = _remembered(place, key=key)
         # A schedule names its own vault before the first run.
@@ -129,7 +129,7 @@ def earlier_releases(policy: Policy, *, own: Location | None) -> tuple[EarlierRe
                     )
                 ]
             )
-        found |= {one.place: one for one in remembered if one.place != own}
+        found |= {(one.place, one.manifest): one for one in remembered if one.place != own}
     return _in_order(found.values())
 
 
@@ -149,9 +149,23 @@ def _is_file(place: Location) -> bool:
 
 
 def _remembered(vault: Location, *, key: str) -> list[EarlierRelease]:
-    names = [entry.name.split("/") for entry in open_store(vault).entries(HISTORY)]
-    of = [parts[1] for parts in names if len(parts) == 3 and parts[2] == REMEMBERED]
-    return [EarlierRelease.read(vault.below(f"{HISTORY}/{one}"), key=key) for one in sorted(of)]
+    """What a vault remembers; of attempts of one run, each of which made another release, what was published.
+
+    Where nobody knows which that is, all count: what may be out is not forgotten.
+    """
+    runs: dict[str, list[str]] = {}
+    for parts in (entry.name.split("/") for entry in open_store(vault).entries(HISTORY)):
+        if len(parts) == 3 and parts[2].endswith(".json"):
+            runs.setdefault(parts[1], []).append(parts[2])
+    found = []
+    for of, names in sorted(runs.items()):
+        place = vault.below(f"{HISTORY}/{of}")
+        every = [EarlierRelease.read(place, name, key=key) for name in names if name != PUBLISHED]
+        if PUBLISHED in names and len(every) > 1:
+            published = json.loads(_content(place, PUBLISHED))["release"]
+            every = [one for one in every if one.manifest == published] or every
+        found += every
+    return found
 
 
 def _of_manifest(manifest: Location, vaults: Sequence[Location], *, key: str) -> EarlierRelease:

@@ -163,7 +163,7 @@ def release_key(
                     "destroyed after publication. Its budget covers one draw. Use a new run id, or the vault it was "
                     "begun with."
                 ) from None
-            files.give(name, secrets.token_bytes(KEY_BYTES))
+            files.give(name, secrets.token_bytes(KEY_BYTES), secret=True)
             return _read_key(files, name, run_id)
 
 
@@ -195,7 +195,7 @@ def pin_snapshot(vault: str | Path | ObjectStore, run_id: str, snapshot: str) ->
     with _failures(run_id):
         pinned = _pinned(files, name)
         if pinned is None:
-            files.give(name, snapshot.encode())
+            files.give(name, snapshot.encode(), secret=False)
             pinned = _pinned(files, name)
     if pinned != snapshot:
         raise BudgetError(

@@ -2,14 +2,18 @@
 
 A directory holds what its last run left. Nobody can be kept out of a store, so that there no two runs write one name::
 
-    runs/<run>~<output>/      what a run left: decisions/, report.html, summary.json, checks.json, contracts/ …
+    runs/<run>~<output>/<attempt>/
+                              what an attempt left: decisions/, report.html, summary.json, checks.json, contracts/ …,
+                              and kept.json, which names the release it was about to publish
     status/<run>.json         how a run stands
     requests/, pins/          what a run was asked for, and which versions of tables it reads
     keys/                     keys that were drawn, until their release is published; created by one, read by all
     charges/                  what the ledger ended in
-    history/<run>~<output>/   what later releases must know: release.json, and the records it names
+    history/<run>~<output>/   what later releases must know: release-<digest>.json, the records it names, and
+                              published.json, which names the one of them that was published
     metrics/                  what each stage of each run took
     scratch/                  intermediate results, of machines that share no disk
+    scratch-elsewhere/        where else a run keeps such
 """
 
 from __future__ import annotations
@@ -35,9 +39,11 @@ from privrisk_spark.runs.places import SPARK_LOG, locked, sync, write_json
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.objects import ObjectStore, opened
 from privrisk_spark.storage.scratch import SCRATCH, sweep
+from privrisk_spark.storage.store import Entry
 
 __all__ = [
-    "HISTORY", "IN_STORE", "PARTS", "REMEMBERED", "STAGING", "DirectoryVault", "StoreVault", "Vault", "vault_at",
+    "HISTORY", "IN_STORE", "PARTS", "PUBLISHED", "REMEMBERED", "STAGING", "DirectoryVault", "StoreVault", "Vault",
+    "vault_at",
 ]  # fmt: skip
 
 HISTORY: Final = "history"
@@ -46,6 +52,9 @@ HISTORY: Final = "history"
 REMEMBERED, PARTS = "release.json", "records"
 """Of each release: a document, and the directory of its records' parts, where the document names no other."""
 
+PUBLISHED: Final = "published.json"
+"""Of each run in a store: which of what its attempts were about to publish was published."""
+
 STAGING: Final = ".staging-"
 """What the names of directories begin with in which a release is put together."""
 
@@ -53,7 +62,7 @@ IN_STORE: Final = "scratch"
 """Directory of a vault in a store for intermediate results."""
 
 _KEY: Final = "output.vault"
-_RUNS, _STATUS = "runs", "status"
+_RUNS, _STATUS, _KEPT, _ELSEWHERE = "runs", "status", "kept.json", "scratch-elsewhere"
 _OF_ALL: Final = ("metrics",)
 """Directories that runs share: every file has a name of its own."""
 
@@ -83,8 +92,15 @@ class Vault(Protocol):
     def status(self) -> Path | Location:
         """Where runs say how they stand; see :func:`privrisk_spark.runs.progress.write_status`."""
 
-    def held(self, of: str) -> Any:
-        """Hold it while a run puts its files there; ``of`` names what the run leaves, as :meth:`left` is asked."""
+    def held(self, of: str, attempt: str) -> Any:
+        """Hold it while an attempt of a run puts its files there.
+
+        Parameters
+        ----------
+        of : str
+            Names the run, and where it publishes.
+        attempt : str
+        """
 
     def read(self, name: str) -> bytes | None:
         """Return a small document that all runs know, or None."""
@@ -92,14 +108,17 @@ class Vault(Protocol):
     def write(self, name: str, document: Mapping[str, Any]) -> None:
         """Write such a document; it is there for whoever comes next when this returns."""
 
-    def left_at(self, of: str) -> Location:
-        """Return where a run left its files."""
+    def attempt_at(self, of: str, attempt: str) -> Location:
+        """Return where an attempt's files are to be found."""
 
-    def left(self, of: str, name: str) -> bytes | None:
-        """Return a small file that a run left, or None."""
+    def left_at(self, of: str, release: str | None) -> Location | None:
+        """Return where the attempt that published a release, by its digest, left its files; None if nobody knows."""
 
-    def keep(self, of: str) -> None:
-        """See to it that all the run has put into the directory survives this machine; nothing else it left stays."""
+    def keep(self, of: str, attempt: str, release: str) -> None:
+        """See to it that all the attempt has put into the directory survives this machine: it is about to publish."""
+
+    def settle(self, of: str, release: str) -> None:
+        """Know which release of a run is published."""
 
     def remember(self, of: str, source: Path, document: Mapping[str, Any]) -> None:
         """Have the vault know what later releases must know of this one, in place of what an earlier attempt said.
@@ -111,7 +130,14 @@ class Vault(Protocol):
         source : Path
             Holds :data:`PARTS`.
         document : mapping
+            With ``manifest``, the digest of the release.
         """
+
+    def note_scratch(self, name: str, place: Location) -> None:
+        """Know where an attempt keeps intermediate results, should the machine that knows it be lost."""
+
+    def forget_scratch(self, name: str) -> None:
+        """Know that there are none any more."""
 
 
 def vault_at(text: str) -> Vault:
@@ -158,7 +184,7 @@ class DirectoryVault:
         return self.path
 
     @contextmanager
-    def held(self, of: str) -> Iterator[None]:  # noqa: ARG002 - as the protocol has it
+    def held(self, of: str, attempt: str) -> Iterator[None]:  # noqa: ARG002 - as the protocol has it
         """Hold the directory's lock, and sweep what dead runs left."""
         permissions.make_private(self.path, _KEY)
         with locked(self.path, _KEY):
@@ -181,16 +207,27 @@ class DirectoryVault:
         permissions.make_private(path.parent, _KEY)
         write_json(path, document)
 
-    def left_at(self, of: str) -> Location:  # noqa: ARG002
-        """Return the directory: it holds what the last run left."""
+    def attempt_at(self, of: str, attempt: str) -> Location:  # noqa: ARG002
+        """Return the directory."""
         return self.location
 
-    def left(self, of: str, name: str) -> bytes | None:  # noqa: ARG002
-        """Return a file the last run left, or None."""
-        return self.read(name)
+    def left_at(self, of: str, release: str | None) -> Location | None:  # noqa: ARG002
+        """Return the directory, if the last run was this one."""
+        summary = self.read("summary.json")
+        of_this = summary is not None and json.loads(summary).get("run_id") == of.rpartition("~")[0]
+        return self.location if of_this else None
 
-    def keep(self, of: str) -> None:
+    def keep(self, of: str, attempt: str, release: str) -> None:
         """Do nothing: what is in the directory is kept."""
+
+    def settle(self, of: str, release: str) -> None:
+        """Do nothing: one attempt at a time is at work."""
+
+    def note_scratch(self, name: str, place: Location) -> None:
+        """Do nothing: the attempt's own directory, which stays, has a note."""
+
+    def forget_scratch(self, name: str) -> None:
+        """Do nothing."""
 
     def remember(self, of: str, source: Path, document: Mapping[str, Any]) -> None:
         """Give what is remembered its name once it is whole."""
@@ -214,8 +251,9 @@ class StoreVault:
 
     Notes
     -----
-    Nobody is kept from the store. Runs of one id make the same files; others have other names. On one machine one run
-    at a time works on a vault, as they share a directory, in which nothing stays.
+    Nobody is kept from the store, not even from a run of the same id: attempts have names of their own, and the release
+    that is published says which of them counts. On one machine one run at a time works on a vault, as they share a
+    directory, in which nothing stays.
     """
 
     location: Location
@@ -246,7 +284,7 @@ class StoreVault:
         return self.location.below(_STATUS)
 
     @contextmanager
-    def held(self, of: str) -> Iterator[None]:
+    def held(self, of: str, attempt: str) -> Iterator[None]:
         """Find out that the store can be written, sweep what dead runs left, and keep what this one puts there."""
         path = self.path
         if path.is_symlink():
@@ -255,19 +293,15 @@ class StoreVault:
         with locked(path, _KEY):
             _sweep(path)
             self._wipe(path)
-            self._store.write(".reach", b"")
-            self._store.remove(".reach")
             self._sweep_store()
             try:
                 yield
-                self._put(of)
-            except BaseException:
+            finally:
+                # All that a release needs is there already when it is published.
                 try:
-                    self._put(of)
+                    self._put(of, attempt)
                 except (EngineError, InputError, OSError) as error:
                     _LOG.warning("output.vault: not all that the run leaves could be kept. %s", error)
-                raise
-            finally:
                 self._wipe(path)
 
     def read(self, name: str) -> bytes | None:
@@ -280,40 +314,69 @@ class StoreVault:
         """Replace a document."""
         self._store.write(name, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False).encode())
 
-    def left_at(self, of: str) -> Location:
-        """Return the directory of the run."""
-        return self.location.below(f"{_RUNS}/{of}")
+    def attempt_at(self, of: str, attempt: str) -> Location:
+        """Return the attempt's directory."""
+        return self.location.below(f"{_RUNS}/{of}/{attempt}")
 
-    def left(self, of: str, name: str) -> bytes | None:
-        """Return a file of the run, or None."""
-        return self.read(f"{_RUNS}/{of}/{name}")
+    def left_at(self, of: str, release: str | None) -> Location | None:
+        """Return the directory of an attempt that was about to publish what was published."""
+        for attempt, entries in sorted(self._attempts(of).items()):
+            if release is not None and _KEPT in entries:
+                said = json.loads(self.read(f"{_RUNS}/{of}/{attempt}/{_KEPT}") or b"{}")
+                if said.get("release") == release:
+                    return self.attempt_at(of, attempt)
+        return None
 
-    def keep(self, of: str) -> None:
-        """Put the directory's files into the store; what an earlier attempt left of others goes."""
-        names = self._put(of)
-        stale = [one.name for one in self._store.entries(f"{_RUNS}/{of}") if one.name not in names]
-        if stale:
-            self._store.remove(*stale)
+    def keep(self, of: str, attempt: str, release: str) -> None:
+        """Put the directory's files into the store, and last of all what release they are of."""
+        self._put(of, attempt)
+        self.write(f"{_RUNS}/{of}/{attempt}/{_KEPT}", {"release": release})
+
+    def settle(self, of: str, release: str) -> None:
+        """Say which of what attempts remembered is published, and remove what attempts that died left."""
+        if any(True for _ in self._store.entries(f"{HISTORY}/{of}")):
+            self.write(f"{HISTORY}/{of}/{PUBLISHED}", {"release": release})
+        now = self._now()
+        for attempt, entries in self._attempts(of).items():
+            if _KEPT not in entries and now - max(entries.values()) > _DEAD:
+                self._store.remove(*(f"{_RUNS}/{of}/{attempt}/{name}" for name in entries))
 
     def remember(self, of: str, source: Path, document: Mapping[str, Any]) -> None:
         """Put the records up, and then the document that names them: attempts never mix theirs."""
         parts = f"{PARTS}-{secrets.token_hex(8)}"
         files = sorted(path for path in (source / PARTS).iterdir() if path.is_file())
         self._upload({f"{HISTORY}/{of}/{parts}/{path.name}": path for path in files})
-        self.write(f"{HISTORY}/{of}/{REMEMBERED}", {**document, PARTS: parts})
+        name = REMEMBERED.replace(".", f"-{document['manifest'][:16]}.")
+        self.write(f"{HISTORY}/{of}/{name}", {**document, PARTS: parts})
 
-    def _put(self, of: str) -> set[str]:
-        """Upload what is new or other than before; returns the names of all."""
+    def note_scratch(self, name: str, place: Location) -> None:
+        """Write it down, if it is not in the vault itself."""
+        if not place.lies_in(self.location):
+            self.write(f"{_ELSEWHERE}/{name}.json", {"scratch": str(place)})
+
+    def forget_scratch(self, name: str) -> None:
+        """Remove the note."""
+        self._store.remove(f"{_ELSEWHERE}/{name}.json")
+
+    def _attempts(self, of: str) -> dict[str, dict[str, float]]:
+        """Of each attempt of a run, its files with the times they were written."""
+        found: dict[str, dict[str, float]] = {}
+        for entry in self._store.entries(f"{_RUNS}/{of}"):
+            attempt, _, name = entry.name.removeprefix(f"{_RUNS}/{of}/").partition("/")
+            found.setdefault(attempt, {})[name] = entry.modified
+        return found
+
+    def _put(self, of: str, attempt: str) -> None:
+        """Upload what is new or other than before."""
         files: dict[str, Path] = {}
         for path in self.path.rglob("*"):
             name = path.relative_to(self.path).as_posix()
             if not name.startswith(".") and path.is_file() and not path.is_symlink():
                 first = name.partition("/")[0]
-                files[name if first in _OF_ALL else f"{_RUNS}/{of}/{name}"] = path
+                files[name if first in _OF_ALL else f"{_RUNS}/{of}/{attempt}/{name}"] = path
         known = {name: (path.stat().st_size, path.stat().st_mtime_ns) for name, path in files.items()}
         self._upload({name: path for name, path in sorted(files.items()) if self._kept.get(name) != known[name]})
         self._kept.update(known)
-        return set(files)
 
     def _upload(self, files: Mapping[str, Path]) -> None:
         store = self._store
@@ -321,29 +384,52 @@ class StoreVault:
             for done in [pool.submit(store.upload, name, path) for name, path in files.items()]:
                 done.result()
 
+    def _now(self) -> float:
+        """The time by the store's clock, which is that of its entries; the store can be written."""
+        probe = f".reach-{secrets.token_hex(8)}"
+        self._store.write(probe, b"")
+        found = self._store.find(probe)
+        self._store.remove(probe)
+        return time.time() if found is None else found.modified
+
     def _sweep_store(self) -> None:
-        """Remove intermediate results, and records that no document names, to which nothing was added for a day."""
-        newest: dict[str, float] = {}
-        held: dict[str, list[str]] = {}
-        for entry in [*self._store.entries(IN_STORE), *self._store.entries(HISTORY)]:
-            first, *inner = entry.name.split("/")
-            if first == HISTORY and (len(inner) < 3 or not inner[1].startswith(f"{PARTS}-")):
+        """Remove what nobody wrote to for a day: intermediate results, records no document names, logs of Spark."""
+        now = self._now()
+        held: dict[str, list[Entry]] = {}
+        for entry in [*self._store.entries(IN_STORE), *self._store.entries(HISTORY), *self._store.entries(_STATUS)]:
+            parts = entry.name.split("/")
+            if parts[0] == HISTORY and (len(parts) < 4 or not parts[2].startswith(f"{PARTS}-")):
                 continue
-            directory = "/".join(entry.name.split("/")[: 2 if first == IN_STORE else 3])
-            newest[directory] = max(newest.get(directory, 0.0), entry.modified)
-            held.setdefault(directory, []).append(entry.name)
-        for directory, modified in newest.items():
-            if time.time() - modified > _DEAD and not self._named(directory):
-                self._store.remove(*held[directory])
+            if parts[0] == _STATUS and not entry.name.endswith(SPARK_LOG):
+                continue
+            held.setdefault("/".join(parts[: 3 if parts[0] == HISTORY else 2]), []).append(entry)
+        for directory, entries in held.items():
+            if now - max(entry.modified for entry in entries) > _DEAD and not self._named(directory):
+                self._store.remove(*(entry.name for entry in entries))
+        for note in self._store.entries(_ELSEWHERE):
+            if now - note.modified > _DEAD:
+                self._sweep_elsewhere(note.name)
+
+    def _sweep_elsewhere(self, note: str) -> None:
+        """Remove what a dead run left in another store, which is told again by the next run if that fails."""
+        try:
+            place = locate(json.loads(self.read(note) or b"{}")["scratch"], key="run.scratch")
+            entries = list(opened(place).entries())
+            if entries and StoreVault(place)._now() - max(entry.modified for entry in entries) <= _DEAD:
+                return
+            opened(place).remove(*(entry.name for entry in entries))
+            self._store.remove(note)
+        except (EngineError, InputError, OSError, ValueError, KeyError, TypeError) as error:
+            _LOG.warning("output.vault: what a run that died left in run.scratch could not be removed. %s", error)
 
     def _named(self, directory: str) -> bool:
         """Whether a document names a directory of records; one that is damaged may."""
         above, _, name = directory.rpartition("/")
         if not directory.startswith(f"{HISTORY}/"):
             return False
-        content = self.read(f"{above}/{REMEMBERED}")
+        documents = [entry.name for entry in self._store.entries(above) if entry.name.endswith(".json")]
         try:
-            return content is not None and json.loads(content).get(PARTS) == name
+            return any(json.loads(self.read(one) or b"{}").get(PARTS) == name for one in documents)
         except (ValueError, AttributeError):
             return True
 

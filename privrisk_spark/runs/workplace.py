@@ -7,7 +7,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,14 @@ from typing import Any
 from privrisk_spark.runs.local_output import LocalOutput
 from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.outputs import MANIFEST, Output
+from privrisk_spark.runs.places import write_json
+from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.runs.vaults import HISTORY, STAGING, Vault
 from privrisk_spark.storage.locations import Location, locate
+from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.scratch import SCRATCH, clear
+
+_REQUEST = "request.json"
 
 
 def output_at(path: str, *, key: str = "output.path") -> Output:
@@ -87,26 +92,50 @@ class Workplace:
         """Place of the release."""
         return self.output.of(self.run_id)
 
+    @property
+    def left_at(self) -> Location | None:
+        """Where the run left what must not be published; None if a later run has replaced it, or nobody knows."""
+        return self.vault.left_at(self.slug, self._release)
+
     def left(self, name: str) -> bytes | None:
-        """Return a small file that the run left in the vault; None if a later run has replaced it."""
-        summary = self.vault.left(self.slug, "summary.json")
-        of_this = summary is not None and json.loads(summary).get("run_id") == self.run_id
-        return self.vault.left(self.slug, name) if of_this else None
+        """Return a small file that the run left there, or None."""
+        place = self.left_at
+        if place is None:
+            return None
+        with suppress(FileNotFoundError):
+            return open_store(place).read(name).content
+        return None
+
+    @property
+    def _release(self) -> str | None:
+        """Digest of what is published under the run id."""
+        content = self.output.read(self.run_id, MANIFEST)
+        return None if content is None else release_digest(json.loads(content))
 
     def private_at(self, name: str) -> str:
         """Return where something that the run puts into the private directory is to be found, for messages."""
-        return str(self.vault.left_at(self.slug).below(name))
+        return str(self.vault.attempt_at(self.slug, self.attempt).below(name))
 
     def record_request(self, asked: Mapping[str, str]) -> None:
-        """Write to the vault what the run's release was asked for, as digests by name, and where it is."""
-        self.vault.write(f"requests/{self.run_id}.json", {"output.path": str(self.output), "asked": dict(asked)})
+        """Write to the vault what the run's release was asked for, as digests by name, and where it is.
+
+        Of attempts that ask for different releases each has its own, and what is published says which one counts.
+        """
+        document = {"output.path": str(self.output), "asked": dict(asked)}
+        if self.vault.location.remote:
+            write_json(self.private / _REQUEST, document)
+        else:
+            self.vault.write(f"requests/{self.run_id}.json", document)
 
     def recorded_request(self) -> dict[str, str] | None:
         """Return what :meth:`record_request` wrote; None if the vault knows nothing of this release.
 
         A vault may serve several outputs, which may have releases of one run id.
         """
-        asked: dict[str, str] | None = self._recorded("requests", "asked")
+        remote = self.vault.location.remote
+        asked: dict[str, str] | None = self._of_this(
+            self.left(_REQUEST) if remote else self.vault.read(f"requests/{self.run_id}.json"), "asked"
+        )
         return asked
 
     def record_pins(self, pins: Mapping[str, Any]) -> None:
@@ -115,10 +144,9 @@ class Workplace:
 
     def recorded_pins(self) -> dict[str, Any]:
         """Return what an earlier attempt of the run recorded by :meth:`record_pins`; nothing if there was none."""
-        return self._recorded("pins", "pins") or {}
+        return self._of_this(self.vault.read(f"pins/{self.run_id}.json"), "pins") or {}
 
-    def _recorded(self, kind: str, what: str) -> Any:
-        content = self.vault.read(f"{kind}/{self.run_id}.json")
+    def _of_this(self, content: bytes | None, what: str) -> Any:
         found = {} if content is None else json.loads(content)
         return found[what] if found.get("output.path") == str(self.output) else None
 
@@ -134,7 +162,7 @@ class Workplace:
         BusyError
             If another process is at work there; running again later helps.
         """
-        with self.output.held(), self.vault.held(self.slug):
+        with self.output.held(), self.vault.held(self.slug, self.attempt):
             self.scratch.mkdir(mode=0o700)
             self.staging.mkdir(mode=0o700)
             self.parts.mkdir(mode=0o700)
@@ -159,8 +187,15 @@ class Workplace:
 
         What the run has put into the private directory is kept before.
         """
-        self.vault.keep(self.slug)
-        return self.output.commit(self.run_id, self.staging, manifest)
+        release = release_digest(manifest)
+        self.vault.keep(self.slug, self.attempt, release)
+        done = self.output.commit(self.run_id, self.staging, manifest)
+        self.vault.settle(self.slug, release)
+        return done
+
+    def settle(self, manifest: Mapping[str, Any]) -> None:
+        """Have the vault know that a release is published, should the run that published it have died before."""
+        self.vault.settle(self.slug, release_digest(manifest))
 
     @property
     def remembered(self) -> Location:

@@ -1,4 +1,4 @@
-"""Files of keys in a vault: each whole or not there, its first content for ever, and overwritten before it goes."""
+"""Files of keys in a vault: each whole or not there, and its first content for ever; on a disk overwritten before."""
 
 from __future__ import annotations
 
@@ -26,14 +26,22 @@ class KeyFiles(Protocol):
     def there(self, name: str) -> bool:
         """Tell whether there is one of this name."""
 
-    def give(self, name: str, content: bytes) -> None:
-        """Give a name content that is whole and stays; if it has some already, nothing happens."""
+    def give(self, name: str, content: bytes, *, secret: bool) -> None:
+        """Give a name content that is whole and stays; if it has some already, nothing happens.
+
+        Parameters
+        ----------
+        name : str
+        content : bytes
+        secret : bool
+            Whether it is to be destroyed: ConfigError where that cannot be.
+        """
 
     def remove(self, name: str) -> None:
         """Remove a file; one that is not there is no error."""
 
     def destroy(self, name: str, at_least: int) -> bool:
-        """Overwrite a file, of at least so many bytes, and remove it; False if there is none."""
+        """Remove a file, on a disk overwritten with at least so many bytes before; False if there is none."""
 
 
 def key_files(vault: str | Path | ObjectStore) -> KeyFiles:
@@ -59,8 +67,8 @@ class _InStore:
     def there(self, name: str) -> bool:
         return self.store.find(f"{_DIRECTORY}/{name}") is not None
 
-    def give(self, name: str, content: bytes) -> None:
-        if self.store.keeps_versions():
+    def give(self, name: str, content: bytes, *, secret: bool) -> None:
+        if secret and self.store.keeps_versions():
             rule = (
                 "is in a bucket that keeps earlier versions, so that a drawn key could not be destroyed; use a bucket "
                 "without versions, or name a key of a secret store in guarantee.key"
@@ -71,12 +79,11 @@ class _InStore:
     def remove(self, name: str) -> None:
         self.store.remove(f"{_DIRECTORY}/{name}")
 
-    def destroy(self, name: str, at_least: int) -> bool:
-        if not self.there(name):
-            return False
-        self.store.write(f"{_DIRECTORY}/{name}", secrets.token_bytes(at_least))
+    def destroy(self, name: str, at_least: int) -> bool:  # noqa: ARG002 - of disks
+        # Other bytes under the name would be a key to who reads it meanwhile, and take the place of nothing.
+        there = self.there(name)
         self.remove(name)
-        return True
+        return there
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,7 @@ class _InDirectory:
     def there(self, name: str) -> bool:
         return os.path.lexists(self.directory / name)
 
-    def give(self, name: str, content: bytes) -> None:
+    def give(self, name: str, content: bytes, *, secret: bool) -> None:  # noqa: ARG002 - a disk keeps no versions
         """Give content its name once it is on disk, so that no reader ever sees half of it."""
         missing, directory = [], self.directory
         while not directory.exists():

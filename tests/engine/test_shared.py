@@ -18,6 +18,14 @@ from privrisk_spark.storage.locations import Location
 STORE = Location("s3", "bucket", "vault")
 
 
+def vault_in(place: Location | None) -> Any:
+    """Where it is, and what it is told of."""
+    if place is None:
+        return None
+    nothing = lambda *_: None  # noqa: E731
+    return SimpleNamespace(location=place, note_scratch=nothing, forget_scratch=nothing)
+
+
 def at(master: str) -> Any:
     return SimpleNamespace(conf=SimpleNamespace(get=lambda *_: master))
 
@@ -60,7 +68,7 @@ def test_parts_go_where_all_reach_them(
 ) -> None:
     policy = parse(changed(RISK, ("output.format", "parquet"), *([("run.scratch", named)] if named else [])))
     path = scratch(tmp_path)
-    with scratch_of(at(master), policy, path, vault) as held:
+    with scratch_of(at(master), policy, path, vault_in(vault)) as held:
         assert held.shared is None or str(held.shared) == expected[0][0]
         assert (held.shared is not None) == bool(expected and "://" in expected[0][0])
     assert reached == [(where.format(path=path), key) for where, key in expected]
@@ -68,7 +76,9 @@ def test_parts_go_where_all_reach_them(
 
 def test_of_a_connect_server_nobody_knows_where_it_is(reached: list[tuple[str, str]], tmp_path: Path) -> None:
     client = type("Session", (), {"__module__": "pyspark.sql.connect.session", "conf": at("local[2]").conf})()
-    with scratch_of(client, parse(changed(RISK, ("output.format", "parquet"))), scratch(tmp_path), STORE) as held:
+    with scratch_of(
+        client, parse(changed(RISK, ("output.format", "parquet"))), scratch(tmp_path), vault_in(STORE)
+    ) as held:
         assert str(held.shared) == "s3://bucket/vault/scratch/scratch-r1~a"
     assert reached == [(str(held.shared), "output.vault")]
 
@@ -85,9 +95,12 @@ def test_what_needs_a_shared_disk_is_refused_where_the_vault_takes_its_place(
 ) -> None:
     policy = parse(changed(RISK, ("output.format", "parquet"), change))
     path = scratch(tmp_path)
-    with scratch_of(at("local[2]"), policy, path, STORE):
+    with scratch_of(at("local[2]"), policy, path, vault_in(STORE)):
         pass
-    with pytest.raises(ConfigError, match=rf"output\.vault: {rule}"), scratch_of(at("spark://m"), policy, path, STORE):
+    with (
+        pytest.raises(ConfigError, match=rf"output\.vault: {rule}"),
+        scratch_of(at("spark://m"), policy, path, vault_in(STORE)),
+    ):
         pass
     assert reached == []
     assert list(path.iterdir()) == [], "before anything is noted"

@@ -9,12 +9,15 @@ import os
 import stat
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from benchmarks.s3_server import BUCKET
-from privrisk_spark.errors import BudgetError, BusyError, ConfigError
+from privrisk_spark.errors import BudgetError, BusyError, CheckError, ConfigError
+from privrisk_spark.planning.history import earlier_releases
 from privrisk_spark.runs import vaults
 from privrisk_spark.runs.keystore import destroy_key, pin_snapshot, release_key
 from privrisk_spark.runs.local_output import LocalOutput
@@ -54,15 +57,15 @@ def names(store: ObjectStore) -> list[str]:
     return [entry.name for entry in store.entries()]
 
 
-def run(place: Workplace, **files: str) -> None:
+def run(place: Workplace, content: str = "", **files: str) -> None:
     """Leave files in the vault, and publish something."""
     with place.held():
-        for name, content in {**files, "summary.json": json.dumps({"run_id": place.run_id})}.items():
+        for name, text in {**files, "summary.json": json.dumps({"run_id": place.run_id})}.items():
             path = place.private / name.replace("__", "/")
             path.parent.mkdir(exist_ok=True)
-            path.write_text(content)
+            path.write_text(text)
         (place.staging / "data").mkdir()
-        place.commit({"run_id": place.run_id, "date": "2026-01-31"})
+        place.commit({"run_id": place.run_id, "date": "2026-01-31", "content": content})
 
 
 # --------------------------------------------------------------------------------------------- of both kinds the same
@@ -72,8 +75,11 @@ def test_what_is_written_for_all_runs_is_read_by_the_next(either: Vault, tmp_pat
     place = place_of(either, tmp_path)
     assert place.recorded_request() is None
     assert place.recorded_pins() == {}
-    place.record_request({"decision": "1"})
-    place.record_pins({"table": {"version": 3}})
+    with place.held():
+        place.record_request({"decision": "1"})
+        place.record_pins({"table": {"version": 3}})
+        (place.staging / "data").mkdir()
+        place.commit({"run_id": place.run_id, "date": "2026-01-31"})
     again = place_of(vault_at(str(either.location)), tmp_path)
     assert again.recorded_request() == {"decision": "1"}
     assert again.recorded_pins() == {"table": {"version": 3}}
@@ -114,8 +120,8 @@ def test_keys_and_pins_are_those_of_the_first(either: Vault) -> None:
 
 
 def test_one_run_at_a_time_works_on_it_on_this_machine(either: Vault, tmp_path: Path) -> None:
-    with either.held("r1~0"), pytest.raises(BusyError, match=r"output\.vault: another run is at work"):
-        vault_at(str(either.location)).held("r2~0").__enter__()
+    with either.held("r1~0", "a"), pytest.raises(BusyError, match=r"output\.vault: another run is at work"):
+        vault_at(str(either.location)).held("r2~0", "b").__enter__()
     assert isinstance(either, StoreVault | DirectoryVault)
     assert tmp_path.exists()
 
@@ -130,9 +136,10 @@ def test_runs_share_no_name_and_nothing_stays_on_the_machine(
     run(first, **{"report.html": "of r1", "metrics__r1~a.parquet": "m1"})
     run(second, **{"report.html": "of r2", "metrics__r2~a.parquet": "m2"})
     assert (first.left("report.html"), second.left("report.html")) == (b"of r1", b"of r2")
+    of = {place.run_id: f"runs/{place.slug}/{place.attempt}" for place in (first, second)}
     assert names(store) == [
-        "metrics/r1~a.parquet", "metrics/r2~a.parquet", f"runs/{first.slug}/report.html",
-        f"runs/{first.slug}/summary.json", f"runs/{second.slug}/report.html", f"runs/{second.slug}/summary.json",
+        "metrics/r1~a.parquet", "metrics/r2~a.parquet",
+        *(f"{of[run_id]}/{name}" for run_id in of for name in ("kept.json", "report.html", "summary.json")),
     ]  # fmt: skip
     assert list(vault.path.iterdir()) == []
 
@@ -149,8 +156,8 @@ def test_the_directory_of_the_machine_is_for_its_owner_alone(vault: StoreVault, 
         vault.path.unlink()
 
 
-def test_what_an_earlier_attempt_left_of_other_files_goes_with_the_commit(
-    vault: StoreVault, store: ObjectStore, tmp_path: Path
+def test_what_a_failed_attempt_left_is_by_itself_and_goes_a_day_later(
+    vault: StoreVault, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = place_of(vault, tmp_path)
 
@@ -162,9 +169,37 @@ def test_what_an_earlier_attempt_left_of_other_files_goes_with_the_commit(
 
     with pytest.raises(RuntimeError):
         fail()
-    assert names(store) == [f"runs/{place.slug}/decisions/part-a"], "what a failed run leaves is to be looked at"
-    run(place_of(StoreVault(vault.location), tmp_path), **{"decisions__part-b": "of the second"})
-    assert names(store) == [f"runs/{place.slug}/decisions/part-b", f"runs/{place.slug}/summary.json"]
+    (left,) = names(store)
+    assert left == f"runs/{place.slug}/{place.attempt}/decisions/part-a", "to be looked at"
+    again = place_of(StoreVault(vault.location), tmp_path)
+    run(again, **{"decisions__part-b": "of the second"})
+    assert again.left("decisions/part-a") is None
+    assert again.left("decisions/part-b") == b"of the second"
+    assert left in names(store)
+    later = time.time() + 25 * 3600
+    monkeypatch.setattr(StoreVault, "_now", lambda _: later)
+    again.settle(json.loads(again.output.read("r1", "manifest.json") or b""))
+    assert left not in names(store)
+    assert again.left("decisions/part-b") == b"of the second"
+
+
+def test_of_two_attempts_at_once_that_one_counts_which_published(
+    vault: StoreVault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On two machines, of a table that changed between: who comes late publishes nothing and spoils nothing."""
+    early, late = (place_of(StoreVault(vault.location), tmp_path) for _ in range(2))
+    run(early, "one", **{"report.html": "of the first", "request.json": "{}"})
+    commit = LocalOutput.commit
+
+    def lost(*_: object) -> None:
+        raise CheckError("another attempt has published another release")
+
+    monkeypatch.setattr(LocalOutput, "commit", lost)
+    with pytest.raises(CheckError):
+        run(late, "two", **{"report.html": "of the second"})
+    monkeypatch.setattr(LocalOutput, "commit", commit)
+    for place in (early, late, place_of(StoreVault(vault.location), tmp_path)):
+        assert place.left("report.html") == b"of the first"
 
 
 def test_a_run_that_finds_its_release_there_leaves_what_it_left_before(
@@ -183,7 +218,9 @@ def test_all_is_kept_before_anything_is_published(
     place = place_of(vault, tmp_path)
 
     def commit(*_: object) -> None:
-        assert place_of(StoreVault(vault.location), tmp_path).left("report.html") == b"exact"
+        of = f"runs/{place.slug}/{place.attempt}"
+        assert vault.read(f"{of}/report.html") == b"exact"
+        assert vault.read(f"{of}/kept.json") is not None
         raise KeyboardInterrupt
 
     monkeypatch.setattr(LocalOutput, "commit", commit)
@@ -207,21 +244,49 @@ def test_a_store_that_fails_at_the_end_changes_no_error(
         fail()
     assert "not all that the run leaves could be kept. no answer in time" in caplog.text
     assert list(vault.path.iterdir()) == []
-    with pytest.raises(StorageError), place_of(vault, tmp_path).held():
-        (vault.path / "report.html").write_text("exact")
+
+
+def test_nothing_is_published_that_could_not_be_kept(
+    vault: StoreVault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_answer(*_: object) -> None:
+        raise StorageError("no answer in time")
+
+    monkeypatch.setattr(ObjectStore, "upload", no_answer)
+    place = place_of(vault, tmp_path)
+    with pytest.raises(StorageError):
+        run(place, **{"report.html": "exact"})
+    assert place.published() is None
+
+
+def remembered(place: Workplace, directory: Path, digest: str, parts: int = 2) -> None:
+    records = directory / digest / "records"
+    records.mkdir(parents=True)
+    for part in range(parts):
+        (records / f"part-{part}").write_text(digest)
+    known = {"run_id": "r1", "date": "2026-01-31", "lineage": "census", "record_id": "id", "hierarchies": []}
+    place.remember(directory / digest, {**known, "manifest": digest * 16})
 
 
 def test_attempts_that_remember_at_once_never_mix_their_records(vault: StoreVault, tmp_path: Path) -> None:
-    for number, count in enumerate((3, 2)):
-        records = tmp_path / str(number) / "records"
-        records.mkdir(parents=True)
-        for part in range(count):
-            (records / f"part-{part}").write_text(f"{number}")
-        place_of(vault, tmp_path).remember(tmp_path / str(number), {"run_id": "r1"})
-    said = json.loads(vault.read(f"history/{place_of(vault, tmp_path).slug}/release.json") or b"")
-    store = ObjectStore(vault.location)
-    named = list(store.entries(f"history/{place_of(vault, tmp_path).slug}/{said['records']}"))
-    assert [store.read(entry.name).content for entry in named] == [b"1", b"1"]
+    """Until it is known which was published both count; then that one does."""
+    place = place_of(vault, tmp_path)
+    remembered(place, tmp_path, "aaaa", 3)
+    remembered(place, tmp_path, "bbbb", 2)
+
+    def known() -> dict[str, list[bytes]]:
+        policy: Any = SimpleNamespace(output=None, history=(str(vault),))
+        store = ObjectStore(Location("s3", BUCKET, ""))
+        return {
+            one.manifest[:4]: [store.read(entry.name).content for entry in store.entries(one.parts.path)]
+            for one in earlier_releases(policy, own=None)
+        }
+
+    assert known() == {"aaaa": [b"aaaa"] * 3, "bbbb": [b"bbbb"] * 2}
+    vault.settle(place.slug, "bbbb" * 16)
+    assert known() == {"bbbb": [b"bbbb"] * 2}
+    vault.settle(place.slug, "cccc" * 16)
+    assert set(known()) == {"aaaa", "bbbb"}, "what is not known is not forgotten"
 
 
 def test_what_dead_runs_left_goes_after_a_day_and_what_is_named_stays(
@@ -229,17 +294,36 @@ def test_what_dead_runs_left_goes_after_a_day_and_what_is_named_stays(
 ) -> None:
     for name in ("scratch/dead~1/part", "history/r0~a/records-old/part", "history/r0~a/records-new/part"):
         store.write(name, b"values")
-    store.write("history/r0~a/release.json", json.dumps({"records": "records-new"}).encode())
+    store.write("history/r0~a/release-ab.json", json.dumps({"records": "records-new"}).encode())
     store.write("history/r9~a/records/part", b"of a directory that was copied here")
+    store.write("status/r1.json", b"{}")
+    store.write("status/r1.spark.log", b"values")
+    elsewhere = ObjectStore(Location("s3", BUCKET, uuid4().hex))
+    elsewhere.write("part", b"values")
+    vault.note_scratch("scratch-r1~a", elsewhere.location)
+    vault.note_scratch("scratch-r1~b", vault.location.below("scratch/scratch-r1~b"))
+    assert [name for name in names(store) if "elsewhere" in name] == ["scratch-elsewhere/scratch-r1~a.json"]
+    before = names(store)
     with place_of(vault, tmp_path).held():
-        assert "scratch/dead~1/part" in names(store), "somebody may be at work there"
+        assert names(store) == before, "somebody may be at work there"
+        assert names(elsewhere) == ["part"]
     later = time.time() + 25 * 3600
-    monkeypatch.setattr(vaults.time, "time", lambda: later)
+    monkeypatch.setattr(StoreVault, "_now", lambda _: later)
     with place_of(vault, tmp_path).held():
         pass
     assert names(store) == [
-        "history/r0~a/records-new/part", "history/r0~a/release.json", "history/r9~a/records/part",
+        "history/r0~a/records-new/part", "history/r0~a/release-ab.json", "history/r9~a/records/part", "status/r1.json",
     ]  # fmt: skip
+    assert names(elsewhere) == []
+
+
+def test_the_time_is_that_of_the_store(vault: StoreVault, store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose clock is a week ahead takes nobody for dead."""
+    store.write("scratch/live~1/part", b"values")
+    ahead = time.time() + 7 * 24 * 3600
+    monkeypatch.setattr(vaults.time, "time", lambda: ahead)
+    with vault.held("r1~0", "a"):
+        assert "scratch/live~1/part" in names(store)
 
 
 def _draw(uri: str, barrier, results) -> None:
@@ -276,6 +360,7 @@ def test_no_key_is_drawn_where_it_could_not_be_destroyed(endpoint: str) -> None:
     with pytest.raises(ConfigError, match="keeps earlier versions, so that a drawn key could not be destroyed"):
         release_key(kept.keys, "r")
     assert list(ObjectStore(kept.location).entries()) == []
+    pin_snapshot(kept.keys, "r", "3-ab")  # no secret
     os.environ["RELEASE_KEY_OF_TEST"] = "0f" * 32
     try:
         assert release_key(kept.keys, "r", reference="env:RELEASE_KEY_OF_TEST") == b"\x0f" * 32

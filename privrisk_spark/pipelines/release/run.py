@@ -108,6 +108,7 @@ def release(
         done = place.published()
         if done is not None:
             confirm(policy, place, done, date=date, given=given)
+            place.settle(done)
             commit_to_lake(policy, place, done)
             write_status(place.vault.status, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
@@ -125,7 +126,7 @@ def release(
             place.record_pins(opened.record)
         progress = Progress(place.vault.status, run_id, stages_of(policy.guarantee), labels(spark))
         try:
-            with scratch_of(spark, policy, place.scratch, place.vault.location) as scratch:
+            with scratch_of(spark, policy, place.scratch, place.vault) as scratch:
                 run = Run(spark, opened.policy, place, date, announce, table, scratch, progress)
                 published = BY_KIND[policy.guarantee.kind](run)
         finally:

@@ -57,9 +57,11 @@ def names(store: ObjectStore) -> list[str]:
 
 
 def left(store: ObjectStore, run_id: str) -> dict[str, bytes]:
-    """What a run left, by name."""
+    """What the attempt left that published, by name."""
     found = [name for name in names(store) if name.startswith(f"vault/runs/{run_id}~")]
-    return {name.split("/", 3)[3]: store.read(name).content for name in found}
+    kept = [name.split("/")[3] for name in found if name.endswith("/kept.json")] or [found[0].split("/")[3]]
+    of = [name for name in found if name.split("/")[3] == kept[-1]]
+    return {name.split("/", 4)[4]: store.read(name).content for name in of}
 
 
 @pytest.mark.parametrize("kind", small_release.KINDS)
@@ -78,13 +80,15 @@ def test_the_release_is_that_with_a_directory_and_so_is_what_the_run_leaves(
     found = left(store, "r1")
     of_all = {"requests", "charges", "history", "metrics", "keys", "pins"}
     kept = {path.relative_to(disk / "vault").as_posix() for path in (disk / "vault").rglob("*") if path.is_file()}
-    of_run = {name for name in kept if name.partition("/")[0] not in of_all} - {"status.json"}
+    of_run = {name for name in kept if name.partition("/")[0] not in of_all} - {"status.json"} | {"kept.json"}
+    of_run |= {"request.json"} if kind == "risk" else set()
     assert {name.rpartition("part-")[0] or name for name in found} == {
         name.rpartition("part-")[0] or name for name in of_run
     }
     assert json.loads(found["checks.json"]) == json.loads((disk / "vault" / "checks.json").read_bytes())
     first = {name.split("/")[1] for name in names(store)}
-    assert first == {path.name for path in (disk / "vault").iterdir() if path.name in of_all} | {"runs", "status"}
+    shared = {path.name for path in (disk / "vault").iterdir() if path.name in of_all - {"requests"}}
+    assert first == shared | {"runs", "status"}
     status = json.loads(store.read("vault/status/r1.json").content)
     assert (status["phase"], status["code"]) == ("published", 0)
     assert f"vault     {vault_of(store)}/runs/r1~" in ran.out
@@ -219,7 +223,7 @@ def test_what_a_vault_in_a_store_remembers_must_be_whole(
     write, root = writer(tmp_path), tmp_path / "r"
     ran = privrisk(str(write(tables()[0], 1, history=[])), root=root, vault=vault_of(store))
     assert ran.code == 0, ran.err
-    (name,) = (name for name in names(store) if name.endswith("/release.json"))
+    (name,) = (name for name in names(store) if name.startswith("vault/history/") and "/release-" in name)
     store.write(name, b"{")
     broken = privrisk(str(write(tables()[1], 2, history=[vault_of(store)])), root=root, vault=vault_of(store))
     assert broken.code == 2
