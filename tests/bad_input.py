@@ -293,7 +293,10 @@ KINDS = (
         lambda root: policy(f"{root}/out", f"{root}/table.csv")(root),
     ),
     Kind(
-        "the vault by a scheme", 2, "without a scheme", lambda root: policy(f"{root}/vault", f"file:{root}/vault")(root)
+        "the vault on a file system that is not known",
+        2,
+        "output.vault: is on a file system ('hdfs') that is not available",
+        lambda root: policy(f"{root}/vault", "hdfs://name/vault")(root),
     ),
     Kind(
         "the output on a file system that is not known",

@@ -17,6 +17,7 @@ from privrisk_spark.engine.chains import path_fingerprints
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.history import PARTS, EarlierRelease
 from privrisk_spark.stages.deciding.history import remembered_part, write_history
+from privrisk_spark.storage.locations import Location
 
 PLACES = {"a": ("n", "w"), "b": ("n", "w"), "c": ("s", "w"), "d": ("e",)}
 SEXES = {"u": ("v",), "x": ("v",)}
@@ -72,8 +73,11 @@ def test_the_deepest_level_of_each_unchanged_value_is_joined(spark: SparkSession
                 [path_fingerprints(one) for one in then],
             )
             pq.write_table(part, place_of / PARTS / f"part-{half}.parquet")
+        where = Location("file", "", str(place_of))
         earlier.append(
-            EarlierRelease(f"run{number}", "2026-11-01", "name", "0", place_of, "id", dict.fromkeys(names, "0"))
+            EarlierRelease(
+                f"run{number}", "2026-11-01", "name", "0", where, where.below(PARTS), "id", dict.fromkeys(names, "0")
+            )
         )
         past.append(levels)
 
