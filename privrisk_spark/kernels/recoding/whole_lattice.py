@@ -21,7 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from privrisk_spark.kernels.arrays import BoolArray
-from privrisk_spark.kernels.recoding.full_domain import FullDomain, NodeClasses
+from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.kernels.recoding.metrics import Facts
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme, best_of
 
@@ -126,8 +126,7 @@ def _joined(possible: dict[tuple[int, ...], BoolArray], part: tuple[int, ...], h
 
 def _not_ruled_out(problem: Problem, part: tuple[int, ...], candidates: BoolArray) -> tuple[BoolArray, int]:
     """Of nodes of some attributes those that keep the limit, and how many were looked at."""
-    table = problem.measured.table
-    rows = FullDomain(tuple(table.ancestors[i] for i in part), table.vectors[:, list(part)], table.counts)
+    rows = problem.measured.table.of_attributes(part)
     base = rows.classes([0] * len(part))
     keeps, known, looks = np.zeros(candidates.shape, dtype=np.bool_), ~candidates, 0
     for levels in _by_height(candidates):
