@@ -16,6 +16,7 @@ import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import IntArray, LongArray
+from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.lattice.lattice import Lattice
 
 __all__ = ["FullDomain", "NodeClasses"]
@@ -33,10 +34,13 @@ class NodeClasses:
         Position of one distinct record of each.
     rows : ndarray of int64, shape (n_classes,)
         Rows of each, at least 1.
+    held : tuple of SensitiveRuns
+        Of each sensitive attribute, its values in each class.
     """
 
     member: LongArray
     rows: LongArray
+    held: tuple[SensitiveRuns, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +56,23 @@ class FullDomain:
         Codes of the distinct records.
     counts : ndarray of int64, shape (m,)
         Rows of each, at least 1 and fewer than 2**53 in all.
+    held : tuple of SensitiveRuns
+        Of each sensitive attribute, its values in the rows of each distinct record.
     """
 
     ancestors: tuple[IntArray, ...]
     vectors: IntArray
     counts: LongArray
+    held: tuple[SensitiveRuns, ...] = ()
 
     @classmethod
-    def of(cls, ancestors: Sequence[IntArray], vectors: IntArray, counts: LongArray) -> FullDomain:
+    def of(
+        cls,
+        ancestors: Sequence[IntArray],
+        vectors: IntArray,
+        counts: LongArray,
+        held: Sequence[SensitiveRuns] = (),
+    ) -> FullDomain:
         """Check a table; records without rows are left out.
 
         Raises
@@ -81,8 +94,15 @@ class FullDomain:
                 _, first, node = np.unique(below, return_index=True, return_inverse=True)
                 if (above[first[node]] != above).any():
                     raise InputError(f"Codes of attribute {i} that share a node must share one at the next level.")
+        for runs in held:
+            if runs.n_classes != len(counts) or (runs.rows != counts).any():
+                raise InputError("Every row must have one value of each sensitive attribute, and records their own.")
         there = counts > 0
-        return cls(tuple(ancestors), vectors[there], counts[there])
+        return cls(tuple(ancestors), vectors[there], counts[there], tuple(runs.where(there) for runs in held))
+
+    def of_attributes(self, part: Sequence[int]) -> FullDomain:
+        """Return the table with some of its attributes alone; equal records are not added up."""
+        return FullDomain(tuple(self.ancestors[i] for i in part), self.vectors[:, list(part)], self.counts, self.held)
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -114,6 +134,7 @@ class FullDomain:
         """
         members = np.arange(len(self.vectors)) if finer is None else finer.member
         rows = self.counts if finer is None else finer.rows
+        held = self.held if finer is None else finer.held
         key, bound = np.zeros(len(members), dtype=np.int64), 1
         for i, (ancestor, level) in enumerate(zip(self._numbered, levels, strict=True)):
             node = ancestor[self.vectors[members, i], level]
@@ -125,7 +146,7 @@ class FullDomain:
         _, first, of = np.unique(key, return_index=True, return_inverse=True)
         total = np.zeros(len(first), dtype=np.int64)
         np.add.at(total, of.reshape(-1), rows)
-        return NodeClasses(members[first], total)
+        return NodeClasses(members[first], total, tuple(_united(runs, of.reshape(-1), len(first)) for runs in held))
 
     def every_node(self) -> Iterator[tuple[tuple[int, ...], NodeClasses]]:
         """Yield every level vector with its classes, each rolled up from one that is a level below in one attribute."""
@@ -141,3 +162,13 @@ class FullDomain:
             if level:
                 classes = self.classes((*levels, level, *rest), classes)
             yield from self._below((*levels, level), classes)
+
+
+def _united(runs: SensitiveRuns, of: LongArray, n_classes: int) -> SensitiveRuns:
+    """Sensitive values of classes that are unions of finer ones: class ``of[j]`` takes in class ``j``."""
+    values = int(runs.value.max()) + 1 if len(runs.value) else 1
+    pair, owner = np.unique(of[runs.owner] * values + runs.value, return_inverse=True)
+    count = np.zeros(len(pair), dtype=np.int64)
+    np.add.at(count, owner.reshape(-1), runs.count)
+    start = np.concatenate([[0], np.cumsum(np.bincount(pair // values, minlength=n_classes))]).astype(np.int64)
+    return SensitiveRuns(start, (pair % values).astype(np.int32), count)

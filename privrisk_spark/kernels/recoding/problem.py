@@ -3,7 +3,7 @@
 A condition says which classes of a node may be released; a class that fails one is suppressed whole. Of a condition
 that is monotone in suppression (:mod:`privrisk_spark.kernels.classes.criteria`) a coarser node never suppresses a row
 that a finer one releases: so the nodes that keep the limit are an up-set of the lattice, and a search may prune by that
-and by nothing else.
+and by nothing else. Of one that is monotone in generalization alone this is so where nothing may be suppressed.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray
+from privrisk_spark.kernels.classes.criteria import K_ANONYMITY, Criterion
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.kernels.recoding.metrics import Facts, Measured, Metric, order
 
-__all__ = ["Condition", "Problem", "Scheme", "at_least", "best_of"]
+__all__ = ["Condition", "Problem", "Scheme", "at_least", "best_of", "held_to"]
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,13 @@ class Condition:
     name : str
     meets : callable
         Marks the classes of a node that meet it: ndarray of bool, shape (n_classes,).
-    monotone_in_suppression : bool
+    monotone_in_generalization, monotone_in_suppression : bool
+        As :mod:`privrisk_spark.kernels.classes.criteria` defines and proves them.
     """
 
     name: str
     meets: Callable[[NodeClasses], BoolArray]
+    monotone_in_generalization: bool
     monotone_in_suppression: bool
 
 
@@ -46,7 +51,30 @@ def at_least(k: int) -> Condition:
     """
     if k < 1:
         raise InputError(f"k must be at least 1. Got {k}.")
-    return Condition("k-anonymity", lambda classes: classes.rows >= k, monotone_in_suppression=True)
+    return Condition(K_ANONYMITY.name, lambda classes: classes.rows >= k, True, True)
+
+
+def held_to(criterion: Criterion, asked: float, *given: object, attribute: int = 0) -> Condition:
+    """Hold the values of a sensitive attribute in every class against a bound.
+
+    Parameters
+    ----------
+    criterion : Criterion
+        One whose numbers are computed of :class:`SensitiveRuns`.
+    asked : float
+        The bound.
+    *given : object
+        What else its numbers are computed of, such as the table's distribution.
+    attribute : int
+        Which sensitive attribute.
+    """
+
+    def meets(classes: NodeClasses) -> BoolArray:
+        numbers = criterion.numbers(classes.held[attribute], *given)
+        met: BoolArray = ~criterion.fails(numbers.astype(np.float64), asked)
+        return met
+
+    return Condition(criterion.name, meets, criterion.monotone_in_generalization, criterion.monotone_in_suppression)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +107,15 @@ class Problem:
 
     @property
     def monotone(self) -> bool:
-        """Whether the nodes that keep the limit are an up-set."""
-        return all(condition.monotone_in_suppression for condition in self.conditions)
+        """Whether the nodes that keep the limit are an up-set.
+
+        Where nothing may be suppressed, a node keeps it if all its classes meet every condition, and then so do all of
+        every coarser node if the conditions are monotone in generalization.
+        """
+        return all(
+            condition.monotone_in_suppression or (condition.monotone_in_generalization and not self.limit)
+            for condition in self.conditions
+        )
 
     def facts(self, levels: tuple[int, ...], classes: NodeClasses) -> Facts:
         """Measure a node with the classes that meet every condition."""

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from privrisk_spark.kernels.arrays import BoolArray
-from privrisk_spark.kernels.recoding.full_domain import FullDomain, NodeClasses
+from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.kernels.recoding.metrics import Facts
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme, best_of
 
@@ -36,18 +36,32 @@ def exhaustive(problem: Problem) -> Scheme | None:
     return best_of(problem, found, nodes_evaluated=len(found), optimal=True)
 
 
+_HELD = 16
+"""Nodes of which the classes are kept."""
+
+
 class Looked:
-    """Nodes that were looked at, each once."""
+    """Nodes that were looked at, each once, from the fewest classes of those kept that are nowhere above it."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.table = problem, problem.measured.table
         self.facts: dict[Levels, Facts] = {}
-        self._base: NodeClasses = self.table.classes([0] * len(self.table.ancestors))
+        bottom = (0,) * len(self.table.ancestors)
+        self._bottom = self.table.classes(bottom)
+        self._kept: list[tuple[Levels, NodeClasses]] = []
 
     def at(self, levels: Levels) -> Facts:
         """Look at a node."""
         if levels not in self.facts:
-            self.facts[levels] = self.problem.facts(levels, self.table.classes(levels, self._base))
+            below = [
+                classes
+                for other, classes in self._kept
+                if all(one <= another for one, another in zip(other, levels, strict=True))
+            ]
+            finer = min(below, key=lambda classes: len(classes.rows), default=self._bottom)
+            classes = self.table.classes(levels, finer)
+            self._kept = [*self._kept[1 - _HELD :], (levels, classes)]
+            self.facts[levels] = self.problem.facts(levels, classes)
         return self.facts[levels]
 
     def keeps_limit(self, levels: Levels) -> bool:
@@ -126,8 +140,7 @@ def _joined(possible: dict[tuple[int, ...], BoolArray], part: tuple[int, ...], h
 
 def _not_ruled_out(problem: Problem, part: tuple[int, ...], candidates: BoolArray) -> tuple[BoolArray, int]:
     """Of nodes of some attributes those that keep the limit, and how many were looked at."""
-    table = problem.measured.table
-    rows = FullDomain(tuple(table.ancestors[i] for i in part), table.vectors[:, list(part)], table.counts)
+    rows = problem.measured.table.of_attributes(part)
     base = rows.classes([0] * len(part))
     keeps, known, looks = np.zeros(candidates.shape, dtype=np.bool_), ~candidates, 0
     for levels in _by_height(candidates):

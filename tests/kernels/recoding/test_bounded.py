@@ -48,7 +48,7 @@ def test_it_is_what_a_look_at_every_node_finds(
 
 def test_nothing_is_ruled_out_by_a_condition_that_is_not_monotone() -> None:
     ancestor = np.array([[0, 0, 0], [1, 0, 0], [2, 1, 0], [3, 1, 0]], dtype=np.int32)
-    pairs = Condition("pairs", lambda classes: classes.rows == 2, monotone_in_suppression=False)
+    pairs = Condition("pairs", lambda classes: classes.rows == 2, False, False)
     rows = [(0,), (1,), (2,), (3,)]
     labels = [[[int(node) for node in path] for path in ancestor]]
     problem = Problem(Measured.of(table_of(labels, rows)), (pairs,), METRICS["loss"], limit=0)

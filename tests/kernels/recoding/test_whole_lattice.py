@@ -57,7 +57,7 @@ def test_of_nodes_of_one_cost_the_one_that_suppresses_least_is_taken() -> None:
 def test_a_condition_suppresses_a_class_whole() -> None:
     """One that is not monotone: classes of exactly two rows."""
 
-    pairs = Condition("pairs", lambda classes: classes.rows == 2, monotone_in_suppression=False)
+    pairs = Condition("pairs", lambda classes: classes.rows == 2, False, False)
     ancestor = np.array([[0, 0, 0], [1, 0, 0], [2, 1, 0], [3, 1, 0]], dtype=np.int32)
     table = FullDomain.of([ancestor], np.arange(4, dtype=np.int32)[:, None], np.array([1, 1, 1, 1]))
     problem = Problem(Measured.of(table), (at_least(1), pairs), METRICS["loss"], limit=0)
@@ -130,7 +130,7 @@ def test_a_condition_that_is_not_monotone_is_searched_without_pruning(
 ) -> None:
     """Classes of an odd number of rows: what a coarser node does says nothing of a finer one."""
     labels, rows = given_table
-    odd = Condition("odd", lambda classes: classes.rows % 2 == 1, monotone_in_suppression=False)
+    odd = Condition("odd", lambda classes: classes.rows % 2 == 1, False, False)
     problem = Problem(Measured.of(table_of(labels, rows)), (odd,), METRICS[name], limit=1)
     expected, found = exhaustive(problem), SEARCHES[search](problem)
     assert (found is None) == (expected is None)

@@ -1,0 +1,159 @@
+"""Conditions on sensitive values: by roll-ups, against rows; pruned exactly where they are proved to be monotone."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive_recoding import nodes_of, recoded
+from recodings import Labels, Rows, small_tables
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.classes.closeness import TableDistribution
+from privrisk_spark.kernels.classes.criteria import (
+    ALPHA,
+    BETA_LIKENESS,
+    DELTA_DISCLOSURE,
+    DISTINCT_DIVERSITY,
+    ENTROPY_DIVERSITY,
+    EQUAL_CLOSENESS,
+    RECURSIVE_L,
+)
+from privrisk_spark.kernels.classes.diversity import SensitiveRuns
+from privrisk_spark.kernels.recoding.bounded import bounded
+from privrisk_spark.kernels.recoding.full_domain import FullDomain
+from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
+from privrisk_spark.kernels.recoding.problem import Condition, Problem, at_least, held_to
+from privrisk_spark.kernels.recoding.whole_lattice import exhaustive, flash, incognito
+
+Held = list[int]
+
+
+@st.composite
+def tables_with_values(draw: st.DrawFn) -> tuple[Labels, Rows, Held]:
+    labels, rows = draw(small_tables(most_rows=12))
+    return labels, rows, [draw(st.integers(0, 3)) for _ in rows]
+
+
+def table_of(labels: Labels, rows: Rows, held: Held) -> FullDomain:
+    different = sorted(set(rows))
+    counts = np.array([rows.count(one) for one in different], dtype=np.int64)
+    start, value, count = [0], [], []
+    for one in different:
+        of = Counter(v for row, v in zip(rows, held, strict=True) if row == one)
+        value += sorted(of)
+        count += [of[v] for v in sorted(of)]
+        start.append(len(value))
+    runs = SensitiveRuns(np.array(start), np.array(value, dtype=np.int32), np.array(count, dtype=np.int64))
+    vectors = np.array(different, dtype=np.int32).reshape(len(different), len(labels))
+    return FullDomain.of([np.array(of, dtype=np.int32) for of in labels], vectors, counts, [runs])
+
+
+def classes_of(labels: Labels, rows: Rows, held: Held, levels: tuple[int, ...]) -> dict[tuple[int, ...], Counter]:
+    found: dict[tuple[int, ...], Counter] = {}
+    for node, value in zip(recoded(labels, rows, levels), held, strict=True):
+        found.setdefault(node, Counter())[value] += 1
+    return found
+
+
+@given(tables_with_values())
+def test_the_values_of_every_class_are_those_of_its_rows(given_table: tuple[Labels, Rows, Held]) -> None:
+    labels, rows, held = given_table
+    table = table_of(labels, rows, held)
+    for levels, classes in table.every_node():
+        (runs,) = classes.held
+        expected = classes_of(labels, rows, held, levels)
+        members = [tuple(int(code) for code in row) for row in table.vectors[classes.member]]
+        for j, node in enumerate(recoded(labels, members, levels)):
+            part = slice(runs.class_start[j], runs.class_start[j + 1])
+            assert dict(zip(runs.value[part].tolist(), runs.count[part].tolist(), strict=True)) == expected[node]
+        assert runs.n_classes == len(expected)
+
+
+def conditions(held: Held) -> list[Condition]:
+    distribution = TableDistribution(np.bincount(held, minlength=4).astype(np.int64)) if held else None
+    found = [
+        held_to(DISTINCT_DIVERSITY, 2),
+        held_to(ENTROPY_DIVERSITY, 1.7),
+        held_to(RECURSIVE_L, 2, 2.0),
+        held_to(ALPHA, 0.6),
+    ]
+    if distribution is not None:
+        found += [held_to(one, 0.5, distribution) for one in (EQUAL_CLOSENESS, BETA_LIKENESS, DELTA_DISCLOSURE)]
+    return found
+
+
+@given(tables_with_values(), st.integers(0, 6), st.integers(1, 3), st.integers(0, 4), st.sampled_from(["loss", "dm"]))
+def test_searches_that_prune_find_what_the_exhaustive_one_finds(
+    given_table: tuple[Labels, Rows, Held], which: int, k: int, limit: int, name: str
+) -> None:
+    labels, rows, held = given_table
+    possible = conditions(held)
+    asked = (at_least(k), possible[which % len(possible)])
+    problem = Problem(Measured.of(table_of(labels, rows, held)), asked, METRICS[name], limit)
+    expected = exhaustive(problem)
+    for search in (incognito, flash, bounded):
+        found = search(problem)
+        assert (found is None) == (expected is None)
+        if found is not None:
+            assert (found.levels, found.facts) == (expected.levels, expected.facts), search.__name__
+
+
+@given(tables_with_values(), st.integers(0, 6), st.integers(0, 4))
+def test_nodes_that_keep_the_limit_are_an_up_set_where_it_is_said(
+    given_table: tuple[Labels, Rows, Held], which: int, limit: int
+) -> None:
+    labels, rows, held = given_table
+    possible = conditions(held)
+    problem = Problem(
+        Measured.of(table_of(labels, rows, held)), (possible[which % len(possible)],), METRICS["loss"], limit
+    )
+    if not problem.monotone:
+        return
+    keeps = {
+        levels: problem.keeps_limit(problem.facts(levels, classes))
+        for levels, classes in problem.measured.table.every_node()
+    }
+    for levels, kept in keeps.items():
+        for i in range(len(levels)):
+            above = (*levels[:i], levels[i] + 1, *levels[i + 1 :])
+            assert not kept or keeps.get(above, True)
+
+
+def test_what_is_not_monotone_in_suppression_is_not_pruned_where_rows_may_be_suppressed() -> None:
+    """The finer node releases two rows of two values; joined with four of one value, all six fail."""
+    ancestor = np.array([[0, 0], [1, 0]], dtype=np.int32)
+    runs = SensitiveRuns(np.array([0, 2, 3]), np.array([0, 1, 0], dtype=np.int32), np.array([1, 1, 4]))
+    table = FullDomain.of([ancestor], np.array([[0], [1]], dtype=np.int32), np.array([2, 4]), [runs])
+    entropy = held_to(ENTROPY_DIVERSITY, 2)
+    with_limit = Problem(Measured.of(table), (entropy,), METRICS["height"], limit=4)
+    assert not with_limit.monotone
+    assert flash(with_limit).levels == (0,)
+    assert Problem(Measured.of(table), (entropy,), METRICS["height"], limit=0).monotone
+    lost = [with_limit.facts(levels, classes).suppressed for levels, classes in table.every_node()]
+    assert lost == [4, 6]
+    assert [a < b for a, b in pairwise(lost)] == [True]
+
+
+def test_an_entropy_of_two_values_alike_is_two() -> None:
+    ancestor = np.zeros((1, 1), dtype=np.int32)
+    runs = SensitiveRuns(np.array([0, 2]), np.array([0, 1], dtype=np.int32), np.array([3, 3]))
+    table = FullDomain.of([ancestor], np.zeros((1, 1), dtype=np.int32), np.array([6]), [runs])
+    classes = table.classes([0])
+    assert held_to(ENTROPY_DIVERSITY, 2).meets(classes).tolist() == [True]
+    assert held_to(ENTROPY_DIVERSITY, math.nextafter(2.1, 3)).meets(classes).tolist() == [False]
+
+
+def test_values_that_are_not_those_of_the_rows_are_refused() -> None:
+    ancestor = np.array([[0], [1]], dtype=np.int32)
+    vectors, counts = np.array([[0], [1]], dtype=np.int32), np.array([1, 2])
+    for start, value, count in (([0, 1], [0], [1]), ([0, 1, 2], [0, 0], [1, 1])):
+        runs = SensitiveRuns(np.array(start), np.array(value, dtype=np.int32), np.array(count))
+        with pytest.raises(InputError, match="one value of each sensitive attribute"):
+            FullDomain.of([ancestor], vectors, counts, [runs])
+    assert list(nodes_of([[[0], [1]]])) == [(0,)]
