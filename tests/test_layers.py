@@ -43,8 +43,8 @@ KERNELS = (
     ("lattice",),
     ("counting",),
     ("disclosure",),
-    ("search", "recoding", "classes"),
-    ("measures", "dp", "adversary", "linkage", "masking", "sharing"),
+    ("search", "classes"),
+    ("recoding", "measures", "dp", "adversary", "linkage", "masking", "sharing"),
     ("as_published",),
 )
 """The same for the chapters of the kernels."""

@@ -143,8 +143,14 @@ class ObjectStore:
         """Remove objects, many with one request; one that is not there is no error."""
         import obstore
 
-        with suppress(FileNotFoundError), self._faults(names[0] if len(names) == 1 else ""):
-            obstore.delete(self._store, list(names))
+        try:
+            with self._faults(names[0] if len(names) == 1 else ""):
+                obstore.delete(self._store, list(names))
+        except FileNotFoundError:
+            # Stores that take one name a request may end at the first that is not there.
+            for name in names if len(names) > 1 else ():
+                with suppress(FileNotFoundError), self._faults(name):
+                    obstore.delete(self._store, [name])
 
     def keeps_versions(self) -> bool:
         """Tell whether the store says that it keeps what is replaced or removed; of Google's it cannot be told."""
