@@ -37,7 +37,8 @@ class Copy:
             os.kill(self.pid, signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
         # What a killed driver had set in its session ends with its Java, which here lives on.
-        self.spark.conf.unset("spark.job.description")
+        for name in ("spark.job.description", "spark.jobGroup.id"):
+            self.spark.conf.unset(name)
         return os.WIFSIGNALED(status)
 
 

@@ -44,8 +44,6 @@ class Released(Closeable):
         Directory of the release; its URI in an object store.
     vault : Path or str
         Directory of what must not be published; in an object store, the URI of what this run left.
-    private_at : privrisk_spark.storage.locations.Location
-        The same.
     private : Workspace or None
         Of a result without an output; see :meth:`close`.
     spark : SparkSession
@@ -65,7 +63,6 @@ class Released(Closeable):
     vault_report: Page | None
     place: Path | str
     vault: Path | str
-    private_at: Location
     private: Workspace | None
     spark: SparkSession
     output: written.Output
@@ -93,8 +90,10 @@ class Released(Closeable):
         if self.vault_report is None:
             return None
         from privrisk_spark.engine.released import parts_at
+        from privrisk_spark.storage.locations import locate
 
-        return opened(self.private, self.spark, lambda: parts_at(self.spark, self.private_at.below("decisions")))
+        decisions = locate(str(self.vault), key="output.vault").below("decisions")
+        return opened(self.private, self.spark, lambda: parts_at(self.spark, decisions))
 
     def __repr__(self) -> str:
         """Say what was released and what it promises."""
@@ -229,7 +228,6 @@ def _opened(spark: SparkSession, outcome: Outcome, policy: written.Policy, priva
         vault_report=None if exact is None else Page(exact.decode()),
         place=str(place.target) if place.target.remote else Path(place.target.path),
         vault=str(private_at) if private_at.remote else Path(private_at.path),
-        private_at=private_at,
         private=private,
         spark=spark,
         output=policy.places.model_copy(update={"format": manifest["data"]["format"]}),

@@ -94,8 +94,7 @@ def attempted(run_id: str | None, log_format: LogFormat, *, told: Path | None = 
     try:
         with _told_by_signals():
             yield attempt
-        if told is not None:
-            _tell(told, attempt, phase="ended", code=0, message="The command has ended without an error.")
+        _tell(told, attempt, phase="ended", code=0, message="The command has ended without an error.")
     except typer.Exit:
         raise
     except (KeyboardInterrupt, _Stopped):
@@ -199,20 +198,27 @@ def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoRet
     # Where another run is at work, the status is its own.
     places = [] if isinstance(error, BusyError | OverlapError) else [attempt.status]
     for place in (*places, attempt.told):
-        if place is not None:
-            _tell(place, attempt, phase="failed", code=error.exit_code, message=str(error), remedy=remedy)
+        _tell(place, attempt, phase="failed", code=error.exit_code, message=str(error), remedy=remedy)
     raise typer.Exit(error.exit_code)
 
 
-def _tell(place: Path | Location, attempt: Attempt, *, phase: str, code: int, message: str, remedy: str = "") -> None:
-    """Write how a run ended; it does not end otherwise because that fails."""
-    from privrisk_spark.runs.progress import LOGGER, write_status
+def _tell(
+    place: Path | Location | None, attempt: Attempt, *, phase: str, code: int, message: str, remedy: str = ""
+) -> None:
+    """Write how a run ended, if there is where to; it does not end otherwise because that fails."""
+    from privrisk_spark.runs.places import write_json
+    from privrisk_spark.runs.progress import LOGGER, status_of, write_status
 
     try:
-        write_status(place, attempt.run_id, phase=phase, code=code, message=message, remedy=remedy)
+        if place is not None and place is attempt.told:
+            document = status_of(attempt.run_id, phase=phase, code=code, message=message, remedy=remedy)
+            write_json(attempt.told, document)
+        elif place is not None:
+            write_status(place, attempt.run_id, phase=phase, code=code, message=message, remedy=remedy)
     except (OSError, StorageError, InputError) as fault:
         why = fault.strerror if isinstance(fault, OSError) else fault
-        LOGGER.warning("status.json cannot be written (%s): it may say that the run goes on", why)
+        named = "--status-file" if place is attempt.told else "status.json"
+        LOGGER.warning("%s cannot be written (%s): it may say that the run goes on", named, why)
 
 
 def _kept_log(attempt: Attempt) -> Path | Location | None:

@@ -42,7 +42,7 @@ StatusFile = Annotated[
     Path | None,
     typer.Option(
         "--status-file",
-        metavar="FILE.json",
+        metavar="FILE",
         help="Also write there how the run ended, for schedulers that lose exit codes and do not see the vault.",
     ),
 ]

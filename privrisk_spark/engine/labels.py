@@ -11,15 +11,15 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-_DESCRIPTION = "spark.job.description"
-"""Spark hands a session's settings on to its jobs as their properties, and this is the one with a job's description."""
+_DESCRIPTION, _GROUP = "spark.job.description", "spark.jobGroup.id"
+"""Spark hands a session's settings on to its jobs as their properties: these are a job's description and its group."""
 
 
 @dataclass
 class _Labelled:
-    """A session with open blocks: the description it had before the first, and theirs in the order of opening."""
+    """A session with open blocks: description and group it had before the first, and theirs in the order of opening."""
 
-    before: str | None
+    before: tuple[str | None, str | None]
     texts: list[str] = field(default_factory=list)
 
 
@@ -29,6 +29,8 @@ _OPEN: WeakKeyDictionary[SparkSession, _Labelled] = WeakKeyDictionary()
 
 def labels(spark: SparkSession) -> Callable[[str], AbstractContextManager[Callable[[], tuple[int, int] | None]]]:
     """Return what gives all jobs within a block a description; a session has the one it had after the block.
+
+    What stands before the first colon, the run, is the jobs' group, by which they are listed and can be cancelled.
 
     Who enters the block gets what tells how many tasks of the session's jobs have ended, of how many; None where Spark
     does not say, as with Spark Connect or while no job runs.
@@ -46,21 +48,31 @@ def labels(spark: SparkSession) -> Callable[[str], AbstractContextManager[Callab
 @contextmanager
 def _labelled(spark: SparkSession, text: str) -> Iterator[Callable[[], tuple[int, int] | None]]:
     with _LOCK:
-        held = _OPEN.setdefault(spark, _Labelled(spark.conf.get(_DESCRIPTION, None)))
+        held = _OPEN.setdefault(spark, _Labelled((spark.conf.get(_DESCRIPTION, None), spark.conf.get(_GROUP, None))))
         held.texts.append(text)
     try:
-        spark.conf.set(_DESCRIPTION, text)
+        _call(spark, text, _group(text))
         yield partial(_tasks, spark)
     finally:
         with _LOCK:
             held.texts.remove(text)
-            now = held.texts[-1] if held.texts else held.before
-            if not held.texts:
-                _OPEN.pop(spark, None)
-            if now is None:
-                spark.conf.unset(_DESCRIPTION)
+            if held.texts:
+                _call(spark, held.texts[-1], _group(held.texts[-1]))
             else:
-                spark.conf.set(_DESCRIPTION, now)
+                _OPEN.pop(spark, None)
+                _call(spark, *held.before)
+
+
+def _group(text: str) -> str:
+    return text.partition(":")[0]
+
+
+def _call(spark: SparkSession, description: str | None, group: str | None) -> None:
+    for name, value in ((_DESCRIPTION, description), (_GROUP, group)):
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
 
 
 def _tasks(spark: SparkSession) -> tuple[int, int] | None:

@@ -259,7 +259,10 @@ class Output(Part):
     path: Text = Field(
         description="Directory of the published releases, or its URI in an object store, such as s3://bucket/releases."
     )
-    vault: Text = Field(description="Directory of what must not be published, outside output.path.")
+    vault: Text = Field(
+        description="Directory of what must not be published, outside output.path; also in an object store, such as "
+        "s3://bucket/vault."
+    )
     format: Literal["parquet", "csv"] = "parquet"
     files: Annotated[int, Field(gt=0, le=10_000), NUMBER] | None = Field(
         None, description="Data files; default one per million rows."

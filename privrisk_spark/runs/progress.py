@@ -178,22 +178,33 @@ def _rows(stage: Stage) -> dict[str, int]:
 def write_status(
     place: Path | Location, run_id: str, *, phase: str, code: int | None, message: str, remedy: str = ""
 ) -> None:
-    """Write how a run stands: phase, exit code (null while running), message, what to do.
+    """Write how a run stands, as :func:`status_of` says it.
 
     Parameters
     ----------
     place : Path or Location
-        A directory, whose ``status.json`` is replaced once it is there; a file that ends in ``.json``; or a place in a
-        store, which gets a file of the run's own.
+        A directory, whose ``status.json`` is replaced once it is there; or a place in a store, which gets a file of the
+        run's own.
+    run_id, phase, code, message, remedy
+        As :func:`status_of` has them.
+    """
+    document = status_of(run_id, phase=phase, code=code, message=message, remedy=remedy)
+    if isinstance(place, Location):
+        open_store(place).write(f"{run_id}.json", json.dumps(document, indent=2, ensure_ascii=False).encode())
+    elif place.is_dir():
+        write_json(place / "status.json", document)
+
+
+def status_of(run_id: str, *, phase: str, code: int | None, message: str, remedy: str = "") -> dict[str, object]:
+    """Return how a run stands, as JSON.
+
+    Parameters
+    ----------
     run_id : str
     phase : str
     code : int or None
+        Exit code; None while it runs.
     message, remedy : str
+        What happened, and what to do.
     """
-    document = {"run_id": run_id, "phase": phase, "code": code, "message": message, "what_to_do": remedy}
-    if isinstance(place, Location):
-        open_store(place).write(f"{run_id}.json", json.dumps(document, indent=2, ensure_ascii=False).encode())
-    elif place.suffix == ".json" and not place.is_dir():
-        write_json(place, document)
-    elif place.is_dir():
-        write_json(place / "status.json", document)
+    return {"run_id": run_id, "phase": phase, "code": code, "message": message, "what_to_do": remedy}

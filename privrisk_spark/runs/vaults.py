@@ -414,6 +414,8 @@ class StoreVault:
         """Remove what a dead run left in another store, which is told again by the next run if that fails."""
         try:
             place = locate(json.loads(self.read(note) or b"{}")["scratch"], key="run.scratch")
+            if not place.remote or f"{place.path.rpartition('/')[2]}.json" != note.rpartition("/")[2].lstrip("."):
+                raise InputError(f"'{note}' names something else than the run's own directory; remove it.")
             entries = list(opened(place).entries())
             if entries and StoreVault(place)._now() - max(entry.modified for entry in entries) <= _DEAD:
                 return

@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small_release
 import typer
+from typer.testing import CliRunner
 
+from privrisk_spark.cli.app import app
 from privrisk_spark.cli.attempt import attempted, told_errors
 from privrisk_spark.cli.options import LogFormat
 from privrisk_spark.errors import BusyError, CheckError, ConfigError, Fault
@@ -172,3 +175,28 @@ def test_commands_without_spark_end_the_same_way(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"privrisk: {said}")
     assert "hunter2" not in line
+
+
+def test_a_status_file_says_how_it_ended_whatever_it_was(tmp_path: Path) -> None:
+    """Of a policy that is not there, too: whoever asks by the file knows that no attempt changes it."""
+    told = tmp_path / "how it ended"
+    asked = ["release", str(tmp_path / "none.yaml"), "--run-id", "r1", "--status-file"]
+    ended = CliRunner().invoke(app, [*asked, str(told)])
+    said = json.loads(told.read_text())
+    assert (ended.exit_code, said["code"], said["run_id"], said["phase"]) == (2, 2, "r1", "failed")
+    assert "there is no policy file" in said["message"]
+    assert said["what_to_do"]
+    nowhere = CliRunner().invoke(app, [*asked, str(tmp_path / "no" / "directory.json")])
+    assert nowhere.exit_code == 2
+    assert "--status-file cannot be written (No such file or directory)" in nowhere.output
+    assert told.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.usefixtures("privrisk")
+def test_a_status_file_says_that_it_ended_well(tmp_path: Path) -> None:
+    file = small_release.policy("risk", small_release.write_table(tmp_path), tmp_path)
+    told = tmp_path / "status.json"
+    places = [f"--set=output.path={tmp_path}/out", f"--set=output.vault={tmp_path}/vault"]
+    ended = CliRunner().invoke(app, ["release", file, "--run-id", "r1", *places, "--status-file", str(told)])
+    assert ended.exit_code == 0, ended.output
+    assert json.loads(told.read_text())["code"] == 0

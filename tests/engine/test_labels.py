@@ -15,14 +15,14 @@ from pyspark.sql import SparkSession
 from privrisk_spark.engine.labels import labels
 
 
-def described(spark: SparkSession) -> str | None:
+def described(spark: SparkSession, name: str = "spark.job.description") -> str | None:
     """What the jobs of this moment are called, as a task knows it."""
 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             context = TaskContext.get()
             assert context is not None
-            yield pa.RecordBatch.from_pydict({"found": [context.getLocalProperty("spark.job.description")]})
+            yield pa.RecordBatch.from_pydict({"found": [context.getLocalProperty(name)]})
 
     found = spark.range(1).mapInArrow(look, "found string").toArrow().column("found")[0].as_py()
     return None if found is None else str(found)
@@ -33,17 +33,22 @@ def test_jobs_bear_the_name_of_their_stage_and_only_they(spark: SparkSession) ->
     assert described(spark) is None
     with labelled("privrisk r1: stage 1 of 7, read"):
         assert described(spark) == "privrisk r1: stage 1 of 7, read"
+        assert described(spark, "spark.jobGroup.id") == "privrisk r1"
     assert described(spark) is None
+    assert described(spark, "spark.jobGroup.id") is None
     with labelled("outer"), pytest.raises(ZeroDivisionError), labelled("inner"):
         raise ZeroDivisionError
     assert spark.conf.get("spark.job.description", None) is None
     spark.conf.set("spark.job.description", "somebody's notebook")
+    spark.conf.set("spark.jobGroup.id", "notebook")
     try:
         with labelled("privrisk"):
             assert described(spark) == "privrisk"
         assert described(spark) == "somebody's notebook"
+        assert described(spark, "spark.jobGroup.id") == "notebook"
     finally:
         spark.conf.unset("spark.job.description")
+        spark.conf.unset("spark.jobGroup.id")
 
 
 def test_tasks_of_the_jobs_at_work_are_counted(spark: SparkSession, tmp_path: Path) -> None:

@@ -22,8 +22,13 @@ def vault_in(place: Location | None) -> Any:
     """Where it is, and what it is told of."""
     if place is None:
         return None
-    nothing = lambda *_: None  # noqa: E731
-    return SimpleNamespace(location=place, note_scratch=nothing, forget_scratch=nothing)
+    told: list[str] = []
+    return SimpleNamespace(
+        location=place,
+        told=told,
+        note_scratch=lambda name, there: told.append(f"{name} in {there}"),
+        forget_scratch=lambda name: told.append(f"no {name}"),
+    )
 
 
 def at(master: str) -> Any:
@@ -35,7 +40,7 @@ def reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[tu
     """What is looked for by tasks, under which key; nothing of it is."""
     found: list[tuple[str, str]] = []
     monkeypatch.setattr(shared, "_measure_reach", lambda _, directory, key: found.append((str(directory), key)))
-    monkeypatch.setattr(shared, "_remove", lambda *_: None)
+    monkeypatch.setattr(shared.ObjectParts, "remove", lambda _: None)
     monkeypatch.setattr(shared, "own_directory", lambda: tmp_path)
     return found
 
@@ -68,10 +73,13 @@ def test_parts_go_where_all_reach_them(
 ) -> None:
     policy = parse(changed(RISK, ("output.format", "parquet"), *([("run.scratch", named)] if named else [])))
     path = scratch(tmp_path)
-    with scratch_of(at(master), policy, path, vault_in(vault)) as held:
+    given = vault_in(vault)
+    with scratch_of(at(master), policy, path, given) as held:
         assert held.shared is None or str(held.shared) == expected[0][0]
         assert (held.shared is not None) == bool(expected and "://" in expected[0][0])
     assert reached == [(where.format(path=path), key) for where, key in expected]
+    noted = [f".scratch-r1~a in {where}" for where, _ in expected if "://" in where]
+    assert given is None or given.told == [*noted, *("no .scratch-r1~a" for _ in noted)]
 
 
 def test_of_a_connect_server_nobody_knows_where_it_is(reached: list[tuple[str, str]], tmp_path: Path) -> None:

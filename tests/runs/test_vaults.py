@@ -298,11 +298,16 @@ def test_what_dead_runs_left_goes_after_a_day_and_what_is_named_stays(
     store.write("history/r9~a/records/part", b"of a directory that was copied here")
     store.write("status/r1.json", b"{}")
     store.write("status/r1.spark.log", b"values")
-    elsewhere = ObjectStore(Location("s3", BUCKET, uuid4().hex))
+    bucket = ObjectStore(Location("s3", BUCKET, uuid4().hex))
+    elsewhere = ObjectStore(bucket.location.below("scratch-r1~a"))
     elsewhere.write("part", b"values")
-    vault.note_scratch("scratch-r1~a", elsewhere.location)
-    vault.note_scratch("scratch-r1~b", vault.location.below("scratch/scratch-r1~b"))
-    assert [name for name in names(store) if "elsewhere" in name] == ["scratch-elsewhere/scratch-r1~a.json"]
+    bucket.write("other/part", b"of somebody else")
+    vault.note_scratch(".scratch-r1~a", elsewhere.location)
+    store.write("scratch-elsewhere/.scratch-r2~a.json", json.dumps({"scratch": str(bucket.location)}).encode())
+    store.write("scratch-elsewhere/.scratch-r3~a.json", b"{")
+    vault.note_scratch(".scratch-r1~b", vault.location.below("scratch/scratch-r1~b"))
+    notes = [f"scratch-elsewhere/.scratch-r{number}~a.json" for number in (1, 2, 3)]
+    assert [name for name in names(store) if "elsewhere" in name] == notes
     before = names(store)
     with place_of(vault, tmp_path).held():
         assert names(store) == before, "somebody may be at work there"
@@ -312,9 +317,10 @@ def test_what_dead_runs_left_goes_after_a_day_and_what_is_named_stays(
     with place_of(vault, tmp_path).held():
         pass
     assert names(store) == [
-        "history/r0~a/records-new/part", "history/r0~a/release-ab.json", "history/r9~a/records/part", "status/r1.json",
+        "history/r0~a/records-new/part", "history/r0~a/release-ab.json", "history/r9~a/records/part", *notes[1:],
+        "status/r1.json",
     ]  # fmt: skip
-    assert names(elsewhere) == []
+    assert names(bucket) == ["other/part"], "what a damaged note names is not removed"
 
 
 def test_the_time_is_that_of_the_store(vault: StoreVault, store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
