@@ -82,7 +82,7 @@ def plan(
             asked = placed(asked, nowhere / "release", nowhere / "vault")
         elif of == "release":
             asked = placed(asked, asked.places.path, asked.places.vault)
-        encrypt = of == "release" and asked.guarantee.kind != "risk"
+        encrypt = of == "release" and not asked.decides
         with held(table, f"privrisk plan {asked.run.name}", encrypt=encrypt) as (spark, given):
             if of == "assess":
                 from privrisk_spark.pipelines.assess.run import plan_only as assessment_plan

@@ -200,7 +200,7 @@ def release(
                 for name, where in wanted.items()
             }
             asked = placed(with_frame(policy, table is not None), places["output"], places["vault"])
-            encrypt = asked.guarantee.kind != "risk"
+            encrypt = not asked.decides
             read = tables_of(asked, given=table is not None).values()
             session = held(table, f"privrisk release {asked.run.name}", encrypt=encrypt, tables=read, prepare=_prepare)
             with session as (spark, given):

@@ -121,6 +121,8 @@ class Decided:
         Whether the row is released.
     disclosed : tuple of k ndarrays of int32, shape (n,), or None
         Node of each row, where records of other values share its decision; None where they do not.
+    suppressed : ndarray of bool, shape (n,), or None
+        Rows whose class under a scheme is not released; None where there is no scheme.
     """
 
     table: pa.Table
@@ -128,6 +130,7 @@ class Decided:
     rows: npt.NDArray[np.int64]
     kept: npt.NDArray[np.bool_]
     disclosed: tuple[npt.NDArray[np.int32], ...] | None = None
+    suppressed: npt.NDArray[np.bool_] | None = None
 
     def node(self, i: int) -> npt.NDArray[np.int32]:
         """Node of attribute ``i`` of each row."""

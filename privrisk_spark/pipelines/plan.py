@@ -80,6 +80,6 @@ def plan_only(
         earlier = earlier_releases(policy, own=place.remembered)
         refuse_differences(policy, complete, earlier)
         text += f"\ncomposes with: {', '.join(one.run_id for one in earlier) or 'no earlier release'}"
-    if policy.decision is not None and policy.guarantee.kind == "risk":
+    if policy.decides:
         text += "\nnot known before the rows are decided: whether each of them can be disclosed as asked"
     return text

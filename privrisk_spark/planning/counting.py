@@ -291,7 +291,7 @@ def plan_of(
         possible_codes(hierarchies, one),
         similar=policy.dictionary.consistency == "similar",
         entities=entity_of(policy, one) is not None,
-        frequent=policy.guarantee.kind != "risk",
+        frequent=not policy.decides,
         several=len(policy.dictionaries) > 1 or compared(policy),
         single=policy.decision is not None and decides_records(decision_of(policy).choice(hierarchies).method),
         rows=rows,

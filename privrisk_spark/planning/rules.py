@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from privrisk_spark.policy.anonymity import KAnonymityGuarantee
+
 CellScope = Literal["table", "attribute"]
 """One order over all cells of the table, or one for each attribute."""
 
@@ -65,6 +67,18 @@ class LeastExposedInOrder:
 
     cells: int
     scope: CellScope
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """One scheme for the whole table, all released classes of which meet what is asked.
+
+    Attributes
+    ----------
+    asked : KAnonymityGuarantee
+    """
+
+    asked: KAnonymityGuarantee
 
 
 Rule = BestListedRule | LeastExposedOfRecord | LeastExposedInOrder

@@ -391,6 +391,11 @@ class Policy(Part):
         return self.output
 
     @property
+    def decides(self) -> bool:
+        """Whether every row's disclosure is decided on exact counts, and not drawn."""
+        return self.guarantee.kind in ("risk", "k-anonymity")
+
+    @property
     def dictionaries(self) -> tuple[OneDictionary, ...]:
         """The dictionaries the decision is made against; one unless the kind is bayes or minimax."""
         given = self.dictionary

@@ -29,7 +29,7 @@ def explanation(
     lines.append(f"lattice: up to {lattice_size(hierarchies):,} nodes a record")
     for name, choice in choices.items():
         lines += explained(choice, name="the table itself" if policy.dictionary.kind == "self" else name)
-    if policy.decision is not None:
+    if policy.decides:
         decision = decision_of(policy)
         chosen = decision.choice(hierarchies)
         lines.append(decision.expectation(greatest_utility(policy, hierarchies)))

@@ -11,6 +11,7 @@ from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.history import EarlierRelease
 from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Accounting, Policy
 from privrisk_spark.reporting.history import composition_statement
 from privrisk_spark.results.facts import DecisionFacts
@@ -81,6 +82,50 @@ def risk_guarantee(
     }
     status: Status = "heuristic" if decision.is_heuristic(measured) else "proved"
     return Guarantee("risk", statement, status, parameters)
+
+
+def anonymity_guarantee(
+    policy: Policy, measured: DecisionFacts, hierarchies: Mapping[str, Hierarchy], rule: ChosenRule
+) -> Guarantee:
+    """Guarantee of a release by the scheme of a table.
+
+    Parameters
+    ----------
+    policy : Policy
+        With ``guarantee.kind: k-anonymity``.
+    measured : DecisionFacts
+        Of the decisions.
+    hierarchies : mapping of attribute to Hierarchy
+    rule : ChosenRule
+        The scheme.
+    """
+    decision = decision_of(policy)
+    choice = decision.choice(hierarchies)
+    statement = decision.statement(decision.objective(risk=""), measured, method=choice.method, rule=rule)
+    statement += (
+        " Alike are rows with the same released labels. It is no promise against an attacker who knows other columns, "
+        "or of columns of which nothing is asked."
+    )
+    parameters: dict[str, object] = {
+        **decision.parameters(),
+        "method": f"{choice.method} ({choice.reason})",
+        "levels": dict(rule.levels),
+    }
+    return Guarantee("k-anonymity", statement, "proved", parameters)
+
+
+def decided_guarantee(
+    policy: Policy,
+    measured: DecisionFacts,
+    hierarchies: Mapping[str, Hierarchy],
+    rule: ChosenRule | None = None,
+    earlier: Sequence[EarlierRelease] = (),
+) -> Guarantee:
+    """Guarantee of a release whose rows are decided, by its kind; parameters as there."""
+    if isinstance(policy.guarantee, KAnonymityGuarantee):
+        assert rule is not None, "the scheme that was found is stated"
+        return anonymity_guarantee(policy, measured, hierarchies, rule)
+    return risk_guarantee(policy, measured, hierarchies, rule, earlier)
 
 
 def _known(policy: Policy) -> dict[str, object]:

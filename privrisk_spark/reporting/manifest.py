@@ -44,6 +44,7 @@ def summary(
         "risk_model": policy.risk.model,
         "risk_basis": {
             "risk": "dictionary counts",
+            "k-anonymity": "dictionary counts",
             "dp": "admitted (noisy or public) counts; before: an upper bound, as if one row were consistent",
             "as-published": "counts of the table; before: an upper bound, as if one row were consistent",
         }[report.guarantee.kind],

@@ -188,7 +188,7 @@ def _report(
         facts = {**facts, **{f"values changed by {key}": number for key, number in changed}}
         facts |= {f"values missing after {one.key}.cast": one.uncast for one in run.values if one.uncast}
     stages = [stage for stage in run.stages if not (public and stage.name == "vault")]
-    if public and run.guarantee.kind != "risk":
+    if public and not run.policy.decides:
         # How long a stage took depends on the table.
         stages = [replace(stage, seconds=None) for stage in stages]
     elif public:

@@ -47,6 +47,10 @@ _PROVED: Final[Mapping[str, str]] = {
         "What is proved is the optimum: no other disclosure it allows is better by the risk and utility it names. Not "
         "that nobody can be found, and nothing about columns that are kept."
     ),
+    "k-anonymity": (
+        "What is proved is what every released class has, by the released labels. Not that nobody can be found by "
+        "other means, and nothing about columns of which nothing is asked."
+    ),
     "dp": (
         "What is proved is how little one row, or one person, changes the chance of anything that is published. Not "
         "that the published rows are representative."

@@ -56,6 +56,8 @@ class DecisionFacts:
         What the worst of these could gain at most, in units of what was optimized.
     history : HistoryFacts or None
         Where the release composes with earlier ones, ``risk_after`` is that of all together.
+    suppressed : int
+        Records suppressed as wholes because their class under the scheme of a table does not meet what is asked.
     """
 
     rows: int
@@ -71,6 +73,7 @@ class DecisionFacts:
     unproved: int = 0
     gap: float = 0.0
     history: HistoryFacts | None = None
+    suppressed: int = 0
 
     @property
     def beyond(self) -> int:
@@ -100,6 +103,8 @@ class ReleaseFacts:
         Released rows and distinct combinations of released quasi-identifiers.
     min_class_size : int
         0 for an empty release.
+    min_telling_size : int or None
+        The same of the classes with a label that is not its attribute's root; None if there is none.
     off_hierarchy : dict of attribute to rows whose text is no node of the hierarchy
     label_rows : dict of attribute, and "" for tuples, to a fingerprint of how many rows each label stands in
         Of the first node with each label (:func:`privrisk_spark.kernels.numeric.fingerprint.of_counts`).
@@ -122,6 +127,7 @@ class ReleaseFacts:
     unique_by_kept: dict[str, int] = field(default_factory=dict)
     unique_by_all: int | None = None
     persons: int | None = None
+    min_telling_size: int | None = None
 
     @property
     def counted(self) -> int:

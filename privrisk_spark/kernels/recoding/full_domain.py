@@ -18,6 +18,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.lattice.lattice import Lattice
+from privrisk_spark.kernels.recoding.persons import Persons
 
 __all__ = ["FullDomain", "NodeClasses"]
 
@@ -36,11 +37,19 @@ class NodeClasses:
         Rows of each, at least 1.
     held : tuple of SensitiveRuns
         Of each sensitive attribute, its values in each class.
+    persons : Persons or None
+        Where a person may have several rows.
     """
 
     member: LongArray
     rows: LongArray
     held: tuple[SensitiveRuns, ...] = ()
+    persons: Persons | None = None
+
+    @property
+    def size(self) -> LongArray:
+        """Persons of each class, or its rows where each is a person; ndarray of int64, shape (n_classes,)."""
+        return self.rows if self.persons is None else self.persons.count
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +67,15 @@ class FullDomain:
         Rows of each, at least 1 and fewer than 2**53 in all.
     held : tuple of SensitiveRuns
         Of each sensitive attribute, its values in the rows of each distinct record.
+    persons : Persons or None
+        Of each distinct record, where a person may have several rows.
     """
 
     ancestors: tuple[IntArray, ...]
     vectors: IntArray
     counts: LongArray
     held: tuple[SensitiveRuns, ...] = ()
+    persons: Persons | None = None
 
     @classmethod
     def of(
@@ -72,6 +84,7 @@ class FullDomain:
         vectors: IntArray,
         counts: LongArray,
         held: Sequence[SensitiveRuns] = (),
+        persons: Persons | None = None,
     ) -> FullDomain:
         """Check a table; records without rows are left out.
 
@@ -97,12 +110,21 @@ class FullDomain:
         for runs in held:
             if runs.n_classes != len(counts) or (runs.rows != counts).any():
                 raise InputError("Every row must have one value of each sensitive attribute, and records their own.")
+        if persons is not None and (len(persons.alone) != len(counts) or (persons.count > counts).any()):
+            raise InputError("No distinct record may have more persons than rows.")
         there = counts > 0
-        return cls(tuple(ancestors), vectors[there], counts[there], tuple(runs.where(there) for runs in held))
+        return cls(
+            tuple(ancestors),
+            vectors[there],
+            counts[there],
+            tuple(runs.where(there) for runs in held),
+            None if persons is None else persons.where(there),
+        )
 
     def of_attributes(self, part: Sequence[int]) -> FullDomain:
         """Return the table with some of its attributes alone; equal records are not added up."""
-        return FullDomain(tuple(self.ancestors[i] for i in part), self.vectors[:, list(part)], self.counts, self.held)
+        of_part = tuple(self.ancestors[i] for i in part)
+        return FullDomain(of_part, self.vectors[:, list(part)], self.counts, self.held, self.persons)
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -132,9 +154,21 @@ class FullDomain:
         finer : NodeClasses, optional
             Classes at a vector that is nowhere above it; the distinct records if not given.
         """
+        return self.grouped(levels, finer)[0]
+
+    def grouped(self, levels: Sequence[int], finer: NodeClasses | None = None) -> tuple[NodeClasses, LongArray]:
+        """Group the records at a level vector, as :meth:`classes` does, and say where each one is.
+
+        Returns
+        -------
+        classes : NodeClasses
+        of : ndarray of int64
+            Class of each distinct record, or of each class of ``finer``.
+        """
         members = np.arange(len(self.vectors)) if finer is None else finer.member
         rows = self.counts if finer is None else finer.rows
         held = self.held if finer is None else finer.held
+        persons = self.persons if finer is None else finer.persons
         key, bound = np.zeros(len(members), dtype=np.int64), 1
         for i, (ancestor, level) in enumerate(zip(self._numbered, levels, strict=True)):
             node = ancestor[self.vectors[members, i], level]
@@ -143,10 +177,13 @@ class FullDomain:
                 different, key = np.unique(key, return_inverse=True)
                 bound = len(different)
             key, bound = key * radix + node, bound * radix
-        _, first, of = np.unique(key, return_index=True, return_inverse=True)
-        total = np.zeros(len(first), dtype=np.int64)
-        np.add.at(total, of.reshape(-1), rows)
-        return NodeClasses(members[first], total, tuple(_united(runs, of.reshape(-1), len(first)) for runs in held))
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        of, n_classes = inverse.reshape(-1), len(first)
+        total = np.zeros(n_classes, dtype=np.int64)
+        np.add.at(total, of, rows)
+        of_classes = tuple(_united(runs, of, n_classes) for runs in held)
+        united = None if persons is None else persons.united(of, n_classes)
+        return NodeClasses(members[first], total, of_classes, united), of
 
     def every_node(self) -> Iterator[tuple[tuple[int, ...], NodeClasses]]:
         """Yield every level vector with its classes, each rolled up from one that is a level below in one attribute."""

@@ -8,7 +8,7 @@ and by nothing else. Of one that is monotone in generalization alone this is so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +42,7 @@ class Condition:
 
 
 def at_least(k: int) -> Condition:
-    """k-anonymity: classes of at least ``k`` rows (Samarati and Sweeney 1998).
+    """k-anonymity: classes of at least ``k`` persons, or rows where each is one (Samarati and Sweeney 1998).
 
     Raises
     ------
@@ -51,7 +51,7 @@ def at_least(k: int) -> Condition:
     """
     if k < 1:
         raise InputError(f"k must be at least 1. Got {k}.")
-    return Condition(K_ANONYMITY.name, lambda classes: classes.rows >= k, True, True)
+    return Condition(K_ANONYMITY.name, lambda classes: classes.size >= k, True, True)
 
 
 def held_to(criterion: Criterion, asked: float, *given: object, attribute: int = 0) -> Condition:
@@ -117,12 +117,30 @@ class Problem:
             for condition in self.conditions
         )
 
-    def facts(self, levels: tuple[int, ...], classes: NodeClasses) -> Facts:
-        """Measure a node with the classes that meet every condition."""
+    def released(self, classes: NodeClasses) -> BoolArray:
+        """Mark the classes that meet every condition; ndarray of bool, shape (n_classes,)."""
         released = classes.rows > 0
         for condition in self.conditions:
             released &= condition.meets(classes)
-        return self.measured.facts(levels, classes, released)
+        return released
+
+    def suppressed(self, levels: Sequence[int]) -> BoolArray:
+        """Mark the distinct records of the table whose class at a level vector is not released.
+
+        Parameters
+        ----------
+        levels : sequence of k int
+
+        Returns
+        -------
+        ndarray of bool, shape (m,)
+        """
+        classes, of = self.measured.table.grouped(levels)
+        return ~self.released(classes)[of]
+
+    def facts(self, levels: tuple[int, ...], classes: NodeClasses) -> Facts:
+        """Measure a node with the classes that meet every condition."""
+        return self.measured.facts(levels, classes, self.released(classes))
 
     def keeps_limit(self, facts: Facts) -> bool:
         """Whether no more rows are suppressed than may be."""

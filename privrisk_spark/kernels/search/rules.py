@@ -230,8 +230,8 @@ def suppressing(disclosure: Disclosure, codes: IntArray, disclosed: BoolArray) -
     return np.where(disclosed, 0, _depths(disclosure, codes)).astype(np.int8)
 
 
-def generalizing(disclosure: Disclosure, codes: IntArray, rule: Sequence[int]) -> LevelArray:
-    """Levels of a rule for all records, cut at the depth of each value, int8 (n, k)."""
+def generalizing(disclosure: Disclosure, codes: IntArray, rule: Sequence[int] | LevelArray) -> LevelArray:
+    """Levels of a rule for all records, or of each record, cut at the depth of each value, int8 (n, k)."""
     return np.minimum(_depths(disclosure, codes), np.array(rule, dtype=np.int32)).astype(np.int8)
 
 

@@ -30,9 +30,9 @@ from privrisk_spark.planning.decisions.decision import Decision
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences
-from privrisk_spark.planning.rules import Rule
+from privrisk_spark.planning.rules import Recoding, Rule
 from privrisk_spark.planning.search import lattice_size, takes_infinite
-from privrisk_spark.reporting.guarantees import risk_guarantee
+from privrisk_spark.reporting.guarantees import decided_guarantee
 from privrisk_spark.reporting.history import beyond_sentence, history_section, history_sentence
 from privrisk_spark.reporting.kept_columns import uniqueness_warnings
 from privrisk_spark.reporting.release_reports import risk_reports
@@ -59,13 +59,13 @@ class DecisionTask:
         What a row discloses at each node of its lattice.
     decision : Decision
         How it is decided, and what is said of it.
-    procedure : Search or Rule
-        The search or the rule that decides.
+    procedure : Search, Rule or Recoding
+        What decides.
     """
 
     disclosure: Disclosure
     decision: Decision
-    procedure: Search | Rule
+    procedure: Search | Rule | Recoding
 
 
 def release_by_risk(run: Run) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def decide(
         stage.parameters = {"infeasible_records_suppressed": decided.facts.infeasible}
         if decided.facts.beyond:
             LOGGER.warning("%s", beyond_sentence(decided.facts))
-        guarantee = risk_guarantee(policy, decided.facts, hierarchies, rule, earlier)
+        guarantee = decided_guarantee(policy, decided.facts, hierarchies, rule, earlier)
         stage.status = guarantee.status
         linkage, sections = measure_decisions(
             run.scratch,
@@ -260,9 +260,8 @@ def _looked_up(
 
 def _refuse_infeasible(run: Run, task: DecisionTask, decided: Decided) -> None:
     decision, facts = run.policy.decision, decided.facts
-    assert decision is not None
     impossible = facts.infeasible - facts.beyond
-    if impossible and decision.infeasible == "error":
+    if impossible and decision is not None and decision.infeasible == "error":
         raise InfeasibleError(task.decision.shortfall(impossible, facts.rows, None))
 
 

@@ -17,7 +17,7 @@ from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.dictionaries import true_dictionary
-from privrisk_spark.planning.rules import Rule
+from privrisk_spark.planning.rules import Recoding, Rule
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import LinkageFacts, Section
 from privrisk_spark.stages.counting.dense_sorted import collect_counts, collect_held
@@ -31,7 +31,7 @@ def measure_decisions(
     scratch: Scratch,
     encoded: Batches,
     disclosure: Disclosure,
-    procedure: Search | Rule,
+    procedure: Search | Rule | Recoding,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     *,

@@ -104,7 +104,7 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
         run.place.swap_into_vault(directory, "unknown_values")
         return values
 
-    if policy.guarantee.kind == "risk":
+    if policy.decides:
         refuse_values(policy, facts, set_aside, listed_in=run.place.private_at("unknown_values"))
     rules, values = contracts.input_rules(policy, facts)
     checks = contracts.validate(

@@ -33,6 +33,7 @@ from privrisk_spark.storage.metrics import write_metrics
 
 BY_KIND: dict[str, Callable[[Run], dict[str, Any]]] = {
     "risk": release_by_risk,
+    "k-anonymity": release_by_risk,
     "dp": release_privately,
     "as-published": release_as_published,
 }

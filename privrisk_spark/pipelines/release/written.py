@@ -100,7 +100,7 @@ def conclude_rows(
         method=method,
         files=files,
     )
-    if policy.guarantee.kind == "risk":
+    if policy.decides:
         named, meant = (tuple(getattr(one, of) for one in hierarchies.values()) for of in ("named", "meant"))
         conclusion = replace(conclusion, named=named, meant=meant)
     if policy.history is not None:

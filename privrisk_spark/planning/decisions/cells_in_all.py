@@ -10,7 +10,7 @@ from privrisk_spark.planning.decisions.decision import Hierarchies
 from privrisk_spark.planning.rules import LeastExposedInOrder
 from privrisk_spark.policy.decisions import DiscloseInAll
 from privrisk_spark.results.contract import FactRule
-from privrisk_spark.results.facts import DecisionFacts
+from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class ByCellsInAll(ByCellOrder):
         """Say which cells are disclosed, and what is least by it."""
         return self.least_exposed("of the table", risk=risk)
 
-    def contract(self, measured: DecisionFacts) -> Iterator[tuple[FactRule, float]]:
+    def contract(self, measured: DecisionFacts, released: ReleaseFacts) -> Iterator[tuple[FactRule, float]]:
         """Yield the number of cells."""
+        del released
         yield exactly("values disclosed", self.asked.cells), sum(disclosed(measured).values())

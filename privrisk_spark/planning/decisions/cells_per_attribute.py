@@ -10,7 +10,7 @@ from privrisk_spark.planning.decisions.decision import Hierarchies
 from privrisk_spark.planning.rules import LeastExposedInOrder
 from privrisk_spark.policy.decisions import DisclosePerAttribute
 from privrisk_spark.results.contract import FactRule
-from privrisk_spark.results.facts import DecisionFacts
+from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class ByCellsPerAttribute(ByCellOrder):
         """Say which cells are disclosed, and what is least by it."""
         return self.least_exposed("of each attribute", risk=risk)
 
-    def contract(self, measured: DecisionFacts) -> Iterator[tuple[FactRule, float]]:
+    def contract(self, measured: DecisionFacts, released: ReleaseFacts) -> Iterator[tuple[FactRule, float]]:
         """Yield the number of cells, for every attribute."""
+        del released
         for name, cells in disclosed(measured).items():
             yield exactly(f"values of {name} disclosed", self.asked.cells), cells

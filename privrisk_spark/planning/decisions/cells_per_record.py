@@ -15,7 +15,7 @@ from privrisk_spark.planning.decisions.decision import Hierarchies, Reach
 from privrisk_spark.planning.rules import LeastExposedOfRecord
 from privrisk_spark.policy.decisions import DisclosePerRecord
 from privrisk_spark.results.contract import FactRule
-from privrisk_spark.results.facts import DecisionFacts
+from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,9 @@ class ByCellsPerRecord(ByCells):
             f"risk against the dictionary as it is, by {measured.gap:.3g} at most."
         )
 
-    def contract(self, measured: DecisionFacts) -> Iterator[tuple[FactRule, float]]:
+    def contract(self, measured: DecisionFacts, released: ReleaseFacts) -> Iterator[tuple[FactRule, float]]:
         """Yield the number of all cells of records that have as many."""
+        del released
         wanted = self.asked.cells * (measured.rows - measured.infeasible)
         yield exactly("values disclosed", wanted), sum(disclosed(measured).values())
 

@@ -11,10 +11,10 @@ from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.disclosure.decisions import IntArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.method import Search
-from privrisk_spark.planning.rules import Rule
+from privrisk_spark.planning.rules import Recoding, Rule
 from privrisk_spark.planning.search import MethodChoice
 from privrisk_spark.results.contract import FactRule
-from privrisk_spark.results.facts import DecisionFacts
+from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
 from privrisk_spark.results.release import ChosenRule
 
 Reach = Callable[[Disclosure, IntArray], FloatArray]
@@ -43,8 +43,8 @@ class Decision(Protocol):
         """
 
     @abstractmethod
-    def procedure(self, hierarchies: Hierarchies) -> Search | Rule:
-        """Return the search of each record's lattice, or the rule, that decides.
+    def procedure(self, hierarchies: Hierarchies) -> Search | Rule | Recoding:
+        """Return the search of each record's lattice, the rule, or the recoding of the table that decides.
 
         Raises
         ------
@@ -102,9 +102,9 @@ class Decision(Protocol):
 
     # ----------------------------------------------------------------------------------- what a release is held against
 
-    def contract(self, measured: DecisionFacts) -> Iterator[tuple[FactRule, float]]:
-        """Yield what the decisions must keep to, each rule with the fact it is about."""
-        del measured
+    def contract(self, measured: DecisionFacts, released: ReleaseFacts) -> Iterator[tuple[FactRule, float]]:
+        """Yield what the decisions, and the files, must keep to, each rule with the fact it is about."""
+        del measured, released
         yield from ()
 
     def reach(self) -> tuple[Reach, float] | None:

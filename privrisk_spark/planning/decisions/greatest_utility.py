@@ -9,7 +9,7 @@ from privrisk_spark.kernels.disclosure.objective import GreatestUtility
 from privrisk_spark.planning.decisions.searched import BySearch
 from privrisk_spark.policy.decisions import GreatestUtilityDecision
 from privrisk_spark.results.contract import FactRule
-from privrisk_spark.results.facts import DecisionFacts
+from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,9 @@ class ByGreatestUtility(BySearch):
         """Return the ceiling."""
         return {"risk_at_most": self.asked.risk_at_most}
 
-    def contract(self, measured: DecisionFacts) -> Iterator[tuple[FactRule, float]]:
+    def contract(self, measured: DecisionFacts, released: ReleaseFacts) -> Iterator[tuple[FactRule, float]]:
         """Yield the ceiling, if every record could stay below it but for what is out of it already."""
+        del released
         if measured.infeasible > measured.beyond:
             return
         ceiling = self.asked.risk_at_most

@@ -15,7 +15,7 @@ from privrisk_spark.planning.decisions.searched import BySearch
 from privrisk_spark.planning.search import SearchChoice, refuse_unreachable
 from privrisk_spark.policy.decisions import LeastRiskDecision
 from privrisk_spark.results.contract import FactRule
-from privrisk_spark.results.facts import DecisionFacts
+from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,9 @@ class ByLeastRisk(BySearch):
         """Say how high the floor is."""
         return f"floor: utility at least {self.asked.utility_at_least:g} of at most {greatest:g}"
 
-    def contract(self, measured: DecisionFacts) -> Iterator[tuple[FactRule, float]]:
+    def contract(self, measured: DecisionFacts, released: ReleaseFacts) -> Iterator[tuple[FactRule, float]]:
         """Yield the floor, if every record could reach it."""
+        del released
         if measured.infeasible:
             return
         floor = self.asked.utility_at_least

@@ -12,7 +12,7 @@ from privrisk_spark.planning.search import MethodChoice, refuse_unreachable
 from privrisk_spark.policy.decisions import ListedRulesDecision
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.contract import FactRule
-from privrisk_spark.results.facts import DecisionFacts
+from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
 from privrisk_spark.results.release import ChosenRule
 
 
@@ -61,8 +61,9 @@ class ByListedRules(Decision):
         assert rule is not None, "the rule that was chosen is stated"
         return f"Every record is disclosed by the rule '{rule.name}', {asked}."
 
-    def contract(self, measured: DecisionFacts) -> Iterator[tuple[FactRule, float]]:
+    def contract(self, measured: DecisionFacts, released: ReleaseFacts) -> Iterator[tuple[FactRule, float]]:
         """Yield the floor of the mean utility."""
+        del released
         floor = self.asked.utility_at_least
         # For sums of weights that differ in their last bits.
         slack = 1e-9 * max(1.0, abs(floor))

@@ -14,6 +14,8 @@ from privrisk_spark.planning.decisions.greatest_utility import ByGreatestUtility
 from privrisk_spark.planning.decisions.least_penalized import ByLeastPenalizedRisk
 from privrisk_spark.planning.decisions.least_risk import ByLeastRisk
 from privrisk_spark.planning.decisions.listed_rules import ByListedRules
+from privrisk_spark.planning.decisions.recoded import ByRecoding
+from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.decisions import (
     AggregateDecision,
     DiscloseInAll,
@@ -40,7 +42,9 @@ VARIANTS: Mapping[type[Any], Callable[[Policy, Any], Decision]] = {
 
 
 def decision_of(policy: Policy) -> Decision:
-    """Return the variant a policy asks for; it has a decision."""
+    """Return the variant a policy asks for: by its guarantee, or it has a decision."""
+    if isinstance(policy.guarantee, KAnonymityGuarantee):
+        return ByRecoding(policy, policy.guarantee)
     asked = policy.decision
     assert asked is not None, "only a policy with a decision is decided by risk"
     return VARIANTS[type(asked)](policy, asked)

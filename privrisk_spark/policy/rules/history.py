@@ -15,7 +15,10 @@ def impossible_history(policy: Policy) -> Iterable[Fault]:
     if policy.history is None:
         return
     if not isinstance(policy.guarantee, RiskGuarantee):
-        why = "there the ledger composes releases" if policy.guarantee.kind == "dp" else "its draws are not composed"
+        why = {
+            "dp": "there the ledger composes releases",
+            "k-anonymity": "classes of one release do not bound what several tell together",
+        }.get(policy.guarantee.kind, "its draws are not composed")
         yield Fault("history", f"is only available with guarantee.kind 'risk': {why}; leave it out")
         return
     if policy.table.record_id is None:

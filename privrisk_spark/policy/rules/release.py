@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from privrisk_spark.errors import ConfigError, Fault, listing, nearest
+from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.dictionaries import (
     DictionaryColumn,
@@ -20,6 +21,7 @@ from privrisk_spark.policy.guarantees import RiskGuarantee
 from privrisk_spark.policy.overlap import overlapping, places_read
 from privrisk_spark.policy.policy import Identifier, Insensitive, Policy, Sensitive, WeightColumn
 from privrisk_spark.policy.private import DpGuarantee, PublicDp
+from privrisk_spark.policy.rules.anonymity import impossible_anonymity
 from privrisk_spark.policy.rules.apart import impossible_apart
 from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
@@ -70,6 +72,9 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
         return
     if isinstance(policy.guarantee, AsPublishedGuarantee):
         yield from impossible_as_published(policy, policy.guarantee)
+        return
+    if isinstance(policy.guarantee, KAnonymityGuarantee):
+        yield from impossible_anonymity(policy, policy.guarantee)
         return
     if decision is None and releasing:
         yield Fault("decision", "is required when guarantee.kind is 'risk'; write decision: {utility_at_least: …}")

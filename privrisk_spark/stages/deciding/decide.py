@@ -213,6 +213,7 @@ class Conclusion:
         return {
             "rows": len(decided.rows),
             "sampled": int(np.count_nonzero(decided.kept)),
+            "suppressed": 0 if decided.suppressed is None else int(np.count_nonzero(decided.suppressed)),
             "infeasible": int(times[~decisions.feasible].sum()),
             "unproved": 0 if decisions.gap is None else int(times[decisions.gap > 0].sum()),
             "gap": 0.0 if decisions.gap is None else float(decisions.gap.max(initial=0.0)),
@@ -307,7 +308,7 @@ def released_tuples(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.
     kept = slice(None) if decided.kept.all() else np.flatnonzero(decided.kept)
     released = [name for name in decided.table.column_names if re.fullmatch(r"r\d+", name)]
     table = decided.table if isinstance(kept, slice) else decided.table.select(released).take(pa.array(kept))
-    keys = [_key(table.column(name)) for name in released]
+    keys = [value_numbers(table.column(name)) for name in released]
     nodes = [node[kept] for node in _seen(decided, k, named)]
     first, member = grouped([*nodes, *keys])
     columns = {name: pa.array(node[first]) for name, node in zip(schemas.nodes(k), nodes, strict=True)}
@@ -327,10 +328,11 @@ def class_members(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.in
     there = decided.table.column_names
     if schemas.ENTITY not in there and schemas.SAMPLE_WEIGHT not in there:
         return None
+    decided = _kept_alone(decided)
     nodes = _seen(decided, k, named)
     keys: list[npt.NDArray[Any]] = list(nodes)
     if schemas.ENTITY in there:
-        keys.append(_key(decided.table.column(schemas.ENTITY)))
+        keys.append(value_numbers(decided.table.column(schemas.ENTITY)))
     kept = [name for name in there if re.fullmatch(r"r\d+", name)] if schemas.ENTITY in there else []
     words = [fingerprints(decided.table.column(name)) for name in kept]
     if kept:
@@ -353,7 +355,18 @@ def class_members(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.in
     return pa.table(columns)
 
 
-def _key(values: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def _kept_alone(decided: Decided) -> Decided:
+    """Rows that are released."""
+    if decided.kept.all():
+        return decided
+    kept = np.flatnonzero(decided.kept)
+    disclosed = None if decided.disclosed is None else tuple(node[kept] for node in decided.disclosed)
+    suppressed = None if decided.suppressed is None else decided.suppressed[kept]
+    table = decided.table.take(pa.array(kept))
+    return Decided(table, decided.decisions, decided.rows[kept], decided.kept[kept], disclosed, suppressed)
+
+
+def value_numbers(values: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """Number of each value of a released column; equal numbers only for the same bits."""
     kind = values.type
     if pa.types.is_nested(kind):

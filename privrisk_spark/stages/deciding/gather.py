@@ -22,11 +22,12 @@ from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.cells_asked import needed_cells
 from privrisk_spark.kernels.search.method import Search
-from privrisk_spark.planning.rules import Rule
+from privrisk_spark.planning.rules import Recoding, Rule
 from privrisk_spark.planning.search import decides_records
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import ChosenRule
 from privrisk_spark.stages.deciding.decide import decided, decided_table, deciding, join_decisions
+from privrisk_spark.stages.deciding.recode import collect_recoding
 from privrisk_spark.stages.deciding.rules import RuleInputs, collect_rule
 
 DECISIONS_PER_TASK = 100
@@ -37,7 +38,7 @@ def collect_decisions(
     scratch: Scratch,
     encoded: Batches,
     disclosure: Disclosure,
-    procedure: Search | Rule,
+    procedure: Search | Rule | Recoding,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     counted: Sequence[StoredCounts | CountLookup],
@@ -50,7 +51,7 @@ def collect_decisions(
     encoded : Batches
         The table, resolved.
     disclosure : Disclosure
-    procedure : Search or Rule
+    procedure : Search, Rule or Recoding
         Which decides.
     policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
@@ -63,9 +64,12 @@ def collect_decisions(
     decide_chunk : Decide
         Gives a chunk of the rows its decisions.
     chosen : ChosenRule or None
-        The rule for the whole table, where one was chosen from a list.
+        The rule for the whole table, where one was chosen from a list, or the scheme that was found.
     """
     k, weights = len(hierarchies), WeightColumns.of_policy(policy, list(hierarchies))
+    if isinstance(procedure, Recoding):
+        inputs = RuleInputs(scratch, disclosure, tuple(counted), policy, hierarchies)
+        return collect_recoding(inputs, encoded, procedure)
     if not isinstance(procedure, Search):
         return collect_rule(RuleInputs(scratch, disclosure, tuple(counted), policy, hierarchies), encoded, procedure)
     stored = [counts for counts in counted if isinstance(counts, StoredCounts)]

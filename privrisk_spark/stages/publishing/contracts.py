@@ -98,7 +98,7 @@ def input_rules(policy: Policy, facts: InputFacts) -> tuple[list[FactRule], dict
         "null record ids": facts.null_ids,
         "duplicate record ids": facts.duplicate_ids,
     }
-    if policy.guarantee.kind != "risk":
+    if not policy.decides:
         return rules, values
     allowed = policy.checks.row_count
     rules.append(FactRule("rows", "the number of rows is in the expected range", allowed.at_least, allowed.at_most))
@@ -152,8 +152,11 @@ def decision_rules(
     """Rules on exact measures of the decisions, and the facts they read; never under differential privacy."""
     checks = policy.checks
     rules = [FactRule("released rows", "every record read is released", facts.rows, facts.rows)]
+    if measured.sampled < measured.rows:
+        kept = facts.rows - measured.suppressed
+        rules = [FactRule("released rows", "every record that is not suppressed is released", kept, kept)]
     values: dict[str, float | int] = {"released rows": released.rows}
-    for rule, value in decision_of(policy).contract(measured):
+    for rule, value in decision_of(policy).contract(measured, released):
         rules.append(rule)
         values[rule.name] = value
     if checks.min_class_size is not None and classes is not None and classes.fewest_persons is not None:

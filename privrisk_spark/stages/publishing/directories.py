@@ -76,7 +76,7 @@ def check_partitions(policy: Policy, hierarchies: Mapping[str, Hierarchy], table
             continue
         for label in hierarchies[name].labels:
             _named(name, label)
-    if names and policy.guarantee.kind != "risk":
+    if names and not policy.decides:
         allowed = prod(len(set(hierarchies[name].labels)) for name in names)
         if allowed > MOST:
             raise InputError(

@@ -81,6 +81,7 @@ def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str,
         unproved=sum(part["unproved"] for part in parts),
         gap=max((part["gap"] for part in parts), default=0.0),
         history=_history_facts([part["history"] for part in parts if "history" in part]),
+        suppressed=sum(part["suppressed"] for part in parts),
     )
 
 
@@ -129,7 +130,7 @@ def release_classes(
     one; the facts have the number of rows with such a text, and in how many rows labels and tuples of them stand.
     """
     texts, as_it_is = [f"a{i}" for i in range(len(labels))], schemas.released(kept)
-    known = [pa.array(sorted({label for label in of if label is not None}), pa.string()) for of in labels.values()]
+    known = _known(labels)
     null_known = [None in set(of) for of in labels.values()]
     # The first node of each label, in the order of `known`, and of the missing one.
     nodes = [_first_nodes(of, texts) for of, texts in zip(labels.values(), known, strict=True)]
@@ -167,6 +168,22 @@ def release_classes(
             yield report(name, facts)
 
     return release.then(step, PARTS)
+
+
+def _known(labels: Mapping[str, Sequence[str | None]]) -> list[pa.Array]:
+    """Labels of each attribute, each once, in the order of their numbers."""
+    return [pa.array(sorted({label for label in of if label is not None}), pa.string()) for of in labels.values()]
+
+
+def _words_of_roots(labels: Mapping[str, Sequence[str | None]]) -> list[int]:
+    """Words of the tuple of all roots, the last nodes, as :func:`release_classes` packs tuples."""
+    known = _known(labels)
+    packing = Packing(tuple(len(of) + 2 for of in known))
+    numbers = [
+        pc.index(of, labels_of[-1]).as_py() if labels_of[-1] is not None else len(of)
+        for of, labels_of in zip(known, labels.values(), strict=True)
+    ]
+    return [int(word[0]) for word in packing.pack([np.array([number]) for number in numbers], 1)]
 
 
 def _first_nodes(labels: Sequence[str | None], known: pa.Array) -> LongArray:
@@ -221,10 +238,10 @@ def measure_release(
     parts = scratch.collect_parts(release_classes(release, labels, directory, kept=len(kept)))
     names = tuple(part["name"] for part in parts)
     tasks = max(1, -(-sum(part["classes"] for part in parts) // CLASSES_PER_TASK))
-    told = ("classes", "least", "singles")
+    told, roots = ("classes", "least", "singles", "least_telling"), _words_of_roots(labels)
 
-    def found(number: int) -> tuple[int, int, int]:
-        return _classes_between(directory, names, number, tasks)
+    def found(number: int) -> tuple[int, int, int, int]:
+        return _classes_between(directory, names, number, tasks, roots)
 
     def read(number: int) -> Iterator[pa.Table]:
         yield pa.table({name: pa.array([value], pa.int64()) for name, value in zip(told, found(number), strict=True)})
@@ -234,25 +251,35 @@ def measure_release(
     else:
         schema = T.StructType([T.StructField(name, T.LongType()) for name in told])
         merged_by_tasks = Batches.of_parts(scratch.spark, range(tasks), read, schema).frame().toArrow()
-        ranges = [(row["classes"], row["least"], row["singles"]) for row in merged_by_tasks.to_pylist()]
+        ranges = [tuple(row[name] for name in told) for row in merged_by_tasks.to_pylist()]
     uniques = []
     if kept:
         sizes = [sum(part["values"][j] for part in parts) for j in range(len(kept) + 1)]
         uniques = measure_uniques(scratch, directory, names, sizes)
     return ReleaseFacts(
         rows=sum(part["rows"] for part in parts),
-        classes=sum(classes for classes, _, _ in ranges),
-        min_class_size=min((least for classes, least, _ in ranges if classes), default=0),
+        classes=sum(classes for classes, _, _, _ in ranges),
+        min_class_size=min((least for classes, least, _, _ in ranges if classes), default=0),
+        min_telling_size=min((least for _, _, _, least in ranges if least), default=None),
         off_hierarchy={attribute: sum(part["outside"][i] for part in parts) for i, attribute in enumerate(labels)},
         label_rows=summed_label_rows(parts, tuple(labels)),
-        unique_by_cells=sum(alone for _, _, alone in ranges),
+        unique_by_cells=sum(alone for _, _, alone, _ in ranges),
         unique_by_kept=dict(zip(kept, uniques, strict=False)),
         unique_by_all=uniques[-1] if uniques else None,
     )
 
 
-def _classes_between(directory: PartDirectory, names: Sequence[str], number: int, ranges: int) -> tuple[int, int, int]:
-    """Classes of one of equal ranges of fingerprints, rows of the smallest, and classes of one row, from all parts."""
+def _classes_between(
+    directory: PartDirectory, names: Sequence[str], number: int, ranges: int, roots: Sequence[int]
+) -> tuple[int, int, int, int]:
+    """Classes of one of equal ranges of fingerprints, from all parts.
+
+    Returns
+    -------
+    tuple of int
+        Classes, rows of the smallest, classes of one row, and rows of the smallest whose words are not those of the
+        roots; 0 where there is none.
+    """
     low = -(2**63) + number * 2**64 // ranges
     high = -(2**63) + (number + 1) * 2**64 // ranges - 1
     pieces = []
@@ -262,12 +289,14 @@ def _classes_between(directory: PartDirectory, names: Sequence[str], number: int
         end = np.searchsorted(columns[0], np.int64(high), side="right")
         pieces.append(columns[1:, begin:end])
     if not sum(piece.shape[1] for piece in pieces):
-        return 0, 0, 0
+        return 0, 0, 0, 0
     *words, rows = np.concatenate(pieces, axis=1)
     first, member = grouped(words)
     sizes = np.zeros(len(first), dtype=np.int64)
     np.add.at(sizes, member, rows)
-    return len(first), int(sizes.min()), int(np.count_nonzero(sizes == 1))
+    telling = ~np.logical_and.reduce([word[first] == root for word, root in zip(words, roots, strict=True)])
+    least_telling = int(sizes[telling].min()) if telling.any() else 0
+    return len(first), int(sizes.min()), int(np.count_nonzero(sizes == 1)), least_telling
 
 
 _MEMBERS_PER_BUCKET = 500_000

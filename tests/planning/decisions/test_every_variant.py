@@ -46,12 +46,14 @@ from privrisk_spark.policy.decisions import (
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.results.contract import FactRule
-from privrisk_spark.results.facts import DecisionFacts
+from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
 from privrisk_spark.results.release import AttributeLevels, ChosenRule, Histogram, Section, Summary
 
 PACKAGE = Path(__file__).resolve().parents[3] / "privrisk_spark"
 ASKED_OF = set(get_args(get_args(DecisionPolicy)[0]))
 """Types a policy's decision can have."""
+
+FILES = ReleaseFacts(rows=10, classes=2, min_class_size=5, off_hierarchy={}, label_rows={})
 
 KEPT = DecisionFacts(
     rows=10,
@@ -304,12 +306,12 @@ def test_a_variant_says_what_is_not_proved(case: Case) -> None:
 def test_a_contract_holds_of_decisions_as_asked_and_notices_others(case: Case) -> None:
     policy, _ = policy_of(case)
     decision = decision_of(policy)
-    held = list(decision.contract(case.kept))
+    held = list(decision.contract(case.kept, FILES))
     assert {rule.name: fact for rule, fact in held} == case.facts
     assert all(within(rule, fact) for rule, fact in held)
     assert (case.broken is None) == (not held), "what has a contract has decisions that break it"
     if case.broken is not None:
-        assert not all(within(rule, fact) for rule, fact in decision.contract(case.broken))
+        assert not all(within(rule, fact) for rule, fact in decision.contract(case.broken, FILES))
 
 
 def within(rule: FactRule, fact: float) -> bool:
@@ -344,12 +346,12 @@ def test_a_variant_that_may_be_infeasible_says_what_would_do(case: Case) -> None
 @pytest.mark.parametrize("asked_of", [LeastRiskDecision, GreatestUtilityDecision], ids=lambda one: one.__name__)
 def test_where_records_are_suppressed_instead_nothing_is_held_against_their_bound(asked_of: type[Any]) -> None:
     policy, _ = policy_of(CASES[asked_of])
-    assert list(decision_of(policy).contract(replace(KEPT, infeasible=1))) == []
+    assert list(decision_of(policy).contract(replace(KEPT, infeasible=1), FILES)) == []
 
 
 def test_suppressed_records_disclose_no_cell() -> None:
     policy, _ = policy_of(CASES[DisclosePerRecord])
-    ((rule, _),) = decision_of(policy).contract(replace(KEPT, rows=15, infeasible=3))
+    ((rule, _),) = decision_of(policy).contract(replace(KEPT, rows=15, infeasible=3), FILES)
     assert (rule.at_least, rule.at_most, rule.text) == (12, 12, "12 values are disclosed")
 
 

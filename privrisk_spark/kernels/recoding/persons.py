@@ -1,0 +1,101 @@
+"""Persons of equivalence classes, where one person may have several rows: counted once in each class.
+
+Most persons have all their rows in one distinct record. They are counted, and counts are added up as classes unite; of
+the others it is kept who is in which class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, LongArray
+
+__all__ = ["Persons"]
+
+
+@dataclass(frozen=True, eq=False)
+class Persons:
+    """Who is in each class.
+
+    Attributes
+    ----------
+    alone : ndarray of int64, shape (n_classes,)
+        Persons all of whose rows are in one distinct record, and it in the class.
+    owner, person : ndarrays of int64, shape (n_pairs,)
+        Class and number of every other person in it; ascending pairs, each once.
+    n : int
+        Numbers of persons are below it.
+    """
+
+    alone: LongArray
+    owner: LongArray
+    person: LongArray
+    n: int
+
+    @classmethod
+    def of(cls, owner: LongArray, person: LongArray, n_classes: int) -> Persons:
+        """Take every pair of a distinct record and a person in it.
+
+        Parameters
+        ----------
+        owner : ndarray of int64, shape (n,)
+            Distinct record.
+        person : ndarray of int64, shape (n,)
+            Number of the person, at least 0; the same pair may be given again.
+        n_classes : int
+            Distinct records.
+
+        Raises
+        ------
+        InputError
+            If a number is out of range.
+        """
+        if len(owner) and (owner.min() < 0 or owner.max() >= n_classes or person.min() < 0):
+            raise InputError("Persons: every one must have a number, at least 0, and be in a class that there is.")
+        pairs = np.unique(np.column_stack([owner, person]), axis=0)
+        _, of, times = np.unique(pairs[:, 1], return_inverse=True, return_counts=True)
+        several = times[of.reshape(-1)] > 1
+        alone = np.bincount(pairs[~several, 0], minlength=n_classes).astype(np.int64)
+        return cls.beside(alone, pairs[several, 0], pairs[several, 1])
+
+    @classmethod
+    def beside(cls, alone: LongArray, owner: LongArray, person: LongArray) -> Persons:
+        """Take persons in several distinct records beside the numbers of those in one; arrays as above.
+
+        Parameters
+        ----------
+        alone : ndarray of int64, shape (n_classes,)
+        owner, person : ndarrays of int64, shape (n,)
+            Each pair once, in any order.
+        """
+        order = np.lexsort([person, owner])
+        _, number = np.unique(person[order], return_inverse=True)
+        number = number.reshape(-1).astype(np.int64)
+        return cls(alone, owner[order].astype(np.int64), number, int(number.max(initial=-1)) + 1)
+
+    @cached_property
+    def count(self) -> LongArray:
+        """Distinct persons of each class, ndarray of int64, shape (n_classes,)."""
+        return self.alone + np.bincount(self.owner, minlength=len(self.alone))
+
+    def where(self, kept: BoolArray) -> Persons:
+        """Return those of some of the classes; persons keep their numbers.
+
+        Parameters
+        ----------
+        kept : ndarray of bool, shape (n_classes,)
+        """
+        place = np.cumsum(kept) - 1
+        there = kept[self.owner]
+        return Persons(self.alone[kept], place[self.owner[there]].astype(np.int64), self.person[there], self.n)
+
+    def united(self, of: LongArray, n_classes: int) -> Persons:
+        """Return those of classes that are unions: class ``of[j]`` takes in class ``j``."""
+        alone = np.zeros(n_classes, dtype=np.int64)
+        np.add.at(alone, of, self.alone)
+        pairs = np.unique(of[self.owner] * max(self.n, 1) + self.person)
+        return Persons(alone, pairs // max(self.n, 1), pairs % max(self.n, 1), self.n)

@@ -1,0 +1,105 @@
+"""From a policy's guarantee to what every class of a scheme must meet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privrisk_spark.kernels.classes.closeness import TableDistribution
+from privrisk_spark.kernels.classes.criteria import (
+    ALPHA,
+    BETA_LIKENESS,
+    CLOSENESS,
+    DELTA_DISCLOSURE,
+    DISTINCT_DIVERSITY,
+    ENHANCED_BETA_LIKENESS,
+    ENTROPY_DIVERSITY,
+    P_SENSITIVITY,
+    RECURSIVE_C,
+)
+from privrisk_spark.kernels.recoding.problem import Condition, at_least, held_to
+from privrisk_spark.policy.anonymity import (
+    AlphaBound,
+    BetaLikeness,
+    DeltaDisclosure,
+    KAnonymityGuarantee,
+    LDiversity,
+    OfColumn,
+    PSensitivity,
+    TCloseness,
+)
+
+
+def sensitive_of(asked: KAnonymityGuarantee) -> list[str]:
+    """Sensitive columns that something is asked of, in the order they are first named."""
+    return list(dict.fromkeys(one.column for part in asked.also for one in part.given.values()))
+
+
+def conditions(asked: KAnonymityGuarantee, distributions: Mapping[str, TableDistribution]) -> tuple[Condition, ...]:
+    """Return what every released class must meet: k first, then what is asked besides, in the order of the policy.
+
+    Parameters
+    ----------
+    asked : KAnonymityGuarantee
+    distributions : mapping of sensitive column to TableDistribution
+        Of the whole table, in the order of :func:`sensitive_of`, which is that of the classes' values.
+    """
+    at = {name: i for i, name in enumerate(distributions)}
+    besides = [one for part in asked.also for one in part.given.values()]
+    return (at_least(asked.k), *(_held(one, distributions[one.column], at[one.column]) for one in besides))
+
+
+def _held(asked: OfColumn, table: TableDistribution, attribute: int) -> Condition:
+    match asked:
+        case LDiversity(kind="distinct", l=least):
+            return held_to(DISTINCT_DIVERSITY, least, attribute=attribute)
+        case LDiversity(kind="entropy", l=least):
+            return held_to(ENTROPY_DIVERSITY, least, attribute=attribute)
+        case LDiversity(l=least, c=float(c)):
+            return held_to(RECURSIVE_C, c, int(least), attribute=attribute)
+        case PSensitivity(p=least):
+            return held_to(P_SENSITIVITY, least, attribute=attribute)
+        case TCloseness(t=most, distance=distance):
+            return held_to(CLOSENESS[distance], most, table, attribute=attribute)
+        case AlphaBound(alpha=most):
+            return held_to(ALPHA, most, attribute=attribute)
+        case BetaLikeness(beta=most, enhanced=enhanced):
+            criterion = ENHANCED_BETA_LIKENESS if enhanced else BETA_LIKENESS
+            return held_to(criterion, most, table, attribute=attribute)
+        case DeltaDisclosure(delta=below):
+            return held_to(DELTA_DISCLOSURE, below, table, attribute=attribute)
+    raise AssertionError(f"a condition of the kind {type(asked).__name__} is not known")
+
+
+def asked_in_words(asked: KAnonymityGuarantee, unit: str) -> list[str]:
+    """Return what every released class must meet, a clause each.
+
+    Parameters
+    ----------
+    asked : KAnonymityGuarantee
+    unit : str
+        What is counted, such as ``rows``.
+    """
+    found = [f"at least {asked.k:,} {unit}"]
+    return found + [_in_words(one) for part in asked.also for one in part.given.values()]
+
+
+def _in_words(asked: OfColumn) -> str:
+    of = f"of '{asked.column}'"
+    match asked:
+        case LDiversity(kind="distinct", l=least):
+            return f"at least {least:g} distinct values {of}"
+        case LDiversity(kind="entropy", l=least):
+            return f"values {of} with an entropy of at least ln {least:g}"
+        case LDiversity(l=least, c=float(c)):
+            return f"recursive ({c:g}, {least:g})-diversity {of}"
+        case PSensitivity(p=least):
+            return f"at least {least:,} distinct values {of}"
+        case TCloseness(t=most, distance=distance):
+            return f"a distribution {of} within {most:g} of the table's ({distance} distance)"
+        case AlphaBound(alpha=most):
+            return f"no value {of} in more than a share of {most:g}"
+        case BetaLikeness(beta=most, enhanced=enhanced):
+            return f"no share {of} more than {most:g} times above the table's{' (enhanced)' if enhanced else ''}"
+        case DeltaDisclosure(delta=below):
+            return f"shares {of} whose ratio to the table's has a logarithm below {below:g}"
+    raise AssertionError(f"a condition of the kind {type(asked).__name__} is not known")

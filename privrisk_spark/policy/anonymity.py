@@ -1,0 +1,107 @@
+"""k-anonymity and what may be asked besides, as a guarantee that a whole table is recoded for."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from privrisk_spark.policy.types import NUMBER, Count, NonNegative, Part, Positive, Text
+
+Share = Annotated[float, Field(ge=0, le=1), NUMBER]
+
+_COLUMN = "Column with the role 'sensitive' that is released."
+
+
+class OfColumn(Part):
+    """A condition on the values of a sensitive column in every released class."""
+
+    column: Text = Field(description=_COLUMN)
+
+
+class LDiversity(OfColumn):
+    """l-diversity: distinct, by entropy, or recursive (c, l)."""
+
+    l: Annotated[float, Field(ge=1, allow_inf_nan=False), NUMBER] = Field(  # noqa: E741 - the papers' name
+        description="Values of a class: their number, or exp of their entropy; whole but for the kind 'entropy'."
+    )
+    kind: Literal["distinct", "entropy", "recursive"] = "distinct"
+    c: Positive | None = Field(None, description="Of the kind 'recursive': r_1 < c (r_l + ... + r_m).")
+
+
+class PSensitivity(OfColumn):
+    """p-sensitivity: so many distinct values in every class."""
+
+    p: Count
+
+
+class TCloseness(OfColumn):
+    """t-closeness: the earth mover's distance of a class to the table."""
+
+    t: Share
+    distance: Literal["equal", "ordered"] = Field(
+        "equal", description="Whether all values are equally far apart, or as far as their ranks."
+    )
+
+
+class AlphaBound(OfColumn):
+    """(alpha, k)-anonymity: the greatest share of a value in a class."""
+
+    alpha: Share
+
+
+class BetaLikeness(OfColumn):
+    """beta-likeness: the greatest relative gain of a value in a class over the table."""
+
+    beta: NonNegative
+    enhanced: bool = Field(False, description="Whether a gain must be at most -ln of the value's share, too.")
+
+
+class DeltaDisclosure(OfColumn):
+    """delta-disclosure: the greatest |ln| of the ratio of a value's shares in class and table, below delta."""
+
+    delta: Positive
+
+
+class Besides(Part):
+    """One condition besides k; exactly one key."""
+
+    l_diversity: LDiversity | None = None
+    p_sensitivity: PSensitivity | None = None
+    t_closeness: TCloseness | None = None
+    alpha: AlphaBound | None = None
+    beta_likeness: BetaLikeness | None = None
+    delta_disclosure: DeltaDisclosure | None = None
+
+    @property
+    def given(self) -> dict[str, OfColumn]:
+        """The conditions by key; one, if the policy is possible."""
+        return {name: asked for name in type(self).model_fields if (asked := getattr(self, name)) is not None}
+
+
+class KAnonymityGuarantee(Part):
+    """Every released row is one of at least k that are alike in all quasi-identifiers."""
+
+    kind: Literal["k-anonymity"]
+    k: Annotated[int, Field(ge=2), NUMBER] = Field(
+        description="Rows, or persons with table.entity_id, that each released class has at least."
+    )
+    also: list[Besides] = Field(
+        default_factory=list,
+        description="What classes must meet besides, such as [{l_diversity: {column: disease, l: 3}}].",
+    )
+    suppression_limit: Share = Field(0.0, description="Share of the rows that may be suppressed as wholes.")
+    metric: Literal["loss", "aecs", "dm", "precision", "height", "ncp", "classes"] = Field(
+        "loss", description="What the scheme costs; the least is taken, ties by suppressed rows, then by its levels."
+    )
+    method: Literal["best", "exhaustive", "samarati", "incognito", "flash"] = Field(
+        "best", description="Search of the schemes; 'best' proves its optimum with the fewest looks."
+    )
+    suppressed: Literal["keep", "drop"] = Field(
+        "keep", description="Suppressed rows are released with every quasi-identifier at its root, or left out."
+    )
+
+    def suppressed_at_most(self, rows: int) -> int:
+        """Rows of a table that may be suppressed; the limit is the decimal that was written."""
+        return int(Fraction(repr(self.suppression_limit)) * rows)

@@ -1,0 +1,53 @@
+"""Rules of a policy whose table is recoded to be k-anonymous; each fault names the key to mend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from privrisk_spark.errors import Fault, nearest
+from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee, LDiversity, OfColumn
+from privrisk_spark.policy.policy import Policy, Sensitive
+
+
+def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fault]:
+    """Yield the faults of a policy of the kind 'k-anonymity'."""
+    if policy.decision is not None:
+        yield Fault(
+            "decision", "is not used when guarantee.kind is 'k-anonymity': guarantee.metric decides; leave it out"
+        )
+    if policy.checks.min_class_size is not None:
+        yield Fault("checks.min_class_size", "is not used when guarantee.kind is 'k-anonymity': guarantee.k is it")
+    if asked.also and policy.table.entity_id is not None:
+        yield Fault(
+            "guarantee.also", "is not available with table.entity_id, where a class has persons; leave one of them out"
+        )
+    for i, part in enumerate(asked.also):
+        key = f"guarantee.also.{i}"
+        given = part.given
+        if len(given) != 1:
+            names = ", ".join(Besides.model_fields)
+            yield Fault(key, f"must hold exactly one of {names}. Got {', '.join(given) or 'none'}")
+        for name, one in given.items():
+            yield from _impossible_column(policy, f"{key}.{name}.column", one)
+            if isinstance(one, LDiversity):
+                yield from _impossible_diversity(f"{key}.{name}", one)
+
+
+def _impossible_column(policy: Policy, key: str, asked: OfColumn) -> Iterable[Fault]:
+    column = policy.columns.get(asked.column)
+    sensitive = [name for name, one in policy.columns.items() if isinstance(one, Sensitive)]
+    if column is None:
+        yield Fault(key, f"'{asked.column}' is not among columns{nearest(asked.column, sensitive)}")
+    elif not isinstance(column, Sensitive):
+        yield Fault(key, f"must have the role 'sensitive'. '{asked.column}' has the role '{column.role}'")
+    elif column.action == "drop":
+        yield Fault(key, f"'{asked.column}' is dropped, so that no class holds a value of it; leave the condition out")
+
+
+def _impossible_diversity(key: str, asked: LDiversity) -> Iterable[Fault]:
+    if asked.kind == "recursive" and asked.c is None:
+        yield Fault(f"{key}.c", "is required by the kind 'recursive': r_1 < c (r_l + ... + r_m)")
+    if asked.kind != "recursive" and asked.c is not None:
+        yield Fault(f"{key}.c", f"is only used by the kind 'recursive', and it is '{asked.kind}'; leave it out")
+    if asked.kind != "entropy" and asked.l != int(asked.l):
+        yield Fault(f"{key}.l", f"must be a whole number with the kind '{asked.kind}'. Got {asked.l:g}")
