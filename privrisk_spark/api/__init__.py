@@ -26,6 +26,7 @@ from privrisk_spark.api.builders import (
 from privrisk_spark.api.composing import Composed, compose
 from privrisk_spark.api.dictionary_curves import Curves, curves
 from privrisk_spark.api.dry_run import plan
+from privrisk_spark.api.fitting import Fitted, approve, fit
 from privrisk_spark.api.policies import Policy, load
 from privrisk_spark.api.releasing import Released, release
 from privrisk_spark.results.page import Page
@@ -36,16 +37,19 @@ __all__ = [
     "Audited",
     "Composed",
     "Curves",
+    "Fitted",
     "Page",
     "Plan",
     "Policy",
     "Released",
+    "approve",
     "assess",
     "audit",
     "compose",
     "curves",
     "dates",
     "file",
+    "fit",
     "flat",
     "identifier",
     "insensitive",

@@ -1,4 +1,4 @@
-"""Command line: ``release``, ``assess``, ``audit``, ``curves``, ``experiments``, ``ledger``, ``config``, and so on."""
+"""Command line: ``release``, ``assess``, ``fit``, ``audit``, ``curves``, ``ledger``, ``config``, and so on."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from privrisk_spark.cli.audit import audit
 from privrisk_spark.cli.config import config_app
 from privrisk_spark.cli.curves import curves
 from privrisk_spark.cli.experiments import experiments_app
+from privrisk_spark.cli.fit import approve, fit
 from privrisk_spark.cli.guide import guide
 from privrisk_spark.cli.java import prepare_java
 from privrisk_spark.cli.ledger import ledger_app
@@ -27,7 +28,7 @@ app = typer.Typer(
 app.add_typer(config_app, name="config")
 app.add_typer(experiments_app, name="experiments")
 app.add_typer(ledger_app, name="ledger")
-for command in (release, assess, curves, audit, synthesize, guide):
+for command in (release, assess, fit, approve, curves, audit, synthesize, guide):
     app.command()(command)
 app.command("prepare-java")(prepare_java)
 

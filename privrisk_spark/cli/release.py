@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -34,10 +36,16 @@ def release(
     explain: Explain = False,
     log_format: Log = LogFormat.text,
     status_file: StatusFile = None,
+    scheme: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Apply an approved scheme of privrisk fit; as --set guarantee.scheme=FILE."),
+    ] = None,
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Read, encode, count, decide, validate and publish a table as its policy says."""
     files = [*(policies or []), *(config or [])]
+    if scheme is not None:
+        overrides = [*(overrides or []), f"guarantee.scheme={json.dumps(scheme)}"]
     for day in days_of(date, until, run_id):
         _release(
             files, overrides, day, run_id, dry_run=dry_run, explain=explain, log_format=log_format, told=status_file

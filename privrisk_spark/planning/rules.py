@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
+from privrisk_spark.policy.schemes import FittedScheme
 
 CellScope = Literal["table", "attribute"]
 """One order over all cells of the table, or one for each attribute."""
@@ -76,9 +77,12 @@ class Recoding:
     Attributes
     ----------
     asked : KAnonymityGuarantee
+    given : FittedScheme or None
+        The scheme that is applied; None: one is searched for.
     """
 
     asked: KAnonymityGuarantee
+    given: FittedScheme | None = None
 
 
 Rule = BestListedRule | LeastExposedOfRecord | LeastExposedInOrder

@@ -1,4 +1,4 @@
-"""Files a policy reads besides its tables: hierarchies and mappings. What they hold is part of what is asked."""
+"""Files a policy reads besides its tables: hierarchies, mappings, a scheme. What they hold is part of what is asked."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import BaseModel
 
 from privrisk_spark.hierarchies.text import FileHierarchy, TreeHierarchy
+from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.dictionaries import DictionaryColumn
 from privrisk_spark.storage.whole_files import contents
 
@@ -45,6 +46,8 @@ def _files(value: object, key: str) -> Iterator[tuple[str, str]]:
         named = ("tree_file", value.tree_file)
     elif isinstance(value, DictionaryColumn) and value.mapping is not None:
         named = ("mapping", value.mapping)
+    elif isinstance(value, KAnonymityGuarantee) and value.scheme is not None:
+        named = ("scheme", value.scheme)
     if named is not None:
         yield f"{key}.{named[0]}", named[1]
     elif isinstance(value, BaseModel):

@@ -110,6 +110,7 @@ def anonymity_guarantee(
         **decision.parameters(),
         "method": f"{choice.method} ({choice.reason})",
         "levels": dict(rule.levels),
+        **({"scheme": scheme["digest"]} if isinstance(scheme := rule.section.figures.get("scheme"), Mapping) else {}),
     }
     return Guarantee("k-anonymity", statement, "proved", parameters)
 

@@ -20,6 +20,10 @@ _BY_KEY = (
     ("guarantee.noise", "schemes"),
     ("guarantee.objective", "not-promised"),
     ("guarantee.accept_unproven", "as-published"),
+    *(
+        (f"guarantee.{key}", "k-anonymity")
+        for key in ("k", "also", "suppression_limit", "metric", "suppressed", "scheme")
+    ),
     ("guarantee", "promise"),
     ("ledger", "budget"),
 )

@@ -142,6 +142,11 @@ class Problem:
         """Measure a node with the classes that meet every condition."""
         return self.measured.facts(levels, classes, self.released(classes))
 
+    def scheme(self, levels: tuple[int, ...]) -> Scheme:
+        """Measure one node alone, which need not keep the limit, and of which no optimum is claimed."""
+        facts = self.facts(levels, self.measured.table.classes(levels))
+        return Scheme(levels, facts, self.metric.value(facts), 1, False)
+
     def keeps_limit(self, facts: Facts) -> bool:
         """Whether no more rows are suppressed than may be."""
         return facts.suppressed <= self.limit

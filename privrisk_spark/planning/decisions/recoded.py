@@ -9,6 +9,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.planning.decisions.decision import Decision, Hierarchies
 from privrisk_spark.planning.recoding import asked_in_words
 from privrisk_spark.planning.rules import Recoding
+from privrisk_spark.planning.schemes import approved_scheme
 from privrisk_spark.planning.search import MethodChoice, lattice_size
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
@@ -37,18 +38,24 @@ class ByRecoding(Decision):
         return "rows" if self.policy.table.entity_id is None else "persons"
 
     def choice(self, hierarchies: Hierarchies) -> MethodChoice:
-        """Return the search of the schemes."""
+        """Return the search of the schemes, or that one is given."""
+        if self.asked.scheme is not None:
+            return MethodChoice("approved scheme", "given by guarantee.scheme, and held against this table")
         nodes = f"{lattice_size(hierarchies):,} schemes"
         return MethodChoice(self.asked.method, f"{nodes}, the least {self.asked.metric} of those within the limit")
 
     def procedure(self, hierarchies: Hierarchies) -> Recoding:
-        """Return what is searched for.
+        """Return what is searched for, or applied.
 
         Raises
         ------
+        ConfigError
+            If the scheme that is given is not approved, or is of another guarantee or other hierarchies.
         InputError
             If there are more schemes than the method can go through.
         """
+        if self.asked.scheme is not None:
+            return Recoding(self.asked, approved_scheme(self.policy, hierarchies, self.asked.scheme))
         refuse_many_schemes(self.asked.method, lattice_size(hierarchies))
         return Recoding(self.asked)
 

@@ -7,9 +7,10 @@ of counting may (``counting.sorted_vectors``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +19,14 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
+from privrisk_spark.claims import Status
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, decoded, grouped, in_chunks
 from privrisk_spark.engine.decided import Decide, Decided, integers
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.stored_levels import StoredLevels
 from privrisk_spark.engine.vectors import collect_vectors, vectors_of_table
-from privrisk_spark.errors import InfeasibleError, InputError
+from privrisk_spark.errors import CheckError, InputError
 from privrisk_spark.kernels.arrays import LevelArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
@@ -41,6 +43,7 @@ from privrisk_spark.kernels.search.rules import decide_at, generalizing
 from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of
 from privrisk_spark.planning.rules import Recoding
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
+from privrisk_spark.policy.schemes import FittedScheme
 from privrisk_spark.results.release import ChosenRule, Section
 from privrisk_spark.stages.deciding.decide import value_numbers
 from privrisk_spark.stages.deciding.exposure import Rows
@@ -67,16 +70,14 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
 
     Raises
     ------
-    InfeasibleError
-        If no scheme meets what is asked.
+    CheckError
+        If no scheme meets what is asked, or the given one does not.
     InputError
         If there are more distinct records than the driver may hold, or a sensitive column has nested values.
     """
     disclosure, k, drop = inputs.disclosure, inputs.reader.k, rule.asked.suppressed == "drop"
     problem = collect_problem(inputs, encoded, rule)
-    scheme = (bounded if rule.asked.method == "best" else SEARCHES[rule.asked.method])(problem)
-    if scheme is None:
-        raise InfeasibleError(_impossible(problem, rule.asked))
+    scheme, chosen = chosen_scheme(inputs, problem, rule)
     stored = _stored(inputs, problem, scheme)
 
     def levels_of(_: pa.Table, rows: Rows) -> LevelArray:
@@ -94,7 +95,29 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
         _, suppressed = stored.of(integers(table, schemas.codes(k)))
         return replace(found, suppressed=suppressed, kept=found.kept & ~suppressed if drop else found.kept)
 
-    return rows, decide_and_suppress, _chosen(inputs, problem, scheme)
+    return rows, decide_and_suppress, chosen
+
+
+def chosen_scheme(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple[Scheme, ChosenRule]:
+    """Search for the best scheme, or hold the given one against the table; and say what is known of it.
+
+    Raises
+    ------
+    CheckError
+        If no scheme meets what is asked, or the given one does not.
+    """
+    asked, given = rule.asked, rule.given
+    best = (bounded if asked.method == "best" else SEARCHES[asked.method])(problem)
+    if given is None:
+        if best is None:
+            raise CheckError(_impossible(problem, asked))
+        return best, ChosenRule(_named(best), _levels(inputs, best), _section(inputs, problem, best))
+    levels = {column.name: column.level for column in given.columns}
+    held = problem.scheme(tuple(levels[name] for name in inputs.hierarchies))
+    if not problem.keeps_limit(held.facts):
+        raise CheckError(_broken(problem, asked, given, held))
+    section = _section(inputs, problem, held, drift(given, held, best))
+    return held, ChosenRule(_named(held), _levels(inputs, held), section)
 
 
 def collect_problem(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> Problem:
@@ -190,20 +213,69 @@ def _impossible(problem: Problem, asked: KAnonymityGuarantee) -> str:
     """Say what cannot be met, and what would do."""
     table = problem.measured.table
     least = int(table.counts[problem.suppressed(table.lattice.heights)].sum())
-    unit = "rows" if table.persons is None else "persons"
-    every = " and ".join(asked_in_words(asked, unit))
     return (
-        f"guarantee: no scheme gives every class {every} with at most {problem.limit:,} of {table.rows:,} rows "
-        f"suppressed. Not even with all quasi-identifiers at their roots: {least:,} rows are suppressed then. Raise "
-        "suppression_limit, lower k, or ask for less besides."
+        f"Not published. guarantee: no scheme gives every class {_every(problem, asked)} with at most "
+        f"{problem.limit:,} of {table.rows:,} rows suppressed. Not even with all quasi-identifiers at their roots: "
+        f"{least:,} rows are suppressed then. Raise suppression_limit, lower k, or ask for less besides."
     )
 
 
-def _chosen(inputs: RuleInputs, problem: Problem, scheme: Scheme) -> ChosenRule:
+def _broken(problem: Problem, asked: KAnonymityGuarantee, given: FittedScheme, held: Scheme) -> str:
+    """Say which conditions the given scheme breaks on this table, in how many rows each."""
+    classes = problem.measured.table.classes(held.levels)
+    failing = [int(classes.rows[~condition.meets(classes)].sum()) for condition in problem.conditions]
+    unit = _unit(problem)
+    named = [
+        f"{rows:,} rows are in classes without {words}"
+        for rows, words in zip(failing, asked_in_words(asked, unit), strict=True)
+        if rows
+    ]
+    return (
+        f"Not published. guarantee.scheme: the scheme of {given.date} does not keep its guarantee on this table: "
+        f"{'; '.join(named)}. Suppressing them takes {held.facts.suppressed:,} of {held.facts.rows:,} rows, and "
+        f"suppression_limit allows for {problem.limit:,}. Fit a scheme to this table, and have it approved."
+    )
+
+
+def _every(problem: Problem, asked: KAnonymityGuarantee) -> str:
+    return " and ".join(asked_in_words(asked, _unit(problem)))
+
+
+def _unit(problem: Problem) -> str:
+    return "rows" if problem.measured.table.persons is None else "persons"
+
+
+def _named(scheme: Scheme) -> str:
+    return "(" + ", ".join(map(str, scheme.levels)) + ")"
+
+
+def _levels(inputs: RuleInputs, scheme: Scheme) -> dict[str, int]:
+    return dict(zip(inputs.hierarchies, scheme.levels, strict=True))
+
+
+def drift(given: FittedScheme, held: Scheme, best: Scheme | None) -> dict[str, Any]:
+    """What an approved scheme achieved on the table it was fitted to, what it does here, and what could be had here."""
+    assert given.approval is not None, "only an approved scheme is applied"
+    fitted = given.achieved
+    return {
+        "scheme": {
+            "digest": given.digest(),
+            "date": given.date.isoformat(),
+            "approved_by": given.approval.by,
+            "approved_at": given.approval.at.isoformat(),
+        },
+        "fitted": fitted.model_dump(mode="json"),
+        "best": None if best is None else {"levels": list(best.levels), "value": best.value},
+        "suppressed_share": {
+            "fitted": fitted.suppressed / max(fitted.rows, 1),
+            "here": held.facts.suppressed / max(held.facts.rows, 1),
+        },
+    }
+
+
+def _section(inputs: RuleInputs, problem: Problem, scheme: Scheme, drifted: Mapping[str, Any] | None = None) -> Section:
     """What is said of the scheme, exact, for the vault."""
-    levels = dict(zip(inputs.hierarchies, scheme.levels, strict=True))
-    metric, facts = problem.metric.name, scheme.facts
-    found = "the best of all" if scheme.optimal else "the best found"
+    levels, facts, metric = _levels(inputs, scheme), scheme.facts, problem.metric.name
     figures = {
         "levels": levels,
         "suppressed": facts.suppressed,
@@ -212,20 +284,37 @@ def _chosen(inputs: RuleInputs, problem: Problem, scheme: Scheme) -> ChosenRule:
         "nodes_evaluated": scheme.nodes_evaluated,
         "optimal": scheme.optimal,
         "gap": 0.0 if scheme.optimal else None,
+        **(drifted or {}),
     }
-    section = Section(
-        "recoding",
-        "Recoding of the whole table",
-        f"Of {prod(problem.measured.table.lattice.shape):,} schemes {scheme.nodes_evaluated:,} were looked at. The one "
-        f"taken is {found} with at most {problem.limit:,} rows suppressed, by the metric '{metric}'; of "
-        "equal ones, that with fewer rows suppressed, then that of the lexicographically least levels.",
-        "proved" if scheme.optimal else "heuristic",
-        {
-            **{f"level of '{name}'": level for name, level in levels.items()},
-            f"metric '{metric}'": scheme.value,
-            "suppressed rows": facts.suppressed,
-            "released classes": facts.classes,
-        },
-        figures=figures,
-    )
-    return ChosenRule("(" + ", ".join(map(str, scheme.levels)) + ")", levels, section)
+    told: dict[str, str | int | float] = {
+        **{f"level of '{name}'": level for name, level in levels.items()},
+        f"metric '{metric}'": scheme.value,
+        "suppressed rows": facts.suppressed,
+        "released classes": facts.classes,
+    }
+    if drifted is None:
+        schemes = prod(problem.measured.table.lattice.shape)
+        text = (
+            f"Of {schemes:,} schemes {scheme.nodes_evaluated:,} were looked at. The one taken is the best "
+            f"{'of all' if scheme.optimal else 'found'} with at most {problem.limit:,} rows suppressed, by the metric "
+            f"'{metric}'; of equal ones, that with fewer rows suppressed, then that of the lexicographically least "
+            "levels."
+        )
+    else:
+        fitted, share, best = drifted["fitted"], drifted["suppressed_share"], drifted["best"]
+        text = (
+            f"The approved scheme of {drifted['scheme']['date']} was applied, and keeps its guarantee on this table. "
+            "What it achieves may drift from batch to batch; fit another when it drifts too far."
+        )
+        told |= {
+            f"metric '{metric}' when it was fitted": fitted["metric"]["value"],
+            "share of suppressed rows": share["here"],
+            "share of suppressed rows when it was fitted": share["fitted"],
+            "approved by": drifted["scheme"]["approved_by"],
+            "approved at": drifted["scheme"]["approved_at"],
+        }
+        if best is not None:
+            told[f"metric '{metric}' of the best scheme of this table"] = best["value"]
+            told["levels of the best scheme of this table"] = "(" + ", ".join(map(str, best["levels"])) + ")"
+    status: Status = "proved" if scheme.optimal or drifted is not None else "heuristic"
+    return Section("recoding", "Recoding of the whole table", text, status, told, figures=figures)

@@ -1,0 +1,211 @@
+"""A scheme for a table that is to be k-anonymous: fitted, looked at, approved, and then applied by a release."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privrisk_spark.api.policies import with_frame
+from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.policy import policy as written
+from privrisk_spark.policy.reading import check_run_id
+from privrisk_spark.policy.schemes import FittedScheme, read_scheme
+from privrisk_spark.results.page import html_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fitted(Closeable):
+    """A scheme that was fitted to a table. Its figures are exact: never publish them.
+
+    Attributes
+    ----------
+    scheme : privrisk_spark.policy.schemes.FittedScheme
+        As the file has it.
+    place : Path
+        The file, which ``guarantee.scheme`` names.
+    private : Workspace or None
+        Of a result without an output; see :meth:`close`.
+    """
+
+    scheme: FittedScheme
+    place: Path
+    private: Workspace | None
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """Level of each quasi-identifier."""
+        return {column.name: column.level for column in self.scheme.columns}
+
+    @property
+    def rows(self) -> int:
+        """Rows of the table."""
+        return self.scheme.achieved.rows
+
+    @property
+    def suppressed(self) -> int:
+        """Rows of the table that the scheme suppresses."""
+        return self.scheme.achieved.suppressed
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric that was minimised."""
+        return self.scheme.achieved.metric.name
+
+    @property
+    def value(self) -> float:
+        """What the scheme costs by it."""
+        return self.scheme.achieved.metric.value
+
+    @property
+    def optimal(self) -> bool:
+        """Whether it is proved that no scheme costs less."""
+        return self.scheme.optimal
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what is approved, hex."""
+        return self.scheme.digest()
+
+    @property
+    def approved_by(self) -> str | None:
+        """Who has approved what it holds; None: nobody."""
+        return None if self.scheme.approval is None else self.scheme.approval.by
+
+    def approve(self, by: str) -> Fitted:
+        """Approve it, in its file; see :func:`approve`."""
+        found = approve(self.place, by=by)
+        return Fitted(found.scheme, found.place, self.private)
+
+    def __repr__(self) -> str:
+        """Return the levels, and what they cost."""
+        return f"Fitted({self.levels}): {self.metric} {self.value:.6g}, {self.suppressed:,} of {self.rows:,} suppressed"
+
+    def _repr_html_(self) -> str:
+        rows = [(column.name, str(column.level), str(column.height)) for column in self.scheme.columns]
+        return html_table(repr(self), ("quasi-identifier", "level", "height"), rows)
+
+
+def fit(
+    table: DataFrame | None,
+    policy: written.Policy,
+    *,
+    output: str | Path | None = None,
+    run_id: str | None = None,
+    date: dt.date | None = None,
+) -> Fitted:
+    """Search for the scheme that makes a table k-anonymous at the least cost; nothing is released.
+
+    A release by ``guarantee: {kind: k-anonymity, …, scheme: FILE}`` applies it to another batch once it is approved.
+    Without `output` the file is in a private temporary directory (mode 0700) that lives as long as the result.
+
+    Parameters
+    ----------
+    table : DataFrame or None
+        None is the table the policy names.
+    policy : Policy
+        Of the kind ``k-anonymity``.
+    output : str or Path, optional
+        Directory for ``scheme.json``; every worker must see it.
+    run_id : str, optional
+        Default from name, date and policy.
+    date : date, optional
+        Business date; default that of the policy, else today (UTC).
+
+    Returns
+    -------
+    Fitted
+
+    Raises
+    ------
+    privrisk_spark.errors.InputError
+        The policy, the session or the data must be mended.
+    privrisk_spark.errors.RefusedError
+        No scheme meets what is asked.
+    privrisk_spark.errors.EngineError
+        Spark or a file system failed; running again may help.
+
+    References
+    ----------
+    Samarati, "Protecting respondents' identities in microdata release", IEEE TKDE 13(6), 2001.
+
+    Examples
+    --------
+    >>> import privrisk_spark as pr
+    >>> df = spark.createDataFrame([(34, "f"), (36, "m"), (36, "f"), (61, "f")], "age int, sex string")
+    >>> policy = pr.Policy(
+    ...     columns={"age": pr.quasi_identifier(pr.intervals(5, 10, domain=(0, 99))),
+    ...              "sex": pr.quasi_identifier(pr.flat("f", "m"))},
+    ...     guarantee={"kind": "k-anonymity", "k": 2, "suppression_limit": 0.25},
+    ... )
+    >>> with pr.fit(df, policy) as found:
+    ...     found.levels, found.suppressed
+    ({'age': 3, 'sex': 0}, 1)
+    """
+    from privrisk_spark.engine.failures import named
+
+    with named():
+        from privrisk_spark.engine.session import held
+        from privrisk_spark.pipelines import fit as pipeline
+        from privrisk_spark.planning.places import check_private_place
+
+        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
+        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
+        own = with_frame(policy, table is not None)
+        pipeline.refuse_other_guarantees(own)
+        with directory_for(output, "fit") as (where, private):
+            place = check_private_place(own, where, files=pipeline.FILES, what="a scheme")
+            with held(table, f"privrisk fit {own.run.name}", encrypt=False) as (spark, given):
+                if private is not None:
+                    check_reach(spark, "output")
+                scheme = pipeline.fit(spark, own, place=place, run_id=run, date=day, table=given)
+        return Fitted(scheme, place / pipeline.SCHEME, private)
+
+
+def approve(scheme: str | Path, *, by: str) -> Fitted:
+    """Approve a fitted scheme as it is now, in its file.
+
+    Parameters
+    ----------
+    scheme : str or Path
+        File that :func:`fit` wrote, on a disk.
+    by : str
+        Who has looked at it.
+
+    Returns
+    -------
+    Fitted
+
+    Raises
+    ------
+    privrisk_spark.errors.ConfigError
+        If the file is no scheme, or nobody is named.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, privrisk_spark as pr
+    >>> df = spark.createDataFrame([("f", 1), ("m", 1), ("f", 2), ("m", 2)], "sex string, n int")
+    >>> columns = {"sex": pr.quasi_identifier(pr.flat("f", "m")), "n": pr.insensitive()}
+    >>> asked = {"kind": "k-anonymity", "k": 2}
+    >>> place = pathlib.Path(tempfile.mkdtemp(), "fit")
+    >>> pr.fit(df, pr.Policy(columns=columns, guarantee=asked), output=place).approved_by is None
+    True
+    >>> scheme = pr.approve(place / "scheme.json", by="A. Officer").place
+    >>> policy = pr.Policy(columns=columns, guarantee={**asked, "scheme": str(scheme)})
+    >>> with pr.release(df, policy) as released:
+    ...     released.manifest["guarantee"]["parameters"]["levels"]
+    {'sex': 0}
+    """
+    from privrisk_spark.runs.places import write_json
+
+    if not by.strip():
+        raise ConfigError([Fault("--by", "must name who approves the scheme")])
+    found = read_scheme(str(scheme), key="SCHEME")
+    approved = found.approved(by.strip(), dt.datetime.now(dt.UTC).replace(microsecond=0))
+    write_json(Path(scheme), approved.model_dump(mode="json"))
+    return Fitted(approved, Path(scheme), None)

@@ -1,0 +1,47 @@
+"""The commands ``privrisk fit`` and ``privrisk approve``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privrisk_spark.cli.attempt import attempted, told_errors
+from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput, RunId
+
+
+def fit(
+    output: PrivateOutput,
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    date: Date = None,
+    run_id: RunId = None,
+    log_format: Log = LogFormat.text,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Search for the scheme of a table that is to be k-anonymous, and write it for somebody to approve."""
+    with attempted(run_id, log_format) as attempt:
+        policy, day = attempt.policy([*(policies or []), *(config or [])], overrides, date, releasing=False)
+        from privrisk_spark import api
+
+        attempt.status = Path(output)
+        found = api.fit(None, policy, output=output, run_id=attempt.run_id, date=day)
+    typer.echo(f"Scheme of {found.rows:,} rows, {found.suppressed:,} of them suppressed, run id {attempt.run_id}")
+    for name, level in found.levels.items():
+        typer.echo(f"  {name}: level {level}")
+    typer.echo(f"  metric {found.metric}: {found.value:.8g} ({'the best of all' if found.optimal else 'not proved'})")
+    typer.echo(f"  {found.place} (never publish: exact figures; privrisk approve FILE --by NAME)")
+
+
+def approve(
+    scheme: Annotated[str, typer.Argument(metavar="SCHEME", help="File scheme.json of privrisk fit.")],
+    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who has looked at it and approves it.")],
+) -> None:
+    """Approve a fitted scheme as it is now; a release by it refuses whatever it holds that was not approved."""
+    with told_errors():
+        from privrisk_spark import api
+
+        found = api.approve(scheme, by=by)
+    typer.echo(f"{scheme}: approved by {by}, content {found.digest}")

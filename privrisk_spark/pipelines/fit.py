@@ -1,0 +1,125 @@
+"""A scheme fitted to a table and not yet applied, for somebody to approve: the order of stages.
+
+read → encode → search → write
+
+What is written, ``scheme.json``, holds exact figures of the table: it is for the trusted zone alone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from privrisk_spark.engine.labels import labels
+from privrisk_spark.engine.shared import scratch_of
+from privrisk_spark.errors import ConfigError, Fault, SchemaError
+from privrisk_spark.pipelines.release.opened import open_hierarchies, open_sources
+from privrisk_spark.planning.decisions.registry import decision_of
+from privrisk_spark.planning.dictionaries import axes
+from privrisk_spark.planning.disclosure import disclosure_of
+from privrisk_spark.planning.lakes import pin_tables
+from privrisk_spark.planning.places import refuse_input
+from privrisk_spark.planning.rules import Recoding
+from privrisk_spark.planning.schemes import fitted_scheme
+from privrisk_spark.policy.anonymity import KAnonymityGuarantee
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.schemes import FittedScheme
+from privrisk_spark.runs.places import held, write_json
+from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.stages.deciding.recode import chosen_scheme, collect_problem
+from privrisk_spark.stages.deciding.rules import RuleInputs
+from privrisk_spark.stages.tables.completeness import collect_files_read
+from privrisk_spark.stages.tables.materialize import collect_codes
+from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.storage.locations import Location
+
+SCHEME = "scheme.json"
+
+FILES = (SCHEME, "status.json", "unknown_values", ".lock")
+
+READ = ("table",)
+"""Parts of a policy that name the tables that are read."""
+
+STAGES = 4
+
+
+def refuse_other_guarantees(policy: Policy) -> None:
+    """Refuse a policy whose guarantee is none a scheme is fitted to, or that names a scheme already.
+
+    Raises
+    ------
+    ConfigError
+    """
+    asked = policy.guarantee
+    if not isinstance(asked, KAnonymityGuarantee):
+        raise ConfigError([Fault("guarantee.kind", f"must be 'k-anonymity' to fit a scheme. Got '{asked.kind}'")])
+    if asked.scheme is not None:
+        raise ConfigError([Fault("guarantee.scheme", "is what `privrisk fit` writes; leave it out to fit one")])
+
+
+def fit(
+    spark: SparkSession,
+    policy: Policy,
+    *,
+    place: Path,
+    run_id: str,
+    date: dt.date,
+    table: DataFrame | None = None,
+) -> FittedScheme:
+    """Search for the scheme of a table, and write ``scheme.json``.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        With ``guarantee.kind: k-anonymity``.
+    place : Path
+        As :func:`privrisk_spark.planning.places.check_private_place` returns it.
+    run_id : str
+    date : date
+        Business date.
+    table : DataFrame, optional
+        Of the same session; read instead of the policy's table. What the policy says of its columns holds.
+
+    Raises
+    ------
+    InputError
+        Exit code 2: the policy or the data must be mended.
+    RefusedError
+        Exit code 1: no scheme meets the guarantee.
+    EngineError
+        Exit code 3: running again may help.
+    """
+    refuse_other_guarantees(policy)
+    pinned = pin_tables(policy, READ, given=table is not None)
+    refuse_input({"--output": Location("file", "", str(place))}, pinned.places)
+    policy = pinned.policy
+    with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
+        progress = Progress(place, run_id, STAGES, labels(spark))
+        with progress.stage("read") as stage:
+            sources = open_sources(spark, policy, table)
+            if table is None:
+                collect_files_read(spark, policy.table, sources.opened["table"].as_read, key="table")
+            collect_values_read(sources.opened["table"])
+            hierarchies = open_hierarchies(policy, sources)
+            recoding = decision_of(policy).procedure(hierarchies)
+            assert isinstance(recoding, Recoding), "a table is recoded to be k-anonymous"
+            stage.sentence = f"Opened the table with {len(hierarchies)} quasi-identifiers."
+        with progress.stage("encode") as stage:
+            rows, n_rows = collect_codes(scratch, sources.table, policy, hierarchies, place, given=sources.given)
+            if not n_rows:
+                raise SchemaError("table: it has no rows.")
+            stage.sentence = "Encoded every value as an integer code."
+        with progress.stage("search") as stage:
+            disclosure = disclosure_of(policy, hierarchies, axes(policy, hierarchies))
+            inputs = RuleInputs(scratch, disclosure, (), policy, hierarchies)
+            _, chosen = chosen_scheme(inputs, collect_problem(inputs, rows, recoding), recoding)
+            stage.sentence = chosen.section.paragraph
+        with progress.stage("write") as stage:
+            scheme = fitted_scheme(policy, hierarchies, chosen.section.figures, rows=n_rows, date=date)
+            write_json(place / SCHEME, scheme.model_dump(mode="json"))
+            stage.sentence = "Wrote the scheme, for somebody to approve."
+        write_status(place, run_id, phase="written", code=0, message=f"scheme in {place}")
+    return scheme

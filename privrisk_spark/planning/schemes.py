@@ -1,0 +1,120 @@
+"""Fitted schemes: made of what a search found, and held against the policy that is to apply one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.planning.history import hierarchy_digests
+from privrisk_spark.policy.anonymity import KAnonymityGuarantee
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.schemes import FittedScheme, read_scheme
+
+_KEY = "guarantee.scheme"
+
+
+def approved_scheme(policy: Policy, hierarchies: Mapping[str, Hierarchy], path: str) -> FittedScheme:
+    """Read the scheme a policy is to apply.
+
+    Parameters
+    ----------
+    policy : Policy
+        With ``guarantee.kind: k-anonymity``.
+    hierarchies : mapping of quasi-identifier to Hierarchy
+    path : str
+
+    Raises
+    ------
+    ConfigError
+        If nobody has approved what it holds, or it is of another guarantee or of other hierarchies; each by name.
+    """
+    scheme = read_scheme(path, key=_KEY)
+    faults = list(_differences(policy, hierarchies, scheme))
+    if scheme.approval is None:
+        what = "was changed after it was approved" if scheme.approvals else "is not approved"
+        faults.append(Fault(_KEY, f"'{path}' {what}; look at it, then run `privrisk approve {path} --by NAME`"))
+    if faults:
+        raise ConfigError(faults)
+    return scheme
+
+
+def _differences(policy: Policy, hierarchies: Mapping[str, Hierarchy], scheme: FittedScheme) -> Iterator[Fault]:
+    asked = guarantee_of(policy)
+    for key in sorted(asked.keys() | scheme.guarantee.keys()):
+        given, fitted = asked.get(key), scheme.guarantee.get(key)
+        if given != fitted:
+            yield Fault(
+                f"guarantee.{key}",
+                f"must be {json.dumps(fitted)}, as in the scheme. Got {json.dumps(given)}; or fit a scheme to it",
+            )
+    now, there = hierarchy_digests(policy, hierarchies), {column.name: column for column in scheme.columns}
+    for name in sorted(there.keys() - now.keys()):
+        yield Fault(f"columns.{name}.role", "must be 'quasi-identifier', as in the scheme")
+    for name, digest in now.items():
+        column = there.get(name)
+        if column is None:
+            yield Fault(
+                f"columns.{name}.role", "is 'quasi-identifier', and the scheme has no level for it; fit another"
+            )
+            continue
+        if column.hierarchy != digest:
+            yield Fault(f"columns.{name}.hierarchy", "must be the hierarchy of the scheme; it is another; fit another")
+        if column.nulls != policy.quasi_identifiers[name].nulls:
+            yield Fault(f"columns.{name}.nulls", f"must be '{column.nulls}', as in the scheme")
+
+
+def guarantee_of(policy: Policy) -> dict[str, Any]:
+    """What a scheme is fitted to: the guarantee, but for where a scheme is read from and how it is searched."""
+    assert isinstance(policy.guarantee, KAnonymityGuarantee)
+    given: dict[str, Any] = policy.guarantee.model_dump(mode="json", exclude={"scheme", "method"}, exclude_none=True)
+    return given
+
+
+def fitted_scheme(
+    policy: Policy, hierarchies: Mapping[str, Hierarchy], figures: Mapping[str, Any], *, rows: int, date: dt.date
+) -> FittedScheme:
+    """Return what ``privrisk fit`` writes.
+
+    Parameters
+    ----------
+    policy : Policy
+        With ``guarantee.kind: k-anonymity``.
+    hierarchies : mapping of quasi-identifier to Hierarchy
+    figures : mapping
+        Of the scheme that was found, as the vault's ``recoding``.
+    rows : int
+        Of the table.
+    date : date
+        Business date.
+    """
+    assert isinstance(policy.guarantee, KAnonymityGuarantee)
+    digests = hierarchy_digests(policy, hierarchies)
+    columns = [
+        {
+            "name": name,
+            "level": figures["levels"][name],
+            "height": hierarchy.height,
+            "hierarchy": digests[name],
+            "nulls": policy.quasi_identifiers[name].nulls,
+        }
+        for name, hierarchy in hierarchies.items()
+    ]
+    achieved = {"rows": rows, **{key: figures[key] for key in ("suppressed", "classes", "metric")}}
+    return FittedScheme.model_validate(
+        {
+            "version": 1,
+            "name": policy.run.name,
+            "date": date,
+            "policy_digest": policy.digest(),
+            "guarantee": guarantee_of(policy),
+            "columns": columns,
+            "achieved": achieved,
+            "method": policy.guarantee.method,
+            "nodes_evaluated": figures["nodes_evaluated"],
+            "optimal": figures["optimal"],
+        }
+    )
