@@ -19,7 +19,7 @@ from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.lattice.lattice import Lattice
 
-__all__ = ["FullDomain", "NodeClasses"]
+__all__ = ["FullDomain", "NodeClasses", "united"]
 
 _WORD = 2**62
 
@@ -146,7 +146,7 @@ class FullDomain:
         _, first, of = np.unique(key, return_index=True, return_inverse=True)
         total = np.zeros(len(first), dtype=np.int64)
         np.add.at(total, of.reshape(-1), rows)
-        return NodeClasses(members[first], total, tuple(_united(runs, of.reshape(-1), len(first)) for runs in held))
+        return NodeClasses(members[first], total, tuple(united(runs, of.reshape(-1), len(first)) for runs in held))
 
     def every_node(self) -> Iterator[tuple[tuple[int, ...], NodeClasses]]:
         """Yield every level vector with its classes, each rolled up from one that is a level below in one attribute."""
@@ -164,7 +164,7 @@ class FullDomain:
             yield from self._below((*levels, level), classes)
 
 
-def _united(runs: SensitiveRuns, of: LongArray, n_classes: int) -> SensitiveRuns:
+def united(runs: SensitiveRuns, of: LongArray, n_classes: int) -> SensitiveRuns:
     """Sensitive values of classes that are unions of finer ones: class ``of[j]`` takes in class ``j``."""
     values = int(runs.value.max()) + 1 if len(runs.value) else 1
     pair, owner = np.unique(of[runs.owner] * values + runs.value, return_inverse=True)
