@@ -41,14 +41,16 @@ def first_regions(labels: Labels, rows: Rows) -> list[Rows]:
     return [[one for one, other in zip(rows, tops, strict=True) if other == top] for top in sorted(set(tops))]
 
 
-def widths(labels: Labels, region: Rows) -> list[tuple[float, int]]:
+def widths(labels: Labels, region: Rows, ordered: Sequence[bool]) -> list[tuple[float, int]]:
     """Width and attribute, the widest first."""
     found = []
     for i, of in enumerate(labels):
         codes = [row[i] for row, _ in region]
         level, _ = ancestor(of, codes)
         if level > 0:
-            found.append((-share(labels, i, codes[0], level), i))
+            places = [leaf_order(of).index(code) for code in codes]
+            extent = (max(places) - min(places) + 1) / len(of)
+            found.append((-extent if ordered[i] else -share(labels, i, codes[0], level), i))
     return [(-width, i) for width, i in sorted(found)]
 
 
@@ -81,7 +83,7 @@ def median_parts(of: Sequence[Sequence[int]], region: Rows, i: int) -> list[Rows
 
 
 def strict_groups(labels: Labels, region: Rows, passes: Passes, ordered: Sequence[bool]) -> list[Rows]:
-    for _, i in widths(labels, region):
+    for _, i in widths(labels, region, ordered):
         of = labels[i]
         parts = median_parts(of, region, i) if ordered[i] else children_parts(of, region, i, passes)
         if len(parts) > 1 and all(passes(part) for part in parts):
@@ -90,7 +92,7 @@ def strict_groups(labels: Labels, region: Rows, passes: Passes, ordered: Sequenc
 
 
 def relaxed_groups(labels: Labels, region: Rows, k: int) -> list[Rows]:
-    wide = widths(labels, region)
+    wide = widths(labels, region, [True] * len(labels))
     if len(region) < 2 * k or not wide:
         return [region]
     i = wide[0][1]

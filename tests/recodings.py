@@ -22,6 +22,7 @@ from privrisk_spark.kernels.classes.criteria import (
 )
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
+from privrisk_spark.kernels.recoding.local.partition import Partition
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition, held_to
 
@@ -92,6 +93,17 @@ def conditions(held: Held) -> list[Condition]:
     if distribution is not None:
         found += [held_to(one, 0.5, distribution) for one in (EQUAL_CLOSENESS, BETA_LIKENESS, DELTA_DISCLOSURE)]
     return found
+
+
+def published_rows(table: FullDomain, labels: Labels, found: Partition) -> Counter:
+    """Of every row what is published: (row, nodes by level and number, or None) with how often."""
+    result: Counter = Counter()
+    levels = found.levels
+    for piece in range(len(found.record)):
+        row = tuple(int(code) for code in table.vectors[found.record[piece]])
+        nodes = tuple((int(level), labels[i][row[i]][level]) for i, level in enumerate(levels[piece]))
+        result[row, nodes if found.of[piece] >= 0 else None] += int(found.rows[piece])
+    return result
 
 
 def adult_table(adult: Path, attributes: tuple[str, ...]) -> Measured:

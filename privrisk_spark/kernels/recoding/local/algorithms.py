@@ -10,6 +10,7 @@ from typing import Protocol
 
 from privrisk_spark.kernels.recoding.local.mondrian import mondrian
 from privrisk_spark.kernels.recoding.local.partition import Partition
+from privrisk_spark.kernels.recoding.local.relaxed import mondrian_relaxed
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition
 
@@ -37,5 +38,5 @@ class LocalRecoding(Protocol):
         ...
 
 
-PARTITIONS: dict[str, LocalRecoding] = {"mondrian": mondrian}
+PARTITIONS: dict[str, LocalRecoding] = {"mondrian": mondrian, "mondrian_relaxed": mondrian_relaxed}
 """By name."""

@@ -1,27 +1,20 @@
-"""Mondrian: regions of a table, cut again and again while every part meets what is asked (LeFevre et al., ICDE 2006).
+"""Strict Mondrian: regions, cut again and again while all parts meet what is asked (LeFevre et al., ICDE 2006).
 
-A region is a set of records. Its width in an attribute is the share of the leaves that lie below the lowest common
-ancestor of its values. Each region is cut in the attribute in which it is widest, of those in which it can be cut; ties
-go to the first. It can be cut if all parts meet what is asked and there are at least two. Regions that cannot be cut
-are the groups that are published.
+A region is a set of records. Each is cut in the attribute in which it is widest, of those in which it can be cut; ties
+go to the first. It can be cut in one where its values have more than one node, if all parts meet what is asked and
+there are at least two. Regions that cannot be cut are the groups that are published.
 
-*By children.* Where the values of an attribute have no order that means anything, the parts are the children of the
-common ancestor. Children that do not meet what is asked alone are one part together; if that does not meet it either,
-the smallest of the others joins it, of equal ones the first. (LeFevre et al. cut into all children or not at all; a
-single rare value would then keep an attribute at its root.)
+*By children.* The parts are the children of the lowest common ancestor of the region's values, and its width is the
+share of the leaves below that. Children that do not meet what is asked alone are one part together; if that does not
+meet it either, the smallest of the others joins it, of equal ones the first. (LeFevre et al. cut into all children or
+not at all; a single rare value would then keep an attribute at its root.)
 
 *At the median.* Where values are ordered, the region is cut in two between two values in leaf order: where the smaller
-part is largest, of equal places the first.
+part is largest, of equal places the first. Its width is the share of the values from its least to its greatest.
 
-*Relaxed.* All attributes are cut at the median, and rows of the value in which it lies come to both sides, so that one
-has half the rows and the other at most one more. The last record on the left has the rows that are still wanted
-there, of records in the lexicographic order of their places, that of the cut first. So every region of at least ``2 k``
-rows that are not all alike is cut. Groups that overlap may be published alike, or one within another: the former are
-one class (:mod:`privrisk_spark.kernels.recoding.local.partition`).
-
-The attributes have only nodes to publish. Parts that come to have the ancestor of the whole tell the reader nothing
-until they are cut again; groups that still look alike in the end are joined. Strict groups never divide the rows of a
-record, and do not depend on the order of the records.
+Only nodes can be published. A part that has the ancestor of the whole tells the reader nothing until it is cut again,
+and groups that look alike in the end are joined; cuts by children lose less, as a rule, than cuts at the median. The
+groups never divide the rows of a record, and do not depend on the order of the records.
 
 All regions of a depth are cut at once: :func:`cuts` needs no more than their histograms, which are sums over records,
 and :func:`assign` gives every record its part.
@@ -34,17 +27,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
-from privrisk_spark.kernels.numeric.distinct import distinct_keys, distinct_rows
+from privrisk_spark.kernels.numeric.distinct import distinct_keys
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses, united
-from privrisk_spark.kernels.recoding.local.order import LeafOrder, leaf_orders
+from privrisk_spark.kernels.recoding.local.order import LeafOrder, first_regions, leaf_orders, one_each
 from privrisk_spark.kernels.recoding.local.partition import Asked, Partition, published
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition
 
-__all__ = ["Cuts", "Histogram", "assign", "cuts", "first_regions", "mondrian"]
+__all__ = ["Cuts", "Histogram", "assign", "cuts", "mondrian"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +90,7 @@ class _Parts:
     Attributes
     ----------
     width : ndarray of float64, shape (n_regions,)
-        Share of leaves, and -1 where it cannot be cut.
+        -1 where it cannot be cut.
     part : ndarray of int64, shape (n,)
         Part of each entry of the histogram, numbered from 0 in each region.
     n_parts : ndarray of int64, shape (n_regions,)
@@ -130,7 +122,7 @@ def mondrian(
         If k is below 1, or there is not one ``ordered`` per attribute.
     """
     asked, table, orders = Asked(k, tuple(also)), measured.table, leaf_orders(measured)
-    ordered = _one_each(ordered, len(orders))
+    ordered = one_each(ordered, len(orders))
     places = [order.place[table.vectors[:, i]] for i, order in enumerate(orders)]
     region, n_regions = first_regions(orders, places)
     group, n_groups = np.full(len(table.vectors), -1, dtype=np.int64), 0
@@ -157,29 +149,6 @@ def mondrian(
             at, rows = at[~done], rows[~done]
             places, held = [of[~done] for of in places], tuple(runs.where(~done) for runs in held)
     return published(measured, asked, group, orders=orders)
-
-
-def first_regions(orders: Sequence[LeafOrder], places: Sequence[IntArray]) -> tuple[LongArray, int]:
-    """Return the region every record begins in, and how many there are: one where every attribute has a root.
-
-    Parameters
-    ----------
-    orders : sequence of k LeafOrder
-    places : sequence of k ndarrays of int32, shape (m,)
-        Of the records' values.
-    """
-    tops = [order.nodes[of, -1] for order, of in zip(orders, places, strict=True)]
-    if not tops:
-        return np.zeros(0, dtype=np.int64), 0
-    first, region = distinct_rows(tops)
-    return region, len(first)
-
-
-def _one_each(ordered: Sequence[bool] | None, k: int) -> tuple[bool, ...]:
-    given = (False,) * k if ordered is None else tuple(ordered)
-    if len(given) != k:
-        raise InputError(f"There must be one 'ordered' per attribute. Got {len(given)} for {k}.")
-    return given
 
 
 def _histogram(
@@ -271,8 +240,8 @@ def _parts(order: LeafOrder, histogram: Histogram, n_regions: int, asked: Asked,
     meets = asked.meets(_joined(blocks, base[owner] + part, int(n_parts.sum())))
     fails = np.bincount(np.repeat(np.arange(n_regions), n_parts)[~meets], minlength=n_regions) > 0
     can = (level > 0) & (n_parts > 1) & ~fails
-    width = np.where(can, order.leaves[low, np.minimum(level, order.height)] / order.domain, -1.0)
-    return _Parts(width, part[block], n_parts)
+    width = order.extent(low, high) if at_median else order.leaves[low, np.minimum(level, order.height)] / order.domain
+    return _Parts(np.where(can, width, -1.0), part[block], n_parts)
 
 
 def _joined(of: Histogram | NodeClasses, number: LongArray, n: int) -> NodeClasses:

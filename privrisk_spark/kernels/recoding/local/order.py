@@ -10,15 +10,17 @@ for its neighbour, and the least level at which both have the same node may be f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import IntArray, LevelArray, LongArray
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LevelArray, LongArray
+from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.metrics import Measured
 
-__all__ = ["LeafOrder", "counted_from_root", "leaf_orders"]
+__all__ = ["LeafOrder", "counted_from_root", "first_regions", "leaf_orders", "one_each"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +74,46 @@ class LeafOrder:
         levels: LongArray = np.count_nonzero(self.nodes[low] != self.nodes[high], axis=1).astype(np.int64)
         return levels
 
+    def extent(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Return the share of the values that lie from one place to another."""
+        share: FloatArray = (high.astype(np.int64) - low + 1) / len(self.place)
+        return share
+
 
 def leaf_orders(measured: Measured) -> tuple[LeafOrder, ...]:
     """Order the codes of every attribute."""
     given = zip(measured.table.ancestors, measured.leaves, measured.domains, strict=True)
     return tuple(LeafOrder.of(ancestors, leaves, domain) for ancestors, leaves, domain in given)
+
+
+def first_regions(orders: Sequence[LeafOrder], places: Sequence[IntArray]) -> tuple[LongArray, int]:
+    """Return the region every record begins in, and how many there are: one where every attribute has a root.
+
+    Parameters
+    ----------
+    orders : sequence of k LeafOrder
+    places : sequence of k ndarrays of int32, shape (m,)
+        Of the records' values.
+    """
+    tops = [order.nodes[of, -1] for order, of in zip(orders, places, strict=True)]
+    if not tops:
+        return np.zeros(0, dtype=np.int64), 0
+    first, region = distinct_rows(tops)
+    return region, len(first)
+
+
+def one_each(ordered: Sequence[bool] | None, k: int) -> tuple[bool, ...]:
+    """Return which of k attributes are ordered, none by default.
+
+    Raises
+    ------
+    InputError
+        If there is not one answer per attribute.
+    """
+    given = (False,) * k if ordered is None else tuple(ordered)
+    if len(given) != k:
+        raise InputError(f"There must be one 'ordered' per attribute. Got {len(given)} for {k}.")
+    return given
 
 
 def counted_from_root(steps: IntArray) -> tuple[IntArray, LevelArray]:

@@ -80,7 +80,7 @@ class Partition:
     Attributes
     ----------
     record : ndarray of int64, shape (p,)
-        Position of the distinct record of each piece, ascending.
+        Position of the distinct record of each piece, ascending; with the class each once.
     rows : ndarray of int64, shape (p,)
         Of its rows, those in the piece, at least 1.
     of : ndarray of int64, shape (p,)
@@ -164,12 +164,17 @@ def published(
     classes, class_levels = NodeClasses(member, total, held), levels[first]
     released = asked.meets(classes)
     heights = tuple(order.height for order in orders)
+    # A suppressed row is published as a class of roots would be.
     if len(at) < len(record) or not released.all():
         single = all((order.nodes[:, -1] == 0).all() for order in orders)
         released &= ~((class_levels == np.array(heights, dtype=np.int8)).all(axis=1) & single)
     place = np.where(released, np.cumsum(released) - 1, -1)
     result = np.full(len(record), -1, dtype=np.int64)
     result[at] = place[of]
+    if not whole and len(record):
+        first, piece = distinct_rows([record, result])
+        together = np.bincount(piece, weights=rows).astype(np.int64)
+        record, rows, result = record[first], together, result[first]
     kept = NodeClasses(member[released], total[released], tuple(runs.where(released) for runs in held))
     return Partition(record, rows, result, class_levels[released], kept, heights)
 

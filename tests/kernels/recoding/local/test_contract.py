@@ -9,13 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_local import ancestor
-from recodings import Held, Labels, Rows, conditions, small_tables, table_of, table_with_values, tables_with_values
+from recodings import (
+    Held,
+    Labels,
+    Rows,
+    conditions,
+    published_rows,
+    small_tables,
+    table_of,
+    table_with_values,
+    tables_with_values,
+)
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.recoding.full_domain import FullDomain, NodeClasses
 from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
-from privrisk_spark.kernels.recoding.local.partition import Partition
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition
 
@@ -28,17 +37,6 @@ ODD = Condition("an odd number of rows", lambda classes: classes.rows % 2 == 1, 
 """Closed under no union."""
 
 
-def shown(table: FullDomain, labels: Labels, found: Partition) -> Counter:
-    """Of every row what is published: (row, nodes by level and number, or None) with how often."""
-    result: Counter = Counter()
-    levels = found.levels
-    for piece in range(len(found.record)):
-        row = tuple(int(code) for code in table.vectors[found.record[piece]])
-        nodes = tuple((int(level), labels[i][row[i]][level]) for i, level in enumerate(levels[piece]))
-        result[row, nodes if found.of[piece] >= 0 else None] += int(found.rows[piece])
-    return result
-
-
 @every
 @given(small_tables(), st.integers(1, 6), st.data())
 def test_every_class_the_reader_counts_has_k_rows(
@@ -48,7 +46,7 @@ def test_every_class_the_reader_counts_has_k_rows(
     table = table_of(labels, rows)
     ordered = [data.draw(st.booleans()) for _ in labels]
     found = PARTITIONS[name](Measured.of(table), k, ordered=ordered)
-    seen = shown(table, labels, found)
+    seen = published_rows(table, labels, found)
     of_row: Counter = Counter()
     for (row, _), n in seen.items():
         of_row[row] += n
@@ -74,7 +72,7 @@ def test_what_is_published_is_the_least_common_ancestor(name: str, given_table: 
     table = table_of(labels, rows)
     found = PARTITIONS[name](Measured.of(table), k)
     of_class: dict[tuple, list[tuple[int, ...]]] = {}
-    for row, nodes in shown(table, labels, found):
+    for row, nodes in published_rows(table, labels, found):
         if nodes is not None:
             of_class.setdefault(nodes, []).append(row)
     for nodes, members in of_class.items():
@@ -93,7 +91,7 @@ def test_the_order_of_the_records_changes_nothing(
     random.shuffle(order)
     other = FullDomain(table.ancestors, table.vectors[order], table.counts[order])
     found, again = (PARTITIONS[name](Measured.of(one), k) for one in (table, other))
-    assert shown(table, labels, found) == shown(other, labels, again)
+    assert published_rows(table, labels, found) == published_rows(other, labels, again)
     assert (found.classes.rows == again.classes.rows).all(), "classes are in one order"
     assert (found.class_levels == again.class_levels).all()
 
@@ -109,7 +107,7 @@ def test_every_condition_is_met_by_every_class_the_reader_counts(
     condition = possible[which % len(possible)]
     found = PARTITIONS[name](Measured.of(table), k, (condition,), ordered=[data.draw(st.booleans()) for _ in labels])
     values: dict[tuple, Counter] = {}
-    by_row = dict(shown(table, labels, found).keys())
+    by_row = dict(published_rows(table, labels, found).keys())
     for row, value in zip(rows, held, strict=True):
         values.setdefault(by_row[row], Counter())[value] += 1
     released = sorted((nodes for nodes in values if nodes is not None), key=str)

@@ -1,29 +1,17 @@
 from __future__ import annotations
 
-from collections import Counter
-
 import naive_local
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recodings import Labels, Rows, small_tables, table_of, table_with_values, tables_with_values
+from recodings import Labels, Rows, published_rows, small_tables, table_of, table_with_values, tables_with_values
 
 from privrisk_spark.kernels.classes.criteria import DISTINCT_DIVERSITY
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.local.mondrian import mondrian
-from privrisk_spark.kernels.recoding.local.partition import Partition
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition, held_to
-
-
-def shown(table: FullDomain, labels: Labels, found: Partition) -> Counter:
-    result: Counter = Counter()
-    for piece, levels in enumerate(found.levels.tolist()):
-        row = tuple(int(code) for code in table.vectors[found.record[piece]])
-        nodes = tuple((level, labels[i][row[i]][level]) for i, level in enumerate(levels))
-        result[row, nodes if found.of[piece] >= 0 else None] += int(found.rows[piece])
-    return result
 
 
 @given(small_tables(most_rows=24), st.integers(1, 5), st.data())
@@ -44,7 +32,7 @@ def test_cutting_all_regions_of_a_depth_at_once_gives_the_regions_of_recursion(
         for region in naive_local.first_regions(labels, whole)
         for group in naive_local.strict_groups(labels, region, passes, ordered)
     ]
-    assert shown(table, labels, found) == naive_local.shown(labels, groups, passes)
+    assert published_rows(table, labels, found) == naive_local.shown(labels, groups, passes)
 
 
 ODD_OR_MANY = Condition("odd, or 6 and more", lambda c: (c.rows % 2 == 1) | (c.rows >= 6), False, False)
@@ -70,7 +58,7 @@ def test_so_it_is_with_a_condition_on_sensitive_values(
         for region in naive_local.first_regions(labels, list(zip(rows, held, strict=True)))
         for group in naive_local.strict_groups(labels, region, passes, ordered)
     ]
-    assert shown(table, labels, found) == naive_local.shown(labels, groups, passes)
+    assert published_rows(table, labels, found) == naive_local.shown(labels, groups, passes)
 
 
 def test_the_patients_of_the_paper() -> None:
