@@ -50,5 +50,5 @@ def test_rows_of_one_record_come_to_both_sides_and_classes_that_look_alike_are_o
 
 def test_what_cannot_be_promised_of_divided_records_is_refused() -> None:
     table = FullDomain.of([np.zeros((1, 1), dtype=np.int32)], np.zeros((1, 1), dtype=np.int32), np.array([3]))
-    with pytest.raises(InputError, match="cannot promise 'k-anonymity'.*Strict Mondrian can"):
+    with pytest.raises(InputError, match=r"cannot promise 'k-anonymity'.*Strict Mondrian can"):
         mondrian_relaxed(Measured.of(table), 2, (at_least(2),))
