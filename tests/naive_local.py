@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -105,6 +106,30 @@ def relaxed_groups(labels: Labels, region: Rows, k: int) -> list[Rows]:
     in_order = sorted(region, key=places)
     half = len(region) // 2
     return relaxed_groups(labels, in_order[:half], k) + relaxed_groups(labels, in_order[half:], k)
+
+
+def cost(labels: Labels, group: Rows) -> float:
+    """Shares of the leaves of what is published, over the cells of a group; leaves cost nothing."""
+    found = 0.0
+    for i, of in enumerate(labels):
+        codes = [row[i] for row, _ in group]
+        level, _ = ancestor(of, codes)
+        here = share(labels, i, codes[0], level)
+        found += 0.0 if math.isclose(here * len(of), 1) else here * len(group)
+    return found
+
+
+def least_cost(labels: Labels, records: Sequence[Rows], k: int) -> float:
+    """Least cost of runs of records, each a list of equal rows, that have k rows or are all there are."""
+    best = [0.0]
+    for end in range(1, len(records) + 1):
+        found = math.inf
+        for begin in range(end):
+            group = [one for record in records[begin:end] for one in record]
+            if len(group) >= k or (begin, end) == (0, len(records)):
+                found = min(found, best[begin] + cost(labels, group))
+        best.append(found)
+    return best[-1]
 
 
 def shown(labels: Labels, groups: Sequence[Rows], passes: Passes) -> Counter:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from privrisk_spark.kernels.recoding.local.hilbert import hilbert
 from privrisk_spark.kernels.recoding.local.mondrian import mondrian
 from privrisk_spark.kernels.recoding.local.partition import Partition
 from privrisk_spark.kernels.recoding.local.relaxed import mondrian_relaxed
@@ -38,5 +39,5 @@ class LocalRecoding(Protocol):
         ...
 
 
-PARTITIONS: dict[str, LocalRecoding] = {"mondrian": mondrian, "mondrian_relaxed": mondrian_relaxed}
+PARTITIONS: dict[str, LocalRecoding] = {"mondrian": mondrian, "mondrian_relaxed": mondrian_relaxed, "hilbert": hilbert}
 """By name."""

@@ -32,7 +32,7 @@ from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.numeric.distinct import distinct_keys
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses, united
 from privrisk_spark.kernels.recoding.local.order import LeafOrder, first_regions, leaf_orders, one_each
-from privrisk_spark.kernels.recoding.local.partition import Asked, Partition, published
+from privrisk_spark.kernels.recoding.local.partition import Asked, Partition, joined, published
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition
 
@@ -231,23 +231,17 @@ def _parts(order: LeafOrder, histogram: Histogram, n_regions: int, asked: Asked,
     node = order.nodes[place, below]
     new = np.append(True, (np.diff(region) != 0) | (np.diff(node) != 0))[: len(place)]
     block, owner = np.cumsum(new) - 1, region[new]
-    blocks = _joined(histogram, block, int(np.count_nonzero(new)))
+    blocks = joined(histogram, block, int(np.count_nonzero(new)))
     part = _halves(owner, blocks.rows, n_regions) if at_median else _children(owner, blocks, n_regions, asked)
     # A part of a region is what has its number; numbers of a region have no gaps.
     n_parts = np.zeros(n_regions, dtype=np.int64)
     np.maximum.at(n_parts, owner, part + 1)
     base = np.cumsum(n_parts) - n_parts
-    meets = asked.meets(_joined(blocks, base[owner] + part, int(n_parts.sum())))
+    meets = asked.meets(joined(blocks, base[owner] + part, int(n_parts.sum())))
     fails = np.bincount(np.repeat(np.arange(n_regions), n_parts)[~meets], minlength=n_regions) > 0
     can = (level > 0) & (n_parts > 1) & ~fails
     width = order.extent(low, high) if at_median else order.leaves[low, np.minimum(level, order.height)] / order.domain
     return _Parts(np.where(can, width, -1.0), part[block], n_parts)
-
-
-def _joined(of: Histogram | NodeClasses, number: LongArray, n: int) -> NodeClasses:
-    """Entries joined by a number; which records they are of is not known."""
-    rows = np.bincount(number, weights=of.rows, minlength=n).astype(np.int64)
-    return NodeClasses(np.full(n, -1), rows, tuple(united(runs, number, n) for runs in of.held))
 
 
 def _halves(owner: LongArray, rows: LongArray, n_regions: int) -> LongArray:
@@ -293,4 +287,4 @@ def _rest(children: NodeClasses, owner: LongArray, those: BoolArray, n_regions: 
     there[owner[those]] = True
     number = (np.cumsum(there) - 1)[owner[those]]
     kept = NodeClasses(children.member[those], children.rows[those], tuple(r.where(those) for r in children.held))
-    return _joined(kept, number, int(there.sum()))
+    return joined(kept, number, int(there.sum()))

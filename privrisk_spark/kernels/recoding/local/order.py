@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -56,6 +57,12 @@ class LeafOrder:
         place[order] = np.arange(len(order))
         # The least code of a node is the first of its codes, whatever lies between.
         return cls(place, place[least[order]], leaves[order], domain)
+
+    @cached_property
+    def inner(self) -> FloatArray:
+        """Share of the leaves below each node, 0 for one leaf; ndarray of float64, shape (n_codes, h + 1)."""
+        share: FloatArray = np.where(self.leaves == 1, 0, self.leaves) / self.domain
+        return share
 
     @property
     def height(self) -> int:

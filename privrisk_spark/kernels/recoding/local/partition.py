@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from privrisk_spark.kernels.recoding.local.order import LeafOrder, leaf_orders
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition, at_least
 
-__all__ = ["Asked", "Partition", "published"]
+__all__ = ["Asked", "Joinable", "Partition", "joined", "published"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,34 @@ class Asked:
                 break
             met = met & condition.meets(classes)
         return met
+
+
+class Joinable(Protocol):
+    """Parts of a table with their rows and sensitive values."""
+
+    @property
+    def rows(self) -> LongArray:
+        """Of each part."""
+        ...
+
+    @property
+    def held(self) -> tuple[SensitiveRuns, ...]:
+        """Of each sensitive attribute, its values in each part."""
+        ...
+
+
+def joined(parts: Joinable, number: LongArray, n: int) -> NodeClasses:
+    """Join parts of a table by number; the member of a class is not known.
+
+    Parameters
+    ----------
+    parts : Joinable
+    number : ndarray of int64
+        Class of each part, below ``n``; every class has a part.
+    n : int
+    """
+    rows = np.bincount(number, weights=parts.rows, minlength=n).astype(np.int64)
+    return NodeClasses(np.full(n, -1), rows, tuple(united(runs, number, n) for runs in parts.held))
 
 
 @dataclass(frozen=True, eq=False)
