@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 from naive_recoding import Labels, Row, share
 
@@ -130,6 +131,80 @@ def least_cost(labels: Labels, records: Sequence[Rows], k: int) -> float:
                 found = min(found, best[begin] + cost(labels, group))
         best.append(found)
     return best[-1]
+
+
+def inner_share(labels: Labels, i: int, codes: Sequence[int]) -> float:
+    of = labels[i]
+    level, node = ancestor(of, codes)
+    below = sum(path[level] == node for path in of)
+    return 0.0 if below == 1 else below / len(of)
+
+
+def lost_by_joining(labels: Labels, group: Rows, other: Rows) -> float:
+    found = 0.0
+    for i in range(len(labels)):
+        codes = [row[i] for row, _ in group]
+        then = inner_share(labels, i, codes + [row[i] for row, _ in other])
+        found += then * (len(group) + len(other)) - inner_share(labels, i, codes) * len(group)
+    return found
+
+
+def grid_levels(labels: Labels, rows: Rows) -> list[tuple[int, ...]]:
+    found = [(0,) * len(labels)]
+    while True:
+        steps = []
+        for i, of in enumerate(labels):
+            level = found[-1][i] + 1
+            if level < len(of[0]):
+                leaves = sum(sum(path[level] == of[row[i]][level] for path in of) for row, _ in rows)
+                steps.append((Fraction(leaves, len(of)), i))
+        if not steps:
+            return found
+        _, coarser = min(steps)
+        found.append(tuple(level + (i == coarser) for i, level in enumerate(found[-1])))
+
+
+def bang_groups(labels: Labels, rows: Rows, passes: Passes, *, each: bool) -> list[Rows]:
+    """Cells of the grids, and what is left joined with them: each record where only its rows count."""
+    orders = [leaf_order(of) for of in labels]
+    groups: list[Rows] = []
+    left = list(rows)
+    for levels in grid_levels(labels, rows):
+        cells: dict[tuple[int, ...], Rows] = {}
+        for one in left:
+            # Nodes in leaf order, by the first place below them.
+            cell = tuple(
+                min(at for at, code in enumerate(order) if of[code][level] == of[value][level])
+                for of, order, level, value in zip(labels, orders, levels, one[0], strict=True)
+            )
+            cells.setdefault(cell, []).append(one)
+        taken = [cells[cell] for cell in sorted(cells) if passes(cells[cell])]
+        groups += taken
+        left = [one for cell in cells.values() if not passes(cell) for one in cell]
+
+    def top(one: tuple[Row, int]) -> tuple[int, ...]:
+        return tuple(of[code][-1] for of, code in zip(labels, one[0], strict=True))
+
+    joining: list[tuple[Rows, Rows]] = []
+    for region in sorted({top(one) for one in left}):
+        rest = [one for one in left if top(one) == region]
+        near = [group for group in groups if top(group[0]) == region]
+        if not near:
+            groups.append(rest)
+        elif each:
+            for row in sorted({row for row, _ in rest}):
+                record = [one for one in rest if one[0] == row]
+                joining.append((min(near, key=lambda group: lost_by_joining(labels, group, record)), record))
+        else:
+            near.sort(key=lambda group: lost_by_joining(labels, group, rest))
+            reach = 1
+            while reach < len(near) and not passes([*rest, *(one for group in near[:reach] for one in group)]):
+                reach *= 2
+            groups = [group for group in groups if not any(group is other for other in near[:reach])]
+            groups.append([*rest, *(one for group in near[:reach] for one in group)])
+    for group, record in joining:
+        group.extend(record)
+    return groups
 
 
 def shown(labels: Labels, groups: Sequence[Rows], passes: Passes) -> Counter:

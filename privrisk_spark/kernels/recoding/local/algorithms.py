@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from privrisk_spark.kernels.recoding.local.bang import bang
 from privrisk_spark.kernels.recoding.local.hilbert import hilbert
 from privrisk_spark.kernels.recoding.local.mondrian import mondrian
 from privrisk_spark.kernels.recoding.local.partition import Partition
@@ -39,5 +40,10 @@ class LocalRecoding(Protocol):
         ...
 
 
-PARTITIONS: dict[str, LocalRecoding] = {"mondrian": mondrian, "mondrian_relaxed": mondrian_relaxed, "hilbert": hilbert}
+PARTITIONS: dict[str, LocalRecoding] = {
+    "mondrian": mondrian,
+    "mondrian_relaxed": mondrian_relaxed,
+    "hilbert": hilbert,
+    "bang": bang,
+}
 """By name."""

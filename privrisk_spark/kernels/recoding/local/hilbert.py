@@ -3,9 +3,9 @@
 Records are put in the order of a Hilbert curve through the space of their places in leaf order, each attribute spread
 over the whole side of the cube; neighbours on the curve are neighbours in space. A group is a run of the curve of at
 least ``k`` rows, records whole. It costs for each of its rows the share of the leaves below the common ancestor, 0 for
-a leaf, summed over the attributes (``ncp`` of :mod:`privrisk_spark.kernels.recoding.metrics`). Dynamic programming finds
-the runs that cost least: only groups that cannot be divided need a look, as the parts of a group have ancestors no
-higher than its own, and of these at most ``k`` end with a given record. Of equal ones, the shorter last group.
+a leaf, summed over the attributes (``ncp`` of :mod:`privrisk_spark.kernels.recoding.metrics`). Dynamic programming
+finds the runs that cost least: only groups that cannot be divided need a look, as the parts of a group have ancestors
+no higher than its own, and of these at most ``k`` end with a given record. Of equal ones, the shorter last group.
 
 The curve is cut in stretches of :data:`STRETCH` records or ``4 k``, whichever is more, solved side by side and each to
 the optimum; fewer than ``k`` rows that would be left at the end belong to the last. Status: *proved*, that no groups

@@ -58,7 +58,8 @@ def mondrian_relaxed(
     # From here on records are known by their rank, so that ranks compare as places do.
     places = [of[record] for of in places]
     region, _ = first_regions(orders, places)
-    rank, rows = np.arange(len(region)), table.counts[record[: len(region)]]
+    rank = np.argsort(region, kind="stable")
+    region, rows = region[rank], table.counts[record[rank]]
     found: list[tuple[LongArray, LongArray, LongArray]] = [(rank[:0], rows[:0], region[:0])]
     n_groups = 0
     while len(rank):
