@@ -3,7 +3,7 @@ from __future__ import annotations
 import naive_local
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from recodings import Labels, Rows, published_rows, small_tables, table_of, table_with_values, tables_with_values
 
@@ -15,6 +15,7 @@ from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import held_to
 
 
+@settings(max_examples=300)
 @given(small_tables(most_rows=24), st.integers(1, 8))
 def test_regions_are_the_cells_without_those_nested_in_them(given_table: tuple[Labels, Rows], k: int) -> None:
     labels, rows = given_table
@@ -27,6 +28,7 @@ def test_regions_are_the_cells_without_those_nested_in_them(given_table: tuple[L
     assert published_rows(table, labels, bang(Measured.of(table), k)) == naive_local.shown(labels, groups, passes)
 
 
+@settings(max_examples=300)
 @given(tables_with_values(), st.integers(1, 4), st.booleans())
 def test_so_they_are_with_a_condition_on_sensitive_values(
     given_table: tuple[Labels, Rows, list[int]], k: int, entropy: bool

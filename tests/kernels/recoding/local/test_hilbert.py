@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_local import cost, first_regions, leaf_order, least_cost
 from recodings import Labels, Rows, small_tables, table_of
@@ -41,6 +41,7 @@ def test_a_curve_that_needs_several_words_is_the_same() -> None:
     assert (np.lexsort(words[::-1]) == np.lexsort([np.array([int(v) for v in words[1]]), words[0]])).all()
 
 
+@settings(max_examples=300)
 @given(small_tables(most_rows=40), st.integers(1, 7), st.sampled_from([1, 2, 1000]), st.sampled_from([1, 10, 1000]))
 def test_no_runs_of_a_stretch_cost_less(given_table: tuple[Labels, Rows], k: int, stretch: int, at_once: int) -> None:
     labels, rows = given_table

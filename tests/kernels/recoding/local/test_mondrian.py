@@ -3,7 +3,7 @@ from __future__ import annotations
 import naive_local
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from recodings import Labels, Rows, published_rows, small_tables, table_of, table_with_values, tables_with_values
 
@@ -14,6 +14,7 @@ from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition, held_to
 
 
+@settings(max_examples=300)
 @given(small_tables(most_rows=24), st.integers(1, 5), st.data())
 def test_cutting_all_regions_of_a_depth_at_once_gives_the_regions_of_recursion(
     given_table: tuple[Labels, Rows], k: int, data: st.DataObject
@@ -39,6 +40,7 @@ ODD_OR_MANY = Condition("odd, or 6 and more", lambda c: (c.rows % 2 == 1) | (c.r
 """Closed under no union."""
 
 
+@settings(max_examples=300)
 @given(tables_with_values(), st.integers(1, 3), st.booleans(), st.data())
 def test_so_it_is_with_a_condition_on_sensitive_values(
     given_table: tuple[Labels, Rows, list[int]], k: int, diverse: bool, data: st.DataObject
@@ -105,3 +107,22 @@ def test_rare_children_come_together(sizes: list[int], parents: list[int], level
 def test_the_median_is_where_the_smaller_side_is_largest() -> None:
     """Most rows have the greatest value: the cut is before it. Planted: only a cut after the median is tried."""
     assert mondrian(one_attribute([2, 4, 0, 0], [0, 0, 1, 1]), 2, ordered=[True]).levels[:, 0].tolist() == [0, 0]
+
+
+def test_of_attributes_that_are_equally_wide_the_first_is_cut() -> None:
+    """Either could be; after it, neither part has rows enough to cut the other."""
+    star = np.array([[0, 0], [1, 0]], dtype=np.int32)
+    corners = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.int32)
+    measured = Measured.of(FullDomain.of([star, star], corners, np.ones(4, dtype=np.int64)))
+    for ordered in (True, False):
+        assert mondrian(measured, 2, ordered=[ordered] * 2).levels.tolist() == [[0, 1]] * 4
+
+
+def test_an_ordered_attribute_is_as_wide_as_its_values_reach() -> None:
+    """Values 3 and 4 of 8 have the root in common, and reach over a quarter; the other attribute is half as wide."""
+    halves = np.array([[code, code // 4, 0] for code in range(8)], dtype=np.int32)
+    records = np.array([[3, 0], [3, 1], [4, 0], [4, 1]], dtype=np.int32)
+    pairs = np.array([[code, code // 2, 0] for code in range(4)], dtype=np.int32)
+    measured = Measured.of(FullDomain.of([halves, pairs], records, np.ones(4, dtype=np.int64)))
+    assert mondrian(measured, 2, ordered=[True, False]).levels.tolist() == [[2, 0]] * 4
+    assert mondrian(measured, 2, ordered=[False, False]).levels.tolist() == [[0, 1]] * 4

@@ -5,7 +5,7 @@ from collections import Counter
 import naive_local
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from recodings import Labels, Rows, published_rows, small_tables, table_of
 
@@ -17,6 +17,7 @@ from privrisk_spark.kernels.recoding.problem import at_least
 
 
 @example(([[[0, 0], [1, 0]], [[0, 0], [1, 1]]], [(0, 0), (0, 1), (1, 0)]), 2)  # regions that do not lie in order
+@settings(max_examples=300)
 @given(small_tables(most_rows=24), st.integers(1, 5))
 def test_halving_all_regions_of_a_depth_at_once_gives_the_regions_of_recursion(
     given_table: tuple[Labels, Rows], k: int
