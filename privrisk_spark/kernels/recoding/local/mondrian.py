@@ -36,7 +36,7 @@ from privrisk_spark.kernels.recoding.local.partition import Asked, Partition, jo
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition
 
-__all__ = ["Cuts", "Histogram", "assign", "cuts", "mondrian"]
+__all__ = ["Cuts", "Histogram", "assign", "cuts", "histogram", "mondrian", "strict_groups"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,13 +124,47 @@ def mondrian(
     asked, table, orders = Asked(k, tuple(also)), measured.table, leaf_orders(measured)
     ordered = one_each(ordered, len(orders))
     places = [order.place[table.vectors[:, i]] for i, order in enumerate(orders)]
-    region, n_regions = first_regions(orders, places)
-    group, n_groups = np.full(len(table.vectors), -1, dtype=np.int64), 0
-    at, held = np.arange(len(table.vectors)), table.held if asked.also else ()
-    rows = table.counts
+    region, _ = first_regions(orders, places)
+    held = table.held if asked.also else ()
+    group = strict_groups(orders, places, table.counts, held, region, asked, ordered)
+    return published(measured, asked, group, orders=orders)
+
+
+def strict_groups(
+    orders: Sequence[LeafOrder],
+    places: Sequence[IntArray],
+    rows: LongArray,
+    held: tuple[SensitiveRuns, ...],
+    region: LongArray,
+    asked: Asked,
+    ordered: Sequence[bool],
+) -> LongArray:
+    """Cut regions until none can be.
+
+    Parameters
+    ----------
+    orders : sequence of k LeafOrder
+    places : sequence of k ndarrays of int32, shape (m,)
+        Of the records' values.
+    rows : ndarray of int64, shape (m,)
+        Of the records.
+    held : tuple of SensitiveRuns
+        Sensitive values of these, if anything is asked about them.
+    region : ndarray of int64, shape (m,)
+        In which each record begins, numbered from 0 without gaps.
+    asked : Asked
+    ordered : sequence of k bool
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+        Group of each record, at least 0.
+    """
+    group, n_groups = np.full(len(region), -1, dtype=np.int64), 0
+    at, n_regions = np.arange(len(region)), int(region.max(initial=-1)) + 1
     while len(at):
         histograms = [
-            _histogram(region, of, len(order.place), rows, held) for of, order in zip(places, orders, strict=True)
+            histogram(region, of, len(order.place), rows, held) for of, order in zip(places, orders, strict=True)
         ]
         found = cuts(orders, histograms, n_regions, asked, ordered)
         final = (found.attribute < 0)[region]
@@ -140,7 +174,7 @@ def mondrian(
         at, rows, n_regions = at[~final], rows[~final], found.n_parts
         places, held = [of[~final] for of in places], tuple(runs.where(~final) for runs in held)
         # A region that cannot be cut in two is not looked at again.
-        small = np.bincount(region, weights=rows, minlength=n_regions) < 2 * k
+        small = np.bincount(region, weights=rows, minlength=n_regions) < 2 * asked.k
         if small.any():
             done = small[region]
             group[at[done]] = n_groups + region[done]
@@ -148,13 +182,23 @@ def mondrian(
             region, n_regions = (np.cumsum(~small) - 1)[region[~done]], int(np.count_nonzero(~small))
             at, rows = at[~done], rows[~done]
             places, held = [of[~done] for of in places], tuple(runs.where(~done) for runs in held)
-    return published(measured, asked, group, orders=orders)
+    return group
 
 
-def _histogram(
-    region: LongArray, places: IntArray, n_places: int, rows: LongArray, held: tuple[SensitiveRuns, ...]
+def histogram(
+    region: LongArray, places: IntArray, n_places: int, rows: LongArray, held: tuple[SensitiveRuns, ...] = ()
 ) -> Histogram:
-    """Rows of every region by their place."""
+    """Count rows by region and place.
+
+    Parameters
+    ----------
+    region : ndarray of int64, shape (n,)
+    places : ndarray of int32, shape (n,)
+    n_places : int
+    rows : ndarray of int64, shape (n,)
+    held : tuple of SensitiveRuns
+        Sensitive values of these rows.
+    """
     key = region * n_places + places
     first, entry = distinct_keys(key, int(key.max(initial=-1)) + 1)
     total = np.bincount(entry, weights=rows, minlength=len(first)).astype(np.int64)

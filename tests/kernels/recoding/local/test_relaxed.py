@@ -54,3 +54,11 @@ def test_what_cannot_be_promised_of_divided_records_is_refused() -> None:
     table = FullDomain.of([np.zeros((1, 1), dtype=np.int32)], np.zeros((1, 1), dtype=np.int32), np.array([3]))
     with pytest.raises(InputError, match=r"cannot promise 'k-anonymity'.*Strict Mondrian can"):
         mondrian_relaxed(Measured.of(table), 2, (at_least(2),))
+
+
+def test_rows_of_the_value_in_the_middle_are_dealt_in_lexicographic_order() -> None:
+    """Of (1, 0) and (1, 1) the former comes to the left, to (0, 0)."""
+    three = np.array([[code, 0] for code in range(3)], dtype=np.int32)
+    vectors = np.array([[0, 0], [1, 0], [1, 1], [2, 0]], dtype=np.int32)
+    table = FullDomain.of([three, three[:2]], vectors, np.ones(4, dtype=np.int64))
+    assert mondrian_relaxed(Measured.of(table), 2).levels.tolist() == [[1, 0], [1, 0], [1, 1], [1, 1]]
