@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
 
+from privrisk_spark.kernels.classes.closeness import TableDistribution
+from privrisk_spark.kernels.classes.criteria import (
+    ALPHA,
+    BETA_LIKENESS,
+    DELTA_DISCLOSURE,
+    DISTINCT_DIVERSITY,
+    ENTROPY_DIVERSITY,
+    EQUAL_CLOSENESS,
+    RECURSIVE_L,
+)
+from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
+from privrisk_spark.kernels.recoding.local.partition import Partition
 from privrisk_spark.kernels.recoding.metrics import Measured
+from privrisk_spark.kernels.recoding.problem import Condition, held_to
 
 EIGHT = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation")
 
 Labels = list[list[list[int]]]
 Rows = list[tuple[int, ...]]
+Held = list[int]
 
 
 @st.composite
@@ -44,6 +59,51 @@ def table_of(labels: Labels, rows: Sequence[tuple[int, ...]]) -> FullDomain:
     vectors = np.array(different, dtype=np.int32).reshape(len(different), len(labels))
     ancestors = [np.array(of, dtype=np.int32) for of in labels]
     return FullDomain.of(ancestors, vectors, np.array(counts, dtype=np.int64))
+
+
+@st.composite
+def tables_with_values(draw: st.DrawFn) -> tuple[Labels, Rows, Held]:
+    labels, rows = draw(small_tables(most_rows=12))
+    return labels, rows, [draw(st.integers(0, 3)) for _ in rows]
+
+
+def table_with_values(labels: Labels, rows: Rows, held: Held) -> FullDomain:
+    different = sorted(set(rows))
+    counts = np.array([rows.count(one) for one in different], dtype=np.int64)
+    start, value, count = [0], [], []
+    for one in different:
+        of = Counter(v for row, v in zip(rows, held, strict=True) if row == one)
+        value += sorted(of)
+        count += [of[v] for v in sorted(of)]
+        start.append(len(value))
+    runs = SensitiveRuns(np.array(start), np.array(value, dtype=np.int32), np.array(count, dtype=np.int64))
+    vectors = np.array(different, dtype=np.int32).reshape(len(different), len(labels))
+    return FullDomain.of([np.array(of, dtype=np.int32) for of in labels], vectors, counts, [runs])
+
+
+def conditions(held: Held) -> list[Condition]:
+    """Of every kind, each of which some tables of values of 0 to 3 meet and some do not."""
+    distribution = TableDistribution(np.bincount(held, minlength=4).astype(np.int64)) if held else None
+    found = [
+        held_to(DISTINCT_DIVERSITY, 2),
+        held_to(ENTROPY_DIVERSITY, 1.7),
+        held_to(RECURSIVE_L, 2, 2.0),
+        held_to(ALPHA, 0.6),
+    ]
+    if distribution is not None:
+        found += [held_to(one, 0.5, distribution) for one in (EQUAL_CLOSENESS, BETA_LIKENESS, DELTA_DISCLOSURE)]
+    return found
+
+
+def published_rows(table: FullDomain, labels: Labels, found: Partition) -> Counter:
+    """Of every row what is published: (row, nodes by level and number, or None) with how often."""
+    result: Counter = Counter()
+    levels = found.levels
+    for piece in range(len(found.record)):
+        row = tuple(int(code) for code in table.vectors[found.record[piece]])
+        nodes = tuple((int(level), labels[i][row[i]][level]) for i, level in enumerate(levels[piece]))
+        result[row, nodes if found.of[piece] >= 0 else None] += int(found.rows[piece])
+    return result
 
 
 def adult_table(adult: Path, attributes: tuple[str, ...]) -> Measured:

@@ -20,7 +20,7 @@ from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.lattice.lattice import Lattice
 from privrisk_spark.kernels.recoding.persons import Persons
 
-__all__ = ["FullDomain", "NodeClasses"]
+__all__ = ["FullDomain", "NodeClasses", "united"]
 
 _WORD = 2**62
 
@@ -181,9 +181,9 @@ class FullDomain:
         of, n_classes = inverse.reshape(-1), len(first)
         total = np.zeros(n_classes, dtype=np.int64)
         np.add.at(total, of, rows)
-        of_classes = tuple(_united(runs, of, n_classes) for runs in held)
-        united = None if persons is None else persons.united(of, n_classes)
-        return NodeClasses(members[first], total, of_classes, united), of
+        of_classes = tuple(united(runs, of, n_classes) for runs in held)
+        there = None if persons is None else persons.united(of, n_classes)
+        return NodeClasses(members[first], total, of_classes, there), of
 
     def every_node(self) -> Iterator[tuple[tuple[int, ...], NodeClasses]]:
         """Yield every level vector with its classes, each rolled up from one that is a level below in one attribute."""
@@ -201,7 +201,7 @@ class FullDomain:
             yield from self._below((*levels, level), classes)
 
 
-def _united(runs: SensitiveRuns, of: LongArray, n_classes: int) -> SensitiveRuns:
+def united(runs: SensitiveRuns, of: LongArray, n_classes: int) -> SensitiveRuns:
     """Sensitive values of classes that are unions of finer ones: class ``of[j]`` takes in class ``j``."""
     values = int(runs.value.max()) + 1 if len(runs.value) else 1
     pair, owner = np.unique(of[runs.owner] * values + runs.value, return_inverse=True)

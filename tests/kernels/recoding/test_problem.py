@@ -11,47 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_recoding import nodes_of, recoded
-from recodings import Labels, Rows, small_tables
+from recodings import Held, Labels, Rows, conditions, table_with_values, tables_with_values
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.criteria import (
-    ALPHA,
-    BETA_LIKENESS,
-    DELTA_DISCLOSURE,
-    DISTINCT_DIVERSITY,
     ENTROPY_DIVERSITY,
-    EQUAL_CLOSENESS,
-    RECURSIVE_L,
 )
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.recoding.bounded import bounded
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
-from privrisk_spark.kernels.recoding.problem import Condition, Problem, at_least, held_to
+from privrisk_spark.kernels.recoding.problem import Problem, at_least, held_to
 from privrisk_spark.kernels.recoding.whole_lattice import exhaustive, flash, incognito
-
-Held = list[int]
-
-
-@st.composite
-def tables_with_values(draw: st.DrawFn) -> tuple[Labels, Rows, Held]:
-    labels, rows = draw(small_tables(most_rows=12))
-    return labels, rows, [draw(st.integers(0, 3)) for _ in rows]
-
-
-def table_of(labels: Labels, rows: Rows, held: Held) -> FullDomain:
-    different = sorted(set(rows))
-    counts = np.array([rows.count(one) for one in different], dtype=np.int64)
-    start, value, count = [0], [], []
-    for one in different:
-        of = Counter(v for row, v in zip(rows, held, strict=True) if row == one)
-        value += sorted(of)
-        count += [of[v] for v in sorted(of)]
-        start.append(len(value))
-    runs = SensitiveRuns(np.array(start), np.array(value, dtype=np.int32), np.array(count, dtype=np.int64))
-    vectors = np.array(different, dtype=np.int32).reshape(len(different), len(labels))
-    return FullDomain.of([np.array(of, dtype=np.int32) for of in labels], vectors, counts, [runs])
 
 
 def classes_of(labels: Labels, rows: Rows, held: Held, levels: tuple[int, ...]) -> dict[tuple[int, ...], Counter]:
@@ -64,7 +35,7 @@ def classes_of(labels: Labels, rows: Rows, held: Held, levels: tuple[int, ...]) 
 @given(tables_with_values())
 def test_the_values_of_every_class_are_those_of_its_rows(given_table: tuple[Labels, Rows, Held]) -> None:
     labels, rows, held = given_table
-    table = table_of(labels, rows, held)
+    table = table_with_values(labels, rows, held)
     for levels, classes in table.every_node():
         (runs,) = classes.held
         expected = classes_of(labels, rows, held, levels)
@@ -75,19 +46,6 @@ def test_the_values_of_every_class_are_those_of_its_rows(given_table: tuple[Labe
         assert runs.n_classes == len(expected)
 
 
-def conditions(held: Held) -> list[Condition]:
-    distribution = TableDistribution(np.bincount(held, minlength=4).astype(np.int64)) if held else None
-    found = [
-        held_to(DISTINCT_DIVERSITY, 2),
-        held_to(ENTROPY_DIVERSITY, 1.7),
-        held_to(RECURSIVE_L, 2, 2.0),
-        held_to(ALPHA, 0.6),
-    ]
-    if distribution is not None:
-        found += [held_to(one, 0.5, distribution) for one in (EQUAL_CLOSENESS, BETA_LIKENESS, DELTA_DISCLOSURE)]
-    return found
-
-
 @given(tables_with_values(), st.integers(0, 6), st.integers(1, 3), st.integers(0, 4), st.sampled_from(["loss", "dm"]))
 def test_searches_that_prune_find_what_the_exhaustive_one_finds(
     given_table: tuple[Labels, Rows, Held], which: int, k: int, limit: int, name: str
@@ -95,7 +53,7 @@ def test_searches_that_prune_find_what_the_exhaustive_one_finds(
     labels, rows, held = given_table
     possible = conditions(held)
     asked = (at_least(k), possible[which % len(possible)])
-    problem = Problem(Measured.of(table_of(labels, rows, held)), asked, METRICS[name], limit)
+    problem = Problem(Measured.of(table_with_values(labels, rows, held)), asked, METRICS[name], limit)
     expected = exhaustive(problem)
     for search in (incognito, flash, bounded):
         found = search(problem)
@@ -111,7 +69,7 @@ def test_nodes_that_keep_the_limit_are_an_up_set_where_it_is_said(
     labels, rows, held = given_table
     possible = conditions(held)
     problem = Problem(
-        Measured.of(table_of(labels, rows, held)), (possible[which % len(possible)],), METRICS["loss"], limit
+        Measured.of(table_with_values(labels, rows, held)), (possible[which % len(possible)],), METRICS["loss"], limit
     )
     if not problem.monotone:
         return

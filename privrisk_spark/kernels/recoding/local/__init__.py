@@ -1,0 +1,1 @@
+"""Local recoding: a level vector per class of records, not one for the table."""

@@ -1,0 +1,151 @@
+"""The leaf order of hierarchies: an order of the codes in which every node of every level is an interval.
+
+Depth first, siblings by their least code. With it the lowest common ancestor of any set of values is that of its least
+and greatest place, so that all that is needed of a set of records is an interval of places per attribute.
+
+For a tree whose leaves lie at different depths, levels are to be counted from the root (:func:`counted_from_root`): a
+leaf is its own node at every level below its parent's. Otherwise a node lies at one level for one leaf and at another
+for its neighbour, and the least level at which both have the same node may be far above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LevelArray, LongArray
+from privrisk_spark.kernels.numeric.distinct import distinct_rows
+from privrisk_spark.kernels.recoding.metrics import Measured
+
+__all__ = ["LeafOrder", "counted_from_root", "first_regions", "leaf_orders", "one_each"]
+
+
+@dataclass(frozen=True, eq=False)
+class LeafOrder:
+    """Codes of an attribute in leaf order.
+
+    Attributes
+    ----------
+    place : ndarray of int32, shape (n_codes,)
+        Of each code.
+    nodes : ndarray of int32, shape (n_codes, h + 1)
+        Node at each place and level, by the first place that is in it.
+    leaves : ndarray of int64, shape (n_codes, h + 1)
+        Leaves below these.
+    domain : int
+        Leaves of the attribute.
+    """
+
+    place: IntArray
+    nodes: IntArray
+    leaves: LongArray
+    domain: int
+
+    @classmethod
+    def of(cls, ancestors: IntArray, leaves: LongArray, domain: int) -> LeafOrder:
+        """Order the codes; parameters as of :class:`~privrisk_spark.kernels.recoding.metrics.Measured`."""
+        least = np.empty(ancestors.shape, dtype=np.int32)
+        for level, column in enumerate(ancestors.T):
+            _, first, node = np.unique(column, return_index=True, return_inverse=True)
+            least[:, level] = first[node.reshape(-1)]
+        order = np.lexsort((np.arange(len(ancestors)), *least.T))
+        place = np.empty(len(order), dtype=np.int32)
+        place[order] = np.arange(len(order))
+        # The least code of a node is the first of its codes, whatever lies between.
+        return cls(place, place[least[order]], leaves[order], domain)
+
+    @cached_property
+    def inner(self) -> FloatArray:
+        """Share of the leaves below each node, 0 for one leaf; ndarray of float64, shape (n_codes, h + 1)."""
+        share: FloatArray = np.where(self.leaves == 1, 0, self.leaves) / self.domain
+        return share
+
+    @property
+    def height(self) -> int:
+        """The highest level."""
+        return int(self.nodes.shape[1]) - 1
+
+    def common(self, low: IntArray, high: IntArray) -> LongArray:
+        """Return the least level at which two places have one node; above the height if they have none.
+
+        Parameters
+        ----------
+        low, high : ndarrays of int32, shape (n,)
+            Places; the answer is that of all between them, too.
+        """
+        # Places that share a node share all above it: the levels that differ are those below.
+        levels: LongArray = np.count_nonzero(self.nodes[low] != self.nodes[high], axis=1).astype(np.int64)
+        return levels
+
+    def extent(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Return the share of the values that lie from one place to another."""
+        share: FloatArray = (high.astype(np.int64) - low + 1) / len(self.place)
+        return share
+
+
+def leaf_orders(measured: Measured) -> tuple[LeafOrder, ...]:
+    """Order the codes of every attribute."""
+    given = zip(measured.table.ancestors, measured.leaves, measured.domains, strict=True)
+    return tuple(LeafOrder.of(ancestors, leaves, domain) for ancestors, leaves, domain in given)
+
+
+def first_regions(orders: Sequence[LeafOrder], places: Sequence[IntArray]) -> tuple[LongArray, int]:
+    """Return the region every record begins in, and how many there are: one where every attribute has a root.
+
+    Parameters
+    ----------
+    orders : sequence of k LeafOrder
+    places : sequence of k ndarrays of int32, shape (m,)
+        Of the records' values.
+    """
+    tops = [order.nodes[of, -1] for order, of in zip(orders, places, strict=True)]
+    if not tops:
+        return np.zeros(0, dtype=np.int64), 0
+    first, region = distinct_rows(tops)
+    return region, len(first)
+
+
+def one_each(ordered: Sequence[bool] | None, k: int) -> tuple[bool, ...]:
+    """Return which of k attributes are ordered, none by default.
+
+    Raises
+    ------
+    InputError
+        If there is not one answer per attribute.
+    """
+    given = (False,) * k if ordered is None else tuple(ordered)
+    if len(given) != k:
+        raise InputError(f"There must be one 'ordered' per attribute. Got {len(given)} for {k}.")
+    return given
+
+
+def counted_from_root(steps: IntArray) -> tuple[IntArray, LevelArray]:
+    """Count the levels of a tree from its root, where they are steps from each leaf.
+
+    Parameters
+    ----------
+    steps : ndarray of int32, shape (n_codes, h + 1)
+        Node of each code after so many steps up, by one number wherever it is met; the root from some step on.
+
+    Returns
+    -------
+    ancestors : ndarray of int32, shape (n_codes, h + 1)
+        Node of each code at each level: the code's own first node below the level of its parent.
+    missing : ndarray of int8, shape (n_codes,)
+        Levels a code lacks: at level ``x`` it is ``max(x - missing, 0)`` steps up.
+
+    Raises
+    ------
+    InputError
+        If not all codes come to one root.
+    """
+    if len(steps) and (steps[:, -1] != steps[0, -1]).any():
+        raise InputError("Levels can be counted from the root only where all codes come to one.")
+    height = steps.shape[1] - 1
+    missing = height - np.count_nonzero(steps != steps[:, -1:], axis=1)
+    up = np.maximum(np.arange(height + 1) - missing[:, None], 0)
+    return np.take_along_axis(steps, up, axis=1), missing.astype(np.int8)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_local import cost, first_regions, leaf_order, least_cost
+from recodings import Labels, Rows, small_tables, table_of
+
+from privrisk_spark.kernels.recoding.full_domain import FullDomain
+from privrisk_spark.kernels.recoding.local import hilbert as module
+from privrisk_spark.kernels.recoding.local.hilbert import curve, hilbert
+from privrisk_spark.kernels.recoding.metrics import Measured
+
+
+@pytest.mark.parametrize(("axes", "bits"), [(1, 4), (2, 1), (2, 4), (3, 3), (4, 2), (5, 1)])
+def test_the_curve_passes_every_point_once_and_goes_a_step_at_a_time(axes: int, bits: int) -> None:
+    """And each half, quarter and so on of it stays in a cube. Planted: the words without the Gray code."""
+    grid = np.array(list(itertools.product(range(2**bits), repeat=axes))).T
+    (at,) = curve(list(grid), bits)
+    assert sorted(at.tolist()) == list(range(2 ** (axes * bits)))
+    points = grid[:, np.argsort(at)].T
+    assert (np.abs(np.diff(points, axis=0)).sum(axis=1) == 1).all()
+    cubes = points.reshape(-1, 2**axes, axes) // 2
+    assert (cubes == cubes[:, :1]).all()
+
+
+def test_a_curve_that_needs_several_words_is_the_same() -> None:
+    rng = np.random.default_rng(4)
+    axes = list(rng.integers(0, 2**9, (7, 500)))
+    words = curve(axes, 9)
+    assert len(words) == 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_WORD_BITS", 5)
+        short = curve(axes, 9)
+    assert len(short) == 13
+    assert (np.lexsort(words[::-1]) == np.lexsort(short[::-1])).all()
+    assert (np.lexsort(words[::-1]) == np.lexsort([np.array([int(v) for v in words[1]]), words[0]])).all()
+
+
+@settings(max_examples=300)
+@given(small_tables(most_rows=40), st.integers(1, 7), st.sampled_from([1, 2, 1000]), st.sampled_from([1, 10, 1000]))
+def test_no_runs_of_a_stretch_cost_less(given_table: tuple[Labels, Rows], k: int, stretch: int, at_once: int) -> None:
+    labels, rows = given_table
+    table = table_of(labels, rows)
+    orders = [leaf_order(of) for of in labels]
+    bits = max(1, *((len(of) - 1).bit_length() for of in labels))
+    side = 2**bits
+
+    def on_curve(row: tuple[int, ...]) -> int:
+        at = [order.index(code) * side // len(order) for order, code in zip(orders, row, strict=True)]
+        return int(curve([np.array([axis]) for axis in at], bits)[0][0])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "STRETCH", stretch)
+        patch.setattr(module, "_AT_ONCE", at_once)
+        found = hilbert(Measured.of(table), k)
+    expected = 0.0
+    for region in first_regions(labels, [(row, 0) for row in rows]):
+        if len(region) < k:
+            continue
+        different = sorted({row for row, _ in region}, key=on_curve)
+        records = [[one for one in region if one[0] == row] for row in different]
+        length = max(stretch, 4 * k)
+        parts = [records[begin : begin + length] for begin in range(0, len(records), length)]
+        if len(parts) > 1 and sum(len(record) for record in parts[-1]) < k:
+            parts[-2:] = [parts[-2] + parts[-1]]
+        expected += sum(least_cost(labels, part, k) for part in parts)
+    by_class: dict[int, list] = {}
+    for piece in range(len(found.of)):
+        row = tuple(int(code) for code in table.vectors[piece])
+        by_class.setdefault(int(found.of[piece]), []).extend([(row, 0)] * int(found.rows[piece]))
+    by_class.pop(-1, None)
+    assert math.isclose(sum(cost(labels, group) for group in by_class.values()), expected, abs_tol=1e-9)
+
+
+def test_runs_are_of_least_cost_and_not_as_short_as_they_may_be() -> None:
+    """Two rows of value 0, one of 1, two of 2: 0 alone would leave the 1 to the 2, with which it has the root alone."""
+    tree = np.array([[0, 0, 0], [1, 0, 0], [2, 1, 0]], dtype=np.int32)
+    table = FullDomain.of([tree], np.arange(3, dtype=np.int32)[:, None], np.array([2, 1, 2]))
+    assert hilbert(Measured.of(table), 2).levels[:, 0].tolist() == [1, 1, 0]
