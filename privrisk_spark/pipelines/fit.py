@@ -55,6 +55,9 @@ def refuse_other_guarantees(policy: Policy) -> None:
     asked = policy.guarantee
     if not isinstance(asked, KAnonymityGuarantee):
         raise ConfigError([Fault("guarantee.kind", f"must be 'k-anonymity' to fit a scheme. Got '{asked.kind}'")])
+    if asked.local:
+        rule = f"'{asked.method}' gives each class levels of its own, which fit no other table; choose 'best'"
+        raise ConfigError([Fault("guarantee.method", rule)])
     if asked.scheme is not None:
         raise ConfigError([Fault("guarantee.scheme", "is what `privrisk fit` writes; leave it out to fit one")])
 

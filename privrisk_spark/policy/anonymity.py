@@ -95,8 +95,10 @@ class KAnonymityGuarantee(Part):
     metric: Literal["loss", "aecs", "dm", "precision", "height", "ncp", "classes"] = Field(
         "loss", description="What the scheme costs; the least is taken, ties by suppressed rows, then by its levels."
     )
-    method: Literal["best", "exhaustive", "samarati", "incognito", "flash"] = Field(
-        "best", description="Search of the schemes; 'best' proves its optimum with the fewest looks."
+    method: Literal["best", "exhaustive", "samarati", "incognito", "flash", "mondrian", "hilbert", "bang"] = Field(
+        "best",
+        description="Search of the schemes of the whole table, of which 'best' proves its optimum with the fewest "
+        "looks; or 'mondrian', 'hilbert', 'bang', which give each class levels of its own.",
     )
     suppressed: Literal["keep", "drop"] = Field(
         "keep", description="Suppressed rows are released with every quasi-identifier at its root, or left out."
@@ -106,6 +108,11 @@ class KAnonymityGuarantee(Part):
         description="Approved scheme of `privrisk fit` to apply instead of searching for one, such as scheme.json.",
         exclude_if=unsaid,
     )
+
+    @property
+    def local(self) -> bool:
+        """Whether each class has levels of its own, instead of one scheme for the table."""
+        return self.method in ("mondrian", "hilbert", "bang")
 
     def suppressed_at_most(self, rows: int) -> int:
         """Rows of a table that may be suppressed; the limit is the decimal that was written."""

@@ -109,7 +109,7 @@ def anonymity_guarantee(
     parameters: dict[str, object] = {
         **decision.parameters(),
         "method": f"{choice.method} ({choice.reason})",
-        "levels": dict(rule.levels),
+        "levels": dict(rule.levels) or None,
         **({"scheme": scheme["digest"]} if isinstance(scheme := rule.section.figures.get("scheme"), Mapping) else {}),
     }
     return Guarantee("k-anonymity", statement, "proved", parameters)

@@ -105,6 +105,8 @@ class ReleaseFacts:
         0 for an empty release.
     min_telling_size : int or None
         The same of the classes with a label that is not its attribute's root; None if there is none.
+    failing : dict of words to int
+        Released classes that do not meet what is asked of sensitive values, by what is asked.
     off_hierarchy : dict of attribute to rows whose text is no node of the hierarchy
     label_rows : dict of attribute, and "" for tuples, to a fingerprint of how many rows each label stands in
         Of the first node with each label (:func:`privrisk_spark.kernels.numeric.fingerprint.of_counts`).
@@ -128,6 +130,7 @@ class ReleaseFacts:
     unique_by_all: int | None = None
     persons: int | None = None
     min_telling_size: int | None = None
+    failing: dict[str, int] = field(default_factory=dict)
 
     @property
     def counted(self) -> int:

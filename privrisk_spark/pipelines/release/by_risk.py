@@ -6,9 +6,10 @@ read → encode → count → decide → write → validate → vault, and it is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from privrisk_spark.engine import schemas
 from privrisk_spark.engine.counts import StoredCounts, cell_space
 from privrisk_spark.engine.links import Linked
 from privrisk_spark.errors import InfeasibleError
@@ -32,6 +33,7 @@ from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences
 from privrisk_spark.planning.rules import Recoding, Rule
 from privrisk_spark.planning.search import lattice_size, takes_infinite
+from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.reporting.guarantees import decided_guarantee
 from privrisk_spark.reporting.history import beyond_sentence, history_section, history_sentence
 from privrisk_spark.reporting.kept_columns import uniqueness_warnings
@@ -45,6 +47,7 @@ from privrisk_spark.stages.deciding.decide import collect_unreachable
 from privrisk_spark.stages.deciding.gather import collect_decisions
 from privrisk_spark.stages.deciding.history import write_history
 from privrisk_spark.stages.publishing import contracts
+from privrisk_spark.stages.publishing.conditions import measure_conditions
 from privrisk_spark.stages.publishing.files import files_for
 from privrisk_spark.stages.tables.links import collect_links
 
@@ -297,6 +300,7 @@ def validate(run: Run, opened: Opened, encoded: Encoded, decided: Decided, writt
     """Stage: hold the staged files, and the decisions, against the release contract."""
     with run.progress.stage("validate") as stage:
         classes = write_classes(run, opened, decided.members, written.facts.rows)
+        written = _with_conditions(run, opened, encoded, written)
         rules, values = contracts.release_rules(run.policy, written.facts, written.label_rows)
         exact_rules, exact_values = contracts.decision_rules(
             run.policy, encoded.facts, decided.facts, written.facts, classes
@@ -306,3 +310,15 @@ def validate(run: Run, opened: Opened, encoded: Encoded, decided: Decided, writt
             LOGGER.warning("%s", sentence)
         stage.sentence = "Checked the release contract on the staged files."
     return Checked((*encoded.checks, *checks), classes)
+
+
+def _with_conditions(run: Run, opened: Opened, encoded: Encoded, written: Written) -> Written:
+    """Count the released classes that miss what is asked of sensitive values, where anything is."""
+    asked, kept = run.policy.guarantee, run.policy.kept_columns
+    if not isinstance(asked, KAnonymityGuarantee) or not asked.also:
+        return written
+    columns = dict(zip(kept, schemas.released(len(kept)), strict=True))
+    roots = [hierarchy.labels[hierarchy.root] for hierarchy in opened.hierarchies.values()]
+    most = run.policy.counting.sorted_vectors
+    failing = measure_conditions(asked, written.texts, encoded.rows, columns, roots, most=most)
+    return replace(written, facts=replace(written.facts, failing=failing))

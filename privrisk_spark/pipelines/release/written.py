@@ -134,6 +134,8 @@ class Written:
         ``name``, ``bytes`` and ``sha256`` of each data file.
     frame : DataFrame
         Its rows, read back.
+    texts : Batches
+        The same as ``a<i>`` texts of the quasi-identifiers and ``r<j>`` kept columns.
     facts : ReleaseFacts
         Measured from its files.
     label_rows : dict of attribute, and "" for tuples, to a fingerprint of how many rows each label must stand in
@@ -146,6 +148,7 @@ class Written:
 
     files: list[dict[str, Any]]
     frame: DataFrame
+    texts: Batches
     facts: ReleaseFacts
     label_rows: dict[str, int]
     partitions: Partitions
@@ -215,7 +218,7 @@ def write_release(
     else:
         facts = measure_release(run.scratch, texts, labels)
         facts = measure_unique_persons(run.scratch, members, facts, kept, k=opened.k)
-    return Written(named, frame, facts, label_rows, partitions, misplaced)
+    return Written(named, frame, texts, facts, label_rows, partitions, misplaced)
 
 
 @dataclass(frozen=True, eq=False)

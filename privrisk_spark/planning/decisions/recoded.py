@@ -41,6 +41,8 @@ class ByRecoding(Decision):
         """Return the search of the schemes, or that one is given."""
         if self.asked.scheme is not None:
             return MethodChoice("approved scheme", "given by guarantee.scheme, and held against this table")
+        if self.asked.local:
+            return MethodChoice(self.asked.method, "each class has levels of its own; a heuristic for the cost")
         nodes = f"{lattice_size(hierarchies):,} schemes"
         return MethodChoice(self.asked.method, f"{nodes}, the least {self.asked.metric} of those within the limit")
 
@@ -56,7 +58,8 @@ class ByRecoding(Decision):
         """
         if self.asked.scheme is not None:
             return Recoding(self.asked, approved_scheme(self.policy, hierarchies, self.asked.scheme))
-        refuse_many_schemes(self.asked.method, lattice_size(hierarchies))
+        if not self.asked.local:
+            refuse_many_schemes(self.asked.method, lattice_size(hierarchies))
         return Recoding(self.asked)
 
     def objective(self, *, risk: str) -> str:
@@ -64,6 +67,11 @@ class ByRecoding(Decision):
         del risk
         asked = self.asked
         every = " and ".join(asked_in_words(asked, self.unit))
+        if asked.local:
+            return (
+                f"classes of alike records by '{asked.method}', every released one having {every}, with at most "
+                f"{asked.suppression_limit:.6g} of the rows suppressed"
+            )
         return (
             f"the level of each attribute that costs least by the metric '{asked.metric}', every released class having "
             f"{every}, with at most {asked.suppression_limit:.6g} of the rows suppressed"
@@ -107,6 +115,9 @@ class ByRecoding(Decision):
         if released.rows and least is not None:
             text = f"every released class that is not suppressed has at least {self.asked.k:,} rows"
             yield FactRule("smallest released class", text, at_least=self.asked.k), least
+        for words, classes in released.failing.items():
+            text = f"every released class that is not suppressed has {words}"
+            yield FactRule(f"classes without {words}", text, at_most=0), classes
 
 
 MOST_SCHEMES = 2**24

@@ -21,6 +21,8 @@ def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable
         yield Fault(
             "guarantee.also", "is not available with table.entity_id, where a class has persons; leave one of them out"
         )
+    if asked.local:
+        yield from _impossible_local(policy, asked)
     for i, part in enumerate(asked.also):
         key = f"guarantee.also.{i}"
         given = part.given
@@ -31,6 +33,22 @@ def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable
             yield from _impossible_column(policy, f"{key}.{name}.column", one)
             if isinstance(one, LDiversity):
                 yield from _impossible_diversity(f"{key}.{name}", one)
+
+
+def _impossible_local(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fault]:
+    if policy.table.entity_id is not None:
+        yield Fault(
+            "guarantee.method",
+            f"'{asked.method}' counts rows, and with table.entity_id persons are counted; choose 'best'",
+        )
+    if asked.metric in ("height", "precision"):
+        yield Fault(
+            "guarantee.metric",
+            f"'{asked.metric}' is of one level for the whole table, which '{asked.method}' does not have; choose "
+            "'loss', 'ncp', 'aecs', 'dm' or 'classes'",
+        )
+    if asked.scheme is not None:
+        yield Fault("guarantee.scheme", f"is a scheme of the whole table; '{asked.method}' has none; leave it out")
 
 
 def _impossible_column(policy: Policy, key: str, asked: OfColumn) -> Iterable[Fault]:

@@ -35,7 +35,9 @@ from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.recoding.bounded import bounded
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
-from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
+from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
+from privrisk_spark.kernels.recoding.local.order import counted_from_root
+from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, Measured
 from privrisk_spark.kernels.recoding.persons import Persons
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme
 from privrisk_spark.kernels.recoding.whole_lattice import SEARCHES
@@ -77,8 +79,11 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
     """
     disclosure, k, drop = inputs.disclosure, inputs.reader.k, rule.asked.suppressed == "drop"
     problem = collect_problem(inputs, encoded, rule)
-    scheme, chosen = chosen_scheme(inputs, problem, rule)
-    stored = _stored(inputs, problem, scheme)
+    if rule.asked.local:
+        stored, chosen = _partitioned(inputs, problem, rule)
+    else:
+        scheme, chosen = chosen_scheme(inputs, problem, rule)
+        stored = _stored(inputs, problem, scheme)
 
     def levels_of(_: pa.Table, rows: Rows) -> LevelArray:
         return generalizing(disclosure, rows.codes, stored.of(rows.codes)[0])
@@ -207,6 +212,57 @@ def _stored(inputs: RuleInputs, problem: Problem, scheme: Scheme) -> StoredLevel
     suppressed = problem.suppressed(scheme.levels)
     heights = tuple(hierarchy.height for hierarchy in inputs.hierarchies.values())
     return StoredLevels.of_scheme(scheme.levels, table.vectors[suppressed], heights, inputs.scratch.directory("scheme"))
+
+
+def _partitioned(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple[StoredLevels, ChosenRule]:
+    """Give each class levels of its own, and keep those of every distinct record.
+
+    Raises
+    ------
+    CheckError
+        If more rows are suppressed than may be.
+    """
+    asked, table = rule.asked, problem.measured.table
+    # With levels counted from the root a level is one node for all records of a class, however deep their leaves are.
+    counted = [counted_from_root(ancestors) for ancestors in table.ancestors]
+    ancestors = tuple(of for of, _ in counted)
+    by_depth = replace(table, ancestors=ancestors)
+    leaves = [one.n_under[of] for one, of in zip(inputs.hierarchies.values(), ancestors, strict=True)]
+    measured = Measured.of(by_depth, leaves)
+    found = PARTITIONS[asked.method](measured, asked.k, problem.conditions[1:])
+    facts = found.facts(measured)
+    if not problem.keeps_limit(facts):
+        raise CheckError(_impossible(problem, asked))
+    missing = np.column_stack([of[table.vectors[:, i]] for i, (_, of) in enumerate(counted)])
+    levels = np.maximum(found.levels.astype(np.int16) - missing, 0).astype(np.int8)
+    levels[found.of < 0] = -1
+    heights = tuple(hierarchy.height for hierarchy in inputs.hierarchies.values())
+    stored = StoredLevels.of_records(table.vectors, levels, heights, inputs.scratch.directory("partition"))
+    return stored, ChosenRule(asked.method, {}, _local_section(problem, asked, facts))
+
+
+def _local_section(problem: Problem, asked: KAnonymityGuarantee, facts: Facts) -> Section:
+    """What is said of classes that have levels of their own, exact, for the vault."""
+    metric, value = problem.metric.name, problem.metric.value(facts)
+    figures = {
+        "levels": None,
+        "suppressed": facts.suppressed,
+        "classes": facts.classes,
+        "metric": {"name": metric, "value": value},
+        "nodes_evaluated": 0,
+        "optimal": False,
+        "gap": None,
+    }
+    text = (
+        f"The classes were made by '{asked.method}', and each has levels of its own. Nothing is proved of what they "
+        "cost; what every class has is."
+    )
+    told: dict[str, str | int | float] = {
+        f"metric '{metric}'": value,
+        "suppressed rows": facts.suppressed,
+        "released classes": facts.classes,
+    }
+    return Section("recoding", "Recoding class by class", text, "heuristic", told, figures=figures)
 
 
 def _impossible(problem: Problem, asked: KAnonymityGuarantee) -> str:

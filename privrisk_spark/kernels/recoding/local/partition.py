@@ -29,9 +29,10 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
+from privrisk_spark.kernels.numeric.exact_sums import exact_dot
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses, united
 from privrisk_spark.kernels.recoding.local.order import LeafOrder, leaf_orders
-from privrisk_spark.kernels.recoding.metrics import Measured
+from privrisk_spark.kernels.recoding.metrics import Facts, Measured
 from privrisk_spark.kernels.recoding.problem import Condition, at_least
 
 __all__ = ["Asked", "Joinable", "Partition", "joined", "published"]
@@ -133,6 +134,28 @@ class Partition:
     def suppressed(self) -> int:
         """Rows that are not released."""
         return int(self.rows[self.of < 0].sum())
+
+    def facts(self, measured: Measured) -> Facts:
+        """Measure it as a node of a lattice is measured, but for levels, which it does not have."""
+        table, suppressed = measured.table, self.suppressed
+        record, rows = self.record[self.of >= 0], self.rows[self.of >= 0]
+        levels = self.levels[self.of >= 0]
+        of_each, inner = [], []
+        for i, (leaves, domain) in enumerate(zip(measured.leaves, measured.domains, strict=True)):
+            below = leaves[table.vectors[record, i], levels[:, i]]
+            of_each.append(exact_dot(below, rows) + suppressed * domain)
+            inner.append(exact_dot(np.where(below == 1, 0, below), rows) + suppressed * (domain if domain > 1 else 0))
+        return Facts(
+            rows=table.rows,
+            suppressed=suppressed,
+            classes=len(self.classes.rows),
+            squares=exact_dot(self.classes.rows, self.classes.rows),
+            levels=(),
+            heights=(),
+            leaves=tuple(of_each),
+            inner=tuple(inner),
+            domains=measured.domains,
+        )
 
     @property
     def levels(self) -> LevelArray:
