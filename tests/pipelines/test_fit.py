@@ -1,0 +1,318 @@
+"""Schemes that are fitted once, approved, and applied batch by batch; and recodings of each class, end to end.
+
+What is published is read with pyarrow, and held against plain Python.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from product import Privrisk
+from typer.testing import CliRunner
+
+import privrisk_spark as pr
+from privrisk_spark.cli.app import app
+from privrisk_spark.policy.schemes import read_scheme
+
+TREES: dict[str, Any] = {
+    # A leaf beside nodes, and one below another depth than others.
+    "place.code": {"*": ["lone", {"north": ["anna", "hanna"]}, {"south": ["carla", {"deep": ["karla", "marla"]}]}]},
+    "sex": {"*": ["f", "m"]},
+    "job": {"*": {"office": ["clerk", "typist"], "field": ["farmer"]}},
+}
+LEAVES = {
+    "place.code": ["lone", "anna", "hanna", "carla", "karla", "marla"],
+    "sex": ["f", "m"],
+    "job": ["clerk", "typist", "farmer"],
+}
+ABOVE = {
+    "place.code": {
+        "lone": ["lone", "*"],
+        "anna": ["anna", "north", "*"],
+        "hanna": ["hanna", "north", "*"],
+        "carla": ["carla", "south", "*"],
+        "karla": ["karla", "deep", "south", "*"],
+        "marla": ["marla", "deep", "south", "*"],
+    },
+    "sex": {leaf: [leaf, "*"] for leaf in ("f", "m")},
+    "job": {
+        "clerk": ["clerk", "office", "*"],
+        "typist": ["typist", "office", "*"],
+        "farmer": ["farmer", "field", "*"],
+    },
+}
+QUASI = tuple(TREES)
+Row = dict[str, str | None]
+
+
+def rows(seed: int, n: int, *, skew: int = 3) -> list[Row]:
+    pick = random.Random(seed)
+    return [
+        {
+            "id": f"planted-{i}",
+            "place.code": pick.choice(["anna"] * skew + LEAVES["place.code"]),
+            "sex": pick.choice(["f", "m", "m"]),
+            "job": pick.choice(["clerk", "clerk", "typist", "farmer", None]),
+            "sick": pick.choice(["flu", "flu", "cold", "gout", None]),
+        }
+        for i in range(n)
+    ]
+
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Make:
+    """``policy(rows, **guarantee)``: a policy file over a table of these rows."""
+
+    def make(given: Sequence[Row], name: str = "policy", trees: dict[str, Any] = TREES, **guarantee: Any) -> Path:
+        pq.write_table(pa.Table.from_pylist(list(given)), tmp_path / f"{name}.parquet")
+        document = {
+            "version": 1,
+            "run": {"name": "fitted"},
+            "table": {"path": str(tmp_path / f"{name}.parquet"), "record_id": "id"},
+            "columns": {
+                "id": {"role": "identifier"},
+                **{q: {"role": "quasi-identifier", "hierarchy": {"tree": tree}} for q, tree in trees.items()},
+                "sick": {"role": "sensitive"},
+            },
+            "risk": {"model": "II"},
+            "guarantee": {"kind": "k-anonymity", "k": 3, "suppression_limit": 0.1, **guarantee},
+            "output": {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault")},
+        }
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        return path
+
+    return make
+
+
+def command(*arguments: str) -> tuple[int, str]:
+    """Exit code of a command, and all it said."""
+    result = CliRunner().invoke(app, [*arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def fitted(policy: Path, output: Path, *, by: str | None = "An Officer") -> Path:
+    """Fit a scheme by the command line, and approve it."""
+    code, said = command("fit", str(policy), f"--output={output}")
+    assert code == 0, said
+    if by is not None:
+        code, said = command("approve", str(output / "scheme.json"), "--by", by)
+        assert code == 0, said
+    return output / "scheme.json"
+
+
+def classes_of(released: Sequence[Row]) -> dict[tuple[str | None, ...], list[Row]]:
+    """Rows by their released labels; those of suppressed rows are left out."""
+    found = collections.defaultdict(list)
+    for row in released:
+        found[tuple(row[q] for q in QUASI)].append(row)
+    return {key: those for key, those in found.items() if set(key) != {"*"}}
+
+
+@pytest.mark.usefixtures("privrisk")
+def test_a_scheme_is_fitted_approved_and_applied_to_the_next_batch(
+    policy: Make, privrisk: Privrisk, tmp_path: Path
+) -> None:
+    first, second = rows(1, 150), rows(2, 170)
+    scheme = fitted(policy(first), tmp_path / "fit")
+    document = json.loads(scheme.read_text())
+    own = privrisk(str(policy(first)), "--run-id=own")
+    assert own.code == 0, own.err
+    # What is fitted is what a release would search for.
+    levels = {column["name"]: column["level"] for column in document["columns"]}
+    assert own.summary["recoding"]["levels"] == levels
+    assert document["achieved"]["suppressed"] == own.summary["recoding"]["suppressed"]
+    assert not (tmp_path / "fit" / "releases").exists()
+    applied = privrisk(str(policy(second, "second")), f"--scheme={scheme}", "--run-id=applied", root=tmp_path / "2")
+    assert applied.code == 0, applied.err
+    recoding = applied.summary["recoding"]
+    assert recoding["levels"] == levels
+    assert recoding["scheme"]["approved_by"] == "An Officer"
+    assert recoding["fitted"]["rows"] == 150
+    assert recoding["nodes_evaluated"] == 1
+    assert not recoding["optimal"]
+    assert recoding["best"]["value"] <= recoding["metric"]["value"]
+    assert applied.manifest["guarantee"]["parameters"]["scheme"] == read_scheme(str(scheme), key="x").digest()
+    assert "An Officer" not in json.dumps(applied.manifest)
+    released = pq.read_table(applied.data).to_pylist()
+    assert len(released) == 170
+    assert all(len(those) >= 3 for those in classes_of(released).values())
+    # Every row is the ancestor at the scheme's levels, cut at its depth, or suppressed.
+    wanted: collections.Counter[tuple[str | None, ...]] = collections.Counter()
+    kept = collections.Counter(
+        tuple("*" if row[q] is None else ABOVE[q][row[q]][min(levels[q], len(ABOVE[q][row[q]]) - 1)] for q in QUASI)
+        for row in second
+    )
+    for key, times in kept.items():
+        wanted[key if times >= 3 else ("*",) * 3] += times
+    assert collections.Counter(tuple(row[q] for q in QUASI) for row in released) == wanted
+    # The same run again, with the same scheme, is the same release.
+    again = privrisk(str(policy(second, "second")), f"--scheme={scheme}", "--run-id=applied", root=tmp_path / "2")
+    assert again.code == 0
+    assert "Already released" in again.out
+
+
+@pytest.mark.usefixtures("privrisk")
+def test_a_scheme_is_refused_that_is_not_approved_or_was_changed_or_is_anothers(
+    policy: Make, privrisk: Privrisk, tmp_path: Path
+) -> None:
+    given = rows(1, 150)
+    path = policy(given)
+    scheme = fitted(path, tmp_path / "fit", by=None)
+
+    def refused(*arguments: str, policy: Path = path) -> str:
+        ran = privrisk(str(policy), f"--scheme={scheme}", *arguments, root=tmp_path / "none")
+        assert ran.code == 2, ran.out
+        assert not (tmp_path / "none" / "out" / "releases").exists()
+        return " ".join(ran.err.split())
+
+    assert "guarantee.scheme: " in (said := refused())
+    assert "is not approved" in said
+    assert "privrisk approve" in said
+    assert command("approve", str(scheme), "--by", " ")[0] == 2
+    assert command("approve", str(scheme), "--by", "An Officer")[0] == 0
+    assert "guarantee.k: must be 3, as in the scheme. Got 4" in refused("--set", "guarantee.k=4")
+    assert "guarantee.suppression_limit: must be 0.1" in refused("--set", "guarantee.suppression_limit=0.2")
+    also = '[{"p_sensitivity": {"column": "sick", "p": 2}}]'
+    assert "guarantee.also: must be []" in refused("--set", f"guarantee.also={also}")
+    assert "columns.sex.nulls: must be 'suppress'" in refused("--set", "columns.sex.nulls=own-value")
+    other = {**TREES, "job": {"*": {"office": ["clerk"], "field": ["farmer", "typist"]}}}
+    assert "columns.job.hierarchy: must be the hierarchy of the scheme" in refused(policy=policy(given, "o", other))
+    fewer = yaml.safe_load(path.read_text())
+    fewer["columns"]["job"] = {"role": "insensitive"}
+    (tmp_path / "fewer.yaml").write_text(yaml.safe_dump(fewer, sort_keys=False))
+    assert "columns.job.role: must be 'quasi-identifier'" in refused(policy=tmp_path / "fewer.yaml")
+    fewer = yaml.safe_load(path.read_text())
+    fewer["guarantee"]["method"] = "mondrian"
+    (tmp_path / "local.yaml").write_text(yaml.safe_dump(fewer, sort_keys=False))
+    assert "'mondrian' has none" in refused(policy=tmp_path / "local.yaml")
+    # Changed by hand after it was approved.
+    document = json.loads(scheme.read_text())
+    document["columns"][0]["level"] = 0
+    scheme.write_text(json.dumps(document))
+    assert "was changed after it was approved" in refused()
+    scheme.write_text("{}")
+    assert "is no scheme of `privrisk fit`" in refused()
+    scheme.unlink()
+    assert "cannot be read" in refused()
+
+
+@pytest.mark.usefixtures("privrisk")
+def test_a_batch_on_which_a_scheme_breaks_its_guarantee_is_not_published(
+    policy: Make, privrisk: Privrisk, tmp_path: Path
+) -> None:
+    also = [{"l_diversity": {"column": "sick", "l": 2}}]
+    crowd: list[Row] = [
+        {"id": "", "place.code": "anna", "sex": s, "job": "clerk", "sick": i}
+        for i in ("flu", "cold")
+        for s in ("f", "m")
+        for _ in range(10)
+    ]
+    named = [{**row, "id": f"planted-{i}"} for i, row in enumerate(crowd)]
+    scheme = fitted(policy(named, also=also), tmp_path / "fit")
+    assert {c["level"] for c in json.loads(scheme.read_text())["columns"]} == {0}
+    # Ten rows of one illness, and four alone: 14 of 54, and 5 may be suppressed.
+    worse = [
+        *named,
+        *({"id": f"one-{i}", "place.code": "lone", "sex": "f", "job": "farmer", "sick": "gout"} for i in range(10)),
+    ]
+    worse += [
+        {"id": f"few-{i}", "place.code": p, "sex": "f", "job": "farmer", "sick": "gout"}
+        for i, p in enumerate(["anna", "hanna", "carla", "karla"])
+    ]
+    ran = privrisk(str(policy(worse, "worse", also=also)), f"--scheme={scheme}", root=tmp_path / "2")
+    said = " ".join(ran.err.split())
+    assert ran.code == 1
+    assert "4 rows are in classes without at least 3 rows" in said
+    assert "14 rows are in classes without at least 2 distinct values of 'sick'" in said
+    assert "takes 14 of 54 rows" in said
+    assert "allows for 5" in said
+    assert "planted-" not in said
+    assert not (tmp_path / "2" / "out" / "manifest.json").exists()
+
+
+@pytest.mark.usefixtures("privrisk")
+@pytest.mark.parametrize("method", ["mondrian", "hilbert", "bang"])
+@pytest.mark.parametrize("also", [[], [{"p_sensitivity": {"column": "sick", "p": 2}}]], ids=["k", "p"])
+def test_classes_with_levels_of_their_own_have_what_is_asked(
+    policy: Make, privrisk: Privrisk, method: str, also: list[Any]
+) -> None:
+    given = rows(5, 200)
+    ran = privrisk(str(policy(given, method=method, also=also)))
+    assert ran.code == 0, ran.err
+    released = pq.read_table(ran.data).to_pylist()
+    assert len(released) == 200
+    found = classes_of(released)
+    assert len(found) > 5
+    for those in found.values():
+        assert len(those) >= 3
+        assert not also or len({row["sick"] for row in those}) >= 2
+    recoding = ran.summary["recoding"]
+    assert recoding["levels"] is None
+    assert recoding["classes"] == len(found) + any({row[q] for q in QUASI} == {"*"} for row in released) * (
+        not recoding["suppressed"]
+    )
+    # Every value is its own or an ancestor: the decisions say which.
+    decided = {row["id"]: row for row in pq.read_table(ran.root / "vault" / "decisions").to_pylist()}
+    nodes: collections.Counter[tuple[str | None, ...]] = collections.Counter()
+    for row in given:
+        levels = [decided[row["id"]][f"level_{q}"] for q in QUASI]
+        nodes[
+            tuple("*" if row[q] is None else ABOVE[q][row[q]][level] for q, level in zip(QUASI, levels, strict=True))
+        ] += 1
+    assert nodes == collections.Counter(tuple(row[q] for q in QUASI) for row in released)
+
+
+@pytest.mark.usefixtures("privrisk")
+def test_what_is_not_fitted_is_refused_by_name(policy: Make, tmp_path: Path) -> None:
+    given = rows(1, 30)
+    for changes, said in (
+        ({"method": "mondrian"}, "guarantee.method: 'mondrian' gives each class levels of its own"),
+        ({"scheme": "x.json"}, "guarantee.scheme: is what `privrisk fit` writes"),
+    ):
+        code, out = command("fit", str(policy(given, **changes)), f"--output={tmp_path / 'fit'}")
+        assert code == 2
+        assert said in " ".join(out.split())
+    code, out = command("fit", str(policy(given, k=31)), f"--output={tmp_path / 'fit'}")
+    assert code == 1
+    assert "no scheme gives every class at least 31 rows" in " ".join(out.split())
+    assert not (tmp_path / "fit" / "scheme.json").exists()
+    risk = yaml.safe_load(policy(given).read_text())
+    risk["guarantee"], risk["decision"] = {"kind": "risk"}, {"utility_at_least": 1}
+    (tmp_path / "risk.yaml").write_text(yaml.safe_dump(risk, sort_keys=False))
+    code, out = command("fit", str(tmp_path / "risk.yaml"), f"--output={tmp_path / 'fit'}")
+    assert code == 2
+    assert "guarantee.kind: must be 'k-anonymity'" in out
+
+
+def test_python_fits_and_approves_what_the_commands_do(spark: Any, policy: Make, tmp_path: Path) -> None:
+    given = rows(3, 120)
+    asked = pr.load(policy(given))
+    frame = spark.read.parquet(str(tmp_path / "policy.parquet"))
+    with pr.fit(frame, asked, output=tmp_path / "own") as found:
+        assert found.rows == 120
+        assert found.approved_by is None
+        assert found.optimal
+        approved = found.approve("An Officer")
+        assert approved.approved_by == "An Officer"
+        assert approved.digest == found.digest
+        assert "sex" in found._repr_html_()
+        assert str(found.levels) in repr(found)
+    with pr.fit(frame, asked) as temporary:
+        assert temporary.levels == found.levels
+        kept = temporary.place
+    assert not kept.exists()

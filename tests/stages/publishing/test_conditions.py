@@ -1,0 +1,84 @@
+"""Conditions besides k are held against the written rows, and classes that miss them are counted."""
+
+from __future__ import annotations
+
+import collections
+import math
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from privrisk_spark.engine.batches import Batches
+from privrisk_spark.errors import InputError
+from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee
+from privrisk_spark.stages.publishing.conditions import measure_conditions
+
+Row = tuple[str | None, str, str | None, int | None]
+
+ROWS: list[Row] = [
+    *[("a", "x", sick, n) for sick, n in (("flu", 1), ("cold", 2), ("gout", 3), (None, 4))],
+    *[("a", "y", "flu", 1)] * 3,
+    *[(None, "x", sick, 9) for sick in ("flu", "cold")],
+    # Of these nothing is promised.
+    *[("*", "*", "flu", None)] * 2,
+]
+SCHEMA = "a0 string, a1 string, r0 string, r1 int"
+
+
+def asked(*also: dict[str, Any], **more: Any) -> KAnonymityGuarantee:
+    return KAnonymityGuarantee(kind="k-anonymity", k=2, also=[Besides.model_validate(one) for one in also], **more)
+
+
+def literal(rows: list[Row], column: int, fails: Any, *, apart: bool) -> int:
+    """Classes whose values fail, one after the other."""
+    held = collections.defaultdict(list)
+    for row in rows:
+        if not apart or row[:2] != ("*", "*"):
+            held[row[:2]].append(row[column])
+    return sum(bool(fails(values)) for values in held.values())
+
+
+@pytest.mark.parametrize("apart", [True, False], ids=["keep", "drop"])
+@pytest.mark.parametrize("parts", [1, 5])
+def test_classes_that_miss_what_is_asked_are_counted(spark: SparkSession, parts: int, apart: bool) -> None:
+    frame = spark.createDataFrame(ROWS, SCHEMA).repartition(parts)
+    rows = Batches.of_frame(frame)
+    everything = collections.Counter(row[3] for row in ROWS)
+
+    def distance(values: list[Any]) -> float:
+        own = collections.Counter(values)
+        shares = {v: (own[v] / len(values), n / len(ROWS)) for v, n in everything.items()}
+        return sum(max(q - p, 0) for q, p in shares.values())
+
+    guarantee = asked(
+        {"l_diversity": {"column": "sick", "l": 3}},
+        {"t_closeness": {"column": "n", "t": 0.5}},
+        {"alpha": {"column": "sick", "alpha": 0.4}},
+        {"l_diversity": {"column": "sick", "l": 2.5, "kind": "entropy"}},
+        suppressed="keep" if apart else "drop",
+    )
+    found = measure_conditions(guarantee, rows, rows, {"sick": "r0", "n": "r1"}, ["*", "*"], most=100)
+
+    def entropy(values: list[Any]) -> float:
+        return -sum(c / len(values) * math.log(c / len(values)) for c in collections.Counter(values).values())
+
+    assert list(found.values()) == [
+        literal(ROWS, 2, lambda values: len(set(values)) < 3, apart=apart),
+        literal(ROWS, 3, lambda values: distance(values) > 0.5, apart=apart),
+        literal(ROWS, 2, lambda values: max(collections.Counter(values).values()) / len(values) > 0.4, apart=apart),
+        literal(ROWS, 2, lambda values: entropy(values) < math.log(2.5), apart=apart),
+    ]
+    assert 0 < min(found.values()) < 4, "some fail and some do not"
+
+
+def test_nothing_is_looked_at_where_nothing_is_asked(spark: SparkSession) -> None:
+    rows = Batches.of_frame(spark.createDataFrame(ROWS, SCHEMA))
+    assert measure_conditions(asked(), rows, rows, {}, ["*", "*"], most=100) == {}
+
+
+def test_more_tuples_than_the_driver_may_hold_are_refused(spark: SparkSession) -> None:
+    rows = Batches.of_frame(spark.createDataFrame(ROWS, SCHEMA))
+    guarantee = asked({"p_sensitivity": {"column": "sick", "p": 2}})
+    with pytest.raises(InputError, match=r"counting\.sorted_vectors: there are more than 7"):
+        measure_conditions(guarantee, rows, rows, {"sick": "r0"}, ["*", "*"], most=7)
