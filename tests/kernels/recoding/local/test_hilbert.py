@@ -40,15 +40,31 @@ def test_a_curve_that_needs_several_words_is_the_same() -> None:
     assert (np.lexsort(words[::-1]) == np.lexsort(short[::-1])).all()
 
 
+def side(of: list[list[int]]) -> tuple[list[int], int]:
+    """Coordinate of each code, and bits: which of the siblings its node is, from the top."""
+    places, bits = [0] * len(of), 0
+    for level in reversed(range(len(of[0]))):
+        siblings: dict[int | None, list[int]] = {}
+        for code in leaf_order(of):
+            above = of[code][level + 1] if level + 1 < len(of[0]) else None
+            if of[code][level] not in siblings.setdefault(above, []):
+                siblings[above].append(of[code][level])
+        here = max(len(nodes) - 1 for nodes in siblings.values()).bit_length()
+        for code, path in enumerate(of):
+            above = path[level + 1] if level + 1 < len(path) else None
+            places[code] = places[code] * 2**here + siblings[above].index(path[level])
+        bits += here
+    return places, bits
+
+
 def hold_against_least_cost(labels: Labels, rows: Rows, k: int, stretch: int, **patched: int) -> None:
     """What runs cost, against all runs of every stretch."""
     table = table_of(labels, rows)
-    orders = [leaf_order(of) for of in labels]
-    bits = max(1, *((len(of) - 1).bit_length() for of in labels))
-    side = 2**bits
+    sides = [side(of) for of in labels]
+    bits = max(1, *(bits for _, bits in sides))
 
     def on_curve(row: tuple[int, ...]) -> int:
-        at = [order.index(code) * side // len(order) for order, code in zip(orders, row, strict=True)]
+        at = [of[code] << (bits - own) for (of, own), code in zip(sides, row, strict=True)]
         return int(curve([np.array([axis]) for axis in at], bits)[0][0])
 
     with pytest.MonkeyPatch.context() as patch:
