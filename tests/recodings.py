@@ -52,6 +52,11 @@ def small_tables(draw: st.DrawFn, most_rows: int = 14) -> tuple[Labels, Rows]:
     return labels, draw(st.lists(row, max_size=most_rows))
 
 
+def with_roots(labels: Labels) -> Labels:
+    """One more level, of one node."""
+    return [[[*path, 0] for path in of] for of in labels]
+
+
 def table_of(labels: Labels, rows: Sequence[tuple[int, ...]]) -> FullDomain:
     """The table of distinct rows, in an order of no meaning."""
     different = sorted(set(rows), reverse=True)
@@ -62,8 +67,8 @@ def table_of(labels: Labels, rows: Sequence[tuple[int, ...]]) -> FullDomain:
 
 
 @st.composite
-def tables_with_values(draw: st.DrawFn) -> tuple[Labels, Rows, Held]:
-    labels, rows = draw(small_tables(most_rows=12))
+def tables_with_values(draw: st.DrawFn, most_rows: int = 12) -> tuple[Labels, Rows, Held]:
+    labels, rows = draw(small_tables(most_rows=most_rows))
     return labels, rows, [draw(st.integers(0, 3)) for _ in rows]
 
 

@@ -1,7 +1,9 @@
 """Groups along a Hilbert curve, of least cost (Ghinita, Karras, Kalnis and Mamoulis, VLDB 2007).
 
-Records are put in the order of a Hilbert curve through the space of their places in leaf order, each attribute spread
-over the whole side of the cube; neighbours on the curve are neighbours in space. A group is a run of the curve of at
+Records are put in the order of a Hilbert curve through the space of their values in leaf order. The coordinates halve
+nodes and not leaves, so that the cells that the curve goes through one after the other are products of nodes (by places
+themselves, the groups of the Adult table cost half as much again), and each attribute is spread over the whole side of
+the cube. A group is a run of the curve of at
 least ``k`` rows, records whole. It costs for each of its rows the share of the leaves below the common ancestor, 0 for
 a leaf, summed over the attributes (``ncp`` of :mod:`privrisk_spark.kernels.recoding.metrics`). Dynamic programming
 finds the runs that cost least: only groups that cannot be divided need a look, as the parts of a group have ancestors
@@ -124,9 +126,11 @@ def hilbert(
     region, _ = first_regions(orders, places)
     if not len(region):
         return published(measured, asked, np.zeros(len(table.vectors), dtype=np.int64), orders=orders)
-    bits = max(1, *((len(order.place) - 1).bit_length() for order in orders))
-    spread = [of.astype(np.int64) * (1 << bits) // len(order.place) for of, order in zip(places, orders, strict=True)]
-    on_curve = np.lexsort([*curve(spread, bits)[::-1], region])
+    bits = max(1, *(order.side[1] for order in orders))
+    # Attributes of fewer nodes are spread over the side of the cube.
+    at = [order.side[0][of] << (bits - order.side[1]) for of, order in zip(places, orders, strict=True)]
+    keys: list[IntArray | LongArray] = [*places[::-1], *curve(at, bits)[::-1], region]
+    on_curve = np.lexsort(keys)
     region = region[on_curve]
     line = _line([of[on_curve] for of in places], table.counts[on_curve], region, k)
     run = np.cumsum(_starts(line, orders, k)) - 1

@@ -24,6 +24,9 @@ from privrisk_spark.kernels.recoding.metrics import Measured
 __all__ = ["LeafOrder", "counted_from_root", "first_regions", "leaf_orders", "one_each"]
 
 
+_SIDE_BITS = 31
+
+
 @dataclass(frozen=True, eq=False)
 class LeafOrder:
     """Codes of an attribute in leaf order.
@@ -68,6 +71,31 @@ class LeafOrder:
     def height(self) -> int:
         """The highest level."""
         return int(self.nodes.shape[1]) - 1
+
+    @cached_property
+    def side(self) -> tuple[LongArray, int]:
+        """Coordinates in leaf order that halve nodes, not leaves: every node is all of a cell of some dyadic grid.
+
+        Returns
+        -------
+        coordinate : ndarray of int64, shape (n_codes,)
+            Of each place: the number of the node among its siblings, level by level from the top, each in as many bits
+            as the most siblings of its level need; the place itself where these are more than 31.
+        bits : int
+            The coordinates are below ``2**bits``.
+        """
+        coordinate, bits = np.zeros(len(self.place), dtype=np.int64), 0
+        above = np.zeros(len(self.place), dtype=np.int32)
+        for node in self.nodes.T[::-1]:
+            new, first = node != np.roll(node, 1), above != np.roll(above, 1)
+            new[:1] = first[:1] = True
+            number = np.cumsum(new)
+            among = number - number[first][np.cumsum(first) - 1]
+            here = int(among.max(initial=0)).bit_length()
+            coordinate, bits, above = (coordinate << here) | among, bits + here, node
+            if bits > _SIDE_BITS:
+                return np.arange(len(self.place)), max((len(self.place) - 1).bit_length(), 0)
+        return coordinate, bits
 
     def common(self, low: IntArray, high: IntArray) -> LongArray:
         """Return the least level at which two places have one node; above the height if they have none.

@@ -12,7 +12,7 @@ from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.local.bang import bang, grids
 from privrisk_spark.kernels.recoding.local.order import leaf_orders
 from privrisk_spark.kernels.recoding.metrics import Measured
-from privrisk_spark.kernels.recoding.problem import held_to
+from privrisk_spark.kernels.recoding.problem import Condition, held_to
 
 
 @settings(max_examples=300)
@@ -76,3 +76,11 @@ def test_grids_coarsen_first_what_is_left_finest() -> None:
     orders = leaf_orders(Measured.of(table))
     places = [order.place[table.vectors[:, i]] for i, order in enumerate(orders)]
     assert list(grids(orders, places, table.counts)) == [(0, 0), (0, 1), (1, 1), (1, 2)]
+
+
+def test_what_is_left_is_joined_with_as_many_groups_as_it_takes_of_1_2_4() -> None:
+    """Of groups of three rows and one row that is left, one is too few, and with two it is enough."""
+    star = np.array([[code, 0] for code in range(4)], dtype=np.int32)
+    table = FullDomain.of([star], np.arange(4, dtype=np.int32)[:, None], np.array([3, 3, 3, 1]))
+    three_or_seven = Condition("three or seven rows", lambda classes: np.isin(classes.rows, (3, 7)), False, False)
+    assert bang(Measured.of(table), 1, (three_or_seven,)).levels[:, 0].tolist() == [1, 1, 0, 1]

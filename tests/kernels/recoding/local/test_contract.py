@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_local import ancestor
 from recodings import (
@@ -19,14 +19,16 @@ from recodings import (
     table_of,
     table_with_values,
     tables_with_values,
+    with_roots,
 )
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.classes.criteria import DISTINCT_DIVERSITY, ENTROPY_DIVERSITY
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.recoding.full_domain import FullDomain, NodeClasses
 from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
 from privrisk_spark.kernels.recoding.metrics import Measured
-from privrisk_spark.kernels.recoding.problem import Condition
+from privrisk_spark.kernels.recoding.problem import Condition, held_to
 
 every = pytest.mark.parametrize("name", PARTITIONS)
 DIVIDING = {"mondrian_relaxed"}
@@ -43,6 +45,7 @@ def test_every_class_the_reader_counts_has_k_rows(
     name: str, given_table: tuple[Labels, Rows], k: int, data: st.DataObject
 ) -> None:
     labels, rows = given_table
+    labels = with_roots(labels) if data.draw(st.booleans()) else labels
     table = table_of(labels, rows)
     ordered = [data.draw(st.booleans()) for _ in labels]
     found = PARTITIONS[name](Measured.of(table), k, ordered=ordered)
@@ -97,11 +100,13 @@ def test_the_order_of_the_records_changes_nothing(
 
 
 @holding
-@given(tables_with_values(), st.integers(0, 7), st.integers(1, 4), st.data())
+@settings(max_examples=200)
+@given(tables_with_values(most_rows=30), st.integers(0, 7), st.integers(1, 4), st.data())
 def test_every_condition_is_met_by_every_class_the_reader_counts(
     name: str, given_table: tuple[Labels, Rows, Held], which: int, k: int, data: st.DataObject
 ) -> None:
     labels, rows, held = given_table
+    labels = with_roots(labels) if data.draw(st.booleans()) else labels
     table = table_with_values(labels, rows, held)
     possible = [*conditions(held), ODD]
     condition = possible[which % len(possible)]
@@ -161,3 +166,21 @@ def test_a_k_that_is_none_is_refused(name: str) -> None:
         PARTITIONS[name](Measured.of(table), 0)
     with pytest.raises(InputError, match="one 'ordered' per attribute"):
         PARTITIONS[name](Measured.of(table), 1, ordered=[True, False])
+
+
+@holding
+@pytest.mark.parametrize("seed", range(6))
+def test_nothing_is_suppressed_where_the_whole_table_meets_what_is_asked(name: str, seed: int) -> None:
+    """Most rows have one value, so that many groups of k rows are not diverse, and what is left of others is not."""
+    rng = np.random.default_rng(seed)
+    ages = with_roots([[[code, code // 3] for code in range(12)]])[0]
+    places = with_roots([[[code, code // 2] for code in range(6)]])[0]
+    rows = list(zip(rng.integers(0, 12, 60).tolist(), rng.integers(0, 6, 60).tolist(), strict=True))
+    held = (rng.random(60) < 0.12).astype(int).tolist()
+    table = table_with_values([ages, places], rows, held)
+    for condition in (held_to(DISTINCT_DIVERSITY, 2), held_to(ENTROPY_DIVERSITY, 1.3)):
+        assert condition.meets(table.classes([2, 2])).all()
+        found = PARTITIONS[name](Measured.of(table), 2, (condition,))
+        assert found.suppressed == 0
+        assert condition.meets(found.classes).all()
+        assert len(found.classes.rows) > 1 or condition.name == ENTROPY_DIVERSITY.name

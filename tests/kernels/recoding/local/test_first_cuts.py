@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recodings import Labels, Rows, small_tables, table_of
+from recodings import Labels, Rows, small_tables, table_of, with_roots
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
@@ -21,7 +21,7 @@ def test_wherever_its_rows_are_a_table_is_cut_the_same(
     given_table: tuple[Labels, Rows], k: int, most: int, n_parts: int, data: st.DataObject
 ) -> None:
     labels, rows = given_table
-    labels = [[[*path, 0] for path in of] for of in labels]
+    labels = with_roots(labels)
     table = table_of(labels, rows)
     measured, ordered = Measured.of(table), [data.draw(st.booleans()) for _ in labels]
     none = FullDomain(table.ancestors, table.vectors[:0], table.counts[:0])

@@ -46,6 +46,16 @@ def test_codes_in_leaf_order_keep_theirs_whatever_the_numbers_of_nodes() -> None
     assert order_of(apart).place.tolist() == [0, 2, 1, 3]
 
 
+def test_a_node_is_all_of_a_cell_of_a_grid() -> None:
+    """Six leaves below three nodes: two bits for the node, one for the leaf. Deep trees have their places."""
+    tree = np.array([[0, 0, 0], [1, 0, 0], [2, 1, 0], [3, 2, 0], [4, 2, 0]], dtype=np.int32)
+    coordinate, bits = order_of(tree).side
+    assert (coordinate.tolist(), bits) == ([0, 1, 2, 4, 5], 3)
+    stairs = np.array([[max(code, level) for level in range(40)] for code in range(40)], dtype=np.int32)
+    coordinate, bits = order_of(stairs).side
+    assert (np.sort(coordinate).tolist(), bits) == (list(range(40)), 6)
+
+
 @st.composite
 def trees(draw: st.DrawFn) -> tuple[list[int], int]:
     """Parent of each node, the root first, and how many nodes."""
