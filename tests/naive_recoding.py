@@ -28,13 +28,33 @@ def share(labels: Labels, attribute: int, code: int, level: int) -> float:
     return sum(other[level] == of[code][level] for other in of) / len(of)
 
 
-def metric(name: str, labels: Labels, rows: Sequence[Row], levels: Levels, k: int) -> tuple[float, int]:
-    """Value of a metric at a node, and the rows that are suppressed there."""
+def persons(shown: Sequence[Row], who: Sequence[object] | None) -> dict[Row, int]:
+    """Persons of every class; each row is one if nothing else is said."""
+    names = range(len(shown)) if who is None else who
+    return {one: len({name for row, name in zip(shown, names, strict=True) if row == one}) for one in set(shown)}
+
+
+def metric(
+    name: str,
+    labels: Labels,
+    rows: Sequence[Row],
+    levels: Levels,
+    k: int,
+    who: Sequence[object] | None = None,
+    meets: Callable[[Sequence[int]], bool] | None = None,
+) -> tuple[float, int]:
+    """Value of a metric at a node, and the rows that are suppressed there.
+
+    A class is released if it has ``k`` persons, and if what is asked besides holds of the places of its rows.
+    """
     shown = recoded(labels, rows, levels)
-    sizes = Counter(shown)
-    kept = [sizes[one] >= k for one in shown]
+    sizes, there = Counter(shown), persons(shown, who)
+    good = {one for one in sizes if there[one] >= k}
+    if meets is not None:
+        good = {one for one in good if meets([i for i, row in enumerate(shown) if row == one])}
+    kept = [one in good for one in shown]
     n, m, s = len(rows), len(labels), kept.count(False)
-    released = {one: f for one, f in sizes.items() if f >= k}
+    released = {one: f for one, f in sizes.items() if one in good}
 
     def shares(i: int) -> list[float]:
         return [share(labels, i, row[i], levels[i]) if keep else 1.0 for row, keep in zip(rows, kept, strict=True)]

@@ -24,6 +24,7 @@ from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.local.partition import Partition
 from privrisk_spark.kernels.recoding.metrics import Measured
+from privrisk_spark.kernels.recoding.persons import Persons
 from privrisk_spark.kernels.recoding.problem import Condition, held_to
 
 EIGHT = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation")
@@ -57,13 +58,29 @@ def with_roots(labels: Labels) -> Labels:
     return [[[*path, 0] for path in of] for of in labels]
 
 
-def table_of(labels: Labels, rows: Sequence[tuple[int, ...]]) -> FullDomain:
-    """The table of distinct rows, in an order of no meaning."""
+@st.composite
+def small_tables_of_persons(draw: st.DrawFn, most_rows: int = 14) -> tuple[Labels, Rows, list[int]]:
+    """A small table, and whose each row is."""
+    labels, rows = draw(small_tables(most_rows))
+    return labels, rows, [draw(st.integers(0, 5)) for _ in rows]
+
+
+def persons_of(pairs: Sequence[tuple[int, int]], n_classes: int) -> Persons:
+    """Persons of pairs of a distinct record and a person in it."""
+    owner, person = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return Persons.of(owner, person, n_classes)
+
+
+def table_of(labels: Labels, rows: Sequence[tuple[int, ...]], who: Sequence[int] | None = None) -> FullDomain:
+    """The table of distinct rows, in an order of no meaning, and of the persons whose they are if that is said."""
     different = sorted(set(rows), reverse=True)
     counts = [rows.count(one) for one in different]
     vectors = np.array(different, dtype=np.int32).reshape(len(different), len(labels))
     ancestors = [np.array(of, dtype=np.int32) for of in labels]
-    return FullDomain.of(ancestors, vectors, np.array(counts, dtype=np.int64))
+    place = {row: i for i, row in enumerate(different)}
+    pairs = None if who is None else [(place[row], person) for row, person in zip(rows, who, strict=True)]
+    persons = None if pairs is None else persons_of(pairs, len(different))
+    return FullDomain.of(ancestors, vectors, np.array(counts, dtype=np.int64), persons=persons)
 
 
 @st.composite

@@ -6,15 +6,28 @@ import math
 from collections import Counter
 from itertools import pairwise
 
+import naive_recoding
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_recoding import nodes_of, recoded
-from recodings import Held, Labels, Rows, conditions, table_with_values, tables_with_values
+from recodings import (
+    Held,
+    Labels,
+    Rows,
+    conditions,
+    persons_of,
+    small_tables_of_persons,
+    table_with_values,
+    tables_with_values,
+)
+from recodings import table_of as table_of_persons
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.classes.criteria import (
+    ALPHA,
+    DISTINCT_DIVERSITY,
     ENTROPY_DIVERSITY,
 )
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
@@ -22,7 +35,7 @@ from privrisk_spark.kernels.recoding.bounded import bounded
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
 from privrisk_spark.kernels.recoding.problem import Problem, at_least, held_to
-from privrisk_spark.kernels.recoding.whole_lattice import exhaustive, flash, incognito
+from privrisk_spark.kernels.recoding.whole_lattice import exhaustive, flash, incognito, samarati
 
 
 def classes_of(labels: Labels, rows: Rows, held: Held, levels: tuple[int, ...]) -> dict[tuple[int, ...], Counter]:
@@ -115,3 +128,74 @@ def test_values_that_are_not_those_of_the_rows_are_refused() -> None:
         with pytest.raises(InputError, match="one value of each sensitive attribute"):
             FullDomain.of([ancestor], vectors, counts, [runs])
     assert list(nodes_of([[[0], [1]]])) == [(0,)]
+
+
+# -------------------------------------------------------------------------------------------------- persons
+
+OfPersons = tuple[Labels, Rows, list[int]]
+
+
+@given(small_tables_of_persons(), st.integers(1, 4))
+def test_a_class_is_released_by_the_persons_in_it_and_suppressed_by_its_rows(table: OfPersons, k: int) -> None:
+    labels, rows, who = table
+    problem = Problem(Measured.of(table_of_persons(labels, rows, who)), (at_least(k),), METRICS["loss"])
+    for levels, classes in problem.measured.table.every_node():
+        shown = recoded(labels, rows, levels)
+        there = naive_recoding.persons(shown, who)
+        members = [tuple(int(code) for code in row) for row in problem.measured.table.vectors]
+        expected = [there[one] < k for one in recoded(labels, members, levels)]
+        assert problem.suppressed(levels).tolist() == expected
+        assert classes.size.tolist() == problem.measured.table.classes(levels).size.tolist()
+        assert sorted(classes.size.tolist()) == sorted(there.values())
+        assert problem.facts(levels, classes).suppressed == sum(there[one] < k for one in shown)
+
+
+@given(tables_with_values(), st.integers(0, 6), st.integers(1, 3))
+def test_suppressed_records_are_those_whose_class_fails_by_the_letter(
+    given_table: tuple[Labels, Rows, Held], most: int, k: int
+) -> None:
+    labels, rows, held = given_table
+    table = table_with_values(labels, rows, held)
+    asked = (at_least(k), held_to(DISTINCT_DIVERSITY, 2), held_to(ALPHA, most / 6))
+    problem = Problem(Measured.of(table), asked, METRICS["loss"])
+    members = [tuple(int(code) for code in row) for row in table.vectors]
+    for levels in nodes_of(labels):
+        of = classes_of(labels, rows, held, levels)
+        bad = {
+            node
+            for node, values in of.items()
+            if values.total() < k or len(values) < 2 or max(values.values()) * 6 > most * values.total()
+        }
+        assert problem.suppressed(levels).tolist() == [one in bad for one in recoded(labels, members, levels)]
+
+
+@given(small_tables_of_persons(), st.integers(1, 4), st.integers(0, 5), st.sampled_from(["loss", "dm", "height"]))
+def test_every_search_counts_persons_as_the_letter_does(table: OfPersons, k: int, limit: int, name: str) -> None:
+    labels, rows, who = table
+    problem = Problem(Measured.of(table_of_persons(labels, rows, who)), (at_least(k),), METRICS[name], limit)
+    best = naive_recoding.best(
+        labels, rows, k, limit, lambda levels: naive_recoding.metric(name, labels, rows, levels, k, who), 1
+    )
+    expected = exhaustive(problem)
+    assert (expected is None) == (not best)
+    assert expected is None or expected.levels in best
+    for search in (incognito, flash, bounded, *([samarati] if name == "height" else [])):
+        found = search(problem)
+        assert (found is None) == (expected is None)
+        if found is not None:
+            assert (found.levels, found.facts) == (expected.levels, expected.facts), search.__name__
+
+
+def test_records_without_rows_take_no_persons_with_them_and_none_has_more_than_rows() -> None:
+    ancestor = np.array([[0, 0], [1, 0], [2, 0]], dtype=np.int32)
+    vectors = np.arange(3, dtype=np.int32)[:, None]
+    persons = persons_of([(0, 1), (2, 1), (2, 2)], 3)
+    table = FullDomain.of([ancestor], vectors, np.array([1, 0, 2]), persons=persons)
+    assert table.classes([0]).size.tolist() == [1, 2]
+    assert table.classes([1]).size.tolist() == [2]
+    assert table.of_attributes([0]).classes([1]).size.tolist() == [2]
+    for counts in ([1, 0, 1], [0, 1, 2]):
+        with pytest.raises(InputError, match="more persons than rows"):
+            FullDomain.of([ancestor], vectors, np.array(counts), persons=persons)
+    with pytest.raises(InputError, match="more persons than rows"):
+        FullDomain.of([ancestor], vectors, np.array([1, 1, 2]), persons=persons_of([(0, 1)], 1))

@@ -1,0 +1,173 @@
+"""What a policy asks of classes, held against classes at, above and below each bound."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privrisk_spark.kernels.classes.closeness import TableDistribution
+from privrisk_spark.kernels.classes.diversity import SensitiveRuns
+from privrisk_spark.kernels.recoding.full_domain import NodeClasses
+from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of
+from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee
+
+
+def asked(*also: dict[str, Any], **more: Any) -> KAnonymityGuarantee:
+    return KAnonymityGuarantee.model_validate({"kind": "k-anonymity", "k": 2, "also": list(also), **more})
+
+
+def runs_of(*classes: tuple[int, ...]) -> SensitiveRuns:
+    """Classes by how many rows of each value they have."""
+    pairs = [[(value, n) for value, n in enumerate(one) if n] for one in classes]
+    start = np.cumsum([0, *map(len, pairs)])
+    value, count = np.array([pair for one in pairs for pair in one]).T
+    return SensitiveRuns(start, value.astype(np.int32), count.astype(np.int64))
+
+
+TABLE = (4, 4, 8)
+"""Rows of the table with each of three values."""
+
+CASES: list[tuple[dict[str, Any], list[tuple[tuple[int, ...], bool]], str, tuple[bool, bool]]] = [
+    # At least: equal passes.
+    (
+        {"l_diversity": {"column": "x", "l": 2}},
+        [((1, 1, 0), True), ((4, 0, 0), False), ((1, 1, 1), True)],
+        "at least 2 distinct values of 'x'",
+        (True, True),
+    ),
+    (
+        {"p_sensitivity": {"column": "x", "p": 3}},
+        [((1, 1, 0), False), ((1, 1, 8), True)],
+        "at least 3 distinct values of 'x'",
+        (True, True),
+    ),
+    (
+        {"l_diversity": {"column": "x", "l": 2, "kind": "entropy"}},
+        [((3, 3, 0), True), ((3, 2, 0), False), ((1, 1, 1), True), ((4, 1, 0), False), ((1, 0, 0), False)],
+        "values of 'x' with an entropy of at least ln 2",
+        (True, False),
+    ),
+    # r_1 < 2 (r_2 + r_3): equal fails. With l = 3 r_1 < 2 r_3.
+    (
+        {"l_diversity": {"column": "x", "l": 2, "kind": "recursive", "c": 2}},
+        [((2, 1, 0), False), ((0, 1, 4), False), ((1, 1, 3), True), ((1, 1, 4), False), ((0, 3, 5), True)],
+        "recursive (2, 2)-diversity of 'x'",
+        (True, False),
+    ),
+    (
+        {"l_diversity": {"column": "x", "l": 3, "kind": "recursive", "c": 2}},
+        [((2, 2, 2), True), ((2, 1, 2), False), ((3, 2, 3), True), ((3, 3, 0), False)],
+        "recursive (2, 3)-diversity of 'x'",
+        (True, False),
+    ),
+    # Shares of the table are 1/4, 1/4, 1/2. At most: equal passes.
+    (
+        {"t_closeness": {"column": "x", "t": 0.25}},
+        [((1, 1, 2), True), ((2, 0, 2), True), ((4, 1, 3), True), ((4, 1, 2), False), ((1, 0, 0), False)],
+        "a distribution of 'x' within 0.25 of the table's (equal distance)",
+        (True, False),
+    ),
+    # (|Q_1 - 1/4| + |Q_2 - 1/2|) / 2.
+    (
+        {"t_closeness": {"column": "x", "t": 0.25, "distance": "ordered"}},
+        [((2, 0, 2), True), ((0, 4, 0), False), ((2, 1, 1), True), ((4, 1, 2), False), ((0, 1, 3), True)],
+        "a distribution of 'x' within 0.25 of the table's (ordered distance)",
+        (True, False),
+    ),
+    (
+        {"alpha": {"column": "x", "alpha": 0.6}},
+        [((3, 2, 0), True), ((2, 1, 0), False), ((0, 2, 3), True)],
+        "no value of 'x' in more than a share of 0.6",
+        (True, False),
+    ),
+    # (q - p) / p at most 1: q at most 1/2, 1/2, 1.
+    (
+        {"beta_likeness": {"column": "x", "beta": 1}},
+        [((2, 2, 0), True), ((3, 2, 0), False), ((0, 0, 2), True), ((2, 0, 2), True)],
+        "no share of 'x' more than 1 times above the table's",
+        (True, False),
+    ),
+    # -ln(1/2) is 0.69, below 1: the third value may be in a share of 0.846 at most.
+    (
+        {"beta_likeness": {"column": "x", "beta": 1, "enhanced": True}},
+        [((2, 2, 0), True), ((0, 0, 2), False), ((1, 1, 8), True), ((1, 0, 6), False)],
+        "no share of 'x' more than 1 times above the table's (enhanced)",
+        (True, False),
+    ),
+    # |ln(q/p)| below ln 2: every share above 1/8, 1/8, 1/4 and below 1/2, 1/2, 1; equal fails.
+    (
+        {"delta_disclosure": {"column": "x", "delta": math.log(2)}},
+        [((1, 1, 2), True), ((2, 1, 1), False), ((3, 2, 2), True), ((1, 3, 4), False), ((4, 4, 8), True)],
+        "shares of 'x' whose ratio to the table's has a logarithm below 0.693147",
+        (True, False),
+    ),
+]
+
+
+@pytest.mark.parametrize(("condition", "classes", "words", "monotone"), CASES, ids=lambda one: str(one)[:60])
+def test_a_condition_is_met_by_the_classes_that_meet_it(
+    condition: dict[str, Any], classes: list[tuple[tuple[int, ...], bool]], words: str, monotone: tuple[bool, bool]
+) -> None:
+    guarantee = asked(condition)
+    k, held = conditions(guarantee, {"x": TableDistribution(np.array(TABLE))})
+    runs = runs_of(*(one for one, _ in classes))
+    node = NodeClasses(np.arange(len(classes)), runs.rows, (runs,))
+    assert held.meets(node).tolist() == [expected for _, expected in classes]
+    assert k.meets(node).tolist() == [sum(one) >= 2 for one, _ in classes]
+    assert (held.monotone_in_generalization, held.monotone_in_suppression) == monotone
+    assert asked_in_words(guarantee, "rows") == ["at least 2 rows", words]
+
+
+def test_of_every_condition_there_is_a_case() -> None:
+    assert {name for condition, *_ in CASES for name in condition} == set(Besides.model_fields)
+
+
+def test_conditions_come_in_their_order_each_of_its_column() -> None:
+    """``y`` is named first, so its values come first."""
+    of_y, of_x = {"alpha": {"column": "y", "alpha": 0.5}}, {"l_diversity": {"column": "x", "l": 2}}
+    guarantee = asked(of_y, of_x, {"p_sensitivity": {"column": "y", "p": 3}}, k=4)
+    assert sensitive_of(guarantee) == ["y", "x"]
+    tables = {"y": TableDistribution(np.array([4, 4, 4])), "x": TableDistribution(np.array([6, 6]))}
+    found = conditions(guarantee, tables)
+    y, x = runs_of((2, 2, 0), (1, 1, 2), (2, 1, 1)), runs_of((4, 0), (2, 2), (1, 2))
+    node = NodeClasses(np.arange(3), np.array([4, 4, 3]), (y, x))
+    assert [one.meets(node).tolist() for one in found] == [
+        [True, True, False],
+        [True, True, True],
+        [False, True, True],
+        [False, True, True],
+    ]
+    assert asked_in_words(guarantee, "persons") == [
+        "at least 4 persons",
+        "no value of 'y' in more than a share of 0.5",
+        "at least 2 distinct values of 'x'",
+        "at least 3 distinct values of 'y'",
+    ]
+    assert sensitive_of(asked()) == []
+    assert [one.name for one in conditions(asked(), {})] == ["k-anonymity"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "rows", "most"),
+    [
+        (0.29, 100, 29),
+        (0.07, 100, 7),
+        (0.57, 100, 57),
+        (0.05, 30162, 1508),
+        (1.0, 12, 12),
+        (0.0, 12, 0),
+        (0, 12, 0),
+        (0.3, 0, 0),
+        (0.1, 9, 0),
+        (0.999999, 10**6, 999_999),
+        (1e-07, 10**8, 10),
+        (0.1, 3 * 10**16, 3 * 10**15),
+    ],
+)
+def test_the_rows_that_may_be_suppressed_are_those_of_the_decimal(limit: float, rows: int, most: int) -> None:
+    assert asked(suppression_limit=limit).suppressed_at_most(rows) == most
+    assert Fraction(most) <= Fraction(str(limit)) * rows < most + 1

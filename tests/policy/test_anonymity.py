@@ -1,0 +1,172 @@
+"""Policies whose table is recoded to be k-anonymous: what they may ask, and each fault by its key."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from policies import DP, DROP, RISK, Document, changed, faults
+
+from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee
+from privrisk_spark.policy.reading import json_schema, parse
+
+BASE: Document = yaml.safe_load("""
+version: 1
+run: {name: ward}
+table: {path: in/t.csv, format: csv}
+columns:
+  age: {role: quasi-identifier, hierarchy: {intervals: {widths: [10, 50], domain: [0, 99]}}}
+  sick: {role: sensitive}
+  gone: {role: sensitive, action: drop}
+  note: {role: insensitive}
+  who: {role: identifier}
+guarantee: {kind: k-anonymity, k: 5}
+output: {path: out, vault: vault}
+""")
+
+EVERY: list[Document] = [
+    {"l_diversity": {"column": "sick", "l": 2}},
+    {"l_diversity": {"column": "sick", "l": 1.5, "kind": "entropy"}},
+    {"l_diversity": {"column": "sick", "l": 2, "kind": "recursive", "c": 3}},
+    {"p_sensitivity": {"column": "sick", "p": 2}},
+    {"t_closeness": {"column": "sick", "t": 0.2}},
+    {"t_closeness": {"column": "sick", "t": 1, "distance": "ordered"}},
+    {"alpha": {"column": "sick", "alpha": 0.5}},
+    {"beta_likeness": {"column": "sick", "beta": 0, "enhanced": True}},
+    {"delta_disclosure": {"column": "sick", "delta": 0.1}},
+]
+"""Of every kind of condition one."""
+
+
+def asked(*changes: tuple[str, Any]) -> Document:
+    return changed(BASE, *((f"guarantee.{key}", value) for key, value in changes))
+
+
+def test_what_is_left_out_is_usual() -> None:
+    policy = parse(BASE)
+    assert isinstance(policy.guarantee, KAnonymityGuarantee)
+    assert policy.guarantee.model_dump() == {
+        "kind": "k-anonymity",
+        "k": 5,
+        "also": [],
+        "suppression_limit": 0.0,
+        "metric": "loss",
+        "method": "best",
+        "suppressed": "keep",
+    }
+    assert policy.decides
+    assert parse(RISK).decides
+    assert not parse(DP).decides
+    said = asked(("also", []), ("suppression_limit", 0), ("metric", "loss"), ("method", "best"), ("suppressed", "keep"))
+    assert parse(said).digest() == policy.digest(), "what says the usual says nothing"
+    for key, value in [
+        ("k", 6),
+        ("also", EVERY[:1]),
+        ("suppression_limit", 0.1),
+        ("metric", "dm"),
+        ("method", "flash"),
+        ("suppressed", "drop"),
+    ]:
+        assert parse(asked((key, value))).digest() != policy.digest(), key
+
+
+def test_every_condition_is_read_and_in_the_schema() -> None:
+    document = asked(("also", EVERY))
+    guarantee = parse(document).guarantee
+    assert isinstance(guarantee, KAnonymityGuarantee)
+    assert {name for part in guarantee.also for name in part.given} == set(Besides.model_fields)
+    schema = json_schema()
+    validator = jsonschema.Draft202012Validator(schema)
+    assert validator.is_valid(json.loads(json.dumps(document)))
+    for key, value in [
+        ("k", 1),
+        ("suppression_limit", 1.5),
+        ("metric", "los"),
+        ("method", "fast"),
+        ("suppressed", "x"),
+    ]:
+        assert not validator.is_valid(asked((key, value))), key
+    assert not validator.is_valid(asked(("also", [{"l_diversity": {"column": "sick", "l": 0.5}}])))
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "rule"),
+    [
+        ([("guarantee.k", DROP)], "guarantee.k", "is required"),
+        ([("guarantee.k", 1)], "guarantee.k", "at least 2. Got 1"),
+        ([("guarantee.k", 0)], "guarantee.k", "at least 2. Got 0"),
+        ([("guarantee.k", 2.5)], "guarantee.k", "whole number"),
+        ([("guarantee.k", True)], "guarantee.k", "must be a number, not true or false"),
+        ([("guarantee.k", None)], "guarantee.k", ""),
+        ([("guarantee.suppression_limit", -0.01)], "guarantee.suppression_limit", "at least 0. Got -0.01"),
+        ([("guarantee.suppression_limit", 1.01)], "guarantee.suppression_limit", "at most 1. Got 1.01"),
+        ([("guarantee.suppression_limit", float("nan"))], "guarantee.suppression_limit", ""),
+        ([("guarantee.suppression_limit", True)], "guarantee.suppression_limit", "not true or false"),
+        ([("guarantee.metric", "los")], "guarantee.metric", "'loss'"),
+        ([("guarantee.method", "beste")], "guarantee.method", "'best'"),
+        ([("guarantee.suppressed", "hide")], "guarantee.suppressed", "'keep'"),
+        ([("guarantee.limit", 0.1)], "guarantee.limit", "there is no such key"),
+        ([("decision", {"utility_at_least": 1})], "decision", "guarantee.metric decides; leave it out"),
+        ([("checks", {"min_class_size": 5})], "checks.min_class_size", "guarantee.k is it"),
+        ([("history", {"lineage": "ward"})], "history", "classes of one release do not bound what several tell"),
+    ],
+)
+def test_a_fault_is_named_by_its_key(changes: list[tuple[str, Any]], path: str, rule: str) -> None:
+    found = faults(changed(BASE, *changes))
+    assert list(found) == [path]
+    assert rule in found[path]
+
+
+@pytest.mark.parametrize(
+    ("condition", "path", "rule"),
+    [
+        ({}, "", "must hold exactly one of l_diversity, p_sensitivity, t_closeness, alpha, beta_likeness, "),
+        ({}, "", "Got none"),
+        ({**EVERY[0], **EVERY[3]}, "", "Got l_diversity, p_sensitivity"),
+        ({"k_map": {"column": "sick"}}, "k_map", "there is no such key"),
+        ({"alpha": {"alpha": 0.5}}, "alpha.column", "is required"),
+        ({"alpha": {"column": "sikc", "alpha": 0.5}}, "alpha.column", "is not among columns (did you mean 'sick'?)"),
+        ({"alpha": {"column": "age", "alpha": 0.5}}, "alpha.column", "'age' has the role 'quasi-identifier'"),
+        ({"alpha": {"column": "note", "alpha": 0.5}}, "alpha.column", "'note' has the role 'insensitive'"),
+        ({"alpha": {"column": "gone", "alpha": 0.5}}, "alpha.column", "'gone' is dropped"),
+        ({"alpha": {"column": "sick", "alpha": 1.5}}, "alpha.alpha", "at most 1"),
+        ({"l_diversity": {"column": "sick", "l": 2.5}}, "l_diversity.l", "whole number with the kind 'distinct'"),
+        ({"l_diversity": {"column": "sick", "l": 0}}, "l_diversity.l", "at least 1"),
+        ({"l_diversity": {"column": "sick", "l": float("inf")}}, "l_diversity.l", ""),
+        ({"l_diversity": {"column": "sick", "l": 2, "kind": "recursive"}}, "l_diversity.c", "is required by the kind"),
+        ({"l_diversity": {"column": "sick", "l": 2, "c": 3}}, "l_diversity.c", "is only used by the kind 'recursive'"),
+        (
+            {"l_diversity": {"column": "sick", "l": 2.5, "kind": "recursive", "c": 1}},
+            "l_diversity.l",
+            "whole number with the kind 'recursive'. Got 2.5",
+        ),
+        ({"l_diversity": {"column": "sick", "l": 2, "kind": "recursive", "c": 0}}, "l_diversity.c", "greater than 0"),
+        ({"l_diversity": {"column": "sick", "l": 2, "kind": "exact"}}, "l_diversity.kind", "'entropy'"),
+        ({"p_sensitivity": {"column": "sick", "p": 0}}, "p_sensitivity.p", "greater than 0"),
+        ({"t_closeness": {"column": "sick", "t": -0.1}}, "t_closeness.t", "at least 0"),
+        ({"t_closeness": {"column": "sick", "t": 0.1, "distance": "tree"}}, "t_closeness.distance", "'ordered'"),
+        ({"beta_likeness": {"column": "sick", "beta": -1}}, "beta_likeness.beta", "at least 0"),
+        ({"delta_disclosure": {"column": "sick", "delta": 0}}, "delta_disclosure.delta", "greater than 0"),
+    ],
+)
+def test_a_fault_of_a_condition_is_named_by_its_place(condition: Document, path: str, rule: str) -> None:
+    found = faults(asked(("also", [EVERY[0], condition])))
+    assert list(found) == ["guarantee.also.1" + (f".{path}" if path else "")]
+    assert rule in next(iter(found.values()))
+
+
+def test_persons_and_conditions_do_not_go_together_and_all_faults_come_at_once() -> None:
+    persons = changed(BASE, ("table.entity_id", "who"))
+    assert parse(persons).table.entity_id == "who"
+    several = changed(
+        persons,
+        ("guarantee.also", [EVERY[0], {"alpha": {"column": "gone", "alpha": 1}}]),
+        ("decision", {"utility_at_least": 1}),
+        ("checks", {"min_class_size": 2}),
+    )
+    found = faults(several)
+    assert set(found) == {"guarantee.also", "guarantee.also.1.alpha.column", "decision", "checks.min_class_size"}
+    assert "not available with table.entity_id" in found["guarantee.also"]
