@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 import privrisk_spark as pr
 from privrisk_spark.cli.app import app
 from privrisk_spark.policy.schemes import read_scheme
+from privrisk_spark.stages.deciding import mondrian
 
 TREES: dict[str, Any] = {
     # A leaf beside nodes, and one below another depth than others.
@@ -275,6 +276,31 @@ def test_classes_with_levels_of_their_own_have_what_is_asked(
             tuple("*" if row[q] is None else ABOVE[q][row[q]][level] for q, level in zip(QUASI, levels, strict=True))
         ] += 1
     assert nodes == collections.Counter(tuple(row[q] for q in QUASI) for row in released)
+
+
+@pytest.mark.usefixtures("privrisk")
+@pytest.mark.parametrize("n", [200, 2])
+def test_mondrian_in_tasks_is_mondrian(
+    policy: Make, privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int
+) -> None:
+    """However few rows of a region are brought together; and a table too small is suppressed, or refused."""
+    given = rows(7, n)
+    path = policy(given, method="mondrian", suppressed="drop" if n == 2 else "keep", suppression_limit=int(n == 2))
+    apart = "--set=counting.plan=shuffle"
+    whole = privrisk(str(path), "--run-id=r", root=tmp_path / "whole")
+    assert whole.code == 0, whole.err
+    monkeypatch.setattr(mondrian.collect_partition, "__kwdefaults__", {"rows_per_task": 25})
+    spread = privrisk(str(path), "--run-id=r", apart, root=tmp_path / "spread")
+    assert spread.code == 0, spread.err
+    digests = [[file["sha256"] for file in one.manifest["data"]["files"]] for one in (whole, spread)]
+    assert digests[0] == digests[1]
+    assert spread.summary["recoding"] == whole.summary["recoding"]
+    assert spread.summary["recoding"]["suppressed"] == (2 if n == 2 else 0)
+    assert len(pq.read_table(spread.data)) == (0 if n == 2 else n)
+    if n == 2:
+        refused = privrisk(str(path), apart, "--set=guarantee.suppression_limit=0", root=tmp_path / "none")
+        assert refused.code == 1
+        assert "guarantee.k: the table has 2 rows, fewer than 3" in " ".join(refused.err.split())
 
 
 @pytest.mark.usefixtures("privrisk")

@@ -7,7 +7,7 @@ of counting may (``counting.sorted_vectors``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -27,7 +27,7 @@ from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.stored_levels import StoredLevels
 from privrisk_spark.engine.vectors import collect_vectors, vectors_of_table
 from privrisk_spark.errors import CheckError, InputError
-from privrisk_spark.kernels.arrays import LevelArray
+from privrisk_spark.kernels.arrays import BoolArray, IntArray, LevelArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.disclosure.decisions import Decisions
@@ -37,7 +37,7 @@ from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
 from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
 from privrisk_spark.kernels.recoding.local.order import counted_from_root
-from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, Measured
+from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, Measured, Metric
 from privrisk_spark.kernels.recoding.persons import Persons
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme
 from privrisk_spark.kernels.recoding.whole_lattice import SEARCHES
@@ -45,10 +45,12 @@ from privrisk_spark.kernels.search.rules import decide_at, generalizing
 from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of
 from privrisk_spark.planning.rules import Recoding
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.schemes import FittedScheme
 from privrisk_spark.results.release import ChosenRule, Section
 from privrisk_spark.stages.deciding.decide import value_numbers
 from privrisk_spark.stages.deciding.exposure import Rows
+from privrisk_spark.stages.deciding.mondrian import collect_partition
 from privrisk_spark.stages.deciding.rules import Meeting, RuleInputs
 
 
@@ -77,30 +79,62 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
     InputError
         If there are more distinct records than the driver may hold, or a sensitive column has nested values.
     """
-    disclosure, k, drop = inputs.disclosure, inputs.reader.k, rule.asked.suppressed == "drop"
+    asked = rule.asked
+    if stays_in_tasks(inputs.policy, asked):
+        leaves = [hierarchy.n_under for hierarchy in inputs.hierarchies.values()]
+        spread = collect_partition(inputs.scratch, encoded, inputs.disclosure, leaves, asked.k)
+        limit = asked.suppressed_at_most(spread.facts.rows)
+        if spread.facts.suppressed > limit:
+            raise CheckError(_too_few(spread.facts.rows, asked))
+        lost = bool(spread.facts.suppressed)
+        rows, decide_chunk = _collect_decided(inputs, spread.rows)
+        section = _local_section(METRICS[asked.metric], asked, spread.facts)
+        return (
+            rows,
+            _suppressing(asked, decide_chunk, lambda codes: np.full(len(codes), lost)),
+            ChosenRule(asked.method, {}, section),
+        )
     problem = collect_problem(inputs, encoded, rule)
-    if rule.asked.local:
+    if asked.local:
         stored, chosen = _partitioned(inputs, problem, rule)
     else:
         scheme, chosen = chosen_scheme(inputs, problem, rule)
         stored = _stored(inputs, problem, scheme)
 
+    disclosure = inputs.disclosure
+
     def levels_of(_: pa.Table, rows: Rows) -> LevelArray:
         return generalizing(disclosure, rows.codes, stored.of(rows.codes)[0])
+
+    rows, decide_chunk = _collect_decided(inputs, inputs.reader.with_chosen(encoded, levels_of))
+    return rows, _suppressing(asked, decide_chunk, lambda codes: stored.of(codes)[1]), chosen
+
+
+def stays_in_tasks(policy: Policy, asked: KAnonymityGuarantee) -> bool:
+    """Whether no distinct record comes to the driver."""
+    return asked.method == "mondrian" and not asked.also and policy.counting.plan == "shuffle"
+
+
+def _collect_decided(inputs: RuleInputs, rows: Batches) -> tuple[Batches, Decide]:
+    """Evaluate the levels ``x<i>`` of rows."""
+    disclosure = inputs.disclosure
 
     def evaluated(attacker: Attacker, rows: Rows, levels: LevelArray) -> Decisions:
         return decide_at(disclosure, attacker, rows.codes, levels, **rows.given)
 
-    with_levels = inputs.reader.with_chosen(encoded, levels_of)
-    meeting = Meeting.collect_by_plan(inputs, with_levels, lambda _, levels: [levels])
-    rows, decide_chunk = meeting.decided(evaluated, gaps=False)
+    return Meeting.collect_by_plan(inputs, rows, lambda _, levels: [levels]).decided(evaluated, gaps=False)
 
-    def decide_and_suppress(table: pa.Table) -> Decided:
-        found = decide_chunk(table)
-        _, suppressed = stored.of(integers(table, schemas.codes(k)))
-        return replace(found, suppressed=suppressed, kept=found.kept & ~suppressed if drop else found.kept)
 
-    return rows, decide_and_suppress, chosen
+def _suppressing(asked: KAnonymityGuarantee, decide: Decide, suppressed: Callable[[IntArray], BoolArray]) -> Decide:
+    """Say of decisions which rows are suppressed, and leave them out if that is asked."""
+    drop = asked.suppressed == "drop"
+
+    def decide_chunk(table: pa.Table) -> Decided:
+        found = decide(table)
+        lost = suppressed(integers(table, schemas.codes(found.decisions.levels.shape[1])))
+        return replace(found, suppressed=lost, kept=found.kept & ~lost if drop else found.kept)
+
+    return decide_chunk
 
 
 def chosen_scheme(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple[Scheme, ChosenRule]:
@@ -230,7 +264,7 @@ def _partitioned(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple[
     leaves = [one.n_under[of] for one, of in zip(inputs.hierarchies.values(), ancestors, strict=True)]
     measured = Measured.of(by_depth, leaves)
     found = PARTITIONS[asked.method](measured, asked.k, problem.conditions[1:])
-    facts = found.facts(measured)
+    facts = found.facts(measured, one_numbering=True)
     if not problem.keeps_limit(facts):
         raise CheckError(_impossible(problem, asked))
     missing = np.column_stack([of[table.vectors[:, i]] for i, (_, of) in enumerate(counted)])
@@ -238,17 +272,17 @@ def _partitioned(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple[
     levels[found.of < 0] = -1
     heights = tuple(hierarchy.height for hierarchy in inputs.hierarchies.values())
     stored = StoredLevels.of_records(table.vectors, levels, heights, inputs.scratch.directory("partition"))
-    return stored, ChosenRule(asked.method, {}, _local_section(problem, asked, facts))
+    return stored, ChosenRule(asked.method, {}, _local_section(problem.metric, asked, facts))
 
 
-def _local_section(problem: Problem, asked: KAnonymityGuarantee, facts: Facts) -> Section:
+def _local_section(metric: Metric, asked: KAnonymityGuarantee, facts: Facts) -> Section:
     """What is said of classes that have levels of their own, exact, for the vault."""
-    metric, value = problem.metric.name, problem.metric.value(facts)
+    value = metric.value(facts)
     figures = {
         "levels": None,
         "suppressed": facts.suppressed,
         "classes": facts.classes,
-        "metric": {"name": metric, "value": value},
+        "metric": {"name": metric.name, "value": value},
         "nodes_evaluated": 0,
         "optimal": False,
         "gap": None,
@@ -258,11 +292,18 @@ def _local_section(problem: Problem, asked: KAnonymityGuarantee, facts: Facts) -
         "cost; what every class has is."
     )
     told: dict[str, str | int | float] = {
-        f"metric '{metric}'": value,
+        f"metric '{metric.name}'": value,
         "suppressed rows": facts.suppressed,
         "released classes": facts.classes,
     }
     return Section("recoding", "Recoding class by class", text, "heuristic", told, figures=figures)
+
+
+def _too_few(rows: int, asked: KAnonymityGuarantee) -> str:
+    return (
+        f"Not published. guarantee.k: the table has {rows:,} rows, fewer than {asked.k:,}, and suppression_limit "
+        "does not allow for suppressing them all. Lower k, or publish a larger table."
+    )
 
 
 def _impossible(problem: Problem, asked: KAnonymityGuarantee) -> str:

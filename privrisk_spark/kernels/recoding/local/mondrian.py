@@ -185,6 +185,10 @@ def strict_groups(
     return group
 
 
+_SPREAD = 8
+"""Keys of ``n`` rows are counted in a table while they are below ``8 n``."""
+
+
 def histogram(
     region: LongArray, places: IntArray, n_places: int, rows: LongArray, held: tuple[SensitiveRuns, ...] = ()
 ) -> Histogram:
@@ -200,7 +204,12 @@ def histogram(
         Sensitive values of these rows.
     """
     key = region * n_places + places
-    first, entry = distinct_keys(key, int(key.max(initial=-1)) + 1)
+    bound = int(key.max(initial=-1)) + 1
+    if not held and bound <= max(_SPREAD * len(key), 2**16):
+        by_key = np.bincount(key, weights=rows)
+        there = np.flatnonzero(by_key)
+        return Histogram(there // n_places, (there % n_places).astype(np.int32), by_key[there].astype(np.int64))
+    first, entry = distinct_keys(key, bound)
     total = np.bincount(entry, weights=rows, minlength=len(first)).astype(np.int64)
     return Histogram(region[first], places[first], total, tuple(united(runs, entry, len(first)) for runs in held))
 

@@ -135,8 +135,15 @@ class Partition:
         """Rows that are not released."""
         return int(self.rows[self.of < 0].sum())
 
-    def facts(self, measured: Measured) -> Facts:
-        """Measure it as a node of a lattice is measured, but for levels, which it does not have."""
+    def facts(self, measured: Measured, *, one_numbering: bool = False) -> Facts:
+        """Measure it as a node of a lattice is measured, but for levels, which it does not have.
+
+        Parameters
+        ----------
+        measured : Measured
+        one_numbering : bool
+            Whether a node has one number at all levels, so that classes with the same nodes are one to the reader.
+        """
         table, suppressed = measured.table, self.suppressed
         record, rows = self.record[self.of >= 0], self.rows[self.of >= 0]
         levels = self.levels[self.of >= 0]
@@ -145,11 +152,18 @@ class Partition:
             below = leaves[table.vectors[record, i], levels[:, i]]
             of_each.append(exact_dot(below, rows) + suppressed * domain)
             inner.append(exact_dot(np.where(below == 1, 0, below), rows) + suppressed * (domain if domain > 1 else 0))
+        sizes = self.classes.rows
+        if one_numbering and len(sizes):
+            codes = table.vectors[self.classes.member]
+            nodes = [of[codes[:, i], self.class_levels[:, i]] for i, of in enumerate(table.ancestors)]
+            first, member = distinct_rows(nodes)
+            sizes = np.zeros(len(first), dtype=np.int64)
+            np.add.at(sizes, member, self.classes.rows)
         return Facts(
             rows=table.rows,
             suppressed=suppressed,
-            classes=len(self.classes.rows),
-            squares=exact_dot(self.classes.rows, self.classes.rows),
+            classes=len(sizes),
+            squares=exact_dot(sizes, sizes),
             levels=(),
             heights=(),
             leaves=tuple(of_each),

@@ -9,7 +9,7 @@ from recodings import Labels, Rows, published_rows, small_tables, table_of, tabl
 
 from privrisk_spark.kernels.classes.criteria import DISTINCT_DIVERSITY
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
-from privrisk_spark.kernels.recoding.local.mondrian import mondrian
+from privrisk_spark.kernels.recoding.local.mondrian import histogram, mondrian
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition, held_to
 
@@ -126,3 +126,18 @@ def test_an_ordered_attribute_is_as_wide_as_its_values_reach() -> None:
     measured = Measured.of(FullDomain.of([halves, pairs], records, np.ones(4, dtype=np.int64)))
     assert mondrian(measured, 2, ordered=[True, False]).levels.tolist() == [[2, 0]] * 4
     assert mondrian(measured, 2, ordered=[False, False]).levels.tolist() == [[0, 1]] * 4
+
+
+@pytest.mark.parametrize("n_places", [7, 10**6])
+def test_rows_are_counted_by_region_and_place_however_many_places_there_are(n_places: int) -> None:
+    rng = np.random.default_rng(2)
+    region, places = rng.integers(0, 5, 300), rng.integers(0, 7, 300).astype(np.int32) * (n_places // 7)
+    rows = rng.integers(1, 9, 300)
+    found = histogram(region, places, n_places, rows)
+    expected: dict[tuple[int, int], int] = {}
+    for one in range(300):
+        at = int(region[one]), int(places[one])
+        expected[at] = expected.get(at, 0) + int(rows[one])
+    counted = zip(found.region.tolist(), found.place.tolist(), found.rows.tolist(), strict=True)
+    assert [((r, p), n) for r, p, n in counted] == sorted(expected.items())
+    assert (found.region.dtype, found.place.dtype, found.rows.dtype) == (np.int64, np.int32, np.int64)
