@@ -61,6 +61,8 @@ def collect_first_cuts(rows: Batches, cuts: FirstCuts) -> FirstCuts:
 def with_levels(rows: Batches, cuts: FirstCuts, *, tasks: int) -> Batches:
     """Add the levels ``x<i>`` of every row, in tasks to which the rows of each region come together.
 
+    A table of fewer than ``k`` rows has the levels of the roots: it is suppressed.
+
     Parameters
     ----------
     rows : Batches

@@ -8,10 +8,10 @@ to the reader, so that classes are groups joined by what is published, and what 
 are published as it is, whatever group they come from. Proof: :func:`published` joins groups by their nodes, asks of
 every class so joined, and suppresses what fails; no two classes that are left have the same nodes. A suppressed row is
 published with every attribute at its root, and a class of roots cannot be told from it: where rows are suppressed, such
-a class is suppressed, too. (An attribute whose highest level has several nodes has no root; a suppressed row is no
-class's like then.) Groups of at least ``k`` rows are never lost: what is joined is not smaller. Conditions that are
-monotone in generalization hold of what is joined if they hold of the groups, so that nothing is lost by these, either.
-A table of fewer than ``k`` rows is suppressed whole. Status: *proved*.
+a class is suppressed, too. (Where the highest level of an attribute has several nodes there is no root; suppressed rows
+must be left out then, as their highest nodes would tell them apart.) No group of ``k`` rows is suppressed for want of
+rows, as what is joined is not smaller; and none for a condition that is monotone in generalization, if all groups meet
+it. A table of fewer than ``k`` rows is suppressed whole. Status: *proved*.
 
 Nodes are told apart by level and number. Where a hierarchy gives two nodes one label, the reader joins their classes:
 that keeps k and every condition that is monotone in generalization, and not every other one.
@@ -118,9 +118,10 @@ class Partition:
     class_levels : ndarray of int8, shape (n_classes, k)
         Level of each attribute in each class; a class is one node per attribute.
     classes : NodeClasses
-        The released classes, ascending by level and node of the attributes in their order.
+        The released classes, ascending by level and node of the attributes in their order; without sensitive values
+        where records are in pieces.
     heights : tuple of k int
-        Levels at which suppressed rows are published.
+        Levels of the roots, at which suppressed rows are published.
     """
 
     record: LongArray
