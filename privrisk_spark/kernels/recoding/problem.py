@@ -144,6 +144,9 @@ class Scheme:
         Nodes whose classes were counted to find it.
     optimal : bool
         Whether it is proved that no scheme is better, by the rule of ties too.
+    gap : float
+        By how much the metric of another scheme may be better, as far as it is proved; 0 where this one is optimal,
+        and infinite where nothing is known.
     """
 
     levels: tuple[int, ...]
@@ -151,9 +154,12 @@ class Scheme:
     value: float
     nodes_evaluated: int
     optimal: bool
+    gap: float = 0.0
 
 
-def best_of(problem: Problem, found: Iterable[Facts], *, nodes_evaluated: int, optimal: bool) -> Scheme | None:
+def best_of(
+    problem: Problem, found: Iterable[Facts], *, nodes_evaluated: int, optimal: bool, least: float = -np.inf
+) -> Scheme | None:
     """Return the best of the nodes that keep the limit, or None if none does.
 
     Parameters
@@ -162,9 +168,12 @@ def best_of(problem: Problem, found: Iterable[Facts], *, nodes_evaluated: int, o
     found : iterable of Facts
     nodes_evaluated : int
     optimal : bool
+    least : float
+        What the metric's key of every node that keeps the limit is at least, where it is not known to be optimal.
     """
     kept = (facts for facts in found if problem.keeps_limit(facts))
     best = min(kept, key=lambda facts: order(problem.metric, facts), default=None)
     if best is None:
         return None
-    return Scheme(best.levels, best, problem.metric.value(best), nodes_evaluated, optimal)
+    gap = 0.0 if optimal else max(0.0, float(problem.metric.key(best)) - least)
+    return Scheme(best.levels, best, problem.metric.value(best), nodes_evaluated, optimal, gap)
