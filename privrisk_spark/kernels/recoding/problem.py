@@ -33,12 +33,15 @@ class Condition:
         Marks the classes of a node that meet it: ndarray of bool, shape (n_classes,).
     monotone_in_generalization, monotone_in_suppression : bool
         As :mod:`privrisk_spark.kernels.classes.criteria` defines and proves them.
+    least_rows : int
+        Rows that every class which meets it has at least.
     """
 
     name: str
     meets: Callable[[NodeClasses], BoolArray]
     monotone_in_generalization: bool
     monotone_in_suppression: bool
+    least_rows: int = 1
 
 
 def at_least(k: int) -> Condition:
@@ -51,7 +54,7 @@ def at_least(k: int) -> Condition:
     """
     if k < 1:
         raise InputError(f"k must be at least 1. Got {k}.")
-    return Condition(K_ANONYMITY.name, lambda classes: classes.rows >= k, True, True)
+    return Condition(K_ANONYMITY.name, lambda classes: classes.rows >= k, True, True, k)
 
 
 def held_to(criterion: Criterion, asked: float, *given: object, attribute: int = 0) -> Condition:
@@ -117,12 +120,21 @@ class Problem:
             for condition in self.conditions
         )
 
-    def facts(self, levels: tuple[int, ...], classes: NodeClasses) -> Facts:
-        """Measure a node with the classes that meet every condition."""
+    @property
+    def least_rows(self) -> int:
+        """Rows that every released class has at least."""
+        return max((condition.least_rows for condition in self.conditions), default=1)
+
+    def released(self, classes: NodeClasses) -> BoolArray:
+        """Mark the classes of a node that meet every condition."""
         released = classes.rows > 0
         for condition in self.conditions:
             released &= condition.meets(classes)
-        return self.measured.facts(levels, classes, released)
+        return released
+
+    def facts(self, levels: tuple[int, ...], classes: NodeClasses) -> Facts:
+        """Measure a node with the classes that meet every condition."""
+        return self.measured.facts(levels, classes, self.released(classes))
 
     def keeps_limit(self, facts: Facts) -> bool:
         """Whether no more rows are suppressed than may be."""

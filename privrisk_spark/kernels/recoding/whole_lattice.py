@@ -148,9 +148,7 @@ def _not_ruled_out(problem: Problem, part: tuple[int, ...], candidates: BoolArra
             continue
         looks += 1
         classes = rows.classes(levels, base)
-        released = classes.rows > 0
-        for condition in problem.conditions:
-            released &= condition.meets(classes)
+        released = problem.released(classes)
         if rows.rows - int(classes.rows[released].sum()) <= problem.limit:
             above = tuple(slice(level, None) for level in levels)
             keeps[above] = known[above] = True
