@@ -82,6 +82,15 @@ def metric(
         heights = [len(of[0]) - 1 for of in labels]
         lost = sum((level / h if keep else 1.0) for keep in kept for level, h in zip(levels, heights, strict=True) if h)
         return lost / cells, s
+    if name == "entropy":
+        said, unsaid = 0.0, 0.0
+        for i, of in enumerate(labels):
+            for row, keep in zip(rows, kept, strict=True):
+                alike = sum(other[i] == row[i] for other in rows)
+                shown_alike = sum(of[other[i]][levels[i]] == of[row[i]][levels[i]] for other in rows) if keep else n
+                said -= math.log2(alike / shown_alike)
+                unsaid -= math.log2(alike / n)
+        return (said / unsaid if unsaid else 0.0), s
     assert name == "ncp"
     lost = 0.0
     for i, of in enumerate(labels):

@@ -92,7 +92,7 @@ class KAnonymityGuarantee(Part):
         description="What classes must meet besides, such as [{l_diversity: {column: disease, l: 3}}].",
     )
     suppression_limit: Share = Field(0.0, description="Share of the rows that may be suppressed as wholes.")
-    metric: Literal["loss", "aecs", "dm", "precision", "height", "ncp", "classes"] = Field(
+    metric: Literal["loss", "aecs", "dm", "precision", "height", "ncp", "entropy", "classes"] = Field(
         "loss", description="What the scheme costs; the least is taken, ties by suppressed rows, then by its levels."
     )
     method: Literal["best", "exhaustive", "samarati", "incognito", "flash", "mondrian", "hilbert", "bang"] = Field(

@@ -137,13 +137,22 @@ class FullDomain:
         return int(self.counts.sum())
 
     @cached_property
-    def _numbered(self) -> tuple[IntArray, ...]:
-        """The ancestors, nodes of a level numbered from 0 without gaps."""
-        found = []
-        for ancestor in self.ancestors:
-            levels = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in ancestor.T]
-            found.append(np.column_stack(levels).astype(np.int32))
-        return tuple(found)
+    def _numbered(self) -> tuple[tuple[LongArray, ...], ...]:
+        """The ancestors by levels, nodes of a level numbered from 0 without gaps."""
+        return tuple(
+            tuple(np.unique(column, return_inverse=True)[1].reshape(-1).astype(np.int64) for column in ancestor.T)
+            for ancestor in self.ancestors
+        )
+
+    @cached_property
+    def _nodes(self) -> tuple[tuple[int, ...], ...]:
+        """How many there are at each level."""
+        return tuple(tuple(int(level.max(initial=-1)) + 1 for level in levels) for levels in self._numbered)
+
+    @cached_property
+    def _columns(self) -> tuple[IntArray, ...]:
+        """Codes of each attribute, side by side in memory."""
+        return tuple(np.ascontiguousarray(column) for column in self.vectors.T)
 
     def classes(self, levels: Sequence[int], finer: NodeClasses | None = None) -> NodeClasses:
         """Group the records at a level vector.
@@ -171,16 +180,17 @@ class FullDomain:
         persons = self.persons if finer is None else finer.persons
         key, bound = np.zeros(len(members), dtype=np.int64), 1
         for i, (ancestor, level) in enumerate(zip(self._numbered, levels, strict=True)):
-            node = ancestor[self.vectors[members, i], level]
-            radix = int(node.max()) + 1 if len(node) else 1
+            radix = self._nodes[i][level]
+            if radix <= 1:
+                continue
+            node = ancestor[level][self._columns[i] if finer is None else self._columns[i][members]]
             if bound * radix >= _WORD:
-                different, key = np.unique(key, return_inverse=True)
-                bound = len(different)
+                of, first = _numbers(key, bound)
+                key, bound = of, len(first)
             key, bound = key * radix + node, bound * radix
-        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        of, n_classes = inverse.reshape(-1), len(first)
-        total = np.zeros(n_classes, dtype=np.int64)
-        np.add.at(total, of, rows)
+        of, first = _numbers(key, bound)
+        n_classes = len(first)
+        total = np.bincount(of, weights=rows, minlength=n_classes).astype(np.int64)  # exact, as below 2^53 in all
         of_classes = tuple(united(runs, of, n_classes) for runs in held)
         there = None if persons is None else persons.united(of, n_classes)
         return NodeClasses(members[first], total, of_classes, there), of
@@ -199,6 +209,28 @@ class FullDomain:
             if level:
                 classes = self.classes((*levels, level, *rest), classes)
             yield from self._below((*levels, level), classes)
+
+
+_DENSE = 4
+"""Numbers for each key, up to which keys are counted instead of sorted."""
+
+
+def _numbers(key: LongArray, bound: int) -> tuple[LongArray, LongArray]:
+    """Number keys below a bound from 0 by their order: the number of each, and where one of each is."""
+    if bound <= _DENSE * len(key):
+        where = np.full(bound, -1, dtype=np.int64)
+        where[key] = np.arange(len(key))
+        there = np.flatnonzero(where >= 0)
+        first = where[there]
+        where[there] = np.arange(len(there))
+        return where[key], first
+    by_key = np.argsort(key)
+    ascending = key[by_key]
+    starts = np.ones(len(key), dtype=np.bool_)
+    starts[1:] = ascending[1:] != ascending[:-1]
+    of = np.empty(len(key), dtype=np.int64)
+    of[by_key] = np.cumsum(starts) - 1
+    return of, by_key[starts]
 
 
 def united(runs: SensitiveRuns, of: LongArray, n_classes: int) -> SensitiveRuns:

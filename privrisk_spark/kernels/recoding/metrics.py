@@ -13,12 +13,15 @@ dm           ``Σ f_i² + s n``, discernibility                                 
 precision    mean of ``level / height`` over all cells, 1 for a suppressed one             Sweeney 2002, ``1 - Prec``
 height       ``Σ levels``; what is suppressed does not count                               Samarati 2001
 ncp          mean over all cells of the share, 0 for a leaf and 1 for a suppressed one      Xu et al. 2006 (GCP)
+entropy      mean over all cells of ``log2(N(node) / N(value))``, of a suppressed one        Gionis, Tassa 2008
+             ``log2(n / N(value))``, over what it is if all are suppressed (non-uniform);
+             ``N`` are the rows of the table as it came
 classes      ``k'``; more are better                                                       -
 ===========  ============================================================================  ======================
 
 Ties between nodes are settled by :func:`order`: the better metric, then fewer suppressed rows, then the
 lexicographically smallest level vector. Metrics are functions of integers of a node alone, so that two searches give a
-node the same bits, and the optimum is one.
+node the same bits, and the optimum is one. For ``entropy`` logarithms are whole numbers of ``2^-46`` bits.
 """
 
 from __future__ import annotations
@@ -26,8 +29,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, LongArray
@@ -57,6 +63,8 @@ class Facts:
         The same, and 0 for a node that has one leaf.
     domains : tuple of k int
         Leaves of each attribute.
+    bits, most_bits : tuple of k int
+        Over all rows, what is not said of the value of each attribute, in ``2^-46`` bits, and if all are suppressed.
     """
 
     rows: int
@@ -68,6 +76,8 @@ class Facts:
     leaves: tuple[int, ...]
     inner: tuple[int, ...]
     domains: tuple[int, ...]
+    bits: tuple[int, ...] = ()
+    most_bits: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,6 +153,38 @@ class Measured:
         # Where the highest level is not one node, no node has all leaves.
         return cls(table, tuple(leaves), tuple(len(of) if every_code else int(of.max()) for of in leaves))
 
+    @cached_property
+    def logarithms(self) -> tuple[LongArray, ...]:
+        """Of each attribute, of each code at each level: ``log2`` of the rows of its node, in ``2^-46`` bits."""
+        found = []
+        for ancestor, rows in zip(self.table.ancestors, self.rows_of_codes, strict=True):
+            levels = []
+            for column in ancestor.T:
+                _, node = np.unique(column, return_inverse=True)
+                of_node = np.bincount(node.reshape(-1), weights=rows)[node.reshape(-1)]
+                levels.append(_in_bits(of_node))
+            found.append(np.column_stack(levels))
+        return tuple(found)
+
+    @cached_property
+    def rows_of_codes(self) -> tuple[LongArray, ...]:
+        """Of each attribute, the rows of each code."""
+        vectors, counts = self.table.vectors, self.table.counts
+        return tuple(
+            np.bincount(vectors[:, i], weights=counts, minlength=len(ancestor)).astype(np.int64)
+            for i, ancestor in enumerate(self.table.ancestors)
+        )
+
+    @cached_property
+    def root_bits(self) -> int:
+        """``log2`` of all rows, in ``2^-46`` bits."""
+        return int(_in_bits(np.array([self.table.rows]))[0])
+
+    @cached_property
+    def bits_of_values(self) -> tuple[int, ...]:
+        """Of each attribute, over all rows, ``log2`` of the rows that have its value, in ``2^-46`` bits."""
+        return tuple(exact_dot(_in_bits(rows), rows) for rows in self.rows_of_codes)
+
     def facts(self, levels: Sequence[int], classes: NodeClasses, released: BoolArray) -> Facts:
         """Measure a node.
 
@@ -156,11 +198,18 @@ class Measured:
         """
         rows, member = classes.rows[released], classes.member[released]
         suppressed = self.table.rows - int(rows.sum())
-        of_each, inner = [], []
+        of_each, inner, bits = [], [], []
         for i, (leaves, domain) in enumerate(zip(self.leaves, self.domains, strict=True)):
-            below = leaves[self.table.vectors[member, i], levels[i]]
-            of_each.append(exact_dot(below, rows) + suppressed * domain)
-            inner.append(exact_dot(np.where(below == 1, 0, below), rows) + suppressed * (domain if domain > 1 else 0))
+            code, of_code, level = self.table.vectors[member, i], rows, levels[i]
+            if len(leaves) < len(code):
+                of_code = np.bincount(code, weights=rows, minlength=len(leaves)).astype(np.int64)
+                code = np.flatnonzero(of_code)
+                of_code = of_code[code]
+            below = leaves[code, level]
+            of_each.append(exact_dot(below, of_code) + suppressed * domain)
+            some = below > 1
+            inner.append(exact_dot(below[some], of_code[some]) + suppressed * (domain if domain > 1 else 0))
+            bits.append(exact_dot(self.logarithms[i][code, level], of_code) + suppressed * self.root_bits)
         return Facts(
             rows=self.table.rows,
             suppressed=suppressed,
@@ -171,7 +220,18 @@ class Measured:
             leaves=tuple(of_each),
             inner=tuple(inner),
             domains=self.domains,
+            bits=tuple(of - least for of, least in zip(bits, self.bits_of_values, strict=True)),
+            most_bits=tuple(self.table.rows * self.root_bits - least for least in self.bits_of_values),
         )
+
+
+_BITS = 2**46
+
+
+def _in_bits(rows: npt.NDArray[np.number[Any]]) -> LongArray:
+    """``log2`` of numbers of rows, in ``2^-46`` bits; 0 of none."""
+    found: LongArray = np.rint(np.log2(np.maximum(rows, 1)) * _BITS).astype(np.int64)
+    return found
 
 
 def _loss(facts: Facts) -> float:
@@ -207,6 +267,11 @@ def _ncp(facts: Facts) -> Fraction:
     return lost / cells if cells else Fraction()
 
 
+def _entropy(facts: Facts) -> Fraction:
+    most = sum(facts.most_bits)
+    return Fraction(sum(facts.bits), most) if most else Fraction()
+
+
 METRICS = {
     metric.name: metric
     for metric in (
@@ -216,6 +281,7 @@ METRICS = {
         Metric("precision", _precision),
         Metric("height", lambda facts: sum(facts.levels)),
         Metric("ncp", _ncp),
+        Metric("entropy", _entropy),
         Metric("classes", lambda facts: facts.classes, greater_is_better=True),
     )
 }

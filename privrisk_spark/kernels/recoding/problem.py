@@ -33,12 +33,15 @@ class Condition:
         Marks the classes of a node that meet it: ndarray of bool, shape (n_classes,).
     monotone_in_generalization, monotone_in_suppression : bool
         As :mod:`privrisk_spark.kernels.classes.criteria` defines and proves them.
+    least_rows : int
+        Rows that every class which meets it has at least.
     """
 
     name: str
     meets: Callable[[NodeClasses], BoolArray]
     monotone_in_generalization: bool
     monotone_in_suppression: bool
+    least_rows: int = 1
 
 
 def at_least(k: int) -> Condition:
@@ -51,7 +54,7 @@ def at_least(k: int) -> Condition:
     """
     if k < 1:
         raise InputError(f"k must be at least 1. Got {k}.")
-    return Condition(K_ANONYMITY.name, lambda classes: classes.size >= k, True, True)
+    return Condition(K_ANONYMITY.name, lambda classes: classes.size >= k, True, True, k)
 
 
 def held_to(criterion: Criterion, asked: float, *given: object, attribute: int = 0) -> Condition:
@@ -117,6 +120,11 @@ class Problem:
             for condition in self.conditions
         )
 
+    @property
+    def least_rows(self) -> int:
+        """Rows that every released class has at least."""
+        return max((condition.least_rows for condition in self.conditions), default=1)
+
     def released(self, classes: NodeClasses) -> BoolArray:
         """Mark the classes that meet every condition; ndarray of bool, shape (n_classes,)."""
         released = classes.rows > 0
@@ -145,7 +153,7 @@ class Problem:
     def scheme(self, levels: tuple[int, ...]) -> Scheme:
         """Measure one node alone, which need not keep the limit, and of which no optimum is claimed."""
         facts = self.facts(levels, self.measured.table.classes(levels))
-        return Scheme(levels, facts, self.metric.value(facts), 1, False)
+        return Scheme(levels, facts, self.metric.value(facts), 1, False, np.inf)
 
     def keeps_limit(self, facts: Facts) -> bool:
         """Whether no more rows are suppressed than may be."""
@@ -167,6 +175,9 @@ class Scheme:
         Nodes whose classes were counted to find it.
     optimal : bool
         Whether it is proved that no scheme is better, by the rule of ties too.
+    gap : float
+        By how much the metric of another scheme may be better, as far as it is proved; 0 where this one is optimal,
+        and infinite where nothing is known.
     """
 
     levels: tuple[int, ...]
@@ -174,9 +185,12 @@ class Scheme:
     value: float
     nodes_evaluated: int
     optimal: bool
+    gap: float = 0.0
 
 
-def best_of(problem: Problem, found: Iterable[Facts], *, nodes_evaluated: int, optimal: bool) -> Scheme | None:
+def best_of(
+    problem: Problem, found: Iterable[Facts], *, nodes_evaluated: int, optimal: bool, least: float = -np.inf
+) -> Scheme | None:
     """Return the best of the nodes that keep the limit, or None if none does.
 
     Parameters
@@ -185,9 +199,12 @@ def best_of(problem: Problem, found: Iterable[Facts], *, nodes_evaluated: int, o
     found : iterable of Facts
     nodes_evaluated : int
     optimal : bool
+    least : float
+        What the metric's key of every node that keeps the limit is at least, where it is not known to be optimal.
     """
     kept = (facts for facts in found if problem.keeps_limit(facts))
     best = min(kept, key=lambda facts: order(problem.metric, facts), default=None)
     if best is None:
         return None
-    return Scheme(best.levels, best, problem.metric.value(best), nodes_evaluated, optimal)
+    gap = 0.0 if optimal else max(0.0, float(problem.metric.key(best)) - least)
+    return Scheme(best.levels, best, problem.metric.value(best), nodes_evaluated, optimal, gap)

@@ -25,7 +25,7 @@ from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.kernels.recoding.metrics import Facts
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme, best_of
 
-__all__ = ["SEARCHES", "Known", "Looked", "exhaustive", "flash", "incognito", "samarati"]
+__all__ = ["Known", "Looked", "exhaustive", "flash", "incognito", "samarati"]
 
 Levels = tuple[int, ...]
 
@@ -216,7 +216,3 @@ class Known:
         return min(
             unknown, key=lambda step: max(a / h for a, h in zip(step, self.heights, strict=True) if h), default=None
         )
-
-
-SEARCHES = {search.__name__: search for search in (exhaustive, samarati, incognito, flash)}
-"""By name."""

@@ -41,11 +41,11 @@ def _impossible_local(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fa
             "guarantee.method",
             f"'{asked.method}' counts rows, and with table.entity_id persons are counted; choose 'best'",
         )
-    if asked.metric in ("height", "precision"):
+    if asked.metric in ("height", "precision", "entropy"):
         yield Fault(
             "guarantee.metric",
-            f"'{asked.metric}' is of one level for the whole table, which '{asked.method}' does not have; choose "
-            "'loss', 'ncp', 'aecs', 'dm' or 'classes'",
+            f"'{asked.metric}' is measured of one level for the whole table alone, and '{asked.method}' has several; "
+            "choose 'loss', 'ncp', 'aecs', 'dm' or 'classes'",
         )
     if asked.scheme is not None:
         yield Fault("guarantee.scheme", f"is a scheme of the whole table; '{asked.method}' has none; leave it out")

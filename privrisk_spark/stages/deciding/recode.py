@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.risk import Attacker
-from privrisk_spark.kernels.recoding.bounded import bounded
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
 from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
@@ -40,7 +39,7 @@ from privrisk_spark.kernels.recoding.local.order import counted_from_root
 from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, Measured, Metric
 from privrisk_spark.kernels.recoding.persons import Persons
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme
-from privrisk_spark.kernels.recoding.whole_lattice import SEARCHES
+from privrisk_spark.kernels.recoding.searches import SEARCHES
 from privrisk_spark.kernels.search.rules import decide_at, generalizing
 from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of
 from privrisk_spark.planning.rules import Recoding
@@ -146,7 +145,7 @@ def chosen_scheme(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple
         If no scheme meets what is asked, or the given one does not.
     """
     asked, given = rule.asked, rule.given
-    best = (bounded if asked.method == "best" else SEARCHES[asked.method])(problem)
+    best = SEARCHES[asked.method](problem)
     if given is None:
         if best is None:
             raise CheckError(_impossible(problem, asked))
@@ -380,7 +379,7 @@ def _section(inputs: RuleInputs, problem: Problem, scheme: Scheme, drifted: Mapp
         "metric": {"name": metric, "value": scheme.value},
         "nodes_evaluated": scheme.nodes_evaluated,
         "optimal": scheme.optimal,
-        "gap": 0.0 if scheme.optimal else None,
+        "gap": scheme.gap if isfinite(scheme.gap) else None,
         **(drifted or {}),
     }
     told: dict[str, str | int | float] = {

@@ -13,7 +13,8 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
 from privrisk_spark.kernels.recoding.problem import Condition, Problem, at_least
-from privrisk_spark.kernels.recoding.whole_lattice import SEARCHES, exhaustive, flash, incognito, samarati
+from privrisk_spark.kernels.recoding.searches import SEARCHES
+from privrisk_spark.kernels.recoding.whole_lattice import exhaustive, flash, incognito, samarati
 
 
 @given(small_tables(), st.integers(1, 4), st.integers(0, 5), st.sampled_from(sorted(METRICS)))
