@@ -204,9 +204,12 @@ def published(
     Raises
     ------
     InputError
-        If sensitive values are asked about and records are in pieces: which of its rows are in which is not known.
+        If persons are given who may have several rows, or sensitive values are asked about and records are in pieces:
+        which of its rows are in which is not known.
     """
     table = measured.table
+    if table.persons is not None:
+        raise InputError("Local recoding counts rows, and persons are given. Full-domain recoding counts persons.")
     orders = leaf_orders(measured) if orders is None else orders
     whole = record is None or rows is None
     record = np.arange(len(table.vectors)) if record is None else record

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.local.partition import Asked, published
 from privrisk_spark.kernels.recoding.metrics import Measured
+from privrisk_spark.kernels.recoding.persons import Persons
 from privrisk_spark.kernels.recoding.problem import Condition
 
 TREE = np.array([[0, 0, 0], [1, 0, 0], [2, 1, 0], [3, 1, 0]], dtype=np.int32)
@@ -54,3 +57,11 @@ def test_groups_that_cannot_be_published_are_refused() -> None:
     assert published(of([2]), Asked(1), np.array([0, 1]), **pieces).rows.tolist() == [2]
     with pytest.raises(InputError, match="where the rows of one record come into several classes"):
         published(of([2]), Asked(1, (NOT_FOUR,)), np.array([0, 1]), **pieces)
+
+
+def test_rows_are_not_taken_for_persons() -> None:
+    """Two rows of one person each are a class of two rows, and not of two persons."""
+    given = of([2, 2])
+    persons = Persons.of(np.array([0, 1]), np.array([0, 1]), 2)
+    with pytest.raises(InputError, match="counts rows, and persons are given"):
+        published(replace(given, table=replace(given.table, persons=persons)), Asked(2), np.array([0, 1]))
