@@ -141,6 +141,10 @@ class FullDomain:
         finer : NodeClasses, optional
             Classes at a vector that is nowhere above it; the distinct records if not given.
         """
+        return self.united(levels, finer)[0]
+
+    def united(self, levels: Sequence[int], finer: NodeClasses | None = None) -> tuple[NodeClasses, LongArray]:
+        """Group as ``classes`` does, and return besides the class that each finer one (or distinct record) is in."""
         members = np.arange(len(self.vectors)) if finer is None else finer.member
         rows = self.counts if finer is None else finer.rows
         held = self.held if finer is None else finer.held
@@ -156,7 +160,8 @@ class FullDomain:
             key, bound = key * radix + node, bound * radix
         of, first = _numbers(key, bound)
         total = np.bincount(of, weights=rows, minlength=len(first)).astype(np.int64)  # exact, as below 2^53 in all
-        return NodeClasses(members[first], total, tuple(_united(runs, of, len(first)) for runs in held))
+        classes = NodeClasses(members[first], total, tuple(_united(runs, of, len(first)) for runs in held))
+        return classes, of
 
     def every_node(self) -> Iterator[tuple[tuple[int, ...], NodeClasses]]:
         """Yield every level vector with its classes, each rolled up from one that is a level below in one attribute."""
