@@ -1,4 +1,4 @@
-"""The best scheme by enumeration of sets: level vectors from the top down, each once, and subtrees that cannot win left out.
+"""The best scheme by enumeration of sets: level vectors from the top down, without subtrees that cannot win.
 
 Bayardo and Agrawal (Data privacy through optimal k-anonymization, ICDE 2005) start from the most general table and add
 values to split at. Here what is added are steps down, in an order of the attributes: a vector whose last step was in
@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from privrisk_spark.kernels.recoding.bases import Bases
 from privrisk_spark.kernels.recoding.floors import Floors, exceeds, look
-from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.kernels.recoding.metrics import Facts, order
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme, best_of
 
 __all__ = ["k_optimize"]
 
 Levels = tuple[int, ...]
-
-_HELD = 32
-"""Lowest nodes of which the classes are kept."""
 
 
 def k_optimize(problem: Problem, *, by_cost: bool = True, by_limit: bool = True) -> Scheme | None:
@@ -36,7 +33,7 @@ def k_optimize(problem: Problem, *, by_cost: bool = True, by_limit: bool = True)
     """
     table, metric = problem.measured.table, problem.metric
     floors, heights = Floors(problem), table.lattice.heights
-    bases = Bases(problem)
+    bases = Bases(problem.measured.table)
     # What costs most comes first, so that the last subtrees, in which it stays at its top, are the dear ones.
     spans = floors.chains(bases.at((0,) * len(heights)))
     attributes = sorted(range(len(heights)), key=lambda i: (spans[i, 0] - spans[i, heights[i]], i))
@@ -64,29 +61,3 @@ def k_optimize(problem: Problem, *, by_cost: bool = True, by_limit: bool = True)
             if levels[i]:
                 waiting.append(((*levels[:i], levels[i] - 1, *levels[i + 1 :]), at))
     return best_of(problem, [] if best is None else [best], nodes_evaluated=looks, optimal=True)
-
-
-class Bases:
-    """Classes of the lowest nodes of boxes, each from the fewest of those kept that are nowhere above it."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.table = problem.measured.table
-        bottom = (0,) * len(self.table.ancestors)
-        self._bottom = self.table.classes(bottom)
-        self._kept: dict[Levels, NodeClasses] = {bottom: self._bottom}
-
-    def at(self, low: Levels) -> NodeClasses:
-        """Return the classes of a node."""
-        if low not in self._kept:
-            below = (
-                classes
-                for levels, classes in self._kept.items()
-                if all(one <= other for one, other in zip(levels, low, strict=True))
-            )
-            finer = min(below, key=lambda classes: len(classes.rows), default=self._bottom)
-            if len(self._kept) >= _HELD:
-                del self._kept[next(iter(self._kept))]
-            self._kept[low] = self.table.classes(low, finer)
-        else:
-            self._kept[low] = self._kept.pop(low)  # the last that will go
-        return self._kept[low]

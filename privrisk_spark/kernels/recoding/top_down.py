@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.recoding.bases import Bases
 from privrisk_spark.kernels.recoding.floors import SLACK, Floors, Look, exceeds, look
 from privrisk_spark.kernels.recoding.metrics import Facts, order
@@ -47,6 +47,8 @@ class Shortcuts:
         Whether boxes are left out for their floor, and for what their highest node suppresses.
     narrowed : bool
         Whether highest levels come down to what the floor allows.
+    raised : bool
+        Whether lowest levels go up to what keeps the limit.
     remembered : bool
         Whether nodes that do not keep the limit rule out what is nowhere above them.
     greedy : bool
@@ -56,6 +58,7 @@ class Shortcuts:
     by_cost: bool = True
     by_limit: bool = True
     narrowed: bool = True
+    raised: bool = True
     remembered: bool = True
     greedy: bool = True
 
@@ -85,8 +88,18 @@ def top_down(
     return _Search(problem, nodes_at_most, shortcuts or Shortcuts()).run()
 
 
-class _OutOfLooks(Exception):
+class _OutOfLooksError(Exception):
     """No look is left."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Box:
+    """Nodes between two, their floor, and what attributes add to it; None if the highest was not looked at."""
+
+    floor: float
+    low: Levels
+    high: Levels
+    chains: FloatArray | None
 
 
 class _Search:
@@ -94,15 +107,15 @@ class _Search:
 
     def __init__(self, problem: Problem, looks: int, shortcuts: Shortcuts) -> None:
         self.problem, self.left, self.looks, self.shortcuts = problem, looks, 0, shortcuts
-        self.floors, self.bases = Floors(problem), Bases(problem)
+        self.floors, self.bases = Floors(problem), Bases(problem.measured.table)
         self.heights = problem.measured.table.lattice.heights
         self.prunes = problem.monotone and shortcuts.by_limit
         self.best: Facts | None = None
         self.key = np.inf
-        self.boxes: list[tuple[float, Levels, Levels]] = []
+        self.boxes: list[tuple[float, int, _Box]] = []
         self._failed = np.zeros((64, len(self.heights)), dtype=np.int16)
         self._n_failed = 0
-        self._kept: dict[Levels, tuple[NodeSeen, int]] = {}
+        self._rows, self._pushed = np.arange(len(self.heights)), 0
 
     def run(self) -> Scheme | None:
         """Search until no box is left, or no look."""
@@ -111,11 +124,11 @@ class _Search:
         try:
             if self.shortcuts.greedy:
                 self._go_down()
-            self._wait(floor, bottom, self.heights)
+            self._wait(_Box(floor, bottom, self.heights, None))
             while self.boxes:
-                floor, low, high = heapq.heappop(self.boxes)
-                self._open(floor, low, high)
-        except _OutOfLooks:
+                floor, _, box = heapq.heappop(self.boxes)
+                self._open(box)
+        except _OutOfLooksError:
             if self.best is None:
                 raise InputError(
                     f"No scheme that keeps the limit was found among {self.looks} nodes, and others may be. "
@@ -127,14 +140,12 @@ class _Search:
         found = [] if self.best is None else [self.best]
         return best_of(self.problem, found, nodes_evaluated=self.looks, optimal=True)
 
-    # ------------------------------------------------------------------------------------------------ looks
-
     def _look(self, levels: Levels, low: Levels) -> Look | None:
         """Look at a node from the classes of one below it; None if it is known not to keep the limit."""
         if self.prunes and self.shortcuts.remembered and self._is_ruled_out(levels):
             return None
         if self.looks >= self.left:
-            raise _OutOfLooks
+            raise _OutOfLooksError
         self.looks += 1
         seen = look(self.problem, levels, self.bases.at(low))
         if seen.facts is None:
@@ -159,8 +170,6 @@ class _Search:
         self._failed[len(needed)] = node
         self._n_failed = len(needed) + 1
 
-    # ------------------------------------------------------------------------------------------------ boxes
-
     def _go_down(self) -> None:
         """Step down from the top, always to the best node that keeps the limit, while there is one."""
         levels = self.heights
@@ -178,16 +187,87 @@ class _Search:
                 return
             levels = min(steps, key=lambda facts: order(self.problem.metric, facts)).levels
 
-    def _wait(self, floor: float, low: Levels, high: Levels) -> None:
+    def _wait(self, box: _Box) -> None:
         """Let a box wait, if it can win."""
-        if not (self.shortcuts.by_cost and exceeds(floor, self.key)):
-            heapq.heappush(self.boxes, (floor, low, high))
+        if not (self.shortcuts.by_cost and exceeds(box.floor, self.key)):
+            heapq.heappush(self.boxes, (box.floor, self._pushed, box))
+            self._pushed += 1
 
-    def _open(self, floor: float, low: Levels, high: Levels) -> None:
+    def _open(self, box: _Box) -> None:
         """Look at a box, and cut it in two if it can still win."""
-        if self.shortcuts.by_cost and exceeds(floor, self.key):
+        if self.shortcuts.by_cost and exceeds(box.floor, self.key):
             return
-        heapq.heappush(self.boxes, (floor, low, high))  # so that it counts as left if looks run out
-        seen = self._look(high, low)
-        heapq.heappop(self.boxes) if self.boxes[0] == (floor, low, high) else self.boxes.remove((floor, low, high))
-        raise NotImplementedError
+        floor, low, high, chains = box.floor, box.low, box.high, box.chains
+        while True:
+            if chains is None:
+                seen = self._look(high, low)
+                if self.prunes and (seen is None or seen.facts is None):
+                    return
+                lost = seen.lost if seen is not None and self.prunes else None
+                base = self.bases.at(low)
+                chains = self.floors.chains(base, lost)
+                if self.floors.of_classes:
+                    floor = max(floor, self.floors.of_low(base, lost))
+            if low == high:
+                return
+            if not self.floors.of_classes:
+                floor = max(floor, self.floors.key(float(chains[self._rows, list(low)].sum())))
+            if self.shortcuts.by_cost and exceeds(floor, self.key):
+                return
+            narrowed = self._narrowed(chains, low, high)
+            if narrowed == high:
+                break
+            high, chains = narrowed, None
+        raised = self._raised(low, high)
+        if raised != low:
+            # Classes of the new lowest node are fewer, and so is what is left to look at.
+            self._wait(_Box(floor, raised, high, None if self.floors.of_classes else chains))
+            return
+        i, level = self._cut(chains, low, high)
+        above = (*low[:i], level, *low[i + 1 :])
+        if self.floors.of_classes:
+            self._wait(_Box(floor, above, high, None))
+        else:
+            dearer = self.floors.key(float(chains[self._rows, list(above)].sum()))
+            self._wait(_Box(max(floor, dearer), above, high, chains))
+        self._wait(_Box(floor, low, (*high[:i], level - 1, *high[i + 1 :]), None))
+
+    def _narrowed(self, chains: FloatArray, low: Levels, high: Levels) -> Levels:
+        """Highest levels that an attribute can have alone, with all others at their lowest, and still win."""
+        if self.floors.of_classes or not (self.shortcuts.narrowed and self.shortcuts.by_cost) or self.best is None:
+            return high
+        at_low = chains[self._rows, list(low)]
+        most = self.floors.total(self.key)
+        room = most - float(at_low.sum()) + SLACK * (1.0 + abs(most)) * max(len(low), 1)
+        allowed = ((chains - at_low[:, None]) <= room) & np.isfinite(chains)
+        levels = np.arange(chains.shape[1])
+        return tuple(
+            min(above, max(below, int(levels[of].max(initial=below))))
+            for of, below, above in zip(allowed, low, high, strict=True)
+        )
+
+    def _raised(self, low: Levels, high: Levels) -> Levels:
+        """Lowest levels that an attribute can have alone, with all others at their highest, and keep the limit."""
+        if not (self.prunes and self.shortcuts.raised):
+            return low
+        raised = list(low)
+        for i, above in enumerate(high):
+            while raised[i] < above:
+                seen = self._look((*high[:i], raised[i], *high[i + 1 :]), low)
+                if seen is not None and seen.facts is not None:
+                    break
+                raised[i] += 1
+        return tuple(raised)
+
+    def _cut(self, chains: FloatArray, low: Levels, high: Levels) -> tuple[int, int]:
+        """Return attribute and lowest level of the upper part: where costs rise most, or in the middle."""
+        if self.floors.of_classes:
+            i = max(range(len(low)), key=lambda i: (high[i] - low[i], -i))
+            return i, (low[i] + high[i] + 1) // 2
+        rises = [
+            (float(chains[i, level] - chains[i, level - 1]), -i, -level)
+            for i in range(len(low))
+            for level in range(low[i] + 1, high[i] + 1)
+        ]
+        _, i, level = max(rises)
+        return -i, -level
