@@ -95,10 +95,22 @@ class KAnonymityGuarantee(Part):
     metric: Literal["loss", "aecs", "dm", "precision", "height", "ncp", "entropy", "classes"] = Field(
         "loss", description="What the scheme costs; the least is taken, ties by suppressed rows, then by its levels."
     )
-    method: Literal["best", "exhaustive", "samarati", "incognito", "flash", "mondrian", "hilbert", "bang"] = Field(
+    method: Literal[
+        "best",
+        "exhaustive",
+        "samarati",
+        "incognito",
+        "flash",
+        "k_optimize",
+        "top_down",
+        "datafly",
+        "mondrian",
+        "hilbert",
+        "bang",
+    ] = Field(
         "best",
         description="Search of the schemes of the whole table, of which 'best' proves its optimum with the fewest "
-        "looks; or 'mondrian', 'hilbert', 'bang', which give each class levels of its own.",
+        "looks; 'datafly' is a heuristic, and 'mondrian', 'hilbert', 'bang' give each class levels of its own.",
     )
     suppressed: Literal["keep", "drop"] = Field(
         "keep", description="Suppressed rows are released with every quasi-identifier at its root, or left out."

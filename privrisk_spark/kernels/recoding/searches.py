@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from privrisk_spark.kernels.recoding.bounded import bounded
+from privrisk_spark.kernels.recoding.datafly import datafly
+from privrisk_spark.kernels.recoding.k_optimize import k_optimize
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme
+from privrisk_spark.kernels.recoding.top_down import NODES_AT_MOST, top_down
 from privrisk_spark.kernels.recoding.whole_lattice import exhaustive, flash, incognito, samarati
 
 __all__ = ["SEARCHES", "Search", "best"]
@@ -23,9 +26,23 @@ class Search(Protocol):
         """Return the scheme found; None if none keeps the limit."""
 
 
-def best(problem: Problem) -> Scheme | None:
-    """Return the best scheme by what is fastest; None if none keeps the limit."""
-    return bounded(problem)
+_ENUMERATED = 2**18
+"""Nodes of a lattice up to which arrays of its shape are worth it."""
+
+
+def best(problem: Problem, *, nodes_at_most: int = NODES_AT_MOST) -> Scheme | None:
+    """Return the best scheme by what is fastest; None if none keeps the limit.
+
+    Parameters
+    ----------
+    problem : Problem
+        Lattices of up to 2^18 nodes are searched whole, by ``bounded``; larger ones by ``top_down``.
+    nodes_at_most : int
+        Looks of ``top_down``.
+    """
+    if problem.measured.table.lattice.n_nodes <= _ENUMERATED:
+        return bounded(problem)
+    return top_down(problem, nodes_at_most=nodes_at_most)
 
 
 SEARCHES: Mapping[str, Search] = {
@@ -33,6 +50,9 @@ SEARCHES: Mapping[str, Search] = {
     "samarati": samarati,
     "incognito": incognito,
     "flash": flash,
+    "k_optimize": k_optimize,
+    "datafly": datafly,
+    "top_down": top_down,
     "best": best,
 }
 """By name."""

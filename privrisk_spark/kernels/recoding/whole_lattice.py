@@ -21,6 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from privrisk_spark.kernels.arrays import BoolArray
+from privrisk_spark.kernels.recoding.floors import Floors
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.kernels.recoding.metrics import Facts
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme, best_of
@@ -96,7 +97,9 @@ def samarati(problem: Problem) -> Scheme | None:
         while low < high and not kept(low):
             low += 1
     best = [looked.at(levels) for levels in kept(low)]
-    return best_of(problem, best, nodes_evaluated=len(looked.facts), optimal=problem.metric.name == "height")
+    optimal = problem.metric.name == "height"
+    least = -np.inf if optimal else Floors(problem).of_lattice()
+    return best_of(problem, best, nodes_evaluated=len(looked.facts), optimal=optimal, least=least)
 
 
 def incognito(problem: Problem) -> Scheme | None:

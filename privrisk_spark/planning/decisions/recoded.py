@@ -123,6 +123,9 @@ class ByRecoding(Decision):
 MOST_SCHEMES = 2**24
 """Nodes of the largest lattice a search holds a number of each of."""
 
+_OF_ANY_SIZE = ("best", "top_down", "datafly")
+"""Methods that hold no number of each node."""
+
 
 def refuse_many_schemes(method: str, schemes: int) -> None:
     """Refuse a lattice whose nodes cannot be held.
@@ -131,8 +134,8 @@ def refuse_many_schemes(method: str, schemes: int) -> None:
     ------
     InputError
     """
-    if schemes > MOST_SCHEMES:
+    if schemes > MOST_SCHEMES and method not in _OF_ANY_SIZE:
         raise InputError(
             f"guarantee.method: '{method}' goes through at most {MOST_SCHEMES:,} schemes, and the hierarchies "
-            f"allow for {schemes:,}. Use hierarchies of fewer levels, or drop quasi-identifiers."
+            f"allow for {schemes:,}. Choose 'best', use hierarchies of fewer levels, or drop quasi-identifiers."
         )
