@@ -387,8 +387,6 @@ def test_what_is_published_is_the_best_scheme_and_has_what_is_promised(
     public = "".join(path.read_text() for path in (ran.root / "out").rglob("*") if path.suffix in (".json", ".html"))
     for word in ("nodes_evaluated", "nodes evaluated", "were looked at", "suppressed rows</dt>", "least_telling"):
         assert word not in public
-    if drop and lost:
-        assert str(len(ROWS)) not in json.dumps(manifest["guarantee"]) + json.dumps(manifest["checks"])
 
 
 @pytest.mark.parametrize("persons", [False, True])
@@ -457,7 +455,7 @@ def test_what_the_driver_may_not_hold_and_values_without_order_are_named(
     file = policy(also=[{"alpha": {"column": "codes", "alpha": 0.6}}])
     document = yaml.safe_load(Path(file).read_text())
     document["columns"]["codes"] = {"role": "sensitive"}
-    Path(file).write_text(yaml.safe_dump(document))
+    Path(file).write_text(yaml.safe_dump(document, sort_keys=False))
     refused = privrisk(file, root=tmp_path / "nested")
     assert refused.code == 2, refused.err
     assert "guarantee.also: column 'codes' is of type array<bigint>" in refused.err
@@ -533,8 +531,10 @@ def test_sampling_weights_change_no_scheme(privrisk: Privrisk, policy: Make, tmp
     file = policy({"table": {"weight": "times"}}, suppression_limit=0.3)
     document = yaml.safe_load(Path(file).read_text())
     document["columns"]["times"] = {"role": "weight"}
-    Path(file).write_text(yaml.safe_dump(document))
+    Path(file).write_text(yaml.safe_dump(document, sort_keys=False))
     ran = privrisk(file, root=tmp_path / "weighed")
     assert ran.code == 0, ran.err
     assert ran.summary["recoding"] == plain.summary["recoding"]
     assert Counter(published(ran)) == Counter(published(plain))
+
+
