@@ -68,7 +68,7 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
     Raises
     ------
     InfeasibleError
-        If no scheme meets what is asked.
+        If no scheme meets what is asked, or none has a row to release.
     InputError
         If there are more distinct records than the driver may hold, or a sensitive column has nested values.
     """
@@ -77,6 +77,11 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
     scheme = (bounded if rule.asked.method == "best" else SEARCHES[rule.asked.method])(problem)
     if scheme is None:
         raise InfeasibleError(_impossible(problem, rule.asked))
+    if drop and scheme.facts.suppressed == problem.measured.table.rows:
+        raise InfeasibleError(
+            "guarantee: nothing would be released: no scheme gives a class what is asked, and suppressed rows are left "
+            "out. Lower k, ask for less besides, or release them too (suppressed: keep)."
+        )
     stored = _stored(inputs, problem, scheme)
 
     def levels_of(_: pa.Table, rows: Rows) -> LevelArray:

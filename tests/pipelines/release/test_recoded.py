@@ -378,6 +378,10 @@ def test_what_is_published_is_the_best_scheme_and_has_what_is_promised(
         depths = [len(PATHS[name](row[name])) - 1 for name in PATHS]
         full = [min(level, depth) for level, depth in zip(levels, depths, strict=True)]
         assert [one[f"level_{name}"] for name in PATHS] == (depths if one["id"] in gone else full)
+    # What is told of risk and levels is told of what is released.
+    left = [one for one in decisions if not (drop and one["id"] in gone)]
+    assert ran.summary["risk_after"]["mean"] == pytest.approx(sum(one["risk"] for one in left) / len(left))
+    assert [sum(one["rows"]) for one in ran.summary["levels"]] == [len(found)] * len(PATHS)
     manifest = ran.manifest
     guarantee = manifest["guarantee"]
     assert (guarantee["kind"], guarantee["status"]) == ("k-anonymity", "proved")
@@ -538,3 +542,12 @@ def test_sampling_weights_change_no_scheme(privrisk: Privrisk, policy: Make, tmp
     assert Counter(published(ran)) == Counter(published(plain))
 
 
+def test_all_rows_may_be_suppressed_but_not_left_out(privrisk: Privrisk, policy: Make, tmp_path: Path) -> None:
+    ran = privrisk(policy(k=200, suppression_limit=1.0), root=tmp_path / "kept")
+    assert ran.code == 0, ran.err
+    assert ran.summary["recoding"]["suppressed"] == len(ROWS)
+    assert [one[:4] for one in published(ran)] == [ALL] * len(ROWS)
+    nothing = privrisk(policy(k=200, suppression_limit=1.0, suppressed="drop"), root=tmp_path / "left out")
+    assert nothing.code == 2
+    assert "guarantee: nothing would be released" in nothing.err
+    assert unpublished(tmp_path / "left out")
