@@ -31,7 +31,10 @@ def share(labels: Labels, attribute: int, code: int, level: int) -> float:
 def persons(shown: Sequence[Row], who: Sequence[object] | None) -> dict[Row, int]:
     """Persons of every class; each row is one if nothing else is said."""
     names = range(len(shown)) if who is None else who
-    return {one: len({name for row, name in zip(shown, names, strict=True) if row == one}) for one in set(shown)}
+    there: dict[Row, set[object]] = {}
+    for row, name in zip(shown, names, strict=True):
+        there.setdefault(row, set()).add(name)
+    return {row: len(of) for row, of in there.items()}
 
 
 def metric(
@@ -42,11 +45,15 @@ def metric(
     k: int,
     who: Sequence[object] | None = None,
     meets: Callable[[Sequence[int]], bool] | None = None,
+    below: Callable[[int, int, int], int] | None = None,
+    domains: Sequence[int] | None = None,
 ) -> tuple[float, int]:
     """Value of a metric at a node, and the rows that are suppressed there.
 
-    A class is released if it has ``k`` persons, and if what is asked besides holds of the places of its rows.
+    A class is released if it has ``k`` persons, and if what is asked besides holds of the places of its rows. Leaves
+    ``below`` the node of a code at a level, and of the ``domains``, are said where codes are not the leaves.
     """
+    domains = [len(of) for of in labels] if domains is None else domains
     shown = recoded(labels, rows, levels)
     sizes, there = Counter(shown), persons(shown, who)
     good = {one for one in sizes if there[one] >= k}
@@ -56,14 +63,17 @@ def metric(
     n, m, s = len(rows), len(labels), kept.count(False)
     released = {one: f for one, f in sizes.items() if one in good}
 
+    def share_of(i: int, code: int) -> float:
+        return share(labels, i, code, levels[i]) if below is None else below(i, code, levels[i]) / domains[i]
+
     def shares(i: int) -> list[float]:
-        return [share(labels, i, row[i], levels[i]) if keep else 1.0 for row, keep in zip(rows, kept, strict=True)]
+        return [share_of(i, row[i]) if keep else 1.0 for row, keep in zip(rows, kept, strict=True)]
 
     if name == "loss":
         product = 1.0
-        for i, of in enumerate(labels):
-            least = 1 / len(of)
-            x = 0.0 if len(of) == 1 or not n else (sum(shares(i)) / n - least) / (1 - least)
+        for i, domain in enumerate(domains):
+            least = 1 / domain
+            x = 0.0 if domain == 1 or not n else (sum(shares(i)) / n - least) / (1 - least)
             product *= 1 + x
         return product ** (1 / m) - 1, s
     if name == "aecs":
@@ -93,10 +103,8 @@ def metric(
         return (said / unsaid if unsaid else 0.0), s
     assert name == "ncp"
     lost = 0.0
-    for i, of in enumerate(labels):
-        for row, keep in zip(rows, kept, strict=True):
-            here = share(labels, i, row[i], levels[i]) if keep else 1.0
-            lost += 0.0 if math.isclose(here * len(of), 1.0) else here
+    for i, domain in enumerate(domains):
+        lost += sum(0.0 if math.isclose(here * domain, 1.0) else here for here in shares(i))
     return lost / cells, s
 
 

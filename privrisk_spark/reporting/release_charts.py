@@ -332,7 +332,7 @@ def _level_text(attribute: AttributeLevels) -> str:
         return f"{attribute.attribute}: no rows."
     as_is, suppressed = (100 * attribute.rows[level] / total for level in (0, attribute.height))
     return (
-        f"{attribute.attribute}: {as_is:.0f} % released as is, {100 - as_is - suppressed:.0f} % generalized, "
+        f"{attribute.attribute}: {as_is:.0f} % released as is, {max(100 - as_is - suppressed, 0.0):.0f} % generalized, "
         f"{suppressed:.0f} % suppressed."
     )
 

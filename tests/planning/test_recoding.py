@@ -74,7 +74,14 @@ CASES: list[tuple[dict[str, Any], list[tuple[tuple[int, ...], bool]], str, tuple
     # (|Q_1 - 1/4| + |Q_2 - 1/2|) / 2.
     (
         {"t_closeness": {"column": "x", "t": 0.25, "distance": "ordered"}},
-        [((2, 0, 2), True), ((0, 4, 0), False), ((2, 1, 1), True), ((4, 1, 2), False), ((0, 1, 3), True)],
+        [
+            ((2, 0, 2), True),
+            ((0, 3, 1), True),
+            ((0, 4, 0), False),
+            ((2, 1, 1), True),
+            ((4, 1, 2), False),
+            ((0, 1, 3), True),
+        ],
         "a distribution of 'x' within 0.25 of the table's (ordered distance)",
         (True, False),
     ),

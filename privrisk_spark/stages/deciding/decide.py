@@ -204,7 +204,10 @@ class Conclusion:
 
     def _facts(self, decided: Decided) -> dict[str, Any]:
         decisions = decided.decisions
-        times = np.bincount(decided.rows, minlength=len(decisions.risk))
+        every = np.bincount(decided.rows, minlength=len(decisions.risk))
+        # Rows that a scheme leaves out have no risk or level in what is released.
+        left = decided.rows if decided.suppressed is None else decided.rows[decided.kept]
+        times = np.bincount(left, minlength=len(decisions.risk))
         verbatim = (decisions.levels == 0).all(axis=1) & (decisions.nodes != np.array(self.roots)).any(axis=1)
         levels = (
             rows_by_level(decisions.levels[:, i], decisions.nodes[:, i] == root, times, height)
@@ -214,14 +217,14 @@ class Conclusion:
             "rows": len(decided.rows),
             "sampled": int(np.count_nonzero(decided.kept)),
             "suppressed": 0 if decided.suppressed is None else int(np.count_nonzero(decided.suppressed)),
-            "infeasible": int(times[~decisions.feasible].sum()),
+            "infeasible": int(every[~decisions.feasible].sum()),
             "unproved": 0 if decisions.gap is None else int(times[decisions.gap > 0].sum()),
             "gap": 0.0 if decisions.gap is None else float(decisions.gap.max(initial=0.0)),
             "verbatim": int(times[verbatim].sum()),
-            "risk_before": Moments.of(decisions.risk_before, times).to_dict(),
+            "risk_before": Moments.of(decisions.risk_before, every).to_dict(),
             "risk": Moments.of(decisions.risk, times).to_dict(),
             "utility": Moments.of(decisions.utility, times).to_dict(),
-            "before": BinCounts.of(risk_histogram(decisions.risk_before, times)).to_dict(),
+            "before": BinCounts.of(risk_histogram(decisions.risk_before, every)).to_dict(),
             "after": BinCounts.of(risk_histogram(decisions.risk, times)).to_dict(),
             "levels": [BinCounts.of(rows).to_dict() for rows in levels],
             **({} if decisions.history is None else {"history": _history_facts(decided, times)}),

@@ -74,7 +74,7 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
     Raises
     ------
     CheckError
-        If no scheme meets what is asked, or the given one does not.
+        If no scheme meets what is asked, or the given one does not; or nothing would be released.
     InputError
         If there are more distinct records than the driver may hold, or a sensitive column has nested values.
     """
@@ -85,6 +85,7 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
         limit = asked.suppressed_at_most(spread.facts.rows)
         if spread.facts.suppressed > limit:
             raise CheckError(_too_few(spread.facts.rows, asked))
+        _refuse_nothing(spread.facts, asked)
         lost = bool(spread.facts.suppressed)
         rows, decide_chunk = _collect_decided(inputs, spread.rows)
         section = _local_section(METRICS[asked.metric], asked, spread.facts)
@@ -98,6 +99,7 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
         stored, chosen = _partitioned(inputs, problem, rule)
     else:
         scheme, chosen = chosen_scheme(inputs, problem, rule)
+        _refuse_nothing(scheme.facts, asked)
         stored = _stored(inputs, problem, scheme)
 
     disclosure = inputs.disclosure
@@ -266,6 +268,7 @@ def _partitioned(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple[
     facts = found.facts(measured, one_numbering=True)
     if not problem.keeps_limit(facts):
         raise CheckError(_impossible(problem, asked))
+    _refuse_nothing(facts, asked)
     missing = np.column_stack([of[table.vectors[:, i]] for i, (_, of) in enumerate(counted)])
     levels = np.maximum(found.levels.astype(np.int16) - missing, 0).astype(np.int8)
     levels[found.of < 0] = -1
@@ -296,6 +299,20 @@ def _local_section(metric: Metric, asked: KAnonymityGuarantee, facts: Facts) -> 
         "released classes": facts.classes,
     }
     return Section("recoding", "Recoding class by class", text, "heuristic", told, figures=figures)
+
+
+def _refuse_nothing(facts: Facts, asked: KAnonymityGuarantee) -> None:
+    """Refuse a release without a row.
+
+    Raises
+    ------
+    CheckError
+    """
+    if asked.suppressed == "drop" and facts.suppressed == facts.rows:
+        raise CheckError(
+            "Not published. guarantee: nothing would be released: no class has what is asked, and suppressed rows are "
+            "left out. Lower k, ask for less besides, or release them too (suppressed: keep)."
+        )
 
 
 def _too_few(rows: int, asked: KAnonymityGuarantee) -> str:

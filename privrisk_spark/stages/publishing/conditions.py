@@ -59,7 +59,7 @@ def measure_conditions(
         if found.num_rows > most:
             raise InputError(f"counting.sorted_vectors: there are more than {most:,} released tuples; raise it.")
         whole = table.frame().groupBy(value).agg(F.count("*").alias(schemas.N_ROWS)).toArrow().sort_by(value)
-        code = _codes(found.column(value), whole.column(value))
+        code = pc.index_in(found.column(value), value_set=whole.column(value)).to_numpy().astype(np.int64)
         owner, keys = _classes(found, labels)
         order = np.lexsort([code, owner])
         start = np.concatenate([[0], np.cumsum(np.bincount(owner))]).astype(np.int64)
@@ -79,15 +79,6 @@ def measure_conditions(
         told = ~np.logical_and.reduce([of.fill_null(False).to_numpy() for of in same])
     of_each = zip(asked_in_words(asked, "rows")[1:], conditions(asked, distributions)[1:], strict=True)
     return {words: int(np.count_nonzero(told & ~condition.meets(classes))) for words, condition in of_each}
-
-
-def _codes(values: pa.ChunkedArray, domain: pa.ChunkedArray) -> LongArray:
-    """Place of each value in a domain that holds them all, a missing one too."""
-    distinct, place = dictionary_of(values)
-    at = {value: i for i, value in enumerate(domain.to_pylist())}
-    of = np.array([*(at[value] for value in distinct.to_pylist()), at.get(None, -1)], dtype=np.int64)
-    found: LongArray = of[place.fill_null(len(distinct)).to_numpy(zero_copy_only=False)]
-    return found
 
 
 def _classes(found: pa.Table, labels: Sequence[str]) -> tuple[LongArray, pa.Table]:

@@ -1,0 +1,602 @@
+"""Releases that are k-anonymous by one scheme, end to end, held against a literal reading of the published files."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import naive_recoding
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from product import Privrisk, Ran
+from typer.testing import CliRunner
+
+from privrisk_spark.cli.app import app
+
+Node = tuple[str | None, ...]
+"""A node as its path to the root."""
+Row = dict[str, Any]
+Cells = tuple[Any, ...]
+
+WARDS = {
+    "lone": ("lone", "*"),
+    "Ulm": ("Ulm", "south/other", "south", "*"),
+    "Trier": ("Trier", "lake", "south", "*"),
+    "Konstanz": ("Konstanz", "lake", "south", "*"),
+    "Kiel": ("Kiel", "north/other", "north", "*"),
+    "Bonn": ("Bonn", "far", "north", "*"),
+    None: (None, "*"),
+}
+"""Of uneven depth; a missing ward is a value of its own."""
+KINDS = {"f": ("f", "f", "*"), "m": ("m", "m", "*"), "d": ("d", "rare", "*"), "u": ("u", "rare", "*")}
+"""Labels that come again one level up."""
+DAYS = [datetime.date(2000, 1, 1) + datetime.timedelta(i) for i in range(731)]
+
+
+def age_path(age: int | None) -> Node:
+    if age is None:
+        return ("*",)
+    tens, thirties = age // 10 * 10, age // 30 * 30
+    return (str(age), f"[{tens},{tens + 10})", f"[{thirties},{thirties + 30})", "*")
+
+
+def born_path(born: datetime.date | None) -> Node:
+    return ("*",) if born is None else (str(born), f"{born:%Y-%m}", f"{born:%Y}", "*")
+
+
+PATHS: dict[str, Callable[[Any], Node]] = {
+    "ward.no": lambda value: WARDS[value],
+    "age": age_path,
+    "born": born_path,
+    "kind": lambda value: KINDS[value] if value is not None else ("*",),
+}
+LEAVES: dict[str, list[Node]] = {
+    "ward.no": list(WARDS.values()),
+    "age": [age_path(age) for age in range(60)],
+    "born": [born_path(day) for day in DAYS],
+    "kind": list(KINDS.values()),
+}
+HEIGHTS = (3, 3, 3, 2)
+ALL = ("*", "*", "*", "*")
+KEPT = ("sick.kind", "cost", "note")
+PICK = random.Random(41)
+
+
+def person(i: int) -> Row:
+    ward = PICK.choice(["Ulm", "Trier", "Konstanz", "Kiel", "Bonn"]) if i % 9 else PICK.choice(["lone", None])
+    return {
+        "ward.no": ward,
+        "age": PICK.choice([23, 27, 27, 41, 44, None]) if i % 5 else 23,
+        "born": PICK.choice([DAYS[3], DAYS[4], DAYS[40], DAYS[400], None]) if i % 4 else DAYS[3],
+        "kind": PICK.choice(["f", "m", "m", "d", "u", None]) if i % 3 else "f",
+    }
+
+
+def table() -> list[Row]:
+    """Two or three rows a person, most of them alike; some persons move."""
+    rows: list[Row] = []
+    for i in range(36):
+        one = person(i)
+        for _ in range(2 + i % 2):
+            if not PICK.randrange(4):
+                one = {**one, "ward.no": PICK.choice(["Ulm", "Kiel", None])}
+            sick = PICK.choice(["flu", "flu", "cold", "ms", None])
+            rows.append({"id": f"r{len(rows)}", **one, "who": f"w{i}", "sick.kind": sick})
+    # Nobody knows anything of these: a class of roots at every scheme.
+    for i in range(2):
+        rows.append({"id": f"n{i}", **dict.fromkeys(PATHS), "who": f"n{i}", "sick.kind": "ms"})
+    for i, row in enumerate(rows):
+        row |= {"cost": 10.0 * (i % 7) + 1, "note": row["who"]}
+    return rows
+
+
+ROWS = table()
+
+
+def released_cost(cost: float) -> float:
+    return math.floor(cost / 20 + 0.5) * 20.0
+
+
+def arrow(rows: Sequence[Row]) -> pa.Table:
+    types = {"age": pa.int32(), "born": pa.date32(), "cost": pa.float64()}
+    return pa.table({name: pa.array([row[name] for row in rows], types.get(name, pa.string())) for name in rows[0]})
+
+
+Make = Callable[..., str]
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Make:
+    """``policy(k=…, …, also=…)``: a policy file over the table; ``top`` are other parts of it."""
+    (tmp_path / "in").mkdir()
+    pq.write_table(arrow(ROWS), tmp_path / "in" / "t.parquet", row_group_size=29)
+    (tmp_path / "kind.csv").write_text("".join(";".join(path) + "\n" for path in KINDS.values()))
+    tree = {
+        "*": [
+            "lone",
+            {"south": [{"other": ["Ulm"]}, {"lake": ["Trier", "Konstanz"]}]},
+            {"north": [{"other": ["Kiel"]}, {"far": ["Bonn"]}]},
+        ]
+    }
+    columns: dict[str, Any] = {
+        "id": {"role": "identifier"},
+        "ward.no": {"nulls": "own-value", "hierarchy": {"tree": tree, "labels": "qualify"}},
+        "age": {"hierarchy": {"intervals": {"widths": [10, 30], "domain": [0, 59]}}},
+        "born": {
+            "nulls": "wildcard",
+            "hierarchy": {"dates": {"steps": ["day", "month", "year"], "domain": ["2000-01-01", "2001-12-31"]}},
+        },
+        "kind": {"hierarchy": {"file": str(tmp_path / "kind.csv")}},
+        "who": {"role": "identifier"},
+        "sick.kind": {"role": "sensitive"},
+        "cost": {"role": "sensitive", "release": {"round": 20}},
+        "note": {"role": "insensitive"},
+    }
+
+    def make(top: dict[str, Any] | None = None, *, persons: bool = False, **asked: Any) -> str:
+        document = {
+            "version": 1,
+            "run": {"name": "ward", "date": "2026-11-23"},
+            "table": {"path": str(tmp_path / "in"), "record_id": "id", **({"entity_id": "who"} if persons else {})},
+            "columns": {name: {"role": "quasi-identifier", **one} for name, one in columns.items()},
+            "guarantee": {"kind": "k-anonymity", "k": 3, **asked},
+            "output": {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault")},
+        }
+        for key, value in (top or {}).items():
+            document[key] = {**document.get(key, {}), **value} if isinstance(value, dict) else value
+        file = tmp_path / "policy.yaml"
+        file.write_text(yaml.safe_dump(document, sort_keys=False))
+        return str(file)
+
+    return make
+
+
+# ------------------------------------------------------------------------------------------------ literally
+
+Meets = Callable[[Sequence[Any]], bool]
+"""Whether the values of a class meet a condition."""
+
+SICK: list[Any] = [row["sick.kind"] for row in ROWS]
+COSTS: list[Any] = [released_cost(row["cost"]) for row in ROWS]
+SLACK = 1e-9
+
+
+def shares(values: Sequence[Any]) -> dict[Any, float]:
+    return {value: times / len(values) for value, times in Counter(values).items()}
+
+
+def entropy(values: Sequence[Any]) -> float:
+    return math.exp(-sum(q * math.log(q) for q in shares(values).values()))
+
+
+def recursive(values: Sequence[Any], c: float, least: int) -> bool:
+    ranked = sorted(Counter(values).values(), reverse=True)
+    return ranked[0] < c * sum(ranked[least - 1 :])
+
+
+def equal_distance(values: Sequence[Any]) -> float:
+    of_table, of_class = shares(SICK), shares(values)
+    return sum(abs(of_class.get(value, 0.0) - p) for value, p in of_table.items()) / 2
+
+
+def ordered_distance(values: Sequence[Any]) -> float:
+    of_table, of_class, owed, work = shares(COSTS), shares(values), 0.0, 0.0
+    for value in sorted(of_table):
+        owed += of_class.get(value, 0.0) - of_table[value]
+        work += abs(owed)
+    return work / (len(of_table) - 1)
+
+
+def gains(values: Sequence[Any]) -> dict[Any, float]:
+    return {value: (q - shares(SICK)[value]) / shares(SICK)[value] for value, q in shares(values).items()}
+
+
+def enhanced(values: Sequence[Any], beta: float) -> bool:
+    return all(gain <= min(beta, -math.log(shares(SICK)[value])) + SLACK for value, gain in gains(values).items())
+
+
+def disclosed(values: Sequence[Any], delta: float) -> bool:
+    of_class = shares(values)
+    return all(q in of_class and abs(math.log(of_class[q] / p)) < delta - SLACK for q, p in shares(SICK).items())
+
+
+CONDITIONS: dict[str, tuple[dict[str, Any], Meets]] = {
+    "distinct": ({"l_diversity": {"l": 3}}, lambda values: len(set(values)) >= 3),
+    "entropy": ({"l_diversity": {"l": 2.2, "kind": "entropy"}}, lambda values: entropy(values) >= 2.2 - SLACK),
+    "recursive": ({"l_diversity": {"l": 2, "kind": "recursive", "c": 1.5}}, lambda values: recursive(values, 1.5, 2)),
+    "sensitive": ({"p_sensitivity": {"p": 2}}, lambda values: len(set(values)) >= 2),
+    "equal": ({"t_closeness": {"t": 0.4}}, lambda values: equal_distance(values) <= 0.4 + SLACK),
+    "ordered": (
+        {"t_closeness": {"column": "cost", "t": 0.3, "distance": "ordered"}},
+        lambda values: ordered_distance(values) <= 0.3 + SLACK,
+    ),
+    "alpha": ({"alpha": {"alpha": 0.6}}, lambda values: max(shares(values).values()) <= 0.6 + SLACK),
+    "beta": ({"beta_likeness": {"beta": 1.5}}, lambda values: max(gains(values).values()) <= 1.5 + SLACK),
+    "enhanced": ({"beta_likeness": {"beta": 1.5, "enhanced": True}}, lambda values: enhanced(values, 1.5)),
+    "delta": ({"delta_disclosure": {"delta": 1.1}}, lambda values: disclosed(values, 1.1)),
+}
+
+
+def asked_of(condition: str) -> dict[str, Any]:
+    ((name, given),) = CONDITIONS[condition][0].items()
+    return {name: {"column": "sick.kind", **given}}
+
+
+def column_of(condition: str) -> str:
+    ((_, given),) = asked_of(condition).items()
+    return str(given["column"])
+
+
+def at(name: str, value: Any, level: int) -> Node:
+    path = PATHS[name](value)
+    return path[min(level, len(path) - 1) :]
+
+
+class Table:
+    """The table for :mod:`naive_recoding`: codes of values, their nodes, and the leaves below them."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.values = [list(dict.fromkeys(row[name] for row in rows)) for name in PATHS]
+        self.codes = [tuple(of.index(row[n]) for n, of in zip(PATHS, self.values, strict=True)) for row in rows]
+        self.nodes = [
+            [[at(name, value, level) for level in range(height + 1)] for value in values]
+            for name, values, height in zip(PATHS, self.values, HEIGHTS, strict=True)
+        ]
+        self.domains = [len(LEAVES[name]) for name in PATHS]
+
+    def below(self, i: int, code: int, level: int) -> int:
+        node = self.nodes[i][code][level]
+        return sum(leaf[-len(node) :] == node for leaf in LEAVES[list(PATHS)[i]])
+
+    def classes(self, levels: Sequence[int]) -> dict[Cells, list[Row]]:
+        found: dict[Cells, list[Row]] = {}
+        for row, cells in zip(self.rows, naive_recoding.recoded(self.nodes, self.codes, tuple(levels)), strict=True):
+            found.setdefault(cells, []).append(row)
+        return found
+
+
+TABLE = Table(ROWS)
+
+
+def meets(conditions: Sequence[str]) -> Callable[[Sequence[int]], bool]:
+    of = {"sick.kind": SICK, "cost": COSTS}
+    return lambda places: all(CONDITIONS[one][1]([of[column_of(one)][i] for i in places]) for one in conditions)
+
+
+def optima(k: int, limit: int, metric: str, conditions: Sequence[str], *, persons: bool) -> dict[Cells, float]:
+    """All schemes of the least cost and, of these, fewest suppressed rows, with the cost."""
+    who = [row["who"] for row in ROWS] if persons else None
+    leaves: dict[tuple[int, int, int], int] = {}
+
+    def below(i: int, code: int, level: int) -> int:
+        key = (i, code, level)
+        leaves[key] = leaves.get(key) or TABLE.below(*key)
+        return leaves[key]
+
+    def cost(levels: tuple[int, ...]) -> tuple[float, int]:
+        return naive_recoding.metric(
+            metric, TABLE.nodes, TABLE.codes, levels, k, who, meets(conditions), below, TABLE.domains
+        )
+
+    best = naive_recoding.best(TABLE.nodes, TABLE.codes, k, limit, cost, -1 if metric == "classes" else 1)
+    return {levels: cost(levels)[0] for levels in best}
+
+
+def as_released(row: Row, cells: Sequence[Any]) -> Cells:
+    return (*cells, row["sick.kind"], released_cost(row["cost"]), row["note"])
+
+
+def published(ran: Ran) -> list[Cells]:
+    found = ds.dataset(ran.data, format="parquet", partitioning="hive").to_table().to_pylist()
+    return [tuple(row[name] for name in (*PATHS, *KEPT)) for row in found]
+
+
+# ------------------------------------------------------------------------------------------------ what is released
+
+
+@pytest.mark.parametrize(
+    ("asked", "conditions", "persons"),
+    [
+        ({"k": 3}, [], False),
+        ({"k": 3, "suppression_limit": 0.05, "suppressed": "drop"}, [], False),
+        ({"k": 4, "suppression_limit": 0.3, "metric": "dm", "method": "exhaustive"}, ["entropy", "ordered"], False),
+        ({"k": 2, "suppression_limit": 0.3, "metric": "aecs", "method": "incognito"}, ["recursive", "beta"], False),
+        ({"k": 3, "suppression_limit": 0.3, "metric": "precision", "method": "flash"}, ["distinct", "equal"], False),
+        ({"k": 3, "suppression_limit": 0.3, "metric": "height", "method": "samarati"}, ["sensitive"], False),
+        ({"k": 2, "suppression_limit": 0.3, "metric": "ncp", "suppressed": "drop"}, ["alpha", "enhanced"], False),
+        ({"k": 2, "suppression_limit": 0.6, "metric": "classes"}, ["delta"], False),
+        ({"k": 4, "suppression_limit": 0.3}, [], True),
+        ({"k": 3, "suppression_limit": 0.3, "metric": "dm", "method": "flash", "suppressed": "drop"}, [], True),
+    ],
+    ids=str,
+)
+def test_what_is_published_is_the_best_scheme_and_has_what_is_promised(
+    privrisk: Privrisk, policy: Make, asked: dict[str, Any], conditions: list[str], persons: bool
+) -> None:
+    ran = privrisk(policy(persons=persons, also=[asked_of(one) for one in conditions], **asked))
+    assert ran.code == 0, ran.err
+    k, drop, metric = asked["k"], asked.get("suppressed") == "drop", asked.get("metric", "loss")
+    limit = math.floor(round(asked.get("suppression_limit", 0.0) * len(ROWS), 9))
+    told = ran.summary["recoding"]
+    assert list(told["levels"]) == list(PATHS)
+    levels = tuple(told["levels"].values())
+
+    # The scheme.
+    best = optima(k, limit, metric, conditions, persons=persons)
+    assert levels in best
+    assert told["metric"] == {"name": metric, "value": pytest.approx(best[levels], rel=1e-12)}
+    assert told["optimal"] == (asked.get("method") != "samarati" or metric == "height")
+    assert told["gap"] == (0.0 if told["optimal"] else None)
+    assert 1 <= told["nodes_evaluated"] <= 4 * 4 * 4 * 3
+    if asked.get("method") == "exhaustive":
+        assert told["nodes_evaluated"] == 4 * 4 * 4 * 3
+
+    # Rows at the scheme's levels, with their kept columns, and no others.
+    place = {row["id"]: i for i, row in enumerate(ROWS)}
+    lost: list[Row] = []
+    expected: Counter[Cells] = Counter()
+    for cells, members in TABLE.classes(levels).items():
+        units = len({row["who"] for row in members}) if persons else len(members)
+        fine = units >= k and meets(conditions)([place[row["id"]] for row in members])
+        lost += [] if fine else members
+        labels = [node[0] for node in cells] if fine else ALL
+        expected.update(as_released(row, labels) for row in members if fine or not drop)
+    assert told["suppressed"] == len(lost) <= limit
+    found = published(ran)
+    assert Counter(found) == expected
+
+    # Whoever reads the files alone sees what is promised.
+    seen: dict[Cells, list[Cells]] = {}
+    for one in found:
+        seen.setdefault(one[:4], []).append(one)
+    if lost and not drop:
+        seen.pop(ALL)
+    for members in seen.values():
+        assert (len({one[6] for one in members}) if persons else len(members)) >= k
+        for name in conditions:
+            column = 4 + KEPT.index(column_of(name))
+            assert CONDITIONS[name][1]([one[column] for one in members]), name
+
+    # The vault has every record; the manifest what may be known.
+    decisions = pq.read_table(ran.root / "vault" / "decisions").to_pylist()
+    assert sorted(one["id"] for one in decisions) == sorted(place)
+    gone = {row["id"] for row in lost}
+    for one in decisions:
+        row = ROWS[place[one["id"]]]
+        depths = [len(PATHS[name](row[name])) - 1 for name in PATHS]
+        full = [min(level, depth) for level, depth in zip(levels, depths, strict=True)]
+        assert [one[f"level_{name}"] for name in PATHS] == (depths if one["id"] in gone else full)
+    # What is told of risk and levels is told of what is released.
+    left = [one for one in decisions if not (drop and one["id"] in gone)]
+    assert ran.summary["risk_after"]["mean"] == pytest.approx(sum(one["risk"] for one in left) / len(left))
+    assert [sum(one["rows"]) for one in ran.summary["levels"]] == [len(found)] * len(PATHS)
+    manifest = ran.manifest
+    guarantee = manifest["guarantee"]
+    assert (guarantee["kind"], guarantee["status"]) == ("k-anonymity", "proved")
+    assert guarantee["parameters"]["levels"] == told["levels"]
+    assert f"has at least {k} {'persons' if persons else 'rows'}" in guarantee["statement"]
+    assert manifest["rows"] == len(found)
+    public = "".join(path.read_text() for path in (ran.root / "out").rglob("*") if path.suffix in (".json", ".html"))
+    for word in ("nodes_evaluated", "nodes evaluated", "were looked at", "suppressed rows</dt>", "least_telling"):
+        assert word not in public
+
+
+PLANS = [(1, "dense"), (4, "sorted"), (11, "shuffle")]
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_the_bytes_do_not_depend_on_where_rows_lie(
+    privrisk: Privrisk, policy: Make, tmp_path: Path, persons: bool
+) -> None:
+    also = [] if persons else [asked_of("entropy"), asked_of("ordered")]
+    digests = set()
+    for files, plan in [(1, "dense"), (4, "dense"), (11, "sorted")] if persons else PLANS:
+        for old in (tmp_path / "in").iterdir():
+            old.unlink()
+        rows = random.Random(files).sample(ROWS, len(ROWS))
+        for i in range(files):
+            pq.write_table(arrow(rows[i::files]), tmp_path / "in" / f"part-{i}.parquet")
+        root = tmp_path / f"of-{files}"
+        root.mkdir()
+        top = {"counting": {"plan": plan}}
+        ran = privrisk(policy(top, persons=persons, also=also, suppression_limit=0.3), "--run-id", "one", root=root)
+        assert ran.code == 0, ran.err
+        told = {**ran.summary["recoding"]}
+        data = sorted(ran.data.iterdir())
+        digests.add((json.dumps(told), *(hashlib.sha256(path.read_bytes()).hexdigest() for path in data)))
+    assert len(digests) == 1
+
+
+# ------------------------------------------------------------------------------------------------ what is refused
+
+
+def unpublished(root: Path) -> bool:
+    return not [path for path in root.rglob("out/**/*") if path.is_file()]
+
+
+def test_what_no_scheme_gives_is_said_and_nothing_is_published(
+    privrisk: Privrisk, policy: Make, tmp_path: Path
+) -> None:
+    n = len(ROWS)
+    many = privrisk(policy(k=n + 1), root=tmp_path / "many")
+    assert many.code == 1
+    assert f"no scheme gives every class at least {n + 1} rows with at most 0 of {n} rows suppressed" in many.err
+    assert f"{n} rows are suppressed then. Raise suppression_limit, lower k" in many.err
+    diverse = {"l_diversity": {"column": "sick.kind", "l": 5}}
+    nobody = privrisk(policy(also=[diverse], suppression_limit=0.9), root=tmp_path / "nobody")
+    assert nobody.code == 1
+    assert "at least 3 rows and at least 5 distinct values of 'sick.kind'" in nobody.err
+    persons = privrisk(policy(persons=True, k=39), root=tmp_path / "persons")
+    assert persons.code == 1
+    assert "at least 39 persons" in persons.err
+    for name in ("many", "nobody", "persons"):
+        assert unpublished(tmp_path / name)
+
+
+def test_what_the_driver_may_not_hold_and_values_without_order_are_named(
+    privrisk: Privrisk, policy: Make, tmp_path: Path
+) -> None:
+    few = privrisk(policy({"counting": {"sorted_vectors": 10}}))
+    assert few.code == 2, few.err
+    assert "counting.sorted_vectors" in few.err
+    distinct = len(set(TABLE.codes))
+    several = privrisk(
+        policy({"counting": {"sorted_vectors": distinct}}, also=[asked_of("distinct")]), root=tmp_path / "several"
+    )
+    assert several.code == 2, several.err
+    assert f"counting.sorted_vectors: there are more than {distinct} distinct records with their sens" in several.err
+    nested = arrow(ROWS).append_column("codes", pa.array([[i % 2] for i in range(len(ROWS))]))
+    pq.write_table(nested, tmp_path / "in" / "t.parquet")
+    file = policy(also=[{"alpha": {"column": "codes", "alpha": 0.6}}])
+    document = yaml.safe_load(Path(file).read_text())
+    document["columns"]["codes"] = {"role": "sensitive"}
+    Path(file).write_text(yaml.safe_dump(document, sort_keys=False))
+    refused = privrisk(file, root=tmp_path / "nested")
+    assert refused.code == 2, refused.err
+    assert "guarantee.also: column 'codes' is of type array<bigint>" in refused.err
+    assert unpublished(tmp_path)
+
+
+def test_rows_of_nobody_and_keys_that_do_not_go_together_are_refused(
+    privrisk: Privrisk, policy: Make, tmp_path: Path
+) -> None:
+    for key, value, told in (
+        ("k", 1, "guarantee.k"),
+        ("suppression_limit", 1.5, "guarantee.suppression_limit"),
+        ("metric", "cost", "guarantee.metric"),
+        ("also", [{"alpha": {"column": "nobody", "alpha": 0.5}}], "guarantee.also.0.alpha.column"),
+    ):
+        refused = privrisk(policy(**{key: value}))
+        assert refused.code == 2
+        assert told in refused.err
+    for top, told in (
+        ({"history": []}, "history: is only available with guarantee.kind 'risk': classes of one release"),
+        ({"decision": {"utility_at_least": 1}}, "guarantee.metric decides"),
+    ):
+        refused = privrisk(policy(top))
+        assert refused.code == 2
+        assert told in refused.err
+    pq.write_table(
+        arrow([{**row, "who": None if i == 5 else row["who"]} for i, row in enumerate(ROWS)]),
+        tmp_path / "in" / "t.parquet",
+    )
+    refused = privrisk(policy(persons=True))
+    assert refused.code == 2
+    assert "table.entity_id: every row must name its person, and 1 rows name none" in refused.err
+    assert unpublished(tmp_path)
+
+
+# ------------------------------------------------------------------------------------------------ other outputs
+
+
+def test_it_is_told_before_anything_is_done(privrisk: Privrisk, policy: Make, tmp_path: Path) -> None:
+    file = policy(suppression_limit=0.3, also=[asked_of("alpha")])
+    dry = privrisk(file, "--dry-run")
+    assert dry.code == 0, dry.err
+    told = privrisk(file, "--explain")
+    assert told.code == 0, told.err
+    for text in (dry.out, told.out + told.err):
+        assert "192 schemes, the least loss of those within the limit" in text
+    assert CliRunner().invoke(app, ["plan", file]).exit_code in (0, 2)
+
+
+def test_other_formats_and_directories_hold_the_same_rows(privrisk: Privrisk, policy: Make, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"suppression_limit": 0.3, "suppressed": "drop"}
+    plain = privrisk(policy(**asked), root=tmp_path / "plain")
+    assert plain.code == 0, plain.err
+    rows = Counter(published(plain))
+    parted = privrisk(policy({"output": {"partition_by": ["kind"]}}, **asked), root=tmp_path / "parted")
+    assert parted.code == 0, parted.err
+    files = list(parted.data.rglob("*.parquet"))
+    assert all(file.parent.name.startswith("kind=") for file in files)
+    found = ds.dataset(parted.data, partitioning=ds.partitioning(pa.schema([("kind", pa.string())]), flavor="hive"))
+    assert Counter(tuple(row[n] for n in (*PATHS, *KEPT)) for row in found.to_table().to_pylist()) == rows
+    lines = privrisk(policy({"output": {"format": "csv"}}, **asked), root=tmp_path / "lines")
+    assert lines.code == 0, lines.err
+    tables = [pc.read_csv(file) for file in lines.data.rglob("*.csv")]
+    assert sum(one.num_rows for one in tables) == rows.total()
+    ages = Counter(str(age) for one in tables for age in one.column("age").to_pylist())
+    assert ages == Counter(str(one[1]) for one in rows.elements())
+
+
+def test_sampling_weights_change_no_scheme(privrisk: Privrisk, policy: Make, tmp_path: Path) -> None:
+    plain = privrisk(policy(suppression_limit=0.3), root=tmp_path / "plain")
+    weighed = arrow(ROWS).append_column("times", pa.array([1.0 + i % 3 for i in range(len(ROWS))]))
+    pq.write_table(weighed, tmp_path / "in" / "t.parquet")
+    file = policy({"table": {"weight": "times"}}, suppression_limit=0.3)
+    document = yaml.safe_load(Path(file).read_text())
+    document["columns"]["times"] = {"role": "weight"}
+    Path(file).write_text(yaml.safe_dump(document, sort_keys=False))
+    ran = privrisk(file, root=tmp_path / "weighed")
+    assert ran.code == 0, ran.err
+    assert ran.summary["recoding"] == plain.summary["recoding"]
+    assert Counter(published(ran)) == Counter(published(plain))
+
+
+def test_all_rows_may_be_suppressed_but_not_left_out(privrisk: Privrisk, policy: Make, tmp_path: Path) -> None:
+    ran = privrisk(policy(k=200, suppression_limit=1.0), root=tmp_path / "kept")
+    assert ran.code == 0, ran.err
+    assert ran.summary["recoding"]["suppressed"] == len(ROWS)
+    assert [one[:4] for one in published(ran)] == [ALL] * len(ROWS)
+    nothing = privrisk(policy(k=200, suppression_limit=1.0, suppressed="drop"), root=tmp_path / "left out")
+    assert nothing.code == 1
+    assert "guarantee: nothing would be released" in nothing.err
+    assert unpublished(tmp_path / "left out")
+
+
+def test_values_of_any_type_that_has_an_order_are_counted(privrisk: Privrisk, policy: Make, tmp_path: Path) -> None:
+    """Each has the same classes; floats that Spark takes for one value are one."""
+    n = len(ROWS)
+    floats = [[math.nan, 0.0, -0.0, None, 1.5][i % 5] for i in range(n)]
+    columns: dict[str, pa.Array] = {
+        "yes": pa.array([[True, False, None][i % 3] for i in range(n)]),
+        "day": pa.array([i % 3 for i in range(n)], pa.int32()).cast(pa.date32()),
+        "time": pa.array([[10**15 + i % 3, None][i % 2] for i in range(n)], pa.timestamp("us", "UTC")),
+        "money": pa.array([f"{i % 3}.50" for i in range(n)]).cast(pa.decimal128(9, 2)),
+        "float": pa.array(floats, pa.float64()),
+        "small": pa.array([i % 4 for i in range(n)], pa.int8()),
+        "none": pa.array([None] * n, pa.string()),
+    }
+    whole = arrow(ROWS)
+    for name, values in columns.items():
+        whole = whole.append_column(name, values)
+    pq.write_table(whole, tmp_path / "in" / "t.parquet")
+    also = [{"l_diversity": {"column": name, "l": 2}} for name in columns if name != "none"]
+    also += [
+        {"l_diversity": {"column": "float", "l": 3}},
+        {"t_closeness": {"column": "money", "t": 1, "distance": "ordered"}},
+    ]
+    also += [{"l_diversity": {"column": "none", "l": 1}}, {"beta_likeness": {"column": "none", "beta": 0}}]
+    file = policy(also=also, suppression_limit=0.4, metric="dm", method="exhaustive")
+    document = yaml.safe_load(Path(file).read_text())
+    document["columns"] |= {name: {"role": "sensitive"} for name in columns}
+    Path(file).write_text(yaml.safe_dump(document, sort_keys=False))
+    ran = privrisk(file)
+    assert ran.code == 0, ran.err
+    # NaN, 0 and -0, null, 1.5.
+    plain = {name: [repr(value) for value in values.to_pylist()] for name, values in columns.items()}
+    plain["float"] = [value.replace("-0.0", "0.0") for value in plain["float"]]
+    place = {row["id"]: i for i, row in enumerate(ROWS)}
+    levels = tuple(ran.summary["recoding"]["levels"].values())
+    lost = 0
+    for members in TABLE.classes(levels).values():
+        of = [place[row["id"]] for row in members]
+        fine = len(of) >= 3 and len({plain["float"][i] for i in of}) >= 3
+        fine &= all(len({plain[name][i] for i in of}) >= 2 for name in columns if name != "none")
+        lost += 0 if fine else len(of)
+    assert ran.summary["recoding"]["suppressed"] == lost > 0
+    released = ds.dataset(ran.data, format="parquet").to_table()
+    for name, values in columns.items():
+        assert Counter(map(repr, released.column(name).to_pylist())) == Counter(map(repr, values.to_pylist()))
