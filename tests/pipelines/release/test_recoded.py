@@ -218,8 +218,8 @@ CONDITIONS: dict[str, tuple[dict[str, Any], Meets]] = {
     "sensitive": ({"p_sensitivity": {"p": 2}}, lambda values: len(set(values)) >= 2),
     "equal": ({"t_closeness": {"t": 0.4}}, lambda values: equal_distance(values) <= 0.4 + SLACK),
     "ordered": (
-        {"t_closeness": {"column": "cost", "t": 0.3, "distance": "ordered"}},
-        lambda values: ordered_distance(values) <= 0.3 + SLACK,
+        {"t_closeness": {"column": "cost", "t": 0.25, "distance": "ordered"}},
+        lambda values: ordered_distance(values) <= 0.25 + SLACK,
     ),
     "alpha": ({"alpha": {"alpha": 0.6}}, lambda values: max(shares(values).values()) <= 0.6 + SLACK),
     "beta": ({"beta_likeness": {"beta": 1.5}}, lambda values: max(gains(values).values()) <= 1.5 + SLACK),
