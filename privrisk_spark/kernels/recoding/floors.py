@@ -1,13 +1,13 @@
 """What all nodes between two cost at least, without the lattice: for searches that leave out whole parts of it.
 
-A *box* are the nodes ``x`` with ``low <= x <= high``. Its floor is a bound of the metric's key from below over all nodes
-of it that keep the limit. Status: *proved*, for any conditions:
+A *box* are the nodes ``x`` with ``low <= x <= high``. Its floor is a bound of the metric's key from below over all its
+nodes that keep the limit. Status: *proved*, for any conditions:
 
 * ``loss``, ``ncp``, ``precision``, ``height``, ``entropy`` are sums (``loss``: a product, so a sum of logarithms) over
   the attributes of what the rows cost there; that does not fall with the level, and a suppressed row costs no less than
   a released one. So a node costs at least what it would with nothing suppressed, and that at least what ``low`` would.
 * Classes of ``x`` are unions of classes of ``low``, of ``f`` rows each; a released one has at least ``k`` rows
-  (``least_rows`` of a condition; 1 if none says more). It has a class of ``low`` with ``f >= k`` in it, or else at least
+  (``least_rows`` of a condition; 1 if none says more). It has a class of ``low`` with ``f >= k`` in it, or at least
   ``k`` of the ``r`` rows in smaller ones: ``k' <= #{f >= k} + floor(r / k)``, and ``k'`` is no more than the classes of
   ``low``. This bounds ``classes`` and ``aecs``; where rows are suppressed they make one more class, of rows that are in
   no released one, so that with it there are still no more than classes of ``low``.
