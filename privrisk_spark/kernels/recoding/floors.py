@@ -1,16 +1,16 @@
 """What all nodes between two cost at least, without the lattice: for searches that leave out whole parts of it.
 
-A *box* are the nodes ``x`` with ``low <= x <= high``. Its floor is a bound of the metric's key from below over all
-nodes of it that keep the limit. Status: *proved*, for any conditions:
+A *box* are the nodes ``x`` with ``low <= x <= high``. Its floor is a bound of the metric's key from below over all its
+nodes that keep the limit. Status: *proved*, for any conditions:
 
 * ``loss``, ``ncp``, ``precision``, ``height``, ``entropy`` are sums (``loss``: a product, so a sum of logarithms) over
   the attributes of what the rows cost there; that does not fall with the level, and a suppressed row costs no less than
   a released one. So a node costs at least what it would with nothing suppressed, and that at least what ``low`` would.
 * Classes of ``x`` are unions of classes of ``low``, of ``f`` rows each; a released one has at least ``k`` rows
-  (``least_rows`` of a condition; 1 if none says more). It has a class of ``low`` with ``f >= k`` in it, or else at
-  least ``k`` of the ``r`` rows in smaller ones: ``k' <= #{f >= k} + floor(r / k)``, and ``k'`` is no more than the
-  classes of ``low``. This bounds ``classes`` and ``aecs``; where rows are suppressed they make one more class, of rows
-  that are in no released one, so that with it there are still no more than classes of ``low``.
+  (``least_rows`` of a condition; 1 if none says more). It has a class of ``low`` with ``f >= k`` in it, or at least
+  ``k`` of the ``r`` rows in smaller ones: ``k' <= #{f >= k} + floor(r / k)``, and ``k'`` is no more than the classes of
+  ``low``. This bounds ``classes`` and ``aecs``; where rows are suppressed they make one more class, of rows that are in
+  no released one, so that with it there are still no more than classes of ``low``.
 * ``dm`` counts for every row the rows of its class, or all ``n`` if it is suppressed (as ``s n >= f²`` of a suppressed
   class): at least ``max(f, k)``, or ``n`` if that is less. This is the bound of Bayardo and Agrawal (ICDE 2005).
 
@@ -96,7 +96,8 @@ class Floors:
             if not most:
                 return np.zeros(self.table.lattice.heights[i] + 1)
             bits = rows @ self.measured.logarithms[i] + float(suppressed) * self.measured.root_bits
-            return np.asarray((bits - self.measured.bits_of_values[i]) / most, dtype=np.float64)
+            found: FloatArray = (bits - self.measured.bits_of_values[i]) / most
+            return found
         leaves = self.measured.leaves[i]
         if self.name == "ncp":
             inner = rows @ np.where(leaves == 1, 0, leaves) + suppressed * (domain if domain > 1 else 0)

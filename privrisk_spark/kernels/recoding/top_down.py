@@ -47,10 +47,10 @@ class Shortcuts:
         Whether boxes are left out for their floor, and for what their highest node suppresses.
     narrowed : bool
         Whether highest levels come down to what the floor allows.
-    raised : bool
-        Whether lowest levels go up to what keeps the limit.
     remembered : bool
-        Whether nodes that do not keep the limit rule out what is nowhere above them.
+        Whether nodes that do not keep the limit rule out, without a look, what is nowhere above them.
+    raised : bool
+        Whether lowest levels go up to what is not ruled out.
     greedy : bool
         Whether a greedy way down comes first.
     """
@@ -58,8 +58,8 @@ class Shortcuts:
     by_cost: bool = True
     by_limit: bool = True
     narrowed: bool = True
-    raised: bool = True
     remembered: bool = True
+    raised: bool = True
     greedy: bool = True
 
 
@@ -247,14 +247,13 @@ class _Search:
         )
 
     def _raised(self, low: Levels, high: Levels) -> Levels:
-        """Lowest levels that an attribute can have alone, with all others at their highest, and keep the limit."""
+        """Lowest levels that an attribute can have alone, with all others at their highest, and may keep the limit."""
         if not (self.prunes and self.shortcuts.raised):
             return low
         raised = list(low)
         for i, above in enumerate(high):
             while raised[i] < above:
-                seen = self._look((*high[:i], raised[i], *high[i + 1 :]), low)
-                if seen is not None and seen.facts is not None:
+                if not self._is_ruled_out((*high[:i], raised[i], *high[i + 1 :])):
                     break
                 raised[i] += 1
         return tuple(raised)
