@@ -96,8 +96,7 @@ class Floors:
             if not most:
                 return np.zeros(self.table.lattice.heights[i] + 1)
             bits = rows @ self.measured.logarithms[i] + float(suppressed) * self.measured.root_bits
-            found: FloatArray = (bits - self.measured.bits_of_values[i]) / most
-            return found
+            return np.asarray((bits - self.measured.bits_of_values[i]) / most, dtype=np.float64)
         leaves = self.measured.leaves[i]
         if self.name == "ncp":
             inner = rows @ np.where(leaves == 1, 0, leaves) + suppressed * (domain if domain > 1 else 0)
