@@ -34,7 +34,7 @@ from functools import cached_property
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.numeric.exact_sums import exact_dot
 from privrisk_spark.kernels.recoding.full_domain import FullDomain, NodeClasses
 
@@ -226,9 +226,10 @@ class Measured:
 _BITS = 2**46
 
 
-def _in_bits(rows: IntArray | FloatArray) -> LongArray:
+def _in_bits(rows: LongArray | FloatArray) -> LongArray:
     """``log2`` of numbers of rows, in ``2^-46`` bits; 0 of none."""
-    return np.rint(np.log2(np.maximum(rows, 1)) * _BITS).astype(np.int64)
+    found: LongArray = np.rint(np.log2(np.maximum(rows, 1)) * _BITS).astype(np.int64)
+    return found
 
 
 def _loss(facts: Facts) -> float:

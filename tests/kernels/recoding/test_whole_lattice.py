@@ -145,5 +145,7 @@ def test_they_look_at_fewer_nodes_of_adult(adult: Path) -> None:
     problem = Problem(measured, (at_least(5),), METRICS["loss"], measured.table.rows // 20)
     found = {name: search(problem) for name, search in SEARCHES.items()}
     assert found["exhaustive"].nodes_evaluated == 240
-    assert {one.levels for name, one in found.items() if name != "samarati"} == {found["exhaustive"].levels}
+    assert {one.levels for name, one in found.items() if name not in ("samarati", "datafly")} == {
+        found["exhaustive"].levels
+    }
     assert found["samarati"].nodes_evaluated < 120
