@@ -79,8 +79,10 @@ class Floors:
             if self.name == "height":
                 chain = levels.astype(np.float64)
             elif self.name == "precision" and n and height:
-                lost_levels: FloatArray = levels * float(n - suppressed) + float(height * suppressed)
-                chain = np.true_divide(lost_levels, height * n * self._shape[0], dtype=np.float64)
+                cells = height * n * self._shape[0]
+                chain = np.array(
+                    [(level * (n - suppressed) + height * suppressed) / cells for level in range(height + 1)]
+                )
             elif self.name in ("loss", "ncp", "entropy") and n:
                 chain = self._of_values(i, base, left, suppressed)
             # What it is at a level, or at any above it, should it fall.
