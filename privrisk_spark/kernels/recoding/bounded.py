@@ -1,10 +1,12 @@
-"""The best scheme without a look at nodes that cannot win: in the order of what they cost at least.
+"""The best scheme without a look at nodes that cannot win, as none costs less than its floor.
 
-A suppressed row costs no less than a released one by the metrics ``loss``, ``precision`` and ``ncp``, and nothing by
-``height``, so that a node costs at least what it would if nothing were suppressed. That takes the marginals of single
-attributes alone, no classes. Nodes are gone through in that order; once the next costs at least more than the best
-that keeps the limit, no other can win. Status: *proved*; for other metrics, and without a monotone condition, it is
-``flash``.
+Floors are those of :mod:`privrisk_spark.kernels.recoding.floors`, where they are proved. By ``loss``, ``precision``,
+``ncp``, ``height`` and ``entropy`` a node costs at least what it would if nothing were suppressed, which takes the
+marginals of single attributes alone. Nodes are gone through in that order; once the next costs at least more than the
+best that keeps the limit, no other can win. By ``dm``, ``aecs`` and ``classes`` a look at a node says what all that are
+nowhere below it cost at least: nodes are gone through from the lowest, without those that cost too much.
+
+Where the problem is monotone, looks rule out nodes by the limit, too. Status: *proved*, for any conditions.
 """
 
 from __future__ import annotations
@@ -12,14 +14,15 @@ from __future__ import annotations
 import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.kernels.recoding.metrics import Measured
+from privrisk_spark.kernels.recoding.floors import Floors, exceeds
+from privrisk_spark.kernels.recoding.full_domain import NodeClasses
+from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme, best_of
-from privrisk_spark.kernels.recoding.whole_lattice import Known, Looked, flash
+from privrisk_spark.kernels.recoding.whole_lattice import Known, Looked, by_height
 
 __all__ = ["bounded", "least_costs"]
 
-_SLACK = 1e-9
-"""By which a bound may be rounded up."""
+Levels = tuple[int, ...]
 
 _AT_ONCE = 4096
 
@@ -36,29 +39,17 @@ def least_costs(measured: Measured, metric: str) -> FloatArray | None:
     Returns
     -------
     ndarray of float64, of the shape of the lattice
-        Within 1e-9 of it, relatively; None for a metric of which nothing is known.
+        Within 1e-9 of it, relatively; None for a metric that is bounded by classes.
     """
+    floors = Floors(Problem(measured, (), METRICS[metric]))
+    if floors.of_classes:
+        return None
     table = measured.table
-    n, heights = max(table.rows, 1), table.lattice.heights
-    chains = []
-    for i, (leaves, domain) in enumerate(zip(measured.leaves, measured.domains, strict=True)):
-        below = leaves[table.vectors[:, i]]  # (m, h_i + 1)
-        if metric == "loss":
-            mean = table.counts @ below / n
-            chains.append(1.0 + (mean - 1.0) / (domain - 1.0) if domain > 1 and table.rows else np.ones(len(mean)))
-        elif metric == "ncp":
-            chains.append(table.counts @ np.where(below == 1, 0, below) / (n * domain * len(heights)))
-        elif metric == "precision":
-            some = table.rows > 0
-            chains.append(some * np.arange(heights[i] + 1) / (max(heights[i], 1) * len(heights)))
-        elif metric == "height":
-            chains.append(np.arange(heights[i] + 1, dtype=np.float64))
-        else:
-            return None
-    costs = np.ones(()) if metric == "loss" else np.zeros(())
-    for chain in chains:
-        costs = costs[..., None] * chain if metric == "loss" else costs[..., None] + chain
-    return costs ** (1.0 / max(len(chains), 1)) - 1.0 if metric == "loss" else costs
+    chains = floors.chains(table.classes([0] * len(table.ancestors)))
+    costs = np.zeros(())
+    for chain, height in zip(chains, table.lattice.heights, strict=True):
+        costs = costs[..., None] + chain[: height + 1]
+    return np.expm1(costs / max(len(chains), 1)) if metric == "loss" else costs
 
 
 def bounded(problem: Problem) -> Scheme | None:
@@ -69,9 +60,12 @@ def bounded(problem: Problem) -> Scheme | None:
     problem : Problem
         With fewer nodes than memory has room for a number of each.
     """
-    costs = least_costs(problem.measured, problem.metric.name) if problem.monotone else None
-    if costs is None:
-        return flash(problem)
+    costs = least_costs(problem.measured, problem.metric.name)
+    return _by_classes(problem) if costs is None else _by_levels(problem, costs)
+
+
+def _by_levels(problem: Problem, costs: FloatArray) -> Scheme | None:
+    """Go through nodes in the order of what they cost at least."""
     looked = Looked(problem)
     known = Known(looked)
     lattice, flat = problem.measured.table.lattice, costs.ravel()
@@ -82,12 +76,39 @@ def bounded(problem: Problem) -> Scheme | None:
         some = cheapest[at : at + _AT_ONCE]
         at += _AT_ONCE
         for number in some[~ruled_out[some]]:
-            if flat[number] > least + _SLACK * (1.0 + abs(least)):
+            if exceeds(float(flat[number]), least):
                 at = len(cheapest)
                 break
             levels = tuple(int(level) for level in lattice.levels(np.array([number]))[0])
-            known.settle(levels)
-            if not ruled_out[number]:
-                least = min(least, problem.metric.value(looked.at(levels)))
+            least = min(least, _settled(problem, known, levels))
     found = list(looked.facts.values())
     return best_of(problem, found, nodes_evaluated=len(found), optimal=True)
+
+
+def _by_classes(problem: Problem) -> Scheme | None:
+    """Go through nodes from the lowest, and learn from each what those above it cost at least."""
+    floors = Floors(problem)
+    least_of = np.full(problem.measured.table.lattice.shape, -np.inf)
+
+    def learns(levels: Levels, classes: NodeClasses) -> None:
+        above = least_of[tuple(slice(level, None) for level in levels)]
+        np.maximum(above, floors.of_low(classes), out=above)
+
+    looked = Looked(problem, learns)
+    known = Known(looked)
+    least = np.inf
+    for levels in by_height(~known.ruled_out):
+        if not known.ruled_out[levels] and not exceeds(float(least_of[levels]), least):
+            least = min(least, _settled(problem, known, levels))
+    found = list(looked.facts.values())
+    return best_of(problem, found, nodes_evaluated=len(found), optimal=True)
+
+
+def _settled(problem: Problem, known: Known, levels: Levels) -> float:
+    """Key of a node that keeps the limit, or infinite; others are ruled out with it where the problem is monotone."""
+    if problem.monotone:
+        known.settle(levels)
+        if known.ruled_out[levels]:
+            return np.inf
+    facts = known.looked.at(levels)
+    return float(problem.metric.key(facts)) if problem.keeps_limit(facts) else np.inf

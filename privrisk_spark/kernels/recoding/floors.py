@@ -75,11 +75,14 @@ class Floors:
         suppressed = n - int(left.sum())
         for i, height in enumerate(table.lattice.heights):
             levels = np.arange(height + 1)
-            chain = np.zeros(height + 1)
+            chain: FloatArray = np.zeros(height + 1)
             if self.name == "height":
                 chain = levels.astype(np.float64)
             elif self.name == "precision" and n and height:
-                chain = (levels * (n - suppressed) + height * suppressed) / (height * n * self._shape[0])
+                cells = height * n * self._shape[0]
+                chain = np.array(
+                    [(level * (n - suppressed) + height * suppressed) / cells for level in range(height + 1)]
+                )
             elif self.name in ("loss", "ncp", "entropy") and n:
                 chain = self._of_values(i, base, left, suppressed)
             # What it is at a level, or at any above it, should it fall.
@@ -90,13 +93,16 @@ class Floors:
         """What the values of an attribute cost at each level; ``left`` are the rows that are not lost."""
         n, domain = self.table.rows, self.measured.domains[i]
         code = self.table.vectors[base.member, i]
-        rows = np.bincount(code, weights=left, minlength=len(self.table.ancestors[i]))
+        rows = np.bincount(code, weights=left, minlength=len(self.table.ancestors[i])).astype(np.float64)
         if self.name == "entropy":
-            most = float(sum(n * self.measured.root_bits - least for least in self.measured.bits_of_values))
+            root, of_values = self.measured.root_bits, self.measured.bits_of_values
+            most = sum(n * root - least for least in of_values)
             if not most:
                 return np.zeros(self.table.lattice.heights[i] + 1)
-            bits = rows @ self.measured.logarithms[i] + float(suppressed) * self.measured.root_bits
-            return np.asarray((bits - self.measured.bits_of_values[i]) / most, dtype=np.float64)
+            # All that could be lost, less what is said: no difference of sums that are much greater than it.
+            said = rows @ (root - self.measured.logarithms[i])
+            found: FloatArray = (n * root - of_values[i] - said) / most
+            return found
         leaves = self.measured.leaves[i]
         if self.name == "ncp":
             inner = rows @ np.where(leaves == 1, 0, leaves) + suppressed * (domain if domain > 1 else 0)

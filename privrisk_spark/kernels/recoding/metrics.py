@@ -30,13 +30,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import BoolArray, LongArray
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.numeric.exact_sums import exact_dot
 from privrisk_spark.kernels.recoding.full_domain import FullDomain, NodeClasses
 
@@ -228,7 +226,7 @@ class Measured:
 _BITS = 2**46
 
 
-def _in_bits(rows: npt.NDArray[np.number[Any]]) -> LongArray:
+def _in_bits(rows: LongArray | FloatArray) -> LongArray:
     """``log2`` of numbers of rows, in ``2^-46`` bits; 0 of none."""
     found: LongArray = np.rint(np.log2(np.maximum(rows, 1)) * _BITS).astype(np.int64)
     return found

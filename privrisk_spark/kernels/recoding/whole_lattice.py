@@ -16,7 +16,7 @@ flash          paths to the top, each by binary search, that rule out what lies 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.kernels.recoding.metrics import Facts
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme, best_of
 
-__all__ = ["Known", "Looked", "exhaustive", "flash", "incognito", "samarati"]
+__all__ = ["Known", "Looked", "by_height", "exhaustive", "flash", "incognito", "samarati"]
 
 Levels = tuple[int, ...]
 
@@ -42,9 +42,13 @@ _HELD = 16
 
 
 class Looked:
-    """Nodes that were looked at, each once, from the fewest classes of those kept that are nowhere above it."""
+    """Nodes that were looked at, each once, from the fewest classes of those kept that are nowhere above it.
 
-    def __init__(self, problem: Problem) -> None:
+    ``learns`` is told of each with its classes.
+    """
+
+    def __init__(self, problem: Problem, learns: Callable[[Levels, NodeClasses], None] | None = None) -> None:
+        self.learns = learns
         self.problem, self.table = problem, problem.measured.table
         self.facts: dict[Levels, Facts] = {}
         bottom = (0,) * len(self.table.ancestors)
@@ -63,6 +67,8 @@ class Looked:
             classes = self.table.classes(levels, finer)
             self._kept = [*self._kept[1 - _HELD :], (levels, classes)]
             self.facts[levels] = self.problem.facts(levels, classes)
+            if self.learns is not None:
+                self.learns(levels, classes)
         return self.facts[levels]
 
     def keeps_limit(self, levels: Levels) -> bool:
@@ -121,7 +127,7 @@ def incognito(problem: Problem) -> Scheme | None:
     looked = Looked(problem)
     found = []
     ruled_out = ~last
-    for levels in _by_height(last):
+    for levels in by_height(last):
         if not ruled_out[levels]:
             facts = looked.at(levels)
             if problem.keeps_limit(facts):
@@ -146,7 +152,7 @@ def _not_ruled_out(problem: Problem, part: tuple[int, ...], candidates: BoolArra
     rows = problem.measured.table.of_attributes(part)
     base = rows.classes([0] * len(part))
     keeps, known, looks = np.zeros(candidates.shape, dtype=np.bool_), ~candidates, 0
-    for levels in _by_height(candidates):
+    for levels in by_height(candidates):
         if known[levels]:
             continue
         looks += 1
@@ -157,7 +163,7 @@ def _not_ruled_out(problem: Problem, part: tuple[int, ...], candidates: BoolArra
     return keeps & candidates, looks
 
 
-def _by_height(nodes: BoolArray) -> Iterator[Levels]:
+def by_height(nodes: BoolArray) -> Iterator[Levels]:
     """Nodes by their height, then lexicographically."""
     found = np.argwhere(nodes)
     for at in np.argsort(found.sum(axis=1), kind="stable"):
@@ -170,9 +176,9 @@ def flash(problem: Problem) -> Scheme | None:
         return exhaustive(problem)
     looked = Looked(problem)
     known = Known(looked)
-    for start in _by_height(np.ones(known.keeps.shape, dtype=np.bool_)):
+    for start in by_height(np.ones(known.keeps.shape, dtype=np.bool_)):
         known.settle(start)
-    found = [looked.at(levels) for levels in _by_height(known.keeps)]
+    found = [looked.at(levels) for levels in by_height(known.keeps)]
     return best_of(problem, found, nodes_evaluated=len(looked.facts), optimal=True)
 
 

@@ -14,7 +14,7 @@ from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
 from privrisk_spark.kernels.recoding.problem import Condition, Problem, at_least
 from privrisk_spark.kernels.recoding.whole_lattice import exhaustive
 
-KNOWN = ("loss", "ncp", "precision", "height")
+KNOWN = ("loss", "ncp", "precision", "height", "entropy")
 
 
 @given(small_tables(), st.integers(1, 4), st.sampled_from(KNOWN))
@@ -68,3 +68,25 @@ def test_the_optimum_of_adult_by_few_of_its_nodes(
     assert found.levels == levels
     assert found.value == pytest.approx(value, abs=5e-9)
     assert found.nodes_evaluated < 2000
+
+
+@given(small_tables(), st.integers(0, 3), st.sampled_from(sorted(METRICS)))
+def test_cost_rules_out_where_the_limit_cannot(given_table: tuple[Labels, Rows], limit: int, name: str) -> None:
+    odd = Condition("odd", lambda classes: classes.rows % 2 == 1, False, False)
+    problem = Problem(Measured.of(table_of(*given_table)), (at_least(2), odd), METRICS[name], limit)
+    expected, found = exhaustive(problem), bounded(problem)
+    assert (found is None) == (expected is None)
+    if found is not None:
+        assert (found.levels, found.facts) == (expected.levels, expected.facts)
+        assert found.nodes_evaluated <= expected.nodes_evaluated
+
+
+@pytest.mark.adult
+@pytest.mark.parametrize("name", ["aecs", "dm", "classes", "entropy"])
+def test_few_nodes_of_adult_by_the_other_metrics(adult: Path, name: str) -> None:
+    """Five attributes, 240 nodes."""
+    measured = adult_table(adult, EIGHT[:5])
+    problem = Problem(measured, (at_least(5),), METRICS[name], measured.table.rows // 20)
+    expected, found = exhaustive(problem), bounded(problem)
+    assert (found.levels, found.facts) == (expected.levels, expected.facts)
+    assert found.nodes_evaluated < 120
