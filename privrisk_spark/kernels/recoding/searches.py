@@ -2,6 +2,22 @@
 
 Each is a function of a :class:`~privrisk_spark.kernels.recoding.problem.Problem` that returns the
 :class:`~privrisk_spark.kernels.recoding.problem.Scheme` it found, or None where none keeps the limit.
+
+===========  =================  ==================================================================================
+search       optimal            gap where it is not
+===========  =================  ==================================================================================
+exhaustive   always             -
+samarati     by ``height``      over the floor of the whole lattice
+incognito    always             -
+flash        always             -
+k_optimize   always             -
+datafly      never              over the floor of the whole lattice; None says no more than that its way had none,
+                                unless the problem is monotone
+top_down     if looks suffice   over the least floor of what was not looked at
+best         as what it chose   as what it chose: ``bounded`` (always optimal) or ``top_down``
+===========  =================  ==================================================================================
+
+The gap is one of the metric's key: for ``classes``, by how many more there may be.
 """
 
 from __future__ import annotations

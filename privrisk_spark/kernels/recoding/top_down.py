@@ -33,7 +33,7 @@ __all__ = ["NODES_AT_MOST", "Shortcuts", "top_down"]
 
 Levels = tuple[int, ...]
 
-NODES_AT_MOST = 10_000
+NODES_AT_MOST = 8_000
 """Nodes that are looked at unless told otherwise."""
 
 

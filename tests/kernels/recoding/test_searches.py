@@ -85,6 +85,29 @@ def test_no_optimum_is_missed_where_nothing_is_monotone(
         assert (found.levels, found.facts, found.optimal) == (optimum.levels, optimum.facts, True)
 
 
+@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize("name", sorted(METRICS))
+def test_optimal_ones_agree_on_tables_of_many_levels(name: str, monotone: bool) -> None:
+    """Four attributes of eight codes and up to four levels, of which small tables of random levels have few."""
+    code = np.arange(8)
+    ancestor = np.column_stack([code, code // 2, code // 4, code * 0]).astype(np.int32)
+    odd = Condition("odd", lambda classes: classes.rows % 2 == 1, False, False)
+    for seed in range(8):
+        generator = np.random.default_rng(seed)
+        levels = [[0, 1, 3], [0, 2, 3], [0, 1, 2, 3]][seed % 3]
+        ancestors = [ancestor[:, levels], ancestor[:, [0, 2, 3]], ancestor[:, [0, 3]], ancestor[:, [0, 1, 3]]]
+        vectors = np.minimum(generator.geometric(0.4, (40, 4)) - 1, 7).astype(np.int32)
+        counts = generator.integers(1, 4, len(vectors))
+        different, of = np.unique(vectors, axis=0, return_inverse=True)
+        table = FullDomain.of(ancestors, different, np.bincount(of.reshape(-1), weights=counts).astype(np.int64))
+        asked = (at_least(2 + seed % 3),) if monotone else (at_least(2), odd)
+        problem = Problem(Measured.of(table), asked, METRICS[name], limit=[0, 6, 20][seed % 3] if monotone else 30)
+        optimum = exhaustive(problem)
+        for search in sorted(set(SEARCHES) - HEURISTIC):
+            found = SEARCHES[search](problem)
+            assert (found and (found.levels, found.facts)) == (optimum and (optimum.levels, optimum.facts)), search
+
+
 def test_the_best_one_depends_on_the_size_of_the_lattice(monkeypatch: pytest.MonkeyPatch) -> None:
     ancestor = np.array([[0, 0], [1, 0]], dtype=np.int32)
     table = FullDomain.of([ancestor, ancestor], np.array([[0, 0], [1, 1]], dtype=np.int32), np.array([1, 1]))
