@@ -105,7 +105,7 @@ ROWS = table()
 
 
 def released_cost(cost: float) -> float:
-    return math.floor(cost / 20 + 0.5) * 20.0
+    return math.floor(cost / 10 + 0.5) * 10.0
 
 
 def arrow(rows: Sequence[Row]) -> pa.Table:
@@ -140,7 +140,7 @@ def policy(tmp_path: Path) -> Make:
         "kind": {"hierarchy": {"file": str(tmp_path / "kind.csv")}},
         "who": {"role": "identifier"},
         "sick.kind": {"role": "sensitive"},
-        "cost": {"role": "sensitive", "release": {"round": 20}},
+        "cost": {"role": "sensitive", "release": {"round": 10}},
         "note": {"role": "insensitive"},
     }
 
@@ -311,6 +311,7 @@ def published(ran: Ran) -> list[Cells]:
     [
         ({"k": 3}, [], False),
         ({"k": 3, "suppression_limit": 0.05, "suppressed": "drop"}, [], False),
+        ({"k": 8, "suppression_limit": 0.05}, [], False),  # fewer suppressed rows than k
         ({"k": 4, "suppression_limit": 0.3, "metric": "dm", "method": "exhaustive"}, ["entropy", "ordered"], False),
         ({"k": 2, "suppression_limit": 0.3, "metric": "aecs", "method": "incognito"}, ["recursive", "beta"], False),
         ({"k": 3, "suppression_limit": 0.3, "metric": "precision", "method": "flash"}, ["distinct", "equal"], False),
