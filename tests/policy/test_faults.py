@@ -180,7 +180,11 @@ def test_a_wrong_value_is_one_fault_with_rule_and_value(path: str, value: Any, r
 @pytest.mark.parametrize(
     ("path", "value", "rule"),
     [
-        ("guarantee.kind", "ddp", "must be 'risk', 'k-anonymity', 'dp' or 'as-published'. Got 'ddp' (did you mean 'dp'?)"),
+        (
+            "guarantee.kind",
+            "ddp",
+            "must be 'risk', 'k-anonymity', 'dp' or 'as-published'. Got 'ddp' (did you mean 'dp'?)",
+        ),
         ("guarantee.mode", "as_published", "must be 'local', 'global' or 'public-dictionary'. Got 'as_published'"),
         ("guarantee.epsilon", 1, "must be a mapping with keys among choose, admit, keep. Got a single value"),
         ("guarantee.epsilon.admit", -1, "must be greater than 0 in mode 'local'. Got -1"),
