@@ -6,7 +6,9 @@ import math
 import re
 
 from privrisk_spark.reporting.charts import draw
+from privrisk_spark.reporting.release_charts import levels_chart
 from privrisk_spark.results.plots import Panel, Plot, Series, all_but_ends_blank
+from privrisk_spark.results.release import AttributeLevels
 
 
 def test_labels_of_points_stand_beside_their_points_and_others_have_none() -> None:
@@ -30,3 +32,14 @@ def test_labels_of_points_stand_beside_their_points_and_others_have_none() -> No
         distances = [math.dist(mark, texts[text]) for mark in marks]
         assert distances.index(min(distances)) == point
         assert min(distances) < 20
+
+
+def test_no_share_of_generalized_values_is_less_than_none() -> None:
+    """100 less two shares that are rounded may be below 0."""
+    names = ("as it is", "level 1", "suppressed")
+    for kept in range(1, 93):
+        chart = levels_chart([AttributeLevels("age", 2, names, (kept, 0, 92 - kept))])
+        assert " 0 % generalized" in chart, kept
+        if 100 - 100 * kept / 92 - 100 * (92 - kept) / 92 < 0:
+            return
+    raise AssertionError("no share is rounded up")
