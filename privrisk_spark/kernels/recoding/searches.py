@@ -27,6 +27,7 @@ from typing import Protocol
 
 from privrisk_spark.kernels.recoding.bounded import bounded
 from privrisk_spark.kernels.recoding.datafly import datafly
+from privrisk_spark.kernels.recoding.floors import Floors
 from privrisk_spark.kernels.recoding.k_optimize import k_optimize
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme
 from privrisk_spark.kernels.recoding.top_down import NODES_AT_MOST, top_down
@@ -52,13 +53,19 @@ def best(problem: Problem, *, nodes_at_most: int = NODES_AT_MOST) -> Scheme | No
     Parameters
     ----------
     problem : Problem
-        Lattices of up to 2^18 nodes are searched whole, by ``bounded``; larger ones by ``top_down``.
+        A lattice of up to 2^18 nodes is searched to the end: by ``top_down``, which is faster where the problem is
+        monotone and the metric is bounded by levels alone, or by ``bounded``. A larger one by ``top_down``.
     nodes_at_most : int
-        Looks of ``top_down``.
+        Looks of ``top_down`` at a larger one.
     """
-    if problem.measured.table.lattice.n_nodes <= _ENUMERATED:
-        return bounded(problem)
-    return top_down(problem, nodes_at_most=nodes_at_most)
+    nodes = problem.measured.table.lattice.n_nodes
+    if nodes > _ENUMERATED:
+        return top_down(problem, nodes_at_most=nodes_at_most)
+    if problem.monotone and not Floors(problem).of_classes:
+        found = top_down(problem, nodes_at_most=nodes)
+        if found is None or found.optimal:
+            return found
+    return bounded(problem)
 
 
 SEARCHES: Mapping[str, Search] = {

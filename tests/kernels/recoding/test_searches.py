@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import naive_recoding
 import numpy as np
@@ -14,7 +15,7 @@ from recodings import Labels, Rows, small_tables, table_of
 from privrisk_spark.kernels.recoding import searches
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.metrics import METRICS, Measured, order
-from privrisk_spark.kernels.recoding.problem import Condition, Problem, at_least
+from privrisk_spark.kernels.recoding.problem import Condition, Problem, Scheme, at_least
 from privrisk_spark.kernels.recoding.searches import SEARCHES, best
 from privrisk_spark.kernels.recoding.whole_lattice import exhaustive
 
@@ -113,12 +114,19 @@ def test_the_best_one_depends_on_the_size_of_the_lattice(monkeypatch: pytest.Mon
     table = FullDomain.of([ancestor, ancestor], np.array([[0, 0], [1, 1]], dtype=np.int32), np.array([1, 1]))
     problem = Problem(Measured.of(table), (at_least(2),), METRICS["loss"])
     asked = []
-    monkeypatch.setattr(searches, "top_down", lambda of, nodes_at_most: asked.append((of, nodes_at_most)))
-    assert best(problem).levels == (1, 1)
-    assert not asked
+
+    def out_of_looks(of: Problem, nodes_at_most: int) -> Scheme:
+        asked.append((of, nodes_at_most))
+        return Scheme((1, 1), of.facts((1, 1), of.measured.table.classes((1, 1))), 1.0, nodes_at_most, False, 1.0)
+
+    monkeypatch.setattr(searches, "top_down", out_of_looks)
+    assert best(problem).optimal, "what is small is searched to the end"
+    assert asked == [(problem, 4)]
+    assert best(replace(problem, metric=METRICS["dm"])).optimal
+    assert len(asked) == 1
     monkeypatch.setattr(searches, "_ENUMERATED", 3)
-    best(problem, nodes_at_most=7)
-    assert asked == [(problem, 7)]
+    assert not best(problem, nodes_at_most=7).optimal
+    assert asked[1:] == [(problem, 7)]
 
 
 # ------------------------------------------------------------------------------------------------ worked examples
