@@ -159,6 +159,9 @@ class ClassFacts:
         Records of the smallest class, ``min f_k``, and classes with one record.
     fewest_persons, single_persons : int or None
         Persons of the class with the fewest, and classes of one person; None without ``entity_id``.
+    fewest_telling_persons : int or None
+        Persons of the class with the fewest, of those that are not suppressed in every quasi-identifier; None where
+        there is none, or without ``entity_id``.
     least_population, population : float or None
         Weighted size of the class with the least, ``min F_k``, and of all; None without sampling weights.
     """
@@ -171,6 +174,7 @@ class ClassFacts:
     single_persons: int | None
     least_population: float | None
     population: float | None
+    fewest_telling_persons: int | None = None
 
     def to_dict(self) -> dict[str, int | float | None]:
         """JSON-safe form."""

@@ -264,7 +264,7 @@ def write_classes(run: Run, opened: Opened, members: Batches | None, rows: int) 
         return None
     classes = run.scratch.write_frame(collect_classes(run.scratch, members, k=opened.k, rows=rows), "class_nodes")
     run.scratch.write_parquet(with_labels(classes, opened.hierarchies), "classes")
-    return measure_classes(classes)
+    return measure_classes(classes, [int(one.named[one.root]) for one in opened.hierarchies.values()])
 
 
 def validate_release(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from privrisk_spark.errors import CheckError, SchemaError
 from privrisk_spark.planning.decisions.registry import decision_of
+from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.kept_columns import TOGETHER_WAY_OUT, way_out
 from privrisk_spark.reporting.pages import render_contract
@@ -163,6 +164,14 @@ def decision_rules(
         size = checks.min_class_size
         rules.append(FactRule("fewest persons", f"every released class has at least {size} persons", at_least=size))
         values["fewest persons"] = classes.fewest_persons
+    if isinstance(policy.guarantee, KAnonymityGuarantee) and classes is not None:
+        # Rows suppressed as wholes are a class of their own, of which nothing is promised.
+        apart = measured.suppressed and policy.guarantee.suppressed == "keep"
+        fewest = classes.fewest_telling_persons if apart else classes.fewest_persons
+        if fewest is not None:
+            text = f"every released class that is not suppressed has at least {policy.guarantee.k:,} persons"
+            rules.append(FactRule("fewest persons", text, at_least=policy.guarantee.k))
+            values["fewest persons"] = fewest
     if checks.max_mean_risk is not None:
         limit = checks.max_mean_risk
         rules.append(FactRule("mean risk", f"the mean risk is at most {limit:g}", at_most=limit))

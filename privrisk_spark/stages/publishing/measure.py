@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -374,8 +376,18 @@ def _of_classes(table: pa.Table, nodes: Sequence[str]) -> pa.Table:
     return classes
 
 
-def measure_classes(classes: DataFrame) -> ClassFacts:
-    """Measure the released classes."""
+def measure_classes(classes: DataFrame, roots: Sequence[int]) -> ClassFacts:
+    """Measure the released classes.
+
+    Parameters
+    ----------
+    classes : DataFrame
+        As :func:`collect_classes` returns them.
+    roots : sequence of k int
+        The node that stands for the root of each attribute.
+    """
+    named = zip(schemas.nodes(len(roots)), roots, strict=True)
+    telling = reduce(operator.or_, (F.col(name) != int(root) for name, root in named))
     persons = F.col("persons") if "persons" in classes.columns else F.lit(None)
     population = F.col("population") if "population" in classes.columns else F.lit(None)
     row = classes.agg(
@@ -384,6 +396,7 @@ def measure_classes(classes: DataFrame) -> ClassFacts:
         F.coalesce(F.min("rows"), F.lit(0)).alias("smallest"),
         F.count_if(F.col("rows") == 1).alias("uniques"),
         F.min(persons).alias("fewest_persons"),
+        F.min(F.when(telling, persons)).alias("fewest_telling_persons"),
         F.count_if(persons == 1).alias("single_persons"),
         F.min(population).alias("least_population"),
         F.sum(population.cast("decimal(38,6)")).cast("double").alias("population"),
@@ -399,4 +412,5 @@ def measure_classes(classes: DataFrame) -> ClassFacts:
         single_persons=row["single_persons"] if counted else None,
         least_population=None if row["least_population"] is None else float(row["least_population"]),
         population=None if row["population"] is None else float(row["population"]),
+        fewest_telling_persons=row["fewest_telling_persons"],
     )

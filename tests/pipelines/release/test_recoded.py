@@ -370,6 +370,10 @@ def test_what_is_published_is_the_best_scheme_and_has_what_is_promised(
             column = 4 + KEPT.index(column_of(name))
             assert CONDITIONS[name][1]([one[column] for one in members]), name
 
+    if persons:
+        checks = {one["name"]: one["observed"] for one in ran.manifest["checks"]}
+        assert checks["fewest persons"] == min(len({one[6] for one in members}) for members in seen.values())
+
     # The vault has every record; the manifest what may be known.
     decisions = pq.read_table(ran.root / "vault" / "decisions").to_pylist()
     assert sorted(one["id"] for one in decisions) == sorted(place)

@@ -126,10 +126,14 @@ def test_lattices_that_cannot_be_held_are_refused_with_what_would_do() -> None:
     refuse_many_schemes("flash", MOST_SCHEMES)
     with pytest.raises(InputError, match=r"guarantee\.method: 'flash' goes through at most 16,777,216 schemes") as said:
         refuse_many_schemes("flash", MOST_SCHEMES + 1)
-    assert "allow for 16,777,217. Use hierarchies of fewer levels" in str(said.value)
+    assert "allow for 16,777,217. Choose 'best', use hierarchies of fewer levels" in str(said.value)
+    for method in ("best", "top_down", "datafly"):
+        refuse_many_schemes(method, 2**60)
     # 25 attributes of 2 levels.
     columns = {f"c{i}": {"role": "quasi-identifier", "hierarchy": {"flat": {"values": ["f", "m"]}}} for i in range(25)}
     found = decision(("columns", columns))
     hierarchies = {name: build(one.hierarchy, name) for name, one in found.policy.quasi_identifiers.items()}
     with pytest.raises(InputError, match="allow for 33,554,432"):
         found.procedure(hierarchies)
+    best = decision(("columns", columns), ("guarantee.method", "best"))
+    assert isinstance(best.procedure(hierarchies), Recoding)
