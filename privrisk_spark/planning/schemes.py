@@ -63,6 +63,13 @@ def _differences(policy: Policy, hierarchies: Mapping[str, Hierarchy], scheme: F
             continue
         if column.hierarchy != digest:
             yield Fault(f"columns.{name}.hierarchy", "must be the hierarchy of the scheme; it is another; fit another")
+        elif column.height != (height := hierarchies[name].height):
+            # Leaves that come from the data may be at other depths another day, and a level then means something else.
+            yield Fault(
+                f"columns.{name}.hierarchy",
+                f"must have {column.height} levels above its leaves, as in the scheme. With the leaves of this table "
+                f"it has {height}; say how long values are, or which there are, and fit another",
+            )
         if column.nulls != policy.quasi_identifiers[name].nulls:
             yield Fault(f"columns.{name}.nulls", f"must be '{column.nulls}', as in the scheme")
 

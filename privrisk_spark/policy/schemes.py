@@ -11,7 +11,7 @@ import datetime as dt
 import hashlib
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy.types import NUMBER, Day, Finite, Instant, Natural, NullPolicy, Part, Text
@@ -30,6 +30,13 @@ class SchemeColumn(Part):
         description="Digest of the hierarchy, or of how it is built where leaves are the table's."
     )
     nulls: NullPolicy
+
+    @model_validator(mode="after")
+    def is_of_the_hierarchy(self) -> SchemeColumn:
+        """Refuse a level that the hierarchy does not have."""
+        if self.level > self.height:
+            raise ValueError(f"level must be at most {self.height}, the height of its hierarchy; it is {self.level}")
+        return self
 
 
 class MetricValue(Part):

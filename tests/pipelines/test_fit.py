@@ -201,6 +201,13 @@ def test_a_scheme_is_refused_that_is_not_approved_or_was_changed_or_is_anothers(
     fewer["guarantee"]["method"] = "mondrian"
     (tmp_path / "local.yaml").write_text(yaml.safe_dump(fewer, sort_keys=False))
     assert "'mondrian' has none" in refused(policy=tmp_path / "local.yaml")
+    # A level that its hierarchy does not have, though approved.
+    high = json.loads(scheme.read_text())
+    high["columns"][1]["level"] = 2
+    (tmp_path / "high.json").write_text(json.dumps(high))
+    code, said = command("approve", str(tmp_path / "high.json"), "--by", "An Officer")
+    assert code == 2
+    assert "level must be at most 1" in said
     # Changed by hand after it was approved.
     document = json.loads(scheme.read_text())
     document["columns"][0]["level"] = 0
@@ -210,6 +217,40 @@ def test_a_scheme_is_refused_that_is_not_approved_or_was_changed_or_is_anothers(
     assert "is no scheme of `privrisk fit`" in refused()
     scheme.unlink()
     assert "cannot be read" in refused()
+
+
+@pytest.mark.usefixtures("privrisk")
+def test_levels_that_would_mean_something_else_with_the_leaves_of_another_batch_are_refused(
+    policy: Make, privrisk: Privrisk, tmp_path: Path
+) -> None:
+    """Masked digits have as many levels as the longest value has digits: the root of one batch is none of another."""
+
+    def masked(name: str, digits: Sequence[str]) -> Path:
+        table = [{"id": f"planted-{i}", "zip": one, "sick": "flu"} for i, one in enumerate(digits)]
+        path = policy(table, name)
+        document = yaml.safe_load(path.read_text())
+        column = {"role": "quasi-identifier", "hierarchy": {"mask": {"from": "right", "steps": 4}}}
+        document["columns"] = {"id": {"role": "identifier"}, "zip": column, "sick": {"role": "sensitive"}}
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        return path
+
+    scheme = fitted(masked("short", ["12", "34", "56"]), tmp_path / "fit")
+    assert json.loads(scheme.read_text())["columns"][0]["level"] == 2
+    ran = privrisk(str(masked("long", ["12345"] * 4)), f"--scheme={scheme}", root=tmp_path / "2")
+    assert ran.code == 2
+    said = " ".join(ran.err.split())
+    assert "columns.zip.hierarchy: must have 2 levels above its leaves, as in the scheme" in said
+    assert "planted-" not in said
+    same = privrisk(str(masked("same", ["78", "90", "12", "12"])), f"--scheme={scheme}", root=tmp_path / "3")
+    assert same.code == 0, same.err
+
+
+@pytest.mark.usefixtures("privrisk")
+def test_what_would_release_nothing_is_not_fitted(policy: Make, tmp_path: Path) -> None:
+    path = policy(rows(1, 2), k=3, suppressed="drop", suppression_limit=1)
+    code, said = command("fit", str(path), f"--output={tmp_path / 'fit'}")
+    assert code == 1
+    assert "nothing would be released" in " ".join(said.split())
 
 
 @pytest.mark.usefixtures("privrisk")

@@ -33,7 +33,7 @@ from privrisk_spark.kernels.recoding.problem import Problem, Scheme
 from privrisk_spark.kernels.recoding.top_down import NODES_AT_MOST, top_down
 from privrisk_spark.kernels.recoding.whole_lattice import exhaustive, flash, incognito, samarati
 
-__all__ = ["SEARCHES", "Search", "best"]
+__all__ = ["ENUMERATED", "SEARCHES", "Search", "best"]
 
 
 class Search(Protocol):
@@ -43,7 +43,7 @@ class Search(Protocol):
         """Return the scheme found; None if none keeps the limit."""
 
 
-_ENUMERATED = 2**18
+ENUMERATED = 2**18
 """Nodes of a lattice up to which arrays of its shape are worth it."""
 
 
@@ -59,7 +59,7 @@ def best(problem: Problem, *, nodes_at_most: int = NODES_AT_MOST) -> Scheme | No
         Looks of ``top_down`` at a larger one.
     """
     nodes = problem.measured.table.lattice.n_nodes
-    if nodes > _ENUMERATED:
+    if nodes > ENUMERATED:
         return top_down(problem, nodes_at_most=nodes_at_most)
     if problem.monotone and not Floors(problem).of_classes:
         found = top_down(problem, nodes_at_most=nodes)

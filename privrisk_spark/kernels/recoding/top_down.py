@@ -132,7 +132,8 @@ class _Search:
             if self.best is None:
                 raise InputError(
                     f"No scheme that keeps the limit was found among {self.looks} nodes, and others may be. "
-                    "A greater nodes_at_most would look at more."
+                    "Use hierarchies of fewer levels or fewer quasi-identifiers, allow for more rows to be suppressed, "
+                    "or choose datafly."
                 ) from None
             rest = min([floor, *(box[0] for box in self.boxes)])
             least = max(rest, self.floors.of_lattice())

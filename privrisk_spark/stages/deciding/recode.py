@@ -39,7 +39,7 @@ from privrisk_spark.kernels.recoding.local.order import counted_from_root
 from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, Measured, Metric
 from privrisk_spark.kernels.recoding.persons import Persons
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme
-from privrisk_spark.kernels.recoding.searches import SEARCHES
+from privrisk_spark.kernels.recoding.searches import ENUMERATED, SEARCHES
 from privrisk_spark.kernels.search.rules import decide_at, generalizing
 from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of
 from privrisk_spark.planning.rules import Recoding
@@ -99,7 +99,6 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
         stored, chosen = _partitioned(inputs, problem, rule)
     else:
         scheme, chosen = chosen_scheme(inputs, problem, rule)
-        _refuse_nothing(scheme.facts, asked)
         stored = _stored(inputs, problem, scheme)
 
     disclosure = inputs.disclosure
@@ -144,18 +143,22 @@ def chosen_scheme(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple
     Raises
     ------
     CheckError
-        If no scheme meets what is asked, or the given one does not.
+        If no scheme meets what is asked, or the given one does not; or nothing would be released.
     """
     asked, given = rule.asked, rule.given
-    best = SEARCHES[asked.method](problem)
     if given is None:
-        if best is None:
+        found = SEARCHES[asked.method](problem)
+        if found is None:
             raise CheckError(_impossible(problem, asked))
-        return best, ChosenRule(_named(best), _levels(inputs, best), _section(inputs, problem, best))
+        _refuse_nothing(found.facts, asked)
+        return found, ChosenRule(_named(found), _levels(inputs, found), _section(inputs, problem, found))
     levels = {column.name: column.level for column in given.columns}
     held = problem.scheme(tuple(levels[name] for name in inputs.hierarchies))
     if not problem.keeps_limit(held.facts):
         raise CheckError(_broken(problem, asked, given, held))
+    _refuse_nothing(held.facts, asked)
+    small = prod(problem.measured.table.lattice.shape) <= ENUMERATED
+    best = SEARCHES["best"](problem) if small else None
     section = _section(inputs, problem, held, drift(given, held, best))
     return held, ChosenRule(_named(held), _levels(inputs, held), section)
 

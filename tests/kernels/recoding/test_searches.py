@@ -124,7 +124,7 @@ def test_the_best_one_depends_on_the_size_of_the_lattice(monkeypatch: pytest.Mon
     assert asked == [(problem, 4)]
     assert best(replace(problem, metric=METRICS["dm"])).optimal
     assert len(asked) == 1
-    monkeypatch.setattr(searches, "_ENUMERATED", 3)
+    monkeypatch.setattr(searches, "ENUMERATED", 3)
     assert not best(problem, nodes_at_most=7).optimal
     assert asked[1:] == [(problem, 7)]
 
