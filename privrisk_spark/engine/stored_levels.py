@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from privrisk_spark.engine.batches import map_array, write_array
+from privrisk_spark.errors import InternalError
 from privrisk_spark.kernels.arrays import BoolArray, IntArray, LevelArray
+from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -84,8 +86,16 @@ class StoredLevels:
             Not yet cut at the depth of each value.
         suppressed : ndarray of bool, shape (n,)
         """
+        # Looking up a vector takes longer than finding equal ones.
+        first, member = distinct_rows(list(codes.T))
+        levels, suppressed = self._of_distinct(codes[first])
+        return levels[member], suppressed[member]
+
+    def _of_distinct(self, codes: IntArray) -> tuple[LevelArray, BoolArray]:
         keys: Keys = map_array(self.directory, _VECTORS)
         place = places_of(keys, codes)
+        if self.scheme is None and (place < 0).any():
+            raise InternalError("A record is not among those the table was recoded by.")
         listed = np.array(self.scheme) if self.scheme is not None else map_array(self.directory, _LEVELS)[place]
         suppressed: BoolArray = place >= 0 if self.scheme is not None else listed.min(axis=1) < 0
         return np.where(suppressed[:, None], np.array(self.heights), listed).astype(np.int8), suppressed

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from privrisk_spark.engine.stored_levels import StoredLevels
+from privrisk_spark.errors import InternalError
 from privrisk_spark.storage.parts import LocalParts, PartDirectory
 
 HEIGHTS = (3, 2)
@@ -73,3 +74,12 @@ def test_what_a_task_holds_is_not_the_list(codes: np.ndarray, tmp_path: Path) ->
     stored = StoredLevels.of_scheme((1, 0), many, HEIGHTS, place(tmp_path))
     assert len(pickle.dumps(stored)) < 2_000
     assert stored.of(many)[1].all()
+
+
+def test_a_record_that_was_not_recoded_gets_no_others_levels(tmp_path: Path) -> None:
+    vectors, levels = np.array([[0, 1], [2, 3]], dtype=np.int32), np.array([[1, 0], [0, 1]], dtype=np.int8)
+    (tmp_path / "records").mkdir()
+    stored = StoredLevels.of_records(vectors, levels, (2, 2), LocalParts(str(tmp_path / "records")))
+    assert stored.of(vectors[[1, 0, 1]])[0].tolist() == [[0, 1], [1, 0], [0, 1]]
+    with pytest.raises(InternalError, match="not among those"):
+        stored.of(np.array([[0, 1], [0, 2]], dtype=np.int32))

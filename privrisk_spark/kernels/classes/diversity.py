@@ -89,6 +89,21 @@ class SensitiveRuns:
                 "than hold them all, one after another."
             )
 
+    @classmethod
+    def of_entries(cls, owner: LongArray, value: LongArray, count: LongArray, n_classes: int) -> SensitiveRuns:
+        """Put entries in order.
+
+        Parameters
+        ----------
+        owner, value, count : ndarrays of int64, shape (n,)
+            Class, code of the sensitive value and rows of each entry; no pair of the former is there twice.
+        n_classes : int
+            Each has an entry.
+        """
+        order = np.lexsort([value, owner])
+        start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_classes))]).astype(np.int64)
+        return cls(start, value[order].astype(np.int32), count[order])
+
     @property
     def n_classes(self) -> int:
         """Classes."""

@@ -24,7 +24,7 @@ from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.numeric.exact_sums import exact_dot
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.local.first_cuts import FirstCuts
-from privrisk_spark.kernels.recoding.local.order import counted_from_root
+from privrisk_spark.kernels.recoding.local.order import counted_from_root, steps_up
 from privrisk_spark.kernels.recoding.metrics import Facts, Measured
 
 REGION = "region"
@@ -157,7 +157,7 @@ def collect_partition(
         for chunk in tables:
             codes, columns = integers(chunk, names), dict(zip(chunk.column_names, chunk.columns, strict=True))
             for i, name in enumerate(levels):
-                steps = np.maximum(columns[name].to_numpy() - missing[i][codes[:, i]], 0)
+                steps = steps_up(columns[name].to_numpy(), missing[i][codes[:, i]])
                 columns[name] = pa.array(steps.astype(np.int32))
             yield pa.table(columns)
 

@@ -35,7 +35,7 @@ from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
 from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
-from privrisk_spark.kernels.recoding.local.order import counted_from_root
+from privrisk_spark.kernels.recoding.local.order import counted_from_root, steps_up
 from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, Measured, Metric
 from privrisk_spark.kernels.recoding.persons import Persons
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme
@@ -198,11 +198,9 @@ def _collect_values(
     code = pc.index_in(found.column(released), value_set=values).to_numpy().astype(np.int64)
     owner = places_of(keys, integers(found, names))
     rows = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)
-    order = np.lexsort([code, owner])
-    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(keys)))]).astype(np.int64)
     total = np.zeros(len(values), dtype=np.int64)
     np.add.at(total, code, rows)
-    return SensitiveRuns(start, code[order].astype(np.int32), rows[order]), TableDistribution(total)
+    return SensitiveRuns.of_entries(owner, code, rows, len(keys)), TableDistribution(total)
 
 
 def _collect_persons(encoded: Batches, names: Sequence[str], keys: Keys, *, most: int) -> Persons:
@@ -272,8 +270,8 @@ def _partitioned(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple[
     if not problem.keeps_limit(facts):
         raise CheckError(_impossible(problem, asked))
     _refuse_nothing(facts, asked)
-    missing = np.column_stack([of[table.vectors[:, i]] for i, (_, of) in enumerate(counted)])
-    levels = np.maximum(found.levels.astype(np.int16) - missing, 0).astype(np.int8)
+    missing = [of[table.vectors[:, i]] for i, (_, of) in enumerate(counted)]
+    levels = np.column_stack([steps_up(of, lacked) for of, lacked in zip(found.levels.T, missing, strict=True)])
     levels[found.of < 0] = -1
     heights = tuple(hierarchy.height for hierarchy in inputs.hierarchies.values())
     stored = StoredLevels.of_records(table.vectors, levels, heights, inputs.scratch.directory("partition"))

@@ -61,10 +61,8 @@ def measure_conditions(
         whole = table.frame().groupBy(value).agg(F.count("*").alias(schemas.N_ROWS)).toArrow().sort_by(value)
         code = pc.index_in(found.column(value), value_set=whole.column(value)).to_numpy().astype(np.int64)
         owner, keys = _classes(found, labels)
-        order = np.lexsort([code, owner])
-        start = np.concatenate([[0], np.cumsum(np.bincount(owner))]).astype(np.int64)
         rows = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)
-        held.append(SensitiveRuns(start, code[order].astype(np.int32), rows[order]))
+        held.append(SensitiveRuns.of_entries(owner, code, rows, keys.num_rows))
         distributions[name] = TableDistribution(whole.column(schemas.N_ROWS).to_numpy().astype(np.int64))
     if keys is None:
         return {}

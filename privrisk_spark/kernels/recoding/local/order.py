@@ -13,15 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.metrics import Measured
 
-__all__ = ["LeafOrder", "counted_from_root", "first_regions", "leaf_orders", "one_each"]
+__all__ = ["LeafOrder", "counted_from_root", "first_regions", "leaf_orders", "one_each", "steps_up"]
 
 
 _SIDE_BITS = 31
@@ -177,3 +179,20 @@ def counted_from_root(steps: IntArray) -> tuple[IntArray, LevelArray]:
     missing = height - np.count_nonzero(steps != steps[:, -1:], axis=1)
     up = np.maximum(np.arange(height + 1) - missing[:, None], 0)
     return np.take_along_axis(steps, up, axis=1), missing.astype(np.int8)
+
+
+def steps_up(levels: npt.NDArray[np.integer[Any]], missing: LevelArray) -> LevelArray:
+    """Count levels as steps from each leaf, where they are counted from the root.
+
+    Parameters
+    ----------
+    levels : ndarray of integers, shape (n,)
+    missing : ndarray of int8, shape (n,)
+        Levels each leaf lacks, as :func:`counted_from_root` returns them.
+
+    Returns
+    -------
+    ndarray of int8, shape (n,)
+    """
+    steps: LevelArray = np.maximum(levels.astype(np.int16) - missing, 0).astype(np.int8)
+    return steps
