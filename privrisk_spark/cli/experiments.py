@@ -90,3 +90,29 @@ def experiments_adversary(
 
     files = [*(policies or []), *(config or [])]
     run_experiments("adversary", sizes, files, overrides, output, date, log_format)
+
+
+@experiments_app.command("recoding")
+def experiments_recoding(
+    output: PrivateOutput,
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of the generated table.")] = 10_000,
+    attributes: Annotated[int, typer.Option(min=2, max=10, help="Attributes of the generated table.")] = 7,
+    records: Annotated[int, typer.Option(min=1, help="Most distinct records decided for means over a table.")] = 2_000,
+    suppressed: Annotated[int, typer.Option(min=0, max=100, help="Rows that may be suppressed, in per cent.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures but for times.")] = 2012,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Run every algorithm of k-anonymization on generated data, and on a policy's table: cost, time, risk, claims.
+
+    Without a policy nothing is read and Spark is not started. Nothing is published.
+    """
+    from privrisk_spark.experiments.recoding.results import RecodingSizes
+
+    sizes = RecodingSizes(rows, attributes, records, suppressed, seed)
+
+    run_experiments("recoding", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)

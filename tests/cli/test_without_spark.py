@@ -48,6 +48,7 @@ NEED_IT = {
     "deciding": (*PRIVRISK, "experiments", "deciding", "--output", "found"),
     "privacy": (*PRIVRISK, "experiments", "privacy", "--output", "found"),
     "adversary": (*PRIVRISK, "experiments", "adversary", "--output", "found"),
+    "recoding": (*PRIVRISK, "experiments", "recoding", "--output", "found"),
     "prepare-java": (*PRIVRISK, "prepare-java"),
     "job": (str(ROOT / "jobs" / "assess.py"), POLICY, "--output", "found"),
 }

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from privrisk_spark.experiments.deciding.results import Sizes, TableResult, findings, run_on
 from privrisk_spark.experiments.deciding.subject import Subject
-from privrisk_spark.experiments.deciding.tables import collect_subject, narrowed
+from privrisk_spark.experiments.deciding.tables import MOST_NODES, collect_subject, narrowed, unused
 from privrisk_spark.experiments.run import Experiment, Source
-from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.experiment import Findings
 from privrisk_spark.runs.progress import Progress
 
@@ -28,15 +25,15 @@ def find(sizes: Sizes, source: Source | None, progress: Progress) -> Findings:
         If the policy's table cannot be used.
     """
     with progress.stage("generate") as stage:
-        used, notes = narrowed(Subject.generated(sizes.seed, sizes.rows, sizes.attributes))
+        used, notes = narrowed(Subject.generated(sizes.seed, sizes.rows, sizes.attributes), MOST_NODES)
         subjects = [used]
         stage.sentence = f"Generated a table of {sizes.rows:,} rows."
     if source is not None:
         with progress.stage("read") as stage:
             whole = collect_subject(source)
-            used, left_out = narrowed(whole)
+            used, left_out = narrowed(whole, MOST_NODES)
             subjects.append(used)
-            notes += [*_notes(source.policy, whole.name), *left_out]
+            notes += [*unused(source.policy), *left_out]
             stage.sentence = f"Collected {len(whole.counts):,} distinct records."
     found: list[TableResult] = []
     for subject in subjects:
@@ -44,19 +41,6 @@ def find(sizes: Sizes, source: Source | None, progress: Progress) -> Findings:
             found.append(run_on(subject, sizes))
             stage.sentence = f"Searched lattices of {subject.k} attributes."
     return findings(found, sizes, notes)
-
-
-def _notes(policy: Policy, name: str) -> Iterator[str]:
-    """What a reader must know besides."""
-    if policy.risk.sensitivity.form != "linear":
-        yield (
-            f"{name}: the policy's sensitivity is of the form '{policy.risk.sensitivity.form}'; here its weights "
-            "are added, as in Fouad (2012), section 4.6, and as minimum cuts need it."
-        )
-    if policy.utility.measure != "depth":
-        yield f"{name}: the policy's utility is '{policy.utility.measure}'; here it is depth."
-    if policy.dictionary.kind != "self" or policy.dictionary.consistency != "subsumes":
-        yield f"{name}: the policy's dictionary is not used; the attacker knows the table, and values subsume."
 
 
 EXPERIMENT = Experiment(

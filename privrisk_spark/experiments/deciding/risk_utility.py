@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.experiments.deciding.sample import Sample
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.kernels.classes.every_node import ClassSizes
-from privrisk_spark.kernels.counting.consistent import consistent_at
-from privrisk_spark.kernels.disclosure.decisions import Decisions
-from privrisk_spark.kernels.disclosure.disclosure import Disclosure
-from privrisk_spark.kernels.disclosure.objective import LeastRisk
-from privrisk_spark.kernels.disclosure.risk import RiskModel, identification_risk
-from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
+from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, Lattice
-from privrisk_spark.kernels.search.method import Search
-from privrisk_spark.kernels.search.table_search import decide
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]
@@ -91,53 +85,31 @@ def risk_utility(
     anonymity : sequence of int
         Values of k, ascending.
     """
-    rows = subject.drawn(seed, records)
-    draws = len(subject.weightings)
-    # Records take the draws of the weights in turn; those of one draw are decided together.
-    groups = [(subject.vectors[rows[i::draws]], weights) for i, weights in enumerate(subject.weightings[: len(rows)])]
-    rows = np.concatenate([rows[i::draws] for i in range(len(groups))])
-    codes, times = subject.vectors[rows], subject.counts[rows].astype(np.float64)
+    sample = Sample.of(subject, seed=seed, records=records)
     least = np.array(floors, dtype=np.float64) * subject.greatest_utility
-
-    def decided(model: RiskModel, floor: float) -> list[Decisions]:
-        disclosures = [
-            Disclosure(
-                ancestor=tuple(axis.ancestor for axis in subject.axes),
-                code_depth=tuple(axis.code_depth for axis in subject.axes),
-                utility=subject.utilities,
-                sensitivity=Sensitivity("linear", weights),
-                model=model,
-            )
-            for _, weights in groups
-        ]
-        search, pairs = Search(LeastRisk(floor)), zip(disclosures, groups, strict=True)
-        return [decide(disclosure, search, subject.held, codes) for disclosure, (codes, _) in pairs]
-
-    def mean(values: Iterable[npt.NDArray[np.generic]]) -> float:
-        return float(np.average(np.concatenate(list(values)).astype(np.float64), weights=times))
-
     risk, utility = np.zeros((3, len(least))), np.zeros((3, len(least)))
     infeasible = np.zeros(len(least), dtype=np.int64)
     chosen = np.zeros((len(least), subject.k))
     for f, floor in enumerate(least.tolist()):
         for m, model in enumerate(MODELS):
-            found = decided(model, floor)
-            risk[m, f], utility[m, f] = mean(one.risk for one in found), mean(one.utility for one in found)
+            found = sample.decided(model, floor)
+            risk[m, f], utility[m, f] = sample.mean(found.risk), sample.mean(found.utility)
             if model == "I":
-                infeasible[f] = times[~np.concatenate([one.feasible for one in found])].sum()
-                chosen[f] = [mean(one.levels[:, i] for one in found) for i in range(subject.k)]
+                infeasible[f] = sample.times[~found.feasible].sum()
+                chosen[f] = [sample.mean(found.levels[:, i]) for i in range(subject.k)]
     anonymous = full_domain(subject, anonymity)
-    of_utility = np.array([_mean_utility(subject, codes, levels, times) for levels in anonymous.values()])
     of_risk, matched_risk, matched_utility = (np.zeros((3, len(anonymous))) for _ in range(3))
+    of_utility = np.zeros(len(anonymous))
     for a, levels in enumerate(anonymous.values()):
+        everywhere = np.tile(np.array(levels, dtype=np.int64), (len(sample.times), 1))
+        of_utility[a] = sample.mean(sample.utility_at(everywhere))
         for m, model in enumerate(MODELS):
-            of_risk[m, a] = mean(_risk_at(subject, *group, levels, model) for group in groups)
-            found = decided(model, float(of_utility[a]))
-            matched_risk[m, a] = mean(one.risk for one in found)
-            matched_utility[m, a] = mean(one.utility for one in found)
+            of_risk[m, a] = sample.mean(sample.risk_at(everywhere, model))
+            found = sample.decided(model, float(of_utility[a]))
+            matched_risk[m, a], matched_utility[m, a] = sample.mean(found.risk), sample.mean(found.utility)
     return RiskUtility(
-        records=len(rows),
-        rows=int(times.sum()),
+        records=len(sample.times),
+        rows=int(sample.times.sum()),
         floors=least,
         risk=risk,
         utility=utility,
@@ -187,24 +159,3 @@ def full_domain(subject: Subject, anonymity: Sequence[int]) -> dict[int, tuple[i
         nodes = nodes[risk[nodes] <= risk[nodes].min() * (1 + TOLERANCE)]
         found[k] = tuple(lattice.levels(nodes[:1])[0].tolist())
     return found
-
-
-def _mean_utility(subject: Subject, codes: npt.NDArray[np.int32], levels: Sequence[int], times: FloatArray) -> float:
-    total = np.zeros(len(codes))
-    for i, (axis, values) in enumerate(zip(subject.axes, subject.utilities, strict=True)):
-        total += values[axis.ancestor[codes[:, i], levels[i]]]
-    return float(np.average(total, weights=times))
-
-
-def _risk_at(
-    subject: Subject,
-    codes: npt.NDArray[np.int32],
-    weights: tuple[FloatArray, ...],
-    levels: Sequence[int],
-    model: RiskModel,
-) -> FloatArray:
-    nodes = [axis.ancestor[codes[:, i], levels[i]] for i, axis in enumerate(subject.axes)]
-    depths = [axis.code_depth for axis in subject.axes]
-    consistent = consistent_at(subject.held, depths, codes, levels)
-    sensitivity = Sensitivity("linear", weights).phi(nodes)
-    return identification_risk(model, sensitivity, consistent, dictionary_rows=subject.held.dictionary_rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.vectors import collect_vectors, vectors_of_table
 from privrisk_spark.errors import SchemaError
@@ -10,6 +12,7 @@ from privrisk_spark.experiments.run import Source
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.planning.disclosure import sensitivity
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import check_columns, collect_hierarchies, read
 
@@ -50,24 +53,45 @@ def collect_subject(source: Source) -> Subject:
     )
 
 
-def narrowed(whole: Subject) -> tuple[Subject, list[str]]:
+def narrowed(whole: Subject, most: int) -> tuple[Subject, list[str]]:
     """Return a table over its first attributes, and say so if some were left out.
 
     Parameters
     ----------
     whole : Subject
+    most : int
+        Nodes.
 
     Returns
     -------
     Subject
-        Whose lattice has at most :data:`MOST_NODES` nodes.
+        Whose lattice has at most so many nodes.
     list of str
         A note, or none.
     """
-    used = whole.within(MOST_NODES)
+    used = whole.within(most)
     if used.k == whole.k:
         return used, []
     return used, [
         f"{used.name}: the first {used.k} of {whole.k} attributes, so that a record's lattice has at most "
-        f"{MOST_NODES:,} nodes."
+        f"{most:,} nodes."
     ]
+
+
+def unused(policy: Policy) -> Iterator[str]:
+    """Say what of a policy the experiments do not use.
+
+    Parameters
+    ----------
+    policy : Policy
+    """
+    name = policy.run.name
+    if policy.risk.sensitivity.form != "linear":
+        yield (
+            f"{name}: the policy's sensitivity is of the form '{policy.risk.sensitivity.form}'; here its weights "
+            "are added, as in Fouad (2012), section 4.6, and as minimum cuts need it."
+        )
+    if policy.utility.measure != "depth":
+        yield f"{name}: the policy's utility is '{policy.utility.measure}'; here it is depth."
+    if policy.dictionary.kind != "self" or policy.dictionary.consistency != "subsumes":
+        yield f"{name}: the policy's dictionary is not used; the attacker knows the table, and values subsume."

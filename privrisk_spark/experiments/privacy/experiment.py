@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.experiments.deciding.subject import Subject
-from privrisk_spark.experiments.deciding.tables import collect_subject, narrowed
+from privrisk_spark.experiments.deciding.tables import MOST_NODES, collect_subject, narrowed
 from privrisk_spark.experiments.privacy.releases import Public, public_schemes
 from privrisk_spark.experiments.privacy.results import PrivacySizes, TableResult, findings, run_on, run_worst_case
 from privrisk_spark.experiments.run import Experiment, Source
@@ -57,7 +57,7 @@ def find(sizes: PrivacySizes, source: Source | None, progress: Progress) -> Find
     if source is not None:
         with progress.stage("read") as stage:
             whole = collect_subject(source)
-            used, left_out = narrowed(whole)
+            used, left_out = narrowed(whole, MOST_NODES)
             public = _public(source.policy, whole).first(used.k)
             delta = public.delta
             tables.append((used, public))
@@ -66,7 +66,7 @@ def find(sizes: PrivacySizes, source: Source | None, progress: Progress) -> Find
     with progress.stage("generate") as stage:
         for rows in dict.fromkeys((sizes.rows, sizes.large)):
             whole = replace(Subject.generated(sizes.seed, rows, sizes.attributes), name=f"generated, {rows:,} rows")
-            used, left_out = narrowed(whole)
+            used, left_out = narrowed(whole, MOST_NODES)
             tables.insert(0 if rows == sizes.rows else 1, (used, Public(public_schemes(used, rows), delta=delta)))
             notes += left_out
         stage.sentence = f"Generated tables of {sizes.rows:,} and {sizes.large:,} rows."

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import EngineError
-from privrisk_spark.experiments.deciding import experiment, tables
+from privrisk_spark.experiments.deciding import experiment
 from privrisk_spark.experiments.deciding.results import MEASURED, Sizes, run_on
 from privrisk_spark.experiments.deciding.subject import Subject, counted
 from privrisk_spark.kernels.counting.consistent import Axis
@@ -160,7 +160,7 @@ def test_what_is_left_out_is_said(
     document["utility"] = {"measure": "leaves"}
     document["dictionary"] = {"kind": "self", "consistency": "compatible"}
     small.write_text(yaml.safe_dump(document, sort_keys=False))
-    monkeypatch.setattr(tables, "MOST_NODES", 12)
+    monkeypatch.setattr(experiment, "MOST_NODES", 12)
     made = experiments(str(small))
     assert made.code == 0, made.err
     notes = " ".join(made.document["notes"])
