@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+import numpy.typing as npt
+
 from privrisk_spark.experiments.recoding.algorithms import COSTS, Outcome
 from privrisk_spark.experiments.recoding.monotone import Monotone
 from privrisk_spark.experiments.recoding.risks import ByClasses, Frontier
@@ -15,6 +18,7 @@ from privrisk_spark.kernels.recoding.searches import SEARCHES
 from privrisk_spark.reporting.numbers import least_to_most, percent, rounded
 from privrisk_spark.results.plots import Panel, Plot, Series, all_but_ends_blank
 
+FloatArray = npt.NDArray[np.float64]
 OfClasses = Sequence[tuple[str, int, ByClasses]]
 
 K_LABEL = "k, rows of a class"
@@ -36,19 +40,18 @@ def plots(
 
 def frontier_plot(found: Frontier) -> Plot:
     """k-anonymity against optimal disclosures at equal utility, under the officer's risk (F12 Fig. 4.12)."""
-    pairs = list(zip(found.recoded_risk.tolist(), found.matched_risk.tolist(), strict=True))
-    ratios = [a / b for a, b in pairs if b > 0]
     below = [share for share in found.matched_below.tolist() if math.isfinite(share)]
     sentence = (
-        f"At no less utility optimal disclosures have less mean risk than {sum(b <= a for a, b in pairs)} of "
-        f"{len(pairs)} recoded tables, which have {least_to_most(ratios)} times as much."
-        if ratios
-        else "No table was recoded, or none has any risk."
+        f"At the same mean utility the recoded tables have {ratios(found.recoded_risk, found.optimal_risk)} times the "
+        "least mean risk there is; with their mean utility as the least of every record, optimal disclosures have less "
+        f"risk than {int((found.matched_risk <= found.recoded_risk).sum())} of {len(found.method)} of them."
+        if found.method
+        else "No table was recoded."
     )
     if below:
         sentence += (
-            f" In exchange {least_to_most([100 * share for share in below])} % of the rows are in classes of fewer "
-            "than k rows: the officer's risk weighs what is disclosed, and k does not."
+            f" These are no k-anonymous tables: {least_to_most([100 * share for share in below])} % of their rows are "
+            "in classes of fewer than k rows. The officer's risk weighs what is disclosed, and k does not."
         )
     points = [
         Series.of(
@@ -68,18 +71,28 @@ def frontier_plot(found: Frontier) -> Plot:
         key="recoding-frontier",
         title="k-anonymity against optimal disclosures",
         figure="Fouad 2012, Fig. 4.12",
-        claim="Optimal disclosures outperform k-anonymity whatever the risk model.",
+        claim="Optimal disclosures consistently outperform k-anonymity whatever the risk model.",
         found=sentence,
         panels=(
             Panel(
                 f"model {found.model}",
                 "mean risk",
                 "mean utility",
-                (Series.of("optimum, the floor varies", found.risk, found.utility), *points),
+                (
+                    Series.of("least mean risk", found.mean_risk, found.mean_utility),
+                    Series.of("optimum, every record at least", found.risk, found.utility),
+                    *points,
+                ),
                 log_x=True,
             ),
         ),
     )
+
+
+def ratios(risks: FloatArray, others: FloatArray) -> str:
+    """The least and the greatest ratio of two risks, where the second is one."""
+    there = others > 0
+    return least_to_most((risks[there] / others[there]).tolist()) if there.any() else "any number of"
 
 
 def loss_plot(outcomes: Sequence[Outcome]) -> Plot:

@@ -9,7 +9,7 @@ third is the officer's: identification risk with the sensitivities of the policy
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +19,11 @@ from privrisk_spark.experiments.adversary.case_study import STUDY
 from privrisk_spark.experiments.deciding.sample import Sample
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.recoding.algorithms import Recoded
+from privrisk_spark.experiments.recoding.mean_frontier import MeanFrontier
 from privrisk_spark.kernels.adversary.process import solve
 from privrisk_spark.kernels.adversary.risk import assess
 from privrisk_spark.kernels.disclosure.risk import RiskModel
+from privrisk_spark.kernels.lattice.lattice import Lattice
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 FloatArray = npt.NDArray[np.float64]
@@ -87,6 +89,10 @@ class Frontier:
     recoded_risk, recoded_utility : ndarray of float64, shape (P,)
     matched_risk, matched_utility : ndarray of float64, shape (P,)
         Of the optimal disclosures whose least utility, of every record, is the recoded table's mean.
+    optimal_risk : ndarray of float64, shape (P,)
+        Least mean risk there is at the recoded table's mean utility; never more than its own.
+    mean_utility, mean_risk : ndarray of float64, shape (c,)
+        Corners of the frontier of these.
     matched_below : ndarray of float64, shape (P,)
         Share of the rows of the whole table that are, in these optimal disclosures, in a class of fewer than k rows;
         NaN of all but the algorithms in :data:`WHOLE`, for which all records are decided.
@@ -104,6 +110,9 @@ class Frontier:
     matched_risk: FloatArray
     matched_utility: FloatArray
     matched_below: FloatArray
+    optimal_risk: FloatArray
+    mean_utility: FloatArray
+    mean_risk: FloatArray
 
 
 def frontier(
@@ -132,6 +141,7 @@ def frontier(
     sample = Sample.of(subject, seed=seed, records=records)
     least = np.array(floors, dtype=np.float64) * subject.greatest_utility
     optima = [sample.decided(model, floor) for floor in least.tolist()]
+    least_mean = MeanFrontier.of(_choices(sample, model), sample.times)
     everyone = Sample.of(subject, seed=seed, records=len(subject.counts))
     names, ks, points = [], [], []
     for method, k, table in recoded:
@@ -140,8 +150,18 @@ def frontier(
         risk, utility = _means(sample, table, model)
         matched = sample.decided(model, utility)
         below = _below(everyone, model, utility, k) if method in WHOLE else np.nan
-        points.append((risk, utility, sample.mean(matched.risk), sample.mean(matched.utility), below))
-    of_points = np.array(points, dtype=np.float64).reshape(-1, 5)
+        points.append(
+            (
+                risk,
+                utility,
+                sample.mean(matched.risk),
+                sample.mean(matched.utility),
+                below,
+                least_mean.least_risk(utility),
+            )
+        )
+    columns = np.ascontiguousarray(np.array(points, dtype=np.float64).reshape(-1, 6).T)
+    recoded_risk, recoded_utility, matched_risk, matched_utility, matched_below, optimal_risk = columns
     return Frontier(
         model,
         len(sample.times),
@@ -150,7 +170,14 @@ def frontier(
         np.array([sample.mean(one.utility) for one in optima]),
         tuple(names),
         np.array(ks, dtype=np.int64),
-        *(np.ascontiguousarray(column) for column in of_points.T),
+        recoded_risk,
+        recoded_utility,
+        matched_risk,
+        matched_utility,
+        matched_below,
+        optimal_risk,
+        least_mean.utility,
+        least_mean.risk,
     )
 
 
@@ -166,6 +193,24 @@ def _means(sample: Sample, table: Recoded, model: RiskModel) -> tuple[float, flo
     pieces = sample.taken(of[first], times)
     risk, utility = pieces.risk_at(levels[first], model), pieces.utility_at(levels[first])
     return pieces.mean(risk), pieces.mean(utility)
+
+
+def _choices(sample: Sample, model: RiskModel) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield, of each record, the utilities it can have and the least risk at each."""
+    lattice = Lattice(sample.subject.heights)
+    records = len(sample.record)
+    best: dict[float, FloatArray] = {}
+    for levels in lattice.levels(np.arange(lattice.n_nodes)):
+        everywhere = np.tile(levels.astype(np.int64), (records, 1))
+        utility, risk = sample.utility_at(everywhere), sample.risk_at(everywhere, model)
+        for value in np.unique(utility).tolist():
+            there = utility == value
+            least = best.setdefault(value, np.full(records, np.inf))
+            least[there] = np.minimum(least[there], risk[there])
+    values = np.array(sorted(best))
+    risks = np.column_stack([best[value] for value in values.tolist()])
+    for least in risks:
+        yield values[np.isfinite(least)], least[np.isfinite(least)]
 
 
 def _below(everyone: Sample, model: RiskModel, floor: float, k: int) -> float:

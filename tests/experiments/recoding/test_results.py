@@ -261,6 +261,8 @@ def test_the_frontier_is_the_mean_of_all_rows() -> None:
         assert found.recoded_utility[place] == pytest.approx(np.mean(utility), rel=1e-9)
     assert (found.matched_utility >= found.recoded_utility - 1e-9).all()
     assert np.isnan(found.matched_below).tolist() == [True, True, False]
+    assert (found.optimal_risk <= found.recoded_risk + 1e-12).all()
+    assert found.optimal_risk.max() > 0
     sample = Sample.of(subject, seed=1, records=10_000)
     decided = sample.decided("I", float(found.recoded_utility[2]))
     sizes = Counter[tuple[int, ...]]()
@@ -316,11 +318,14 @@ def test_verdicts_follow_from_the_figures(small_run: TableResult) -> None:
     assert "8 times does a step up" in told.evidence
 
     safer = replace(small_run.frontier, matched_risk=small_run.frontier.recoded_risk / 2)
-    told = verdict(replace(small_run, frontier=safer), "Fouad (2012)")
+    told = verdict(replace(small_run, frontier=safer), "Fouad (2012), eq 4.2")
     assert told.verdict == "holds"
     assert "have 2 times their mean risk" in told.evidence
     riskier = replace(small_run.frontier, matched_risk=small_run.frontier.recoded_risk + 1)
-    assert verdict(replace(small_run, frontier=riskier), "Fouad (2012)").verdict == "does not hold"
+    assert verdict(replace(small_run, frontier=riskier), "Fouad (2012), eq 4.2").verdict == "does not hold"
+    assert verdict(small_run, "Fouad (2012), eq 4.3").verdict == "holds"
+    beaten = replace(small_run.frontier, optimal_risk=small_run.frontier.recoded_risk + 1)
+    assert verdict(replace(small_run, frontier=beaten), "Fouad (2012), eq 4.3").verdict == "does not hold"
 
     slow = tuple(replace(one, seconds=9.0) if one.method == "flash" else one for one in small_run.outcomes)
     assert verdict(replace(small_run, outcomes=slow), "Kohlmayer et al. (2012)").verdict == "does not hold"
