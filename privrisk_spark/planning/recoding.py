@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from privrisk_spark.kernels.arrays import IntArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.criteria import (
     ALPHA,
@@ -34,7 +35,11 @@ def sensitive_of(asked: KAnonymityGuarantee) -> list[str]:
     return list(dict.fromkeys(one.column for part in asked.also for one in part.given.values()))
 
 
-def conditions(asked: KAnonymityGuarantee, distributions: Mapping[str, TableDistribution]) -> tuple[Condition, ...]:
+def conditions(
+    asked: KAnonymityGuarantee,
+    distributions: Mapping[str, TableDistribution],
+    grounds: Mapping[int, IntArray] | None = None,
+) -> tuple[Condition, ...]:
     """Return what every released class must meet: k first, then what is asked besides, in the order of the policy.
 
     Parameters
@@ -42,13 +47,18 @@ def conditions(asked: KAnonymityGuarantee, distributions: Mapping[str, TableDist
     asked : KAnonymityGuarantee
     distributions : mapping of sensitive column to TableDistribution
         Of the whole table, in the order of :func:`sensitive_of`, which is that of the classes' values.
+    grounds : mapping of int to ndarray of int32, shape (v, H + 1), optional
+        By the place in ``also`` of a hierarchical distance: the node of each value at each level.
     """
-    at = {name: i for i, name in enumerate(distributions)}
-    besides = [one for part in asked.also for one in part.given.values()]
-    return (at_least(asked.k), *(_held(one, distributions[one.column], at[one.column]) for one in besides))
+    at, found = {name: i for i, name in enumerate(distributions)}, [at_least(asked.k)]
+    for place, part in enumerate(asked.also):
+        for one in part.given.values():
+            ground = () if grounds is None or place not in grounds else (grounds[place],)
+            found.append(_held(one, distributions[one.column], at[one.column], ground))
+    return tuple(found)
 
 
-def _held(asked: OfColumn, table: TableDistribution, attribute: int) -> Condition:
+def _held(asked: OfColumn, table: TableDistribution, attribute: int, ground: tuple[IntArray, ...]) -> Condition:
     match asked:
         case LDiversity(kind="distinct", l=least):
             return held_to(DISTINCT_DIVERSITY, least, attribute=attribute)
@@ -59,7 +69,7 @@ def _held(asked: OfColumn, table: TableDistribution, attribute: int) -> Conditio
         case PSensitivity(p=least):
             return held_to(P_SENSITIVITY, least, attribute=attribute)
         case TCloseness(t=most, distance=distance):
-            return held_to(CLOSENESS[distance], most, table, attribute=attribute)
+            return held_to(CLOSENESS[distance], most, table, *ground, attribute=attribute)
         case AlphaBound(alpha=most):
             return held_to(ALPHA, most, attribute=attribute)
         case BetaLikeness(beta=most, enhanced=enhanced):

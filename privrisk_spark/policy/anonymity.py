@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from privrisk_spark.hierarchies.builders import HierarchySpec
 from privrisk_spark.policy.types import NUMBER, Count, NonNegative, Part, Positive, Text, unsaid
 
 Share = Annotated[float, Field(ge=0, le=1), NUMBER]
@@ -40,8 +41,13 @@ class TCloseness(OfColumn):
     """t-closeness: the earth mover's distance of a class to the table."""
 
     t: Share
-    distance: Literal["equal", "ordered"] = Field(
-        "equal", description="Whether all values are equally far apart, or as far as their ranks."
+    distance: Literal["equal", "ordered", "hierarchical"] = Field(
+        "equal",
+        description="How far values are apart: all equally, as far as their ranks, or as far up as they meet in a "
+        "hierarchy.",
+    )
+    hierarchy: HierarchySpec | None = Field(
+        None, description="Of the distance 'hierarchical', such as {file: disease.csv}.", exclude_if=unsaid
     )
 
 

@@ -53,7 +53,7 @@ class SensitiveModel(Part):
     """How the values of a sensitive column are compared."""
 
     distance: Literal["equal", "ordered", "hierarchical"] | None = Field(
-        None, description="RuleInputs distance of t-closeness; default 'ordered' for numbers and dates, else 'equal'."
+        None, description="Ground distance of t-closeness; default 'ordered' for numbers and dates, else 'equal'."
     )
     hierarchy: HierarchySpec | None = Field(None, description="Of the distance 'hierarchical', such as {file: a.csv}.")
     c: Positive = Field(3.0, description="c of recursive (c, l)-diversity, whose greatest l is measured.")

@@ -158,6 +158,22 @@ def test_conditions_come_in_their_order_each_of_its_column() -> None:
     assert [one.name for one in conditions(asked(), {})] == ["k-anonymity"]
 
 
+def test_values_that_meet_low_in_a_hierarchy_are_near() -> None:
+    """Shares of the table are 1/4, 1/4, 1/2; the first two meet at level 1 of 2, so half as far as the third."""
+    tree = {"column": "x", "t": 0.25, "distance": "hierarchical", "hierarchy": {"flat": {}}}
+    guarantee = asked({"p_sensitivity": {"column": "x", "p": 1}}, {"t_closeness": tree})
+    ground = np.array([[0, 3, 5], [1, 3, 5], [2, 4, 5]], dtype=np.int32)
+    *_, held = conditions(guarantee, {"x": TableDistribution(np.array(TABLE))}, {1: ground})
+    classes = [((2, 0, 2), True), ((1, 1, 0), False), ((3, 0, 1), False), ((0, 2, 2), True), ((1, 0, 3), True)]
+    runs = runs_of(*(one for one, _ in classes))
+    found = held.meets(NodeClasses(np.arange(len(classes)), runs.rows, (runs,)))
+    assert found.tolist() == [expected for _, expected in classes]
+    # (2, 0, 2): 1/4 goes half the way; (1, 1, 0): 1/2 goes all; (3, 0, 1): 1/4 half, 1/4 all; (1, 0, 3): 1/4 all.
+    assert (held.monotone_in_generalization, held.monotone_in_suppression) == (True, False)
+    words = "a distribution of 'x' within 0.25 of the table's (hierarchical distance)"
+    assert asked_in_words(guarantee, "rows")[-1] == words
+
+
 @pytest.mark.parametrize(
     ("limit", "rows", "most"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from privrisk_spark.errors import Fault, nearest
-from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee, LDiversity, OfColumn
+from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee, LDiversity, OfColumn, TCloseness
 from privrisk_spark.policy.policy import Policy, Sensitive
 
 
@@ -33,6 +33,8 @@ def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable
             yield from _impossible_column(policy, f"{key}.{name}.column", one)
             if isinstance(one, LDiversity):
                 yield from _impossible_diversity(f"{key}.{name}", one)
+            if isinstance(one, TCloseness) and (one.distance == "hierarchical") != (one.hierarchy is not None):
+                yield Fault(f"{key}.{name}.hierarchy", "goes with distance: hierarchical; give both or none of them")
 
 
 def _impossible_local(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fault]:

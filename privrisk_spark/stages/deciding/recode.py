@@ -27,7 +27,7 @@ from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.stored_levels import StoredLevels
 from privrisk_spark.engine.vectors import collect_vectors, vectors_of_table
 from privrisk_spark.errors import CheckError, InputError
-from privrisk_spark.kernels.arrays import BoolArray, IntArray, LevelArray
+from privrisk_spark.kernels.arrays import BoolArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.disclosure.decisions import Decisions
@@ -51,6 +51,7 @@ from privrisk_spark.stages.deciding.decide import value_numbers
 from privrisk_spark.stages.deciding.exposure import Rows
 from privrisk_spark.stages.deciding.mondrian import collect_partition
 from privrisk_spark.stages.deciding.rules import Meeting, RuleInputs
+from privrisk_spark.stages.tables.grounds import grounds_of
 
 
 def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tuple[Batches, Decide, ChosenRule]:
@@ -169,10 +170,11 @@ def collect_problem(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> Pro
     k, most, kept = len(hierarchies), inputs.policy.counting.sorted_vectors, inputs.policy.kept_columns
     names = schemas.codes(k)
     vectors, counts = collect_vectors(vectors_of_table(encoded, k, 0), names, most=most)
-    keys, held, distributions = keys_of(vectors), [], {}
+    keys, held, distributions, texts = keys_of(vectors), [], {}, {}
     for column in sensitive_of(asked):
         released = schemas.released(len(kept))[kept.index(column)]
-        runs, distributions[column] = _collect_values(encoded, names, released, keys, column=column, most=most)
+        runs, texts[column], total = _collect_values(encoded, names, released, keys, column=column, most=most)
+        distributions[column] = TableDistribution(total)
         held.append(runs)
     persons = None
     if schemas.ENTITY in encoded.schema.fieldNames():
@@ -180,12 +182,13 @@ def collect_problem(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> Pro
     table = FullDomain.of(disclosure.ancestor, vectors, counts, held, persons)
     leaves = [one.n_under[of] for one, of in zip(hierarchies.values(), disclosure.ancestor, strict=True)]
     limit = asked.suppressed_at_most(table.rows)
-    return Problem(Measured.of(table, leaves), conditions(asked, distributions), METRICS[asked.metric], limit)
+    held_to = conditions(asked, distributions, grounds_of(asked, texts))
+    return Problem(Measured.of(table, leaves), held_to, METRICS[asked.metric], limit)
 
 
 def _collect_values(
     encoded: Batches, names: Sequence[str], released: str, keys: Keys, *, column: str, most: int
-) -> tuple[SensitiveRuns, TableDistribution]:
+) -> tuple[SensitiveRuns, pa.Array, LongArray]:
     """Collect how often each value of a sensitive column is in each distinct record; values in their order."""
     if isinstance(encoded.schema[released].dataType, T.ArrayType | T.MapType | T.StructType | T.BinaryType):
         kind = encoded.schema[released].dataType.simpleString()
@@ -200,7 +203,7 @@ def _collect_values(
     rows = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)
     total = np.zeros(len(values), dtype=np.int64)
     np.add.at(total, code, rows)
-    return SensitiveRuns.of_entries(owner, code, rows, len(keys)), TableDistribution(total)
+    return SensitiveRuns.of_entries(owner, code, rows, len(keys)), values, total
 
 
 def _collect_persons(encoded: Batches, names: Sequence[str], keys: Keys, *, most: int) -> Persons:

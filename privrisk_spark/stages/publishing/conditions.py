@@ -20,6 +20,7 @@ from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
+from privrisk_spark.stages.tables.grounds import grounds_of
 
 
 def measure_conditions(
@@ -51,7 +52,7 @@ def measure_conditions(
     dict of words to number of classes
     """
     labels = [f"a{i}" for i in range(len(roots))]
-    held, distributions, keys = [], {}, None
+    held, distributions, texts, keys = [], {}, {}, None
     for name in sensitive_of(asked):
         value = columns[name]
         counted = release.frame().groupBy(*labels, value).agg(F.count("*").alias(schemas.N_ROWS))
@@ -63,6 +64,7 @@ def measure_conditions(
         owner, keys = _classes(found, labels)
         rows = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)
         held.append(SensitiveRuns.of_entries(owner, code, rows, keys.num_rows))
+        texts[name] = whole.column(value)
         distributions[name] = TableDistribution(whole.column(schemas.N_ROWS).to_numpy().astype(np.int64))
     if keys is None:
         return {}
@@ -75,7 +77,8 @@ def measure_conditions(
             for i, root in enumerate(roots)
         ]
         told = ~np.logical_and.reduce([of.fill_null(False).to_numpy() for of in same])
-    of_each = zip(asked_in_words(asked, "rows")[1:], conditions(asked, distributions)[1:], strict=True)
+    held_to = conditions(asked, distributions, grounds_of(asked, texts))
+    of_each = zip(asked_in_words(asked, "rows")[1:], held_to[1:], strict=True)
     return {words: int(np.count_nonzero(told & ~condition.meets(classes))) for words, condition in of_each}
 
 

@@ -198,6 +198,21 @@ def ordered_distance(values: Sequence[Any]) -> float:
     return work / (len(of_table) - 1)
 
 
+GROUPS = {"flu": "lung", "cold": "lung", "ms": "ms", None: None}
+"""Of the hierarchy of two levels that values meet in: a missing one meets the others at its root."""
+
+
+def hierarchical_distance(values: Sequence[Any]) -> float:
+    """Rows are moved within their group, half as far, before the rest goes anywhere."""
+    of_table, of_class = shares(SICK), shares(values)
+    over = {value: of_class.get(value, 0.0) - p for value, p in of_table.items()}
+    near = 0.0
+    for group in set(GROUPS.values()):
+        of_group = [amount for value, amount in over.items() if GROUPS[value] == group]
+        near += min(sum(max(x, 0) for x in of_group), sum(max(-x, 0) for x in of_group))
+    return near / 2 + sum(max(x, 0) for x in over.values()) - near
+
+
 def gains(values: Sequence[Any]) -> dict[Any, float]:
     return {value: (q - shares(SICK)[value]) / shares(SICK)[value] for value, q in shares(values).items()}
 
@@ -220,6 +235,16 @@ CONDITIONS: dict[str, tuple[dict[str, Any], Meets]] = {
     "ordered": (
         {"t_closeness": {"column": "cost", "t": 0.25, "distance": "ordered"}},
         lambda values: ordered_distance(values) <= 0.25 + SLACK,
+    ),
+    "tree": (
+        {
+            "t_closeness": {
+                "t": 0.3,
+                "distance": "hierarchical",
+                "hierarchy": {"tree": {"*": [{"lung": ["flu", "cold"]}, "ms"]}},
+            }
+        },
+        lambda values: hierarchical_distance(values) <= 0.3 + SLACK,
     ),
     "alpha": ({"alpha": {"alpha": 0.6}}, lambda values: max(shares(values).values()) <= 0.6 + SLACK),
     "beta": ({"beta_likeness": {"beta": 1.5}}, lambda values: max(gains(values).values()) <= 1.5 + SLACK),
