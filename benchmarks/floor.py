@@ -77,7 +77,7 @@ class FloorResult:
 
 
 @dataclass(frozen=True)
-class _Tree:
+class Tree:
     """A balanced hierarchy: nodes by leaf and level; label, size (leaves under it) and weight by node."""
 
     ancestor: npt.NDArray[np.int32]
@@ -87,11 +87,12 @@ class _Tree:
 
     @property
     def height(self) -> int:
+        """Levels above the leaves."""
         return int(self.ancestor.shape[1]) - 1
 
 
 @dataclass(frozen=True)
-class _Records:
+class Records:
     """One part of the table, in codes; ``cell`` is the index into the decisions."""
 
     kept: pa.Table
@@ -148,9 +149,9 @@ def floor(
         clock.append(perf_counter())
         seconds[phase] = clock[-1] - clock[-2]
 
-    trees = {name: _read_tree(data / f"{name}.csv", WEIGHTS[name]) for name in ("city", "race", "income")}
-    trees["birthdate"] = _calendar(WEIGHTS["birthdate"])
-    keys = _Keys(trees)
+    trees = {name: read_tree(data / f"{name}.csv", WEIGHTS[name]) for name in ("city", "race", "income")}
+    trees["birthdate"] = calendar(WEIGHTS["birthdate"])
+    keys = Keys(trees)
     lap("hierarchies")
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         counts = pool.map(keys.count, sorted((data / "population").glob("*.parquet")))
@@ -188,7 +189,7 @@ def floor(
     )
 
 
-def _read_tree(path: Path, leaf_weight: float) -> _Tree:
+def read_tree(path: Path, leaf_weight: float) -> Tree:
     """Read an ARX hierarchy; a node is known by its path to the root, not by its label."""
     with path.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.reader(lines, delimiter=";"))
@@ -201,7 +202,7 @@ def _read_tree(path: Path, leaf_weight: float) -> _Tree:
     return _tree(ancestor, [path[0] for path in codes], leaf_weight)
 
 
-def _calendar(leaf_weight: float) -> _Tree:
+def calendar(leaf_weight: float) -> Tree:
     """Return the hierarchy day, month, year, ``*`` of all days of birth."""
     days = np.arange(f"{FIRST_BIRTH_YEAR}-01-01", f"{REFERENCE_YEAR + 1}-01-01", dtype="datetime64[D]")
     months = days.astype("datetime64[M]")
@@ -213,14 +214,14 @@ def _calendar(leaf_weight: float) -> _Tree:
     return _tree(np.stack([np.arange(len(days), dtype=np.int32), month, year, root], axis=1), labels, leaf_weight)
 
 
-def _tree(ancestor: npt.NDArray[np.int32], labels: list[str], leaf_weight: float) -> _Tree:
+def _tree(ancestor: npt.NDArray[np.int32], labels: list[str], leaf_weight: float) -> Tree:
     """Add sizes and weights: with equal leaf weights w the modified harmonic mean is w / size, root 0."""
     size = np.bincount(ancestor.ravel(), minlength=len(labels))
     if not (np.diff(size[ancestor], axis=1) > 0).all():
         raise ValueError("The floor needs hierarchies in which no node has a single child.")
     weight = leaf_weight / size
     weight[ancestor[:, -1]] = 0.0
-    return _Tree(ancestor, _text(labels), size, weight)
+    return Tree(ancestor, _text(labels), size, weight)
 
 
 def _text(labels: list[str]) -> pa.Array:
@@ -235,12 +236,12 @@ def _array(values: npt.NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
 
 
-class _Keys:
+class Keys:
     """Cells of the case study: (city, race, year of birth) and, within, the group of node sizes.
 
     Attributes
     ----------
-    trees : dict of str to _Tree
+    trees : dict of str to Tree
     cells : int
         Number of (city, race, year) cells; a cell is ``(city * races + race) * years + year``.
     groups : int
@@ -249,7 +250,7 @@ class _Keys:
         income.
     """
 
-    def __init__(self, trees: dict[str, _Tree]) -> None:
+    def __init__(self, trees: dict[str, Tree]) -> None:
         self.trees = trees
         day, income = trees["birthdate"], trees["income"]
         self.cities, self.races = len(trees["city"].ancestor), len(trees["race"].ancestor)
@@ -297,7 +298,7 @@ class _Keys:
         cell += year
         return np.bincount(cell, minlength=self.cells).reshape(self.cities, self.races, _YEARS)
 
-    def read(self, path: Path) -> _Records:
+    def read(self, path: Path) -> Records:
         """Read a part of the table in codes."""
         rows = _read(path, ["person_id", *ATTRIBUTES, "diagnosis"])
         leaf = {name: self._leaf(rows, name, 1) for name in ("city", "race")}
@@ -308,7 +309,7 @@ class _Keys:
         cell = self.share["city"].take(leaf["city"])
         for name in ATTRIBUTES[1:]:
             cell += self.share[name].take(leaf[name])
-        return _Records(rows.select(["person_id", "diagnosis"]), cell, leaf)
+        return Records(rows.select(["person_id", "diagnosis"]), cell, leaf)
 
     def _leaf(self, rows: pa.Table, name: str, factor: int) -> npt.NDArray[np.int32]:
         """Return the leaf codes of a text column times a factor; only the file's dictionary is looked up."""
@@ -338,7 +339,7 @@ def _values(array: pa.Array) -> npt.NDArray[np.int32]:
 
 
 def _decide(
-    keys: _Keys,
+    keys: Keys,
     cube: npt.NDArray[np.int64],
     cells: npt.NDArray[np.int64],
     utility_at_least: float,
@@ -391,7 +392,7 @@ class _Cuboid:
     race_factor: _Floats
 
 
-def _cuboids(keys: _Keys, cube: npt.NDArray[np.int64], candidates: npt.NDArray[np.int8]) -> list[_Cuboid]:
+def _cuboids(keys: Keys, cube: npt.NDArray[np.int64], candidates: npt.NDArray[np.int8]) -> list[_Cuboid]:
     """Roll the counts up, one axis at a time, to the cuboids the candidates need, in lexicographic order."""
     city, race, top = keys.trees["city"], keys.trees["race"], keys.trees["birthdate"].height
     outer = np.stack([candidates[:, 0], candidates[:, 1], candidates[:, 2] == top], axis=1)
@@ -417,7 +418,7 @@ def _cuboids(keys: _Keys, cube: npt.NDArray[np.int64], candidates: npt.NDArray[n
 
 
 def _rolled(
-    cube: npt.NDArray[np.int64], tree: _Tree, level: int, axis: int
+    cube: npt.NDArray[np.int64], tree: Tree, level: int, axis: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the counts with one axis rolled up to a level, and the new index of each leaf."""
     _, index = np.unique(tree.ancestor[:, level], return_inverse=True)
@@ -431,7 +432,7 @@ def _rolled(
 
 
 def _inner(
-    keys: _Keys,
+    keys: Keys,
     levels: npt.NDArray[np.int8],
     feasible: npt.NDArray[np.int64],
     cuboids: list[_Cuboid],
@@ -453,7 +454,7 @@ def _inner(
 
 
 def _decide_block(
-    keys: _Keys,
+    keys: Keys,
     cube: npt.NDArray[np.int64],
     cuboids: list[_Cuboid],
     decisions: _Decisions,
@@ -487,7 +488,7 @@ def _decide_block(
         decisions.consistent[at] = count[choice, column]
 
 
-def _write(keys: _Keys, decisions: _Decisions, out: Path, part: int, records: _Records) -> tuple[int, float, float]:
+def _write(keys: Keys, decisions: _Decisions, out: Path, part: int, records: Records) -> tuple[int, float, float]:
     """Write one part of the release and of the decisions; return its rows and the sums of their risk and utility."""
     node = decisions.node.take(records.cell)
     columns = {"person_id": records.kept["person_id"]}

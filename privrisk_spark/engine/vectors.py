@@ -18,6 +18,7 @@ from privrisk_spark.engine.batches import (
     in_chunks,
 )
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 
 def vectors_of_table(encoded: Batches, k: int, n_weights: int, more: Sequence[str] = ()) -> DataFrame:
@@ -31,6 +32,11 @@ def vectors_of_table(encoded: Batches, k: int, n_weights: int, more: Sequence[st
         Further columns that tell records apart.
     """
     names = [*schemas.codes(k), *schemas.weights(n_weights), *more]
+    return _of_chunks(encoded, names).groupBy(*names).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
+
+
+def _of_chunks(encoded: Batches, names: Sequence[str]) -> DataFrame:
+    """Return the distinct vectors of each chunk, with their multiplicity in it."""
     kinds = {field.name: field.dataType for field in encoded.schema.fields}
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -40,8 +46,36 @@ def vectors_of_table(encoded: Batches, k: int, n_weights: int, more: Sequence[st
             yield table.select(names).take(pa.array(first)).append_column(schemas.N_ROWS, times)
 
     fields = [T.StructField(name, kinds[name]) for name in names]
-    partial = encoded.then(step, T.StructType([*fields, T.StructField(schemas.N_ROWS, T.LongType())])).frame()
-    return partial.groupBy(*names).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
+    return encoded.then(step, T.StructType([*fields, T.StructField(schemas.N_ROWS, T.LongType())])).frame()
+
+
+def collect_records(
+    encoded: Batches, k: int, *, most: int, rows: int | None = None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Collect the distinct records of a table with their rows; results and errors are those of :func:`collect_vectors`.
+
+    A table of no more rows than may be collected comes as its chunks have it, and is grouped here: a shuffle of vectors
+    that are nearly all different saves nothing.
+
+    Parameters
+    ----------
+    encoded : Batches
+    k : int
+    most : int
+        Largest number of vectors to accept.
+    rows : int, optional
+        Of the table, where they are known.
+    """
+    names = schemas.codes(k)
+    if not k or rows is None or rows > most:
+        return collect_vectors(vectors_of_table(encoded, k, 0), names, most=most)
+    table = _of_chunks(encoded, names).toArrow()
+    columns = [table.column(name).to_numpy() for name in names]
+    times = table.column(schemas.N_ROWS).to_numpy()
+    first, member = distinct_rows(columns)
+    # Sums of whole numbers below 2^53 are exact.
+    times = np.bincount(member, weights=times, minlength=len(first)).astype(np.int64)
+    return np.column_stack([column[first] for column in columns]).astype(np.int32), times
 
 
 def collect_vectors(

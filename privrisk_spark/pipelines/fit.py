@@ -117,7 +117,7 @@ def fit(
             stage.sentence = "Encoded every value as an integer code."
         with progress.stage("search") as stage:
             disclosure = disclosure_of(policy, hierarchies, axes(policy, hierarchies))
-            inputs = RuleInputs(scratch, disclosure, (), policy, hierarchies)
+            inputs = RuleInputs(scratch, disclosure, (), policy, hierarchies, n_rows)
             _, chosen = chosen_scheme(inputs, collect_problem(inputs, rows, recoding), recoding)
             stage.sentence = chosen.section.paragraph
         with progress.stage("write") as stage:

@@ -64,7 +64,7 @@ def _of_lattices(found: Monotone) -> Iterator[_Judged]:
     unsafe = int(found.unsafe.sum())
     kept = least_to_most(found.kept.reshape(-1).tolist())
     yield (
-        "R23",
+        "Raschia (2023)",
         "If a table is k-anonymous, so is every generalization of it.",
         "holds" if not unsafe else "does not hold",
         f"{kept} of {found.nodes:,} nodes keep the limit; {_times(unsafe)} does a step up from one of them lead to one "
@@ -76,7 +76,7 @@ def _of_lattices(found: Monotone) -> Iterator[_Judged]:
     ]
     cheaper = found.cheaper.sum(axis=(1, 2))
     yield (
-        "R23",
+        "Raschia (2023)",
         "A generalization of a table has less utility, by all metrics discussed. What is the impact of suppression?",
         "holds" if not cheaper.any() else f"does not hold with {limits[-1]}" if cheaper[-1] else "does not hold",
         f"Of the steps up between nodes that keep the limit, {'; '.join(shares)}.",
@@ -85,7 +85,7 @@ def _of_lattices(found: Monotone) -> Iterator[_Judged]:
     minimal = found.best_is_minimal == 1
     parts = [f"{int(minimal[i].sum())} of {int(there[i].sum())} optima with {limit}" for i, limit in enumerate(limits)]
     yield (
-        "R23",
+        "Raschia (2023)",
         "Only the boundary of minimal generalizations is needed to find the one of highest utility.",
         "holds" if (minimal == there).all() else f"in {int(minimal.sum())} of {int(there.sum())} cases",
         f"Minimal are {' and '.join(parts)}; there are {least_to_most(found.minimal.reshape(-1).tolist())} minimal "
@@ -113,8 +113,10 @@ def _of_searches(outcomes: Sequence[Outcome]) -> Iterator[_Judged]:
         _held(len(alike), len(problems)),
         f"All {len(OPTIMAL)} proved the same scheme for {len(alike)} of {len(problems)} pairs of metric and k.",
     )
-    yield _excess(by, problems, "samarati", "R23, Samarati (2001)", "allMin is optimal: it finds the least height.")
-    yield _excess(by, problems, "datafly", "R23, Sweeney (2002)", "Datafly is approximate.", exact=False)
+    yield _excess(
+        by, problems, "samarati", "Raschia (2023), Samarati (2001)", "allMin is optimal: it finds the least height."
+    )
+    yield _excess(by, problems, "datafly", "Raschia (2023), Sweeney (2002)", "Datafly is approximate.", exact=False)
     faster = (
         ("incognito", "exhaustive", "LeFevre et al. (2005)", "Incognito is faster than a search of every node."),
         ("flash", "incognito", "Kohlmayer et al. (2012)", "Flash is faster than Incognito."),
@@ -202,7 +204,7 @@ def _of_risk(attacked: OfClasses, frontier: Frontier) -> Iterator[_Judged]:
     within = sum(risks.prosecutor_max <= 1 / k for _, k, risks in attacked)
     means = [risks.prosecutor_mean * k for _, k, risks in attacked]
     yield (
-        "R23",
+        "Raschia (2023)",
         "k-anonymity bounds the probability to identify a record by 1/k.",
         _held(within, len(attacked)),
         f"The greatest 1/f of released classes is at most 1/k in {within} of {len(attacked)} releases; its mean over "

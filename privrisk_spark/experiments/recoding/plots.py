@@ -139,7 +139,7 @@ def nodes_plot(outcomes: Sequence[Outcome], nodes: int) -> Plot:
     return Plot(
         key="recoding-nodes",
         title="Nodes evaluated",
-        figure="R23",
+        figure="Raschia 2023",
         claim="The lattice can be pruned efficiently, as privacy and utility are monotone.",
         found=f"Of {nodes:,} nodes, over metrics and k: {', '.join(each)}." if each else "Nothing keeps the limit.",
         panels=tuple(
@@ -215,7 +215,7 @@ def risk_plot(attacked: OfClasses) -> Plot:
     return Plot(
         key="recoding-risk",
         title="What attackers make of it",
-        figure="R23; Xia et al. 2015",
+        figure="Raschia 2023; Xia et al. 2015",
         claim="k bounds the probability to identify a record by 1/k; an attacker who plans gives up where groups are "
         "large.",
         found=sentence,

@@ -26,6 +26,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.recoding.bases import Bases
 from privrisk_spark.kernels.recoding.floors import SLACK, Floors, Look, exceeds, look
+from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.kernels.recoding.metrics import Facts, order
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme, best_of
 
@@ -141,14 +142,14 @@ class _Search:
         found = [] if self.best is None else [self.best]
         return best_of(self.problem, found, nodes_evaluated=self.looks, optimal=True)
 
-    def _look(self, levels: Levels, low: Levels) -> Look | None:
-        """Look at a node from the classes of one below it; None if it is known not to keep the limit."""
+    def _look(self, levels: Levels, base: NodeClasses) -> Look | None:
+        """Look at a node from the classes of one that is nowhere above it; None if it is known to miss the limit."""
         if self.prunes and self.shortcuts.remembered and self._is_ruled_out(levels):
             return None
         if self.looks >= self.left:
             raise _OutOfLooksError
         self.looks += 1
-        seen = look(self.problem, levels, self.bases.at(low))
+        seen = look(self.problem, levels, base)
         if seen.facts is None:
             if self.prunes:
                 self._remember(levels)
@@ -174,14 +175,15 @@ class _Search:
     def _go_down(self) -> None:
         """Step down from the top, always to the best node that keeps the limit, while there is one."""
         levels = self.heights
-        bottom = (0,) * len(levels)
-        seen = self._look(levels, bottom)
+        seen = self._look(levels, self.bases.at((0,) * len(levels)))
         while seen is not None and seen.facts is not None:
+            # All steps are counted from the node a level below everywhere, whose classes are far fewer than records.
+            below = self.problem.measured.table.classes([max(level - 1, 0) for level in levels])
             steps = [
                 found.facts
                 for i, level in enumerate(levels)
                 if level
-                and (found := self._look((*levels[:i], level - 1, *levels[i + 1 :]), bottom)) is not None
+                and (found := self._look((*levels[:i], level - 1, *levels[i + 1 :]), below)) is not None
                 and found.facts is not None
             ]
             if not steps:
@@ -201,11 +203,11 @@ class _Search:
         floor, low, high, chains = box.floor, box.low, box.high, box.chains
         while True:
             if chains is None:
-                seen = self._look(high, low)
+                base = self.bases.at(low)
+                seen = self._look(high, base)
                 if self.prunes and (seen is None or seen.facts is None):
                     return
                 lost = seen.lost if seen is not None and self.prunes else None
-                base = self.bases.at(low)
                 chains = self.floors.chains(base, lost)
                 if self.floors.of_classes:
                     floor = max(floor, self.floors.of_low(base, lost))

@@ -214,6 +214,7 @@ def decide(
             policy,
             hierarchies,
             _looked_up(run, opened, task, counted),
+            rows=encoded.facts.rows,
         )
         decided = conclude_rows(run, opened, rows, decide_chunk, method=method, files=files)
         _refuse_infeasible(run, task, decided)

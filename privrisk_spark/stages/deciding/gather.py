@@ -42,6 +42,8 @@ def collect_decisions(
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     counted: Sequence[StoredCounts | CountLookup],
+    *,
+    rows: int | None = None,
 ) -> tuple[Batches, Decide, ChosenRule | None]:
     """Decide the table.
 
@@ -57,6 +59,8 @@ def collect_decisions(
     hierarchies : mapping of quasi-identifier to Hierarchy
     counted : sequence of StoredCounts or CountLookup
         Every dictionary of the policy.
+    rows : int, optional
+        Of the table, where they are known.
 
     Returns
     -------
@@ -68,7 +72,7 @@ def collect_decisions(
     """
     k, weights = len(hierarchies), WeightColumns.of_policy(policy, list(hierarchies))
     if isinstance(procedure, Recoding):
-        inputs = RuleInputs(scratch, disclosure, tuple(counted), policy, hierarchies)
+        inputs = RuleInputs(scratch, disclosure, tuple(counted), policy, hierarchies, rows)
         return collect_recoding(inputs, encoded, procedure)
     if not isinstance(procedure, Search):
         return collect_rule(RuleInputs(scratch, disclosure, tuple(counted), policy, hierarchies), encoded, procedure)

@@ -23,9 +23,10 @@ from privrisk_spark.claims import Status
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, decoded, grouped, in_chunks
 from privrisk_spark.engine.decided import Decide, Decided, integers
+from privrisk_spark.engine.grounds import grounds_of
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.stored_levels import StoredLevels
-from privrisk_spark.engine.vectors import collect_vectors, vectors_of_table
+from privrisk_spark.engine.vectors import collect_records
 from privrisk_spark.errors import CheckError, InputError
 from privrisk_spark.kernels.arrays import BoolArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
@@ -51,7 +52,6 @@ from privrisk_spark.stages.deciding.decide import value_numbers
 from privrisk_spark.stages.deciding.exposure import Rows
 from privrisk_spark.stages.deciding.mondrian import collect_partition
 from privrisk_spark.stages.deciding.rules import Meeting, RuleInputs
-from privrisk_spark.stages.tables.grounds import grounds_of
 
 
 def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tuple[Batches, Decide, ChosenRule]:
@@ -169,7 +169,7 @@ def collect_problem(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> Pro
     asked, hierarchies, disclosure = rule.asked, inputs.hierarchies, inputs.disclosure
     k, most, kept = len(hierarchies), inputs.policy.counting.sorted_vectors, inputs.policy.kept_columns
     names = schemas.codes(k)
-    vectors, counts = collect_vectors(vectors_of_table(encoded, k, 0), names, most=most)
+    vectors, counts = collect_records(encoded, k, most=most, rows=inputs.rows)
     keys, held, distributions, texts = keys_of(vectors), [], {}, {}
     for column in sensitive_of(asked):
         released = schemas.released(len(kept))[kept.index(column)]

@@ -86,6 +86,8 @@ class RuleInputs:
         Every dictionary of the policy.
     policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
+    rows : int or None
+        Of the table, where they are known.
     """
 
     scratch: Scratch
@@ -93,6 +95,7 @@ class RuleInputs:
     counted: tuple[StoredCounts | CountLookup, ...]
     policy: Policy
     hierarchies: Mapping[str, Hierarchy]
+    rows: int | None = None
 
     @property
     def reader(self) -> Reader:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.grounds import grounds_of
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import LongArray
@@ -20,7 +21,6 @@ from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
-from privrisk_spark.stages.tables.grounds import grounds_of
 
 
 def measure_conditions(

@@ -302,18 +302,18 @@ def test_verdicts_follow_from_the_figures(small_run: TableResult) -> None:
     unproved = tuple(replace(one, optimal=False) if one.method == "top_down" else one for one in small_run.outcomes)
     assert verdict(replace(small_run, outcomes=unproved), "their papers").verdict == "does not hold"
 
-    bound = verdict(small_run, "R23", "by 1/k")
+    bound = verdict(small_run, "Raschia (2023)", "by 1/k")
     assert bound.verdict == "holds"
     attacked = small_run.attacked
     above = (replace(attacked[0], risks=replace(attacked[0].risks, prosecutor_max=0.9)), *attacked[1:])
-    broken = verdict(replace(small_run, attacked=above), "R23", "by 1/k")
+    broken = verdict(replace(small_run, attacked=above), "Raschia (2023)", "by 1/k")
     assert broken.verdict == f"in {len(attacked) - 1} of {len(attacked)} cases"
 
-    safe = verdict(small_run, "R23", "so is every generalization")
+    safe = verdict(small_run, "Raschia (2023)", "so is every generalization")
     assert safe.verdict == "holds"
     found = small_run.monotone
     unsafe = replace(found, unsafe=found.unsafe + 1)
-    told = verdict(replace(small_run, monotone=unsafe), "R23", "so is every generalization")
+    told = verdict(replace(small_run, monotone=unsafe), "Raschia (2023)", "so is every generalization")
     assert told.verdict == "does not hold"
     assert "8 times does a step up" in told.evidence
 

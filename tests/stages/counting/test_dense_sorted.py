@@ -36,7 +36,7 @@ from privrisk_spark.engine import batches, schemas
 from privrisk_spark.engine.batches import Batches, Scratch, write_ipc
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.value_codes import resolve, resolved_vectors
-from privrisk_spark.engine.vectors import collect_vectors, vectors_of_table
+from privrisk_spark.engine.vectors import collect_records, collect_vectors, vectors_of_table
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.counting.consistent import consistent_at
 from privrisk_spark.kernels.numeric.histogram import VectorHistogram
@@ -457,3 +457,25 @@ def test_a_count_in_the_place_of_an_older_one_is_not_mixed_up_with_it(tmp_path: 
         assert stored.load().consistent(*asked).tolist() == rows
         assert stored.load() is stored.load()
         shutil.rmtree(tmp_path / "counts")
+
+
+@pytest.mark.parametrize("parts", [1, 4, 11])
+def test_records_are_collected_alike_with_and_without_a_shuffle(spark, parts):
+    """Where it is known that the table has few enough rows, its chunks' distinct records come as they are."""
+    rows = [(i % 5, (i * i) % 3, 7 - i % 2) for i in range(400)]
+    frame = spark.createDataFrame(rows, "q0 int, q1 int, q2 int").repartition(parts)
+    table = Batches.of_frame(frame)
+    vectors, counts = collect_records(table, 3, most=1000)
+    assert [(*vector, n) for vector, n in zip(vectors.tolist(), counts.tolist(), strict=True)] == [
+        (*vector, n) for vector, n in sorted(Counter(rows).items())
+    ]
+    for read in (0, 399, 400, 10**6):
+        again, times = collect_records(table, 3, most=399, rows=read)
+        np.testing.assert_array_equal(again, vectors)
+        np.testing.assert_array_equal(times, counts)
+        assert (again.dtype, times.dtype) == (np.int32, np.int64)
+    with pytest.raises(InputError, match=r"counting\.sorted_vectors: there are more than 4 distinct"):
+        collect_records(table, 3, most=4, rows=400)
+    empty = Batches.of_frame(frame.limit(0))
+    vectors, counts = collect_records(empty, 3, most=10, rows=0)
+    assert (vectors.shape, counts.shape) == ((0, 3), (0,))

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from privrisk_spark.engine.grounds import grounds_of
 from privrisk_spark.errors import HierarchyError
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
-from privrisk_spark.stages.tables.grounds import grounds_of
 
 FLAT = {"distance": "hierarchical", "hierarchy": {"flat": {}}}
 
