@@ -135,3 +135,19 @@ def _instead(
             missing = hierarchy.code_of_null if specs[attribute].nulls == "own-value" else suppressed
             instead[name] = _Instead(missing, hierarchy.n_nodes if dictionary else suppressed)
     return instead
+
+
+def labels_of(hierarchy: Hierarchy) -> tuple[ValueCodes, int]:
+    """What a label in a release means, and what a missing cell does.
+
+    A label that several nodes have means the first of them, the most specific: a release does not tell them apart. A
+    missing cell is the value of its own that the policy makes of one, else ⊥.
+    """
+    nodes: dict[str, int] = {}
+    missing = hierarchy.root
+    for node, label in enumerate(hierarchy.labels):
+        if label is None:
+            missing = node
+        else:
+            nodes.setdefault(label, node)
+    return ValueCodes.of(nodes), missing

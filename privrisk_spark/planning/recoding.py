@@ -17,12 +17,15 @@ from privrisk_spark.kernels.classes.criteria import (
     P_SENSITIVITY,
     RECURSIVE_C,
 )
+from privrisk_spark.kernels.recoding.population import Population, delta_presence, k_map
 from privrisk_spark.kernels.recoding.problem import Condition, at_least, held_to
 from privrisk_spark.policy.anonymity import (
     AlphaBound,
     BetaLikeness,
     DeltaDisclosure,
+    DeltaPresence,
     KAnonymityGuarantee,
+    KMap,
     LDiversity,
     OfColumn,
     PSensitivity,
@@ -32,13 +35,15 @@ from privrisk_spark.policy.anonymity import (
 
 def sensitive_of(asked: KAnonymityGuarantee) -> list[str]:
     """Sensitive columns that something is asked of, in the order they are first named."""
-    return list(dict.fromkeys(one.column for part in asked.also for one in part.given.values()))
+    every = (one for part in asked.also for one in part.given.values())
+    return list(dict.fromkeys(one.column for one in every if isinstance(one, OfColumn)))
 
 
 def conditions(
     asked: KAnonymityGuarantee,
     distributions: Mapping[str, TableDistribution],
     grounds: Mapping[int, IntArray] | None = None,
+    population: Population | None = None,
 ) -> tuple[Condition, ...]:
     """Return what every released class must meet: k first, then what is asked besides, in the order of the policy.
 
@@ -49,13 +54,25 @@ def conditions(
         Of the whole table, in the order of :func:`sensitive_of`, which is that of the classes' values.
     grounds : mapping of int to ndarray of int32, shape (v, H + 1), optional
         By the place in ``also`` of a hierarchical distance: the node of each value at each level.
+    population : Population, optional
+        Where people of the dictionary are asked about.
     """
     at, found = {name: i for i, name in enumerate(distributions)}, [at_least(asked.k)]
     for place, part in enumerate(asked.also):
         for one in part.given.values():
-            ground = () if grounds is None or place not in grounds else (grounds[place],)
-            found.append(_held(one, distributions[one.column], at[one.column], ground))
+            if isinstance(one, OfColumn):
+                ground = () if grounds is None or place not in grounds else (grounds[place],)
+                found.append(_held(one, distributions[one.column], at[one.column], ground))
+            else:
+                assert population is not None, "the people of the dictionary were counted"
+                found.append(_held_to(one, population))
     return tuple(found)
+
+
+def _held_to(asked: KMap | DeltaPresence, population: Population) -> Condition:
+    if isinstance(asked, KMap):
+        return k_map(asked.k, population)
+    return delta_presence(asked.at_least, asked.at_most, population)
 
 
 def _held(asked: OfColumn, table: TableDistribution, attribute: int, ground: tuple[IntArray, ...]) -> Condition:
@@ -93,7 +110,13 @@ def asked_in_words(asked: KAnonymityGuarantee, unit: str) -> list[str]:
     return found + [_in_words(one) for part in asked.also for one in part.given.values()]
 
 
-def _in_words(asked: OfColumn) -> str:
+def _in_words(asked: OfColumn | KMap | DeltaPresence) -> str:
+    match asked:
+        case KMap(k=least):
+            return f"at least {least:,} people of the dictionary"
+        case DeltaPresence(at_least=least, at_most=most):
+            floor = f"at least {least:g} and " if least else ""
+            return f"rows for {floor}at most {most:g} of its people of the dictionary"
     of = f"of '{asked.column}'"
     match asked:
         case LDiversity(kind="distinct", l=least):

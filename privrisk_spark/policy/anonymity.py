@@ -70,6 +70,19 @@ class DeltaDisclosure(OfColumn):
     delta: Positive
 
 
+class KMap(Part):
+    """k-map: the people of the dictionary that every released class is consistent with."""
+
+    k: Annotated[int, Field(ge=2), NUMBER] = Field(description="People, at least.")
+
+
+class DeltaPresence(Part):
+    """delta-presence: of the people of the dictionary whom a class is consistent with, the share in the table."""
+
+    at_least: Share = 0.0
+    at_most: Share = Field(description="Share of these people, of every released class.")
+
+
 class Besides(Part):
     """One condition besides k; exactly one key."""
 
@@ -79,11 +92,16 @@ class Besides(Part):
     alpha: AlphaBound | None = None
     beta_likeness: BetaLikeness | None = None
     delta_disclosure: DeltaDisclosure | None = None
+    k_map: KMap | None = None
+    delta_presence: DeltaPresence | None = None
 
     @property
-    def given(self) -> dict[str, OfColumn]:
+    def given(self) -> dict[str, Condition]:
         """The conditions by key; one, if the policy is possible."""
         return {name: asked for name in type(self).model_fields if (asked := getattr(self, name)) is not None}
+
+
+Condition = OfColumn | KMap | DeltaPresence
 
 
 class KAnonymityGuarantee(Part):
@@ -131,6 +149,11 @@ class KAnonymityGuarantee(Part):
     def local(self) -> bool:
         """Whether each class has levels of its own, instead of one scheme for the table."""
         return self.method in ("mondrian", "hilbert", "bang")
+
+    @property
+    def asks_population(self) -> bool:
+        """Whether classes are held against the people of the dictionary."""
+        return any(isinstance(one, KMap | DeltaPresence) for part in self.also for one in part.given.values())
 
     def suppressed_at_most(self, rows: int) -> int:
         """Rows of a table that may be suppressed; the limit is the decimal that was written."""

@@ -12,6 +12,7 @@ import pytest
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses
+from privrisk_spark.kernels.recoding.population import Population
 from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of
 from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee
 
@@ -130,7 +131,33 @@ def test_a_condition_is_met_by_the_classes_that_meet_it(
 
 
 def test_of_every_condition_there_is_a_case() -> None:
-    assert {name for condition, *_ in CASES for name in condition} == set(Besides.model_fields)
+    of_people = {"k_map", "delta_presence"}
+    assert {name for condition, *_ in CASES for name in condition} == set(Besides.model_fields) - of_people
+
+
+def test_people_of_the_dictionary_are_asked_about_in_their_order() -> None:
+    of_x, of_people = {"alpha": {"column": "x", "alpha": 0.5}}, {"k_map": {"k": 4}}
+    guarantee = asked(of_people, of_x, {"delta_presence": {"at_least": 0.25, "at_most": 0.5}})
+    assert sensitive_of(guarantee) == ["x"]
+    people = np.array([4, 3, 8, 16])
+    population = Population(lambda classes: people[classes.member], monotone=True)
+    found = conditions(guarantee, {"x": TableDistribution(np.array([4, 4]))}, None, population)
+    runs = runs_of((1, 1), (1, 1), (1, 1), (2, 0))
+    node = NodeClasses(np.arange(4), runs.rows, (runs,))
+    assert [one.meets(node).tolist() for one in found] == [
+        [True] * 4,
+        [True, False, True, True],
+        [True, True, True, False],
+        [True, False, True, False],
+    ]
+    assert asked_in_words(guarantee, "rows") == [
+        "at least 2 rows",
+        "at least 4 people of the dictionary",
+        "no value of 'x' in more than a share of 0.5",
+        "rows for at least 0.25 and at most 0.5 of its people of the dictionary",
+    ]
+    (words,) = asked_in_words(asked({"delta_presence": {"at_most": 0.5}}), "rows")[1:]
+    assert words == "rows for at most 0.5 of its people of the dictionary"
 
 
 def test_conditions_come_in_their_order_each_of_its_column() -> None:

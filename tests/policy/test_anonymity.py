@@ -75,7 +75,10 @@ def test_what_is_left_out_is_usual() -> None:
 
 
 def test_every_condition_is_read_and_in_the_schema() -> None:
-    document = asked(("also", EVERY))
+    people: list[Document] = [{"k_map": {"k": 2}}, {"delta_presence": {"at_most": 0.5}}]
+    document = asked(("also", [*EVERY, *people])) | {
+        "dictionary": {"kind": "table", "path": "p", "columns": {"age": "a"}}
+    }
     guarantee = parse(document).guarantee
     assert isinstance(guarantee, KAnonymityGuarantee)
     assert {name for part in guarantee.also for name in part.given} == set(Besides.model_fields)
@@ -127,7 +130,11 @@ def test_a_fault_is_named_by_its_key(changes: list[tuple[str, Any]], path: str, 
         ({}, "", "must hold exactly one of l_diversity, p_sensitivity, t_closeness, alpha, beta_likeness, "),
         ({}, "", "Got none"),
         ({**EVERY[0], **EVERY[3]}, "", "Got l_diversity, p_sensitivity"),
-        ({"k_map": {"column": "sick"}}, "k_map", "there is no such key"),
+        ({"k_maps": {"k": 5}}, "k_maps", "there is no such key (did you mean 'k_map'?)"),
+        ({"k_map": {"k": 5}}, "k_map", "people of a dictionary of the kind 'table'"),
+        ({"k_map": {"k": 5}}, "k_map", "Got dictionary.kind 'self'"),
+        ({"delta_presence": {"at_most": 1.5}}, "delta_presence.at_most", "at most 1"),
+        ({"delta_presence": {}}, "delta_presence.at_most", "is required"),
         ({"alpha": {"alpha": 0.5}}, "alpha.column", "is required"),
         ({"alpha": {"column": "sikc", "alpha": 0.5}}, "alpha.column", "is not among columns (did you mean 'sick'?)"),
         ({"alpha": {"column": "age", "alpha": 0.5}}, "alpha.column", "'age' has the role 'quasi-identifier'"),
@@ -167,6 +174,29 @@ def test_a_fault_of_a_condition_is_named_by_its_place(condition: Document, path:
     found = faults(asked(("also", [EVERY[0], condition])))
     assert list(found) == ["guarantee.also.1" + (f".{path}" if path else "")]
     assert rule in next(iter(found.values()))
+
+
+KNOWN = {"kind": "table", "path": "people", "columns": {"age": "age"}}
+
+
+@pytest.mark.parametrize("condition", [{"k_map": {"k": 5}}, {"delta_presence": {"at_least": 0.1, "at_most": 0.5}}])
+def test_people_are_those_of_a_dictionary(condition: Document) -> None:
+    policy = parse(asked(("also", [condition])) | {"dictionary": KNOWN})
+    assert isinstance(policy.guarantee, KAnonymityGuarantee)
+    assert policy.guarantee.asks_population
+    assert not any("column" in one for one in policy.guarantee.also[0].model_dump(exclude_none=True).values())
+    (name,) = condition
+
+    def refused(*changes: tuple[str, Any]) -> Document:
+        return faults(changed(asked(("also", [condition])) | {"dictionary": KNOWN}, *changes))
+
+    at = f"guarantee.also.0.{name}"
+    assert list(refused(("guarantee.method", "mondrian"))) == [at]
+    assert list(refused(("counting", {"plan": "shuffle"}))) == [at]
+    assert list(refused(("guarantee.scheme", "scheme.json"))) == [at]
+    swapped = [{"delta_presence": {"at_least": 0.6, "at_most": 0.5}}]
+    (fault,) = refused(("guarantee.also", swapped)).items()
+    assert fault == ("guarantee.also.0.delta_presence.at_least", "must be at most at_most, 0.5. Got 0.6")
 
 
 def test_persons_and_conditions_do_not_go_together_and_all_faults_come_at_once() -> None:

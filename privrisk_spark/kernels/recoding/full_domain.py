@@ -39,12 +39,15 @@ class NodeClasses:
         Of each sensitive attribute, its values in each class.
     persons : Persons or None
         Where a person may have several rows.
+    levels : tuple of int or None
+        Of the node, of all attributes of the table; None of classes that are of no one node.
     """
 
     member: LongArray
     rows: LongArray
     held: tuple[SensitiveRuns, ...] = ()
     persons: Persons | None = None
+    levels: tuple[int, ...] | None = None
 
     @property
     def size(self) -> LongArray:
@@ -69,6 +72,10 @@ class FullDomain:
         Of each sensitive attribute, its values in the rows of each distinct record.
     persons : Persons or None
         Of each distinct record, where a person may have several rows.
+    roots : tuple of int
+        Where these are some of the attributes of a table: the heights of all.
+    part : tuple of int
+        And which they are; the others are at their roots.
     """
 
     ancestors: tuple[IntArray, ...]
@@ -76,6 +83,8 @@ class FullDomain:
     counts: LongArray
     held: tuple[SensitiveRuns, ...] = ()
     persons: Persons | None = None
+    roots: tuple[int, ...] = ()
+    part: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -124,7 +133,17 @@ class FullDomain:
     def of_attributes(self, part: Sequence[int]) -> FullDomain:
         """Return the table with some of its attributes alone; equal records are not added up."""
         of_part = tuple(self.ancestors[i] for i in part)
-        return FullDomain(of_part, self.vectors[:, list(part)], self.counts, self.held, self.persons)
+        heights = self.lattice.heights
+        return FullDomain(
+            of_part, self.vectors[:, list(part)], self.counts, self.held, self.persons, heights, tuple(part)
+        )
+
+    def _of_all(self, levels: Sequence[int]) -> tuple[int, ...]:
+        """Levels of all attributes of the table."""
+        found = list(self.roots) if self.roots else [0] * len(levels)
+        for i, level in zip(self.part if self.roots else range(len(levels)), levels, strict=True):
+            found[i] = int(level)
+        return tuple(found)
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -193,7 +212,7 @@ class FullDomain:
         total = np.bincount(of, weights=rows, minlength=n_classes).astype(np.int64)  # exact, as below 2^53 in all
         of_classes = tuple(united(runs, of, n_classes) for runs in held)
         there = None if persons is None else persons.united(of, n_classes)
-        return NodeClasses(members[first], total, of_classes, there), of
+        return NodeClasses(members[first], total, of_classes, there, self._of_all(levels)), of
 
     def every_node(self) -> Iterator[tuple[tuple[int, ...], NodeClasses]]:
         """Yield every level vector with its classes, each rolled up from one that is a level below in one attribute."""

@@ -11,6 +11,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.counts import StoredCounts
+from privrisk_spark.engine.population import PeopleOf
 from privrisk_spark.kernels.adversary.process import Solution
 from privrisk_spark.kernels.numeric.fold import folded
 from privrisk_spark.pipelines.assess.counted import Counted, CountedSubject
@@ -30,7 +31,6 @@ from privrisk_spark.stages.assessing.classes import (
 from privrisk_spark.stages.assessing.compatible import CompatibleClasses, Overlap, collect_compatible
 from privrisk_spark.stages.assessing.pairs import collect_concealment, collect_entropy_loss, collect_intervals
 from privrisk_spark.stages.assessing.plots import plots_of
-from privrisk_spark.stages.assessing.population import PeopleOf
 from privrisk_spark.stages.assessing.records import (
     ROWS,
     KeptClasses,

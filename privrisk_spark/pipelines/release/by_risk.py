@@ -12,6 +12,7 @@ from typing import Any
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.counts import StoredCounts, cell_space
 from privrisk_spark.engine.links import Linked
+from privrisk_spark.engine.population import PeopleOf
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.method import Search
@@ -80,7 +81,7 @@ def release_by_risk(run: Run) -> dict[str, Any]:
     files = files_for(run.policy.places, encoded.facts.rows)
     decided, diagnosed = decide(run, opened, task, encoded, counted, linked, earlier, files=files)
     written = write(run, opened, decided, files=files)
-    checked = validate(run, opened, encoded, decided, written)
+    checked = validate(run, opened, encoded, counted, decided, written)
     fill_vault(run, "Moved decisions and exact measures to the vault.")
     record = record_of(run, opened, diagnosed.guarantee, checked.checks)
     vault, public = risk_reports(
@@ -297,11 +298,13 @@ class Checked:
     classes: ClassFacts | None
 
 
-def validate(run: Run, opened: Opened, encoded: Encoded, decided: Decided, written: Written) -> Checked:
+def validate(
+    run: Run, opened: Opened, encoded: Encoded, counted: Counted, decided: Decided, written: Written
+) -> Checked:
     """Stage: hold the staged files, and the decisions, against the release contract."""
     with run.progress.stage("validate") as stage:
         classes = write_classes(run, opened, decided.members, written.facts.rows)
-        written = _with_conditions(run, opened, encoded, written)
+        written = _with_conditions(run, opened, encoded, counted, written)
         rules, values = contracts.release_rules(run.policy, written.facts, written.label_rows)
         exact_rules, exact_values = contracts.decision_rules(
             run.policy, encoded.facts, decided.facts, written.facts, classes
@@ -313,13 +316,17 @@ def validate(run: Run, opened: Opened, encoded: Encoded, decided: Decided, writt
     return Checked((*encoded.checks, *checks), classes)
 
 
-def _with_conditions(run: Run, opened: Opened, encoded: Encoded, written: Written) -> Written:
-    """Count the released classes that miss what is asked of sensitive values, where anything is."""
+def _with_conditions(run: Run, opened: Opened, encoded: Encoded, counted: Counted, written: Written) -> Written:
+    """Count the released classes that miss what is asked besides k, where anything is."""
     asked, kept = run.policy.guarantee, run.policy.kept_columns
     if not isinstance(asked, KAnonymityGuarantee) or not asked.also:
         return written
     columns = dict(zip(kept, schemas.released(len(kept)), strict=True))
-    roots = [hierarchy.labels[hierarchy.root] for hierarchy in opened.hierarchies.values()]
-    most = run.policy.counting.sorted_vectors
-    failing = measure_conditions(asked, written.texts, encoded.rows, columns, roots, most=most)
+    hierarchies, most = tuple(opened.hierarchies.values()), run.policy.counting.sorted_vectors
+    people = None
+    if asked.asks_population:
+        (counts,) = counted.counts
+        assert isinstance(counts, StoredCounts), "classes were held against them"
+        people = PeopleOf(counts, hierarchies, tuple(range(opened.k)))
+    failing = measure_conditions(asked, written.texts, encoded.rows, columns, hierarchies, people, most=most)
     return replace(written, facts=replace(written.facts, failing=failing))

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from privrisk_spark.errors import Fault, nearest
-from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee, LDiversity, OfColumn, TCloseness
+from privrisk_spark.policy.anonymity import (
+    Besides,
+    DeltaPresence,
+    KAnonymityGuarantee,
+    KMap,
+    LDiversity,
+    OfColumn,
+    TCloseness,
+)
 from privrisk_spark.policy.policy import Policy, Sensitive
 
 
@@ -30,7 +38,10 @@ def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable
             names = ", ".join(Besides.model_fields)
             yield Fault(key, f"must hold exactly one of {names}. Got {', '.join(given) or 'none'}")
         for name, one in given.items():
-            yield from _impossible_column(policy, f"{key}.{name}.column", one)
+            if isinstance(one, OfColumn):
+                yield from _impossible_column(policy, f"{key}.{name}.column", one)
+            else:
+                yield from _impossible_population(policy, f"{key}.{name}", asked, one)
             if isinstance(one, LDiversity):
                 yield from _impossible_diversity(f"{key}.{name}", one)
             if isinstance(one, TCloseness) and (one.distance == "hierarchical") != (one.hierarchy is not None):
@@ -51,6 +62,25 @@ def _impossible_local(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fa
         )
     if asked.scheme is not None:
         yield Fault("guarantee.scheme", f"is a scheme of the whole table; '{asked.method}' has none; leave it out")
+
+
+def _impossible_population(
+    policy: Policy, key: str, asked: KAnonymityGuarantee, one: KMap | DeltaPresence
+) -> Iterable[Fault]:
+    if policy.dictionary.kind != "table":
+        yield Fault(
+            key,
+            "is held against the people of a dictionary of the kind 'table'; of the table itself guarantee.k is what a "
+            f"class has. Got dictionary.kind '{policy.dictionary.kind}'",
+        )
+    if policy.counting.plan == "shuffle":
+        yield Fault(key, "looks people up on the driver, and counting.plan is 'shuffle'; choose 'sorted' or 'auto'")
+    if asked.local:
+        yield Fault(key, f"is counted by schemes of the whole table, and '{asked.method}' has none; choose 'best'")
+    if asked.scheme is not None:
+        yield Fault(key, "is not available with guarantee.scheme; leave one of them out")
+    if isinstance(one, DeltaPresence) and one.at_least > one.at_most:
+        yield Fault(f"{key}.at_least", f"must be at most at_most, {one.at_most:g}. Got {one.at_least:g}")
 
 
 def _impossible_column(policy: Policy, key: str, asked: OfColumn) -> Iterable[Fault]:

@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
+from privrisk_spark.engine.population import PeopleOf
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.measures.loss import fully_suppressed
-from privrisk_spark.stages.assessing.population import PeopleOf
 from privrisk_spark.stages.assessing.records import CLASS_SIZE, POPULATION, ROWS, WEIGHT
 from privrisk_spark.stages.assessing.tallies import ClassMeasures, Tallies
 

@@ -16,7 +16,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import as_texts, dictionary_of, scan
-from privrisk_spark.engine.value_codes import ValueCodes, as_text_column
+from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, labels_of
 from privrisk_spark.errors import HierarchyError, SchemaError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, Hierarchy
@@ -186,22 +186,6 @@ class Release:
     def column(self, name: str) -> str:
         """Column of the release that holds a column of the table."""
         return self.given.columns.get(name, name)
-
-
-def labels_of(hierarchy: Hierarchy) -> tuple[ValueCodes, int]:
-    """What a label in a release means, and what a missing cell does.
-
-    A label that several nodes have means the first of them, the most specific: a release does not tell them apart. A
-    missing cell is the value of its own that the policy makes of one, else ⊥.
-    """
-    nodes: dict[str, int] = {}
-    missing = hierarchy.root
-    for node, label in enumerate(hierarchy.labels):
-        if label is None:
-            missing = node
-        else:
-            nodes.setdefault(label, node)
-    return ValueCodes.of(nodes), missing
 
 
 def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy]) -> None:

@@ -22,6 +22,7 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.claims import Status
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, decoded, grouped, in_chunks
+from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.decided import Decide, Decided, integers
 from privrisk_spark.engine.grounds import grounds_of
 from privrisk_spark.engine.sources import dictionary_of
@@ -39,6 +40,7 @@ from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
 from privrisk_spark.kernels.recoding.local.order import counted_from_root, steps_up
 from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, Measured, Metric
 from privrisk_spark.kernels.recoding.persons import Persons
+from privrisk_spark.kernels.recoding.population import Population
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme
 from privrisk_spark.kernels.recoding.searches import ENUMERATED, SEARCHES
 from privrisk_spark.kernels.search.rules import decide_at, generalizing
@@ -182,8 +184,31 @@ def collect_problem(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> Pro
     table = FullDomain.of(disclosure.ancestor, vectors, counts, held, persons)
     leaves = [one.n_under[of] for one, of in zip(hierarchies.values(), disclosure.ancestor, strict=True)]
     limit = asked.suppressed_at_most(table.rows)
-    held_to = conditions(asked, distributions, grounds_of(asked, texts))
+    people = _population(inputs, table) if asked.asks_population else None
+    held_to = conditions(asked, distributions, grounds_of(asked, texts), people)
     return Problem(Measured.of(table, leaves), held_to, METRICS[asked.metric], limit)
+
+
+def _population(inputs: RuleInputs, table: FullDomain) -> Population:
+    """Look classes up among the people of the dictionary.
+
+    Raises
+    ------
+    InputError
+        If they were not counted, or where only tasks see them.
+    """
+    if not inputs.counted:
+        raise InputError(
+            "guarantee.also: k_map and delta_presence are held against the dictionary of each release; a scheme cannot "
+            "be fitted with them."
+        )
+    (counts,) = inputs.counted
+    if not isinstance(counts, StoredCounts):
+        raise InputError(
+            "counting.plan: the dictionary was counted by 'shuffle', and k_map and delta_presence look it up on the "
+            "driver; raise counting.sorted_vectors if the driver has the memory, or use coarser hierarchies."
+        )
+    return Population.counted(counts.load(), counts.axes, table.vectors)
 
 
 def _collect_values(

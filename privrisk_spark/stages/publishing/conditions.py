@@ -7,18 +7,23 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import GroupedData
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.grounds import grounds_of
+from privrisk_spark.engine.population import PeopleOf
 from privrisk_spark.engine.sources import dictionary_of
+from privrisk_spark.engine.value_codes import labels_of
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import LongArray
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses
+from privrisk_spark.kernels.recoding.population import Population
 from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 
@@ -28,7 +33,8 @@ def measure_conditions(
     release: Batches,
     table: Batches,
     columns: Mapping[str, str],
-    roots: Sequence[str | None],
+    hierarchies: Sequence[Hierarchy],
+    people: PeopleOf | None = None,
     *,
     most: int,
 ) -> dict[str, int]:
@@ -42,8 +48,10 @@ def measure_conditions(
     table : Batches
         ENCODED, whose sensitive values the classes are compared with.
     columns : mapping of sensitive column to its column ``r<j>``
-    roots : sequence of k str or None
-        Labels of suppressed values. Rows with all of them are of no class where suppressed rows are released.
+    hierarchies : sequence of k Hierarchy
+        Rows with the labels of all roots are of no class where suppressed rows are released.
+    people : PeopleOf, optional
+        Looks nodes up in the dictionary, where its people are asked about.
     most : int
         Distinct tuples with their values that the driver may hold.
 
@@ -51,35 +59,61 @@ def measure_conditions(
     -------
     dict of words to number of classes
     """
-    labels = [f"a{i}" for i in range(len(roots))]
-    held, distributions, texts, keys = [], {}, {}, None
+    if not asked.also:
+        return {}
+    labels = [f"a{i}" for i in range(len(hierarchies))]
+    keys, rows = None, np.zeros(0, dtype=np.int64)
+    held, distributions, texts = [], {}, {}
     for name in sensitive_of(asked):
         value = columns[name]
-        counted = release.frame().groupBy(*labels, value).agg(F.count("*").alias(schemas.N_ROWS))
-        found = counted.limit(most + 1).toArrow()
-        if found.num_rows > most:
-            raise InputError(f"counting.sorted_vectors: there are more than {most:,} released tuples; raise it.")
+        found = _collect(release.frame().groupBy(*labels, value), most)
         whole = table.frame().groupBy(value).agg(F.count("*").alias(schemas.N_ROWS)).toArrow().sort_by(value)
         code = pc.index_in(found.column(value), value_set=whole.column(value)).to_numpy().astype(np.int64)
         owner, keys = _classes(found, labels)
-        rows = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)
-        held.append(SensitiveRuns.of_entries(owner, code, rows, keys.num_rows))
+        of_value = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)
+        held.append(SensitiveRuns.of_entries(owner, code, of_value, keys.num_rows))
         texts[name] = whole.column(value)
         distributions[name] = TableDistribution(whole.column(schemas.N_ROWS).to_numpy().astype(np.int64))
+    if held:
+        rows = held[0].rows
     if keys is None:
-        return {}
-    rows = held[0].rows
+        found = _collect(release.frame().groupBy(*labels), most)
+        owner, keys = _classes(found, labels)
+        rows = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)[np.argsort(owner)]
     classes = NodeClasses(np.arange(len(rows)), rows, tuple(held))
     told = np.ones(len(rows), dtype=np.bool_)
     if asked.suppressed == "keep":
+        roots = [hierarchy.labels[hierarchy.root] for hierarchy in hierarchies]
         same = [
             pc.equal(keys.column(i), root) if root is not None else pc.is_null(keys.column(i))
             for i, root in enumerate(roots)
         ]
         told = ~np.logical_and.reduce([of.fill_null(False).to_numpy() for of in same])
-    held_to = conditions(asked, distributions, grounds_of(asked, texts))
+    population = None
+    if people is not None:
+        counted = people(_nodes(keys, hierarchies))
+        population = Population(lambda _: counted, monotone=False)
+    held_to = conditions(asked, distributions, grounds_of(asked, texts), population)
     of_each = zip(asked_in_words(asked, "rows")[1:], held_to[1:], strict=True)
     return {words: int(np.count_nonzero(told & ~condition.meets(classes))) for words, condition in of_each}
+
+
+def _collect(tuples: GroupedData, most: int) -> pa.Table:
+    """Collect tuples with their rows, as far as the driver may hold them."""
+    found = tuples.agg(F.count("*").alias(schemas.N_ROWS)).limit(most + 1).toArrow()
+    if found.num_rows > most:
+        raise InputError(f"counting.sorted_vectors: there are more than {most:,} released tuples; raise it.")
+    return found
+
+
+def _nodes(keys: pa.Table, hierarchies: Sequence[Hierarchy]) -> IntArray:
+    """Nodes that labels name, as whoever reads the release finds them."""
+    found = []
+    for column, hierarchy in zip(keys.columns, hierarchies, strict=True):
+        lookup, missing = labels_of(hierarchy)
+        codes = lookup.encoded(column)
+        found.append(np.where(codes < 0, np.int32(missing), codes))
+    return np.column_stack(found)
 
 
 def _classes(found: pa.Table, labels: Sequence[str]) -> tuple[LongArray, pa.Table]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import itertools
 import json
 import math
 import random
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import naive_recoding
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.dataset as ds
@@ -20,9 +22,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from product import Privrisk, Ran
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
+from privrisk_spark.kernels.recoding.population import Population
 
 Node = tuple[str | None, ...]
 """A node as its path to the root."""
@@ -632,3 +636,110 @@ def test_values_of_any_type_that_has_an_order_are_counted(privrisk: Privrisk, po
     released = ds.dataset(ran.data, format="parquet").to_table()
     for name, values in columns.items():
         assert Counter(map(repr, released.column(name).to_pylist())) == Counter(map(repr, values.to_pylist()))
+
+
+# ------------------------------------------------------------------------------------------------ people
+
+
+def people() -> list[Row]:
+    """A register: everybody of the table whose values are known, twice or more, and others."""
+    known = [{name: row[name] for name in PATHS} for row in ROWS if all(row[name] is not None for name in PATHS)]
+    others = [person for i in range(200) if None not in (person := one_of_all(i)).values()]
+    return [*known, *known[::2], *others]
+
+
+def one_of_all(i: int) -> Row:
+    pick = random.Random(i)
+    return {"ward.no": pick.choice(["Ulm", "Trier", "Konstanz", "Kiel", "Bonn", "lone"]), "age": pick.randrange(20, 60),
+            "born": pick.choice(DAYS), "kind": pick.choice(list(KINDS))}  # fmt: skip
+
+
+def consistent(cells: Cells, register: Sequence[Row]) -> int:
+    """People who are below the cells."""
+    return sum(
+        all(PATHS[name](row[name])[-len(cell) :] == cell for name, cell in zip(PATHS, cells, strict=True))
+        for row in register
+    )
+
+
+def in_register(meets: Callable[[int, int], bool], k: int, limit: int) -> dict[Cells, int]:
+    """Schemes of the most classes, and of these the fewest suppressed rows, with the classes."""
+    register, found = people(), {}
+    for levels in itertools.product(*(range(height + 1) for height in HEIGHTS)):
+        classes = TABLE.classes(levels)
+        fine = [
+            rows for cells, rows in classes.items() if len(rows) >= k and meets(len(rows), consistent(cells, register))
+        ]
+        lost = len(ROWS) - sum(map(len, fine))
+        if lost <= limit:
+            found[levels] = (len(fine), -lost)
+    best = max(found.values())
+    return {levels: classes[0] for levels, classes in found.items() if classes == best}
+
+
+OF_PEOPLE: dict[str, tuple[dict[str, Any], Callable[[int, int], bool]]] = {
+    "k-map": ({"k_map": {"k": 12}}, lambda rows, of: of >= 12),
+    "presence": (
+        {"delta_presence": {"at_least": 0.1, "at_most": 0.45}},
+        lambda rows, of: of > 0 and 0.1 <= rows / of <= 0.45,
+    ),
+}
+
+
+@pytest.fixture
+def register(tmp_path: Path) -> dict[str, Any]:
+    types = {"age": pa.int32(), "born": pa.date32()}
+    rows = people()
+    columns = {name: pa.array([row[name] for row in rows], types.get(name, pa.string())) for name in PATHS}
+    (tmp_path / "people").mkdir()
+    pq.write_table(pa.table(columns), tmp_path / "people" / "t.parquet")
+    # A dot in a name is a dot of the name.
+    given = {name: {"column": name} for name in PATHS}
+    return {
+        "dictionary": {"kind": "table", "path": str(tmp_path / "people"), "consistency": "subsumes", "columns": given}
+    }
+
+
+@pytest.mark.parametrize("plan", ["dense", "sorted"])
+@pytest.mark.parametrize("condition", OF_PEOPLE)
+def test_classes_are_held_against_the_people_of_a_dictionary(
+    privrisk: Privrisk, policy: Make, register: dict[str, Any], condition: str, plan: str
+) -> None:
+    asked, meets = OF_PEOPLE[condition]
+    limit = 60
+    expected = in_register(meets, 3, limit)
+    top = {**register, "counting": {"plan": plan}}
+    ran = privrisk(policy(top, metric="classes", suppression_limit=limit / len(ROWS), also=[asked]))
+    assert ran.code == 0, ran.err
+    levels = tuple(ran.summary["recoding"]["levels"].values())
+    assert ran.summary["recoding"]["classes"] == next(iter(expected.values())) > 1
+    assert levels in expected
+    assert (ran.root / "vault" / "report.html").read_text().count("people of the dictionary") >= 2, "claim and check"
+
+
+def test_what_the_dictionary_does_not_allow_is_not_published(
+    privrisk: Privrisk, policy: Make, register: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = privrisk(policy(register, also=[{"k_map": {"k": 10**6}}], suppression_limit=0.5), root=tmp_path / "a")
+    assert nobody.code == 1, nobody.err
+    assert "at least 1,000,000 people of the dictionary" in nobody.err
+    assert unpublished(tmp_path / "a")
+    # A search that is wrong about people is found out by the files.
+    from privrisk_spark.stages.deciding import recode
+
+    everybody = Population(lambda classes: np.full(len(classes.rows), 10**7), monotone=True)
+    monkeypatch.setattr(recode, "_population", lambda *_: everybody)
+    wrong = privrisk(policy(register, also=[{"k_map": {"k": 50}}], suppression_limit=0.5), root=tmp_path / "b")
+    assert wrong.code == 1, wrong.err
+    assert "at least 50 people of the dictionary" in wrong.err
+    assert unpublished(tmp_path / "b")
+
+
+def test_a_scheme_is_not_fitted_to_people(
+    policy: Make, register: dict[str, Any], spark: SparkSession, tmp_path: Path
+) -> None:
+    del spark
+    file = policy(register, also=[{"k_map": {"k": 3}}])
+    ran = CliRunner().invoke(app, ["fit", file, "--output", str(tmp_path / "scheme")])
+    assert ran.exit_code == 2, ran.output
+    assert "guarantee.also: k_map and delta_presence are held against the dictionary" in ran.stderr

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.errors import InputError
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee
 from privrisk_spark.stages.publishing.conditions import measure_conditions
 
@@ -23,6 +24,7 @@ ROWS: list[Row] = [
     # Of these nothing is promised.
     *[("*", "*", "flu", None)] * 2,
 ]
+ROOTS = [Hierarchy.from_paths("a", [("a",), ("b",)], null_leaf=True), Hierarchy.from_paths("b", [("x",), ("y",)])]
 SCHEMA = "a0 string, a1 string, r0 string, r1 int"
 
 
@@ -58,7 +60,7 @@ def test_classes_that_miss_what_is_asked_are_counted(spark: SparkSession, parts:
         {"l_diversity": {"column": "sick", "l": 2.5, "kind": "entropy"}},
         suppressed="keep" if apart else "drop",
     )
-    found = measure_conditions(guarantee, rows, rows, {"sick": "r0", "n": "r1"}, ["*", "*"], most=100)
+    found = measure_conditions(guarantee, rows, rows, {"sick": "r0", "n": "r1"}, ROOTS, most=100)
 
     def entropy(values: list[Any]) -> float:
         return -sum(c / len(values) * math.log(c / len(values)) for c in collections.Counter(values).values())
@@ -74,11 +76,11 @@ def test_classes_that_miss_what_is_asked_are_counted(spark: SparkSession, parts:
 
 def test_nothing_is_looked_at_where_nothing_is_asked(spark: SparkSession) -> None:
     rows = Batches.of_frame(spark.createDataFrame(ROWS, SCHEMA))
-    assert measure_conditions(asked(), rows, rows, {}, ["*", "*"], most=100) == {}
+    assert measure_conditions(asked(), rows, rows, {}, ROOTS, most=100) == {}
 
 
 def test_more_tuples_than_the_driver_may_hold_are_refused(spark: SparkSession) -> None:
     rows = Batches.of_frame(spark.createDataFrame(ROWS, SCHEMA))
     guarantee = asked({"p_sensitivity": {"column": "sick", "p": 2}})
     with pytest.raises(InputError, match=r"counting\.sorted_vectors: there are more than 7"):
-        measure_conditions(guarantee, rows, rows, {"sick": "r0"}, ["*", "*"], most=7)
+        measure_conditions(guarantee, rows, rows, {"sick": "r0"}, ROOTS, most=7)
