@@ -166,3 +166,65 @@ def test_datafly_takes_the_attribute_of_most_distinct_values() -> None:
     # No class is smaller than three rows: every row costs at least 3, 36 in all, which is what (1, 0) costs.
     assert (three.optimal, three.gap) == (False, 36.0)
     assert SEARCHES["best"](Problem(Measured.of(table), (at_least(3),), METRICS["dm"])).value == 36.0
+
+
+MEDICAL = [
+    ("black", 1965, "male", "02141"), ("black", 1965, "male", "02141"), ("black", 1965, "female", "02138"),
+    ("black", 1965, "female", "02138"), ("black", 1964, "female", "02138"), ("black", 1964, "female", "02138"),
+    ("white", 1964, "male", "02138"), ("white", 1965, "female", "02139"), ("white", 1964, "male", "02139"),
+    ("white", 1964, "male", "02139"), ("white", 1967, "male", "02138"), ("white", 1967, "male", "02138"),
+]  # fmt: skip
+"""Sweeney (2002), Figures 9 and 10, as Raschia (2023) has them: race, year of a birthday of one person, sex, ZIP."""
+
+
+def test_datafly_on_the_table_of_its_paper() -> None:
+    """BirthDate has 12 distinct values, more than any other, and is generalized to the year; then t7 and t8 alone
+    occur fewer than k = 2 times, and as they are no more than k rows, they are suppressed: ten rows in five pairs."""
+    race = np.array([[0, 0], [1, 0]], dtype=np.int32)
+    years = np.array([year for _, year, _, _ in MEDICAL])
+    days = np.column_stack([np.arange(12), np.unique(years, return_inverse=True)[1], np.zeros(12)]).astype(np.int32)
+    codes = {"02138": 0, "02139": 1, "02141": 2}
+    zip_code = np.array([[0, 0, 0], [1, 0, 0], [2, 1, 0]], dtype=np.int32)
+    vectors = np.array(
+        [[a == "white", day, s == "male", codes[z]] for day, (a, _, s, z) in enumerate(MEDICAL)], dtype=np.int32
+    )
+    distinct = [len(np.unique(column)) for column in vectors.T]
+    assert distinct == [2, 12, 2, 3], "as the figure counts them"
+    table = FullDomain.of([race, days, race, zip_code], vectors, np.ones(12, dtype=np.int64))
+    problem = Problem(Measured.of(table), (at_least(2),), METRICS["loss"], limit=2)
+    found = SEARCHES["datafly"](problem)
+    assert found is not None
+    assert (found.levels, found.nodes_evaluated) == ((0, 1, 0, 0), 2)
+    assert np.flatnonzero(problem.suppressed(found.levels)).tolist() == [6, 7]
+    assert (found.facts.suppressed, found.facts.classes, found.facts.squares) == (2, 5, 5 * 2**2)
+    # It happens to be the optimum here, of which Datafly knows nothing.
+    best_one = SEARCHES["best"](problem)
+    assert best_one is not None
+    assert (best_one.levels, best_one.optimal, found.optimal) == ((0, 1, 0, 0), True, False)
+
+
+PATIENTS = [
+    ("1/21/76", "Male", "53715"), ("4/13/86", "Female", "53715"), ("2/28/76", "Male", "53703"),
+    ("1/21/76", "Male", "53703"), ("4/13/86", "Female", "53706"), ("2/28/76", "Female", "53706"),
+]  # fmt: skip
+"""LeFevre, DeWitt and Ramakrishnan (2005), Figure 1: birthdate and sex of two levels, ZIP of three (5370*, 5371*)."""
+
+
+def test_incognito_on_the_patients_of_its_paper() -> None:
+    """By one attribute every value occurs twice. (S1, Z0) is 2-anonymous, (S0, Z1) is not, as 5371* has one man and one
+    woman, and (S0, Z2) is; of birthdate and sex (B1, S0) and (B0, S1) are, of birthdate and ZIP (B1, Z0) and (B0, Z2).
+    What no pair rules out of all three: above (B1, S1, Z0), (B1, S0, Z2) and (B0, S1, Z2)."""
+    days, zips = ["1/21/76", "2/28/76", "4/13/86"], ["53703", "53706", "53715"]
+    flat = [np.column_stack([np.arange(n), np.zeros(n, dtype=np.int64)]).astype(np.int32) for n in (3, 2)]
+    zip_code = np.array([[0, 0, 0], [1, 0, 0], [2, 1, 0]], dtype=np.int32)
+    vectors = np.array([[days.index(b), s == "Male", zips.index(z)] for b, s, z in PATIENTS], dtype=np.int32)
+    table = FullDomain.of([*flat, zip_code], vectors, np.ones(6, dtype=np.int64))
+    kept = {levels for levels, classes in table.every_node() if classes.rows.min() >= 2}
+    minimal = {x for x in kept if not any(y != x and all(np.array(y) <= x) for y in kept)}
+    assert minimal == {(1, 1, 0), (1, 0, 2), (0, 1, 2)}
+    assert {levels for levels in kept if levels[0] == 1 and levels[1] == 0} == {(1, 0, 2)}, "(S0, Z1) is not"
+    for name in sorted(SEARCHES):
+        found = SEARCHES[name](Problem(Measured.of(table), (at_least(2),), METRICS["height"]))
+        assert found is not None
+        if name != "datafly":
+            assert (found.levels, found.facts.classes) == ((1, 1, 0), 3), name
