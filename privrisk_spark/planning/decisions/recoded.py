@@ -11,7 +11,7 @@ from privrisk_spark.planning.recoding import asked_in_words
 from privrisk_spark.planning.rules import Recoding
 from privrisk_spark.planning.schemes import approved_scheme
 from privrisk_spark.planning.search import MethodChoice, lattice_size
-from privrisk_spark.policy.anonymity import KAnonymityGuarantee
+from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
@@ -83,7 +83,7 @@ class ByRecoding(Decision):
         return {
             "k": asked.k,
             "counted": self.unit,
-            **({"also": [part.model_dump(exclude_none=True) for part in asked.also]} if asked.also else {}),
+            **({"also": [_stated(part) for part in asked.also]} if asked.also else {}),
             "suppression_limit": asked.suppression_limit,
             "metric": asked.metric,
             "suppressed": asked.suppressed,
@@ -118,6 +118,11 @@ class ByRecoding(Decision):
         for words, classes in released.failing.items():
             text = f"every released class that is not suppressed has {words}"
             yield FactRule(f"classes without {words}", text, at_most=0), classes
+
+
+def _stated(part: Besides) -> dict[str, object]:
+    """What is published of a condition; a hierarchy of sensitive values is not."""
+    return {name: one.model_dump(exclude_none=True, exclude={"hierarchy"}) for name, one in part.given.items()}
 
 
 MOST_SCHEMES = 2**24

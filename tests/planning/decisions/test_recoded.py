@@ -85,6 +85,9 @@ def test_the_search_is_that_of_the_policy_and_says_over_what() -> None:
         risk=""
     )
     assert more.parameters()["also"] == [{"l_diversity": {"column": "sick", "l": 2.0, "kind": "distinct"}}]
+    tree = {"distance": "hierarchical", "hierarchy": {"tree": {"*": ["flu", {"nerves": ["ms"]}]}}}
+    near = decision(("guarantee.also", [{"t_closeness": {"column": "sick", "t": 0.2, **tree}}]))
+    assert near.parameters()["also"] == [{"t_closeness": {"column": "sick", "t": 0.2, "distance": "hierarchical"}}]
     persons = decision(("table.entity_id", "who"))
     assert persons.parameters()["counted"] == "persons"
     assert "at least 5 persons" in persons.objective(risk="")
