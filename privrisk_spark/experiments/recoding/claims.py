@@ -2,7 +2,7 @@
 
 Sources: Raschia, slides on k-anonymity (2023; R23); LeFevre, DeWitt and Ramakrishnan, SIGMOD 2005 (Incognito) and ICDE
 2006 (Mondrian); Bayardo and Agrawal, ICDE 2005 (k-Optimize); Kohlmayer et al., PASSAT 2012 (Flash); Ghinita et al.,
-VLDB 2007 (Hilbert); Anjum and Raschia 2013 (BangA); Xia et al., CIKM 2015; Fouad 2012. Sentences are made from the
+VLDB 2007 (Hilbert); Anjum and Raschia 2017 (BangA); Xia et al., CIKM 2015; Fouad 2012. Sentences are made from the
 figures of the run; nothing in them is fixed but the words.
 """
 
@@ -178,7 +178,7 @@ def _of_local_recoding(outcomes: Sequence[Outcome]) -> Iterator[_Judged]:
     others = (
         ("mondrian", "best", "LeFevre et al. (2006)", "Mondrian is better than the optimum of the whole table."),
         ("hilbert", "mondrian", "Ghinita et al. (2007)", "Hilbert loses less than Mondrian."),
-        ("bang", "mondrian", "Anjum and Raschia (2013)", "BangA loses less than Mondrian."),
+        ("bang", "mondrian", "Anjum and Raschia (2017)", "BangA loses less than Mondrian."),
     )
     for method, other, source, claim in others:
         better, cases, ratios = 0, 0, dict[str, list[float]]()

@@ -3,7 +3,7 @@
 With ``f`` rows of a class and ``F`` people of the population who are consistent with its nodes (as the dictionary is
 counted, :mod:`privrisk_spark.kernels.counting.consistent`):
 
-* k-map (Sweeney 2002): ``F >= k``. Generalizing a node takes no person away whom it was consistent with, unless
+* k-map (Sweeney 2001): ``F >= k``. Generalizing a node takes no person away whom it was consistent with, unless
   consistency goes by labels that resemble each other; so it is monotone in suppression, as is proved for sizes in
   :mod:`privrisk_spark.kernels.classes.criteria`.
 * delta-presence (Nergiz, Atzori and Clifton, SIGMOD 2007): ``at_least <= f / F <= at_most``, the share of these people

@@ -334,8 +334,8 @@ def test_verdicts_follow_from_the_figures(small_run: TableResult) -> None:
         for one in small_run.outcomes
     )
     assert (
-        verdict(replace(small_run, outcomes=dear), "Anjum and Raschia (2013)").verdict
-        != verdict(small_run, "Anjum and Raschia (2013)").verdict
+        verdict(replace(small_run, outcomes=dear), "Anjum and Raschia (2017)").verdict
+        != verdict(small_run, "Anjum and Raschia (2017)").verdict
     )
 
 
