@@ -33,7 +33,8 @@ THRESHOLDS = [0.05, 0.2, 0.5]
 AGES = {str(i): (str(i), "young" if i < 6 else "old", "*") for i in range(12)}
 CITIES = {"Ulm": ("Ulm", "south", "*"), "Bonn": ("Bonn", "north", "*"), "Kiel": ("Kiel", "north", "*")}
 SEXES = {"F": ("F", "*"), "M": ("M", "*")}
-WARDS = {"eye": ("eye", "head", "*"), "ear": ("ear", "head", "*"), "leg": ("leg", "limb", "*")}
+WARDS = {"eye": ("eye", "head", "*"), "ear": ("ear", "head", "*"), "leg": ("leg", "*"), "arm": ("arm", "*")}
+LEGS = ("leg", "arm")
 PATHS = {"age": AGES, "sex": SEXES, "city": CITIES}
 TREES = {name: naive.Tree(paths) for name, paths in PATHS.items()}
 
@@ -100,7 +101,9 @@ def assess(spark: SparkSession, shared_work: list[Substitute]) -> Iterator[Asses
 
 
 def write_tree(path: Path, paths: naive.Paths) -> dict[str, str]:
-    path.write_text("".join(";".join(one) + "\n" for one in paths.values()))
+    columns = max(map(len, paths.values()))
+    padded = [(*one, *one[-1:] * (columns - len(one))) for one in paths.values()]
+    path.write_text("".join(";".join(one) + "\n" for one in padded))
     return {"file": str(path)}
 
 
@@ -116,7 +119,7 @@ def people() -> pd.DataFrame:
             "city": pick.choice(["Ulm", "Bonn", "Bonn", "Kiel"]),
             "income": pick.choice([float(pick.randint(8, 14)), 100.0]),
             "diagnosis": pick.choice(["a", "b", "c", "c", "c", None]),
-            "ward": pick.choice(list(WARDS)),
+            "ward": pick.choice(["eye", "ear", LEGS[i % 2]]),
             "label": pick.choice(["x", "y"]),
         }
         for i in range(ROWS)

@@ -1,7 +1,7 @@
 """Conditions on how many people of a population are consistent with a released class.
 
-With ``f`` rows of a class and ``F`` people of the population who are consistent with its nodes (as the dictionary is
-counted, :mod:`privrisk_spark.kernels.counting.consistent`):
+With ``f`` persons of a class (rows, where each is a person) and ``F`` people of the population who are consistent with
+its nodes (as the dictionary is counted, :mod:`privrisk_spark.kernels.counting.consistent`):
 
 * k-map (Sweeney 2001): ``F >= k``. Generalizing a node takes no person away whom it was consistent with, unless
   consistency goes by labels that resemble each other; so it is monotone in suppression, as is proved for sizes in
@@ -86,17 +86,17 @@ def k_map(k: int, population: Population) -> Condition:
     return Condition(K_MAP.name, meets, population.monotone, population.monotone)
 
 
-def presence(rows: LongArray, people: LongArray) -> FloatArray:
+def presence(persons: LongArray, people: LongArray) -> FloatArray:
     """``f / F`` of each class; infinite where nobody is consistent with it.
 
     Parameters
     ----------
-    rows, people : ndarray of int64, shape (m,)
-        Rows are at least 1.
+    persons, people : ndarray of int64, shape (m,)
+        Persons of the class are at least 1.
     """
     there = people > 0
-    found = np.full(len(rows), np.inf)
-    found[there] = rows[there] / people[there]
+    found = np.full(len(persons), np.inf)
+    found[there] = persons[there] / people[there]
     return found
 
 
@@ -111,7 +111,7 @@ def delta_presence(at_least: float, at_most: float, population: Population) -> C
     """
 
     def meets(classes: NodeClasses) -> BoolArray:
-        shares = presence(np.maximum(classes.rows, 1), population.people(classes))
+        shares = presence(np.maximum(classes.size, 1), population.people(classes))
         met: BoolArray = ~fails(shares, at_least, "at least") & ~fails(shares, at_most, "at most")
         return met
 

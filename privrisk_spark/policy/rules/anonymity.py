@@ -12,6 +12,7 @@ from privrisk_spark.policy.anonymity import (
     KMap,
     LDiversity,
     OfColumn,
+    PSensitivity,
     TCloseness,
 )
 from privrisk_spark.policy.policy import Policy, Sensitive
@@ -25,10 +26,6 @@ def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable
         )
     if policy.checks.min_class_size is not None:
         yield Fault("checks.min_class_size", "is not used when guarantee.kind is 'k-anonymity': guarantee.k is it")
-    if asked.also and policy.table.entity_id is not None:
-        yield Fault(
-            "guarantee.also", "is not available with table.entity_id, where a class has persons; leave one of them out"
-        )
     if asked.local:
         yield from _impossible_local(policy, asked)
     for i, part in enumerate(asked.also):
@@ -38,6 +35,12 @@ def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable
             names = ", ".join(Besides.model_fields)
             yield Fault(key, f"must hold exactly one of {names}. Got {', '.join(given) or 'none'}")
         for name, one in given.items():
+            if policy.table.entity_id is not None and not _of_persons(one):
+                yield Fault(
+                    f"{key}.{name}",
+                    "is of shares of rows, and with table.entity_id a class has persons; ask for p_sensitivity, "
+                    "l_diversity of the kind 'distinct' or k_map, or leave one of them out",
+                )
             if isinstance(one, OfColumn):
                 yield from _impossible_column(policy, f"{key}.{name}.column", one)
             else:
@@ -62,6 +65,11 @@ def _impossible_local(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fa
         )
     if asked.scheme is not None:
         yield Fault("guarantee.scheme", f"is a scheme of the whole table; '{asked.method}' has none; leave it out")
+
+
+def _of_persons(one: OfColumn | KMap | DeltaPresence) -> bool:
+    """Whether a condition means the same where somebody has several rows: it counts values, or other people."""
+    return isinstance(one, PSensitivity | KMap) or (isinstance(one, LDiversity) and one.kind == "distinct")
 
 
 def _impossible_population(
