@@ -85,9 +85,7 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
     if stays_in_tasks(inputs.policy, asked):
         leaves = [hierarchy.n_under for hierarchy in inputs.hierarchies.values()]
         spread = collect_partition(inputs.scratch, encoded, inputs.disclosure, leaves, asked.k)
-        limit = asked.suppressed_at_most(spread.facts.rows)
-        if spread.facts.suppressed > limit:
-            raise CheckError(_too_few(spread.facts.rows, asked))
+        _refuse_few(spread.facts.rows, asked)
         _refuse_nothing(spread.facts, asked)
         lost = bool(spread.facts.suppressed)
         rows, decide_chunk = _collect_decided(inputs, spread.rows)
@@ -183,6 +181,7 @@ def collect_problem(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> Pro
         persons = _collect_persons(encoded, names, keys, most=most)
     table = FullDomain.of(disclosure.ancestor, vectors, counts, held, persons)
     leaves = [one.n_under[of] for one, of in zip(hierarchies.values(), disclosure.ancestor, strict=True)]
+    _refuse_few(table.rows, asked)
     limit = asked.suppressed_at_most(table.rows)
     people = _population(inputs, table) if asked.asks_population else None
     held_to = conditions(asked, distributions, grounds_of(asked, texts), people)
@@ -344,11 +343,18 @@ def _refuse_nothing(facts: Facts, asked: KAnonymityGuarantee) -> None:
         )
 
 
-def _too_few(rows: int, asked: KAnonymityGuarantee) -> str:
-    return (
-        f"Not published. guarantee.k: the table has {rows:,} rows, fewer than {asked.k:,}, and suppression_limit "
-        "does not allow for suppressing them all. Lower k, or publish a larger table."
-    )
+def _refuse_few(rows: int, asked: KAnonymityGuarantee) -> None:
+    """Refuse a k that no class of a table can have, unless all its rows may be suppressed.
+
+    Raises
+    ------
+    InputError
+    """
+    if rows < asked.k and asked.suppressed_at_most(rows) < rows:
+        raise InputError(
+            f"guarantee.k: the table has {rows:,} rows, fewer than {asked.k:,}, and suppression_limit does not allow "
+            "for suppressing them all. Lower k, or publish a larger table."
+        )
 
 
 def _impossible(problem: Problem, asked: KAnonymityGuarantee) -> str:

@@ -466,14 +466,16 @@ def test_what_no_scheme_gives_is_said_and_nothing_is_published(
     privrisk: Privrisk, policy: Make, tmp_path: Path
 ) -> None:
     n = len(ROWS)
-    many = privrisk(policy(k=n + 1), root=tmp_path / "many")
-    assert many.code == 1
-    assert f"no scheme gives every class at least {n + 1} rows with at most 0 of {n} rows suppressed" in many.err
-    assert f"{n} rows are suppressed then. Raise suppression_limit, lower k" in many.err
+    many = privrisk(policy(k=n + 1, suppression_limit=0.99), root=tmp_path / "many")
+    assert many.code == 2
+    assert f"guarantee.k: the table has {n} rows, fewer than {n + 1}, and suppression_limit does not" in many.err
+    all_of_them = privrisk(policy(k=n), root=tmp_path / "all")
+    assert all_of_them.code == 0, "one class"
     diverse = {"l_diversity": {"column": "sick.kind", "l": 5}}
     nobody = privrisk(policy(also=[diverse], suppression_limit=0.9), root=tmp_path / "nobody")
     assert nobody.code == 1
     assert "at least 3 rows and at least 5 distinct values of 'sick.kind'" in nobody.err
+    assert f"{n} rows are suppressed then. Raise suppression_limit, lower k" in nobody.err
     persons = privrisk(policy(persons=True, k=39), root=tmp_path / "persons")
     assert persons.code == 1
     assert "at least 39 persons" in persons.err
