@@ -11,7 +11,6 @@ from privrisk_spark.engine.sources import as_texts
 from privrisk_spark.errors import HierarchyError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.kernels.arrays import IntArray
-from privrisk_spark.kernels.recoding.local.order import counted_from_root
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee, TCloseness
 
 
@@ -47,5 +46,5 @@ def grounds_of(asked: KAnonymityGuarantee, values: Mapping[str, pa.Array | pa.Ch
                     key = f"guarantee.also.{place}.t_closeness.hierarchy"
                     raise HierarchyError(f"{key}: {outside:,} distinct values of '{one.column}' are not in it.")
                 codes = [tree.n_leaves - 1 if text is None else tree.code_of[text] for text in texts]
-                found[place] = counted_from_root(tree.ancestor)[0][np.array(codes, dtype=np.int64)]
+                found[place] = tree.ancestor[np.array(codes, dtype=np.int64)]
     return found

@@ -58,6 +58,11 @@ def refuse_other_guarantees(policy: Policy) -> None:
     if asked.local:
         rule = f"'{asked.method}' gives each class levels of its own, which fit no other table; choose 'best'"
         raise ConfigError([Fault("guarantee.method", rule)])
+    if asked.asks_population:
+        rule = (
+            "k_map and delta_presence are held against the dictionary of each release; leave them out to fit a scheme"
+        )
+        raise ConfigError([Fault("guarantee.also", rule)])
     if asked.scheme is not None:
         raise ConfigError([Fault("guarantee.scheme", "is what `privrisk fit` writes; leave it out to fit one")])
 

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.experiments.deciding.subject import Subject
+from privrisk_spark.kernels.lattice.levels import counted_from_root, steps_up
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
-from privrisk_spark.kernels.recoding.local.order import counted_from_root, steps_up
 from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, Measured
 from privrisk_spark.kernels.recoding.problem import Problem, at_least
 from privrisk_spark.kernels.recoding.searches import SEARCHES
@@ -148,7 +148,7 @@ def searched(subject: Subject, method: str, metric: str, k: int, limit: int) -> 
     suppressed = problem.suppressed(found.levels)
     heights = np.array(subject.heights, dtype=np.int64)
     levels = np.where(suppressed[:, None], heights, np.array(found.levels, dtype=np.int64))
-    # Without nulls every row of the table's records is a piece: none has been left out, as all have rows.
+    # One scheme gives the rows of a distinct record the same levels: each is a piece of its own.
     return outcome, Recoded(np.arange(len(subject.counts)), subject.counts, levels, suppressed)
 
 

@@ -89,13 +89,13 @@ class Frontier:
     recoded_risk, recoded_utility : ndarray of float64, shape (P,)
     matched_risk, matched_utility : ndarray of float64, shape (P,)
         Of the optimal disclosures whose least utility, of every record, is the recoded table's mean.
+    matched_below : ndarray of float64, shape (P,)
+        Share of the rows of the whole table that are, in these disclosures, in a class of fewer than k rows;
+        NaN of all but the algorithms in :data:`WHOLE`, for which all records are decided.
     optimal_risk : ndarray of float64, shape (P,)
         Least mean risk there is at the recoded table's mean utility; never more than its own.
     mean_utility, mean_risk : ndarray of float64, shape (c,)
         Corners of the frontier of these.
-    matched_below : ndarray of float64, shape (P,)
-        Share of the rows of the whole table that are, in these optimal disclosures, in a class of fewer than k rows;
-        NaN of all but the algorithms in :data:`WHOLE`, for which all records are decided.
     """
 
     model: str
@@ -163,21 +163,21 @@ def frontier(
     columns = np.ascontiguousarray(np.array(points, dtype=np.float64).reshape(-1, 6).T)
     recoded_risk, recoded_utility, matched_risk, matched_utility, matched_below, optimal_risk = columns
     return Frontier(
-        model,
-        len(sample.times),
-        least,
-        np.array([sample.mean(one.risk) for one in optima]),
-        np.array([sample.mean(one.utility) for one in optima]),
-        tuple(names),
-        np.array(ks, dtype=np.int64),
-        recoded_risk,
-        recoded_utility,
-        matched_risk,
-        matched_utility,
-        matched_below,
-        optimal_risk,
-        least_mean.utility,
-        least_mean.risk,
+        model=model,
+        records=len(sample.times),
+        floors=least,
+        risk=np.array([sample.mean(one.risk) for one in optima]),
+        utility=np.array([sample.mean(one.utility) for one in optima]),
+        method=tuple(names),
+        anonymity=np.array(ks, dtype=np.int64),
+        recoded_risk=recoded_risk,
+        recoded_utility=recoded_utility,
+        matched_risk=matched_risk,
+        matched_utility=matched_utility,
+        matched_below=matched_below,
+        optimal_risk=optimal_risk,
+        mean_utility=least_mean.utility,
+        mean_risk=least_mean.risk,
     )
 
 

@@ -23,6 +23,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.bounds import TOLERANCE
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
+from privrisk_spark.kernels.lattice.levels import counted_from_root
 
 _WHOLE = 2**62
 
@@ -142,7 +143,9 @@ def ordered_distance(runs: SensitiveRuns, table: TableDistribution) -> FloatArra
 
 
 def hierarchical_distance(runs: SensitiveRuns, table: TableDistribution, ancestor: IntArray) -> FloatArray:
-    """Earth mover's distance where two values are ``level / H`` apart, the level at which they become one.
+    """Earth mover's distance where two values are ``level / H`` apart, the level of their lowest common ancestor.
+
+    Levels count from the root, which has level ``H``: a value that lies less deep than others starts at a higher one.
 
     Parameters
     ----------
@@ -150,8 +153,8 @@ def hierarchical_distance(runs: SensitiveRuns, table: TableDistribution, ancesto
     table : TableDistribution
         Of ``v`` values.
     ancestor : ndarray of int32, shape (at least v, H + 1)
-        Node of each value at each level, of the sensitive attribute's hierarchy: the value itself at level 0, one root
-        for all at level ``H >= 1``.
+        Node of each value after so many steps up, of the sensitive attribute's hierarchy: the value itself after none,
+        one root for all after ``H >= 1``.
 
     Returns
     -------
@@ -269,14 +272,16 @@ def _nested(ancestor: IntArray, v: int) -> tuple[LongArray, LongArray]:
     rank : ndarray of int64, shape (v,)
         Place of each value.
     nodes : ndarray of int64, shape (v, H + 1)
-        Dense number of the node of each place at each level, non-decreasing along the places.
+        Dense number of the node of each place at each level counted from the root, non-decreasing along the places.
     """
     if ancestor.ndim != 2 or len(ancestor) < v or ancestor.shape[1] < 2:
         raise InputError(
             f"Hierarchy of the sensitive attribute: nodes of {v} values at two levels or more are needed, not an array "
             f"of the shape {ancestor.shape}."
         )
-    above = ancestor[:v]
+    if (ancestor[:v, -1] != ancestor[:1, -1]).any():
+        raise InputError("Hierarchy of the sensitive attribute: the last level must be one root for all values.")
+    above, _ = counted_from_root(ancestor[:v])
     order = np.lexsort(above.T)  # by the highest level first
     sorted_nodes = above[order]
     nodes = np.zeros((v, ancestor.shape[1]), dtype=np.int64)
@@ -284,10 +289,8 @@ def _nested(ancestor: IntArray, v: int) -> tuple[LongArray, LongArray]:
     for x in range(ancestor.shape[1]):
         if nodes[-1, x] + 1 != len(np.unique(sorted_nodes[:, x])):
             raise InputError(f"Hierarchy of the sensitive attribute: values that share a node at level {x} part above.")
-    if nodes[:, -1].any() or nodes[-1, 0] + 1 != v:
-        raise InputError(
-            "Hierarchy of the sensitive attribute: level 0 must tell all values apart, and the last level none."
-        )
+    if nodes[-1, 0] + 1 != v:
+        raise InputError("Hierarchy of the sensitive attribute: level 0 must tell all values apart.")
     rank = np.empty(v, dtype=np.int64)
     rank[order] = np.arange(v)
     return rank, nodes

@@ -54,6 +54,16 @@ class NodeClasses:
         """Persons of each class, or its rows where each is a person; ndarray of int64, shape (n_classes,)."""
         return self.rows if self.persons is None else self.persons.count
 
+    def only(self, places: LongArray) -> NodeClasses:
+        """Return the sizes of some of the classes, without their sensitive values.
+
+        Parameters
+        ----------
+        places : ndarray of int64, shape (n,)
+        """
+        persons = None if self.persons is None else self.persons.only(places)
+        return NodeClasses(self.member[places], self.rows[places], (), persons, self.levels)
+
 
 @dataclass(frozen=True, eq=False)
 class FullDomain:

@@ -77,6 +77,11 @@ class Persons:
         number = number.reshape(-1).astype(np.int64)
         return cls(alone, owner[order].astype(np.int64), number, int(number.max(initial=-1)) + 1)
 
+    def only(self, places: LongArray) -> Persons:
+        """Return how many persons are in some of the classes, and no longer who is in several."""
+        none = np.zeros(0, dtype=np.int64)
+        return Persons(self.count[places], none, none, 0)
+
     @cached_property
     def count(self) -> LongArray:
         """Distinct persons of each class, ndarray of int64, shape (n_classes,)."""

@@ -83,7 +83,7 @@ def k_map(k: int, population: Population) -> Condition:
         met: BoolArray = population.people(classes) >= k
         return met
 
-    return Condition(K_MAP.name, meets, population.monotone, population.monotone)
+    return Condition(K_MAP.name, meets, population.monotone, population.monotone, dear=True)
 
 
 def presence(persons: LongArray, people: LongArray) -> FloatArray:
@@ -111,8 +111,8 @@ def delta_presence(at_least: float, at_most: float, population: Population) -> C
     """
 
     def meets(classes: NodeClasses) -> BoolArray:
-        shares = presence(np.maximum(classes.size, 1), population.people(classes))
+        shares = presence(classes.size, population.people(classes))
         met: BoolArray = ~fails(shares, at_least, "at least") & ~fails(shares, at_most, "at most")
         return met
 
-    return Condition("delta-presence", meets, False, False)
+    return Condition("delta-presence", meets, False, False, dear=True)

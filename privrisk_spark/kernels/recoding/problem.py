@@ -35,6 +35,9 @@ class Condition:
         As :mod:`privrisk_spark.kernels.classes.criteria` defines and proves them.
     least_rows : int
         Rows that every class which meets it has at least.
+    dear : bool
+        Whether a class costs so much that only those which meet the conditions before it are to be asked. It may ask
+        for the sizes of classes, not for their sensitive values.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Condition:
     monotone_in_generalization: bool
     monotone_in_suppression: bool
     least_rows: int = 1
+    dear: bool = False
 
 
 def at_least(k: int) -> Condition:
@@ -129,7 +133,11 @@ class Problem:
         """Mark the classes that meet every condition; ndarray of bool, shape (n_classes,)."""
         released = classes.rows > 0
         for condition in self.conditions:
-            released &= condition.meets(classes)
+            if condition.dear:
+                places = np.flatnonzero(released)
+                released[places] = condition.meets(classes.only(places))
+            else:
+                released &= condition.meets(classes)
         return released
 
     def suppressed(self, levels: Sequence[int]) -> BoolArray:

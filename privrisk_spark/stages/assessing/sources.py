@@ -20,7 +20,6 @@ from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, labels
 from privrisk_spark.errors import HierarchyError, SchemaError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, Hierarchy
-from privrisk_spark.kernels.recoding.local.order import counted_from_root
 from privrisk_spark.planning.assessment import RELEASE, carried
 from privrisk_spark.policy.assessment import Interval, MaskedTable, SensitiveModel
 from privrisk_spark.policy.dictionaries import Table
@@ -152,9 +151,7 @@ def _vocabulary(name: str, texts: pa.Array, policy: Policy, ordered: bool) -> Vo
         outside = len(texts) - pc.sum(pc.is_in(texts, value_set=pa.array(list(hierarchy.code_of), pa.string()))).as_py()
         if outside:
             raise HierarchyError(f"assess.sensitive.{name}.hierarchy: {outside:,} distinct values are not in it.")
-        # Levels of a distance are those of the nodes where values meet, however deep the values are.
-        ancestor, _ = counted_from_root(hierarchy.ancestor)
-        return Vocabulary(name, ValueCodes.of(hierarchy.code_of), hierarchy.n_leaves - 1, ordered, ancestor)
+        return Vocabulary(name, ValueCodes.of(hierarchy.code_of), hierarchy.n_leaves - 1, ordered, hierarchy.ancestor)
     in_order = _sorted(texts.to_pylist(), ordered or (model is not None and model.distance == "ordered"))
     return Vocabulary(name, ValueCodes.of({value: i for i, value in enumerate(in_order)}), len(in_order), ordered)
 

@@ -21,10 +21,10 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_c
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.lattice.levels import counted_from_root, steps_up
 from privrisk_spark.kernels.numeric.exact_sums import exact_dot
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.local.first_cuts import FirstCuts
-from privrisk_spark.kernels.recoding.local.order import counted_from_root, steps_up
 from privrisk_spark.kernels.recoding.metrics import Facts, Measured
 
 REGION = "region"

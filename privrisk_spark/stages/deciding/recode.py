@@ -34,10 +34,10 @@ from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.risk import Attacker
+from privrisk_spark.kernels.lattice.levels import counted_from_root, steps_up
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
 from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
-from privrisk_spark.kernels.recoding.local.order import counted_from_root, steps_up
 from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, Measured, Metric
 from privrisk_spark.kernels.recoding.persons import Persons
 from privrisk_spark.kernels.recoding.population import Population
@@ -194,13 +194,8 @@ def _population(inputs: RuleInputs, table: FullDomain) -> Population:
     Raises
     ------
     InputError
-        If they were not counted, or where only tasks see them.
+        Where only tasks see them.
     """
-    if not inputs.counted:
-        raise InputError(
-            "guarantee.also: k_map and delta_presence are held against the dictionary of each release; a scheme cannot "
-            "be fitted with them."
-        )
     (counts,) = inputs.counted
     if not isinstance(counts, StoredCounts):
         raise InputError(

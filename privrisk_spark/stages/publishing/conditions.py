@@ -62,7 +62,6 @@ def measure_conditions(
     if not asked.also:
         return {}
     labels = [f"a{i}" for i in range(len(hierarchies))]
-    keys, rows = None, np.zeros(0, dtype=np.int64)
     held, distributions, texts = [], {}, {}
     for name in sensitive_of(asked):
         value = columns[name]
@@ -76,7 +75,7 @@ def measure_conditions(
         distributions[name] = TableDistribution(whole.column(schemas.N_ROWS).to_numpy().astype(np.int64))
     if held:
         rows = held[0].rows
-    if keys is None:
+    else:
         found = _collect(release.frame().groupBy(*labels), most)
         owner, keys = _classes(found, labels)
         rows = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)[np.argsort(owner)]

@@ -19,7 +19,6 @@ from privrisk_spark.experiments.recoding.algorithms import (
     OPTIMAL,
     Recoded,
     leaves_under,
-    measured_of,
     partitioned,
     searched,
 )
@@ -345,7 +344,3 @@ def test_a_table_that_nothing_keeps_the_limit_of_is_told() -> None:
     told = findings([one], RecodingSizes())
     assert all(claim.evidence.endswith(".") for claim in one.claims)
     assert all(plot.found.endswith(".") for same in told.plots for plot in same)
-
-
-def test_measured_of_is_computed_anew() -> None:
-    assert measured_of(SUBJECTS["ragged"]) is not measured_of(SUBJECTS["ragged"])

@@ -68,32 +68,53 @@ def shares(one: Class, table: TableDistribution) -> tuple[list[float], list[floa
     return [one.get(s, 0) / n for s in range(len(table.count))], (table.count / table.rows).tolist()
 
 
+def path(ancestor: np.ndarray, s: int) -> list[int]:
+    """Nodes from a value to the root, which comes once."""
+    steps = [int(node) for node in ancestor[s]]
+    return steps[: steps.index(steps[-1]) + 1]
+
+
 def meeting(ancestor: np.ndarray, v: int) -> np.ndarray:
-    """Level at which two values become one, over the height: the ground distance of a hierarchy."""
+    """Level of the lowest common ancestor, the root's being the height, over the height: the ground distance."""
     height = ancestor.shape[1] - 1
-    return np.array(
-        [[min(x for x in range(height + 1) if ancestor[a, x] == ancestor[b, x]) for b in range(v)] for a in range(v)]
-    ) / max(height, 1)
+
+    def apart(a: int, b: int) -> float:
+        if a == b:
+            return 0.0
+        shared = 0  # nodes both paths have, from the root down
+        for node, other in zip(path(ancestor, a)[::-1], path(ancestor, b)[::-1], strict=False):
+            if node != other:
+                break
+            shared += 1
+        return (height - (shared - 1)) / max(height, 1)
+
+    return np.array([[apart(a, b) for b in range(v)] for a in range(v)])
 
 
 def cost_of_nodes(one: Class, table: TableDistribution, ancestor: np.ndarray) -> float:
-    """Li et al. 2007, section 5.2, literally: Σ over inner nodes of (height/H) · min(positive, negative extra)."""
+    """Li et al. 2007, section 5.2, literally: Σ over inner nodes of (height/H) · min(positive, negative extra).
+
+    The height of a node is that of the root less the edges between them.
+    """
     v, height = len(table.count), ancestor.shape[1] - 1
     n = sum(one.values())
-    extra = {
-        (0, int(ancestor[s, 0])): Fraction(one.get(s, 0), n) - Fraction(int(table.count[s]), table.rows)
-        for s in range(v)
-    }
+
+    def extra(values: list[int]) -> Fraction:
+        return sum(
+            (Fraction(one.get(s, 0), n) - Fraction(int(table.count[s]), table.rows) for s in values), Fraction(0)
+        )
+
+    below: dict[tuple[int, ...], dict[tuple[int, ...], list[int]]] = {}  # node, child, its values; nodes by paths
+    for s in range(v):
+        down = path(ancestor, s)[::-1]
+        for depth in range(len(down) - 1):
+            children = below.setdefault(tuple(down[: depth + 1]), {})
+            children.setdefault(tuple(down[: depth + 2]), []).append(s)
     total = Fraction(0)
-    for x in range(1, height + 1):
-        children: dict[int, set[int]] = {}
-        for s in range(v):
-            children.setdefault(int(ancestor[s, x]), set()).add(int(ancestor[s, x - 1]))
-        for node, below in children.items():
-            parts = [extra[x - 1, child] for child in below]
-            positive, negative = sum(e for e in parts if e > 0), -sum(e for e in parts if e < 0)
-            total += Fraction(x, height) * min(positive, negative)
-            extra[x, node] = sum(parts, Fraction(0))
+    for node, children in below.items():
+        parts = [extra(values) for values in children.values()]
+        positive, negative = sum(e for e in parts if e > 0), -sum(e for e in parts if e < 0)
+        total += Fraction(height - (len(node) - 1), height) * min(positive, negative)
     return float(total)
 
 
@@ -334,7 +355,7 @@ def test_wrong_tables_are_refused() -> None:
     for nodes, rule in (
         ([[0, 3], [1, 3]], "two levels"),
         ([[0], [1], [2]], "two levels"),
-        ([[0, 3], [1, 3], [2, 4]], "the last level none"),
+        ([[0, 3], [1, 3], [2, 4]], "one root for all"),
         ([[0, 3], [0, 3], [2, 3]], "tell all values apart"),
         ([[0, 3, 5, 7], [1, 3, 6, 7], [2, 4, 5, 7]], "level 1 part above"),
     ):

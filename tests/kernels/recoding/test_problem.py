@@ -32,9 +32,9 @@ from privrisk_spark.kernels.classes.criteria import (
 )
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.recoding.bounded import bounded
-from privrisk_spark.kernels.recoding.full_domain import FullDomain
+from privrisk_spark.kernels.recoding.full_domain import FullDomain, NodeClasses
 from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
-from privrisk_spark.kernels.recoding.problem import Problem, at_least, held_to
+from privrisk_spark.kernels.recoding.problem import Condition, Problem, at_least, held_to
 from privrisk_spark.kernels.recoding.whole_lattice import exhaustive, flash, incognito, samarati
 
 
@@ -199,3 +199,20 @@ def test_records_without_rows_take_no_persons_with_them_and_none_has_more_than_r
             FullDomain.of([ancestor], vectors, np.array(counts), persons=persons)
     with pytest.raises(InputError, match="more persons than rows"):
         FullDomain.of([ancestor], vectors, np.array([1, 1, 2]), persons=persons_of([(0, 1)], 1))
+
+
+def test_a_dear_condition_is_asked_about_the_classes_that_are_left() -> None:
+    """Of classes of 1, 2, 3 and 4 rows the first condition leaves two, and the dear one is asked about these alone."""
+    asked: list[list[int]] = []
+
+    def odd(classes: NodeClasses) -> np.ndarray:
+        asked.append(classes.size.tolist())
+        return classes.size % 2 == 1
+
+    vectors = np.arange(4, dtype=np.int32)[:, None]
+    table = FullDomain.of([vectors], vectors, np.array([1, 2, 3, 4]))
+    measured = Measured.of(table, [np.ones((4, 1), dtype=np.int64)])
+    problem = Problem(measured, (at_least(3), Condition("odd", odd, False, False, dear=True)), METRICS["loss"])
+    released = problem.released(table.classes([0]))
+    assert released.tolist() == [False, False, True, False]
+    assert asked == [[3, 4]]

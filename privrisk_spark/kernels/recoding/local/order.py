@@ -3,9 +3,10 @@
 Depth first, siblings by their least code. With it the lowest common ancestor of any set of values is that of its least
 and greatest place, so that all that is needed of a set of records is an interval of places per attribute.
 
-For a tree whose leaves lie at different depths, levels are to be counted from the root (:func:`counted_from_root`): a
-leaf is its own node at every level below its parent's. Otherwise a node lies at one level for one leaf and at another
-for its neighbour, and the least level at which both have the same node may be far above it.
+For a tree whose leaves lie at different depths, levels are to be counted from the root
+(:func:`~privrisk_spark.kernels.lattice.levels.counted_from_root`): a leaf is its own node at every level below its
+parent's. Otherwise a node lies at one level for one leaf and at another for its neighbour, and the least level at which
+both have the same node may be far above it.
 """
 
 from __future__ import annotations
@@ -13,17 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import FloatArray, IntArray, LevelArray, LongArray
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.metrics import Measured
 
-__all__ = ["LeafOrder", "counted_from_root", "first_regions", "leaf_orders", "one_each", "steps_up"]
+__all__ = ["LeafOrder", "first_regions", "leaf_orders", "one_each"]
 
 
 _SIDE_BITS = 31
@@ -151,48 +150,3 @@ def one_each(ordered: Sequence[bool] | None, k: int) -> tuple[bool, ...]:
     if len(given) != k:
         raise InputError(f"There must be one 'ordered' per attribute. Got {len(given)} for {k}.")
     return given
-
-
-def counted_from_root(steps: IntArray) -> tuple[IntArray, LevelArray]:
-    """Count the levels of a tree from its root, where they are steps from each leaf.
-
-    Parameters
-    ----------
-    steps : ndarray of int32, shape (n_codes, h + 1)
-        Node of each code after so many steps up, by one number wherever it is met; the root from some step on.
-
-    Returns
-    -------
-    ancestors : ndarray of int32, shape (n_codes, h + 1)
-        Node of each code at each level: the code's own first node below the level of its parent.
-    missing : ndarray of int8, shape (n_codes,)
-        Levels a code lacks: at level ``x`` it is ``max(x - missing, 0)`` steps up.
-
-    Raises
-    ------
-    InputError
-        If not all codes come to one root.
-    """
-    if len(steps) and (steps[:, -1] != steps[0, -1]).any():
-        raise InputError("Levels can be counted from the root only where all codes come to one.")
-    height = steps.shape[1] - 1
-    missing = height - np.count_nonzero(steps != steps[:, -1:], axis=1)
-    up = np.maximum(np.arange(height + 1) - missing[:, None], 0)
-    return np.take_along_axis(steps, up, axis=1), missing.astype(np.int8)
-
-
-def steps_up(levels: npt.NDArray[np.integer[Any]], missing: LevelArray) -> LevelArray:
-    """Count levels as steps from each leaf, where they are counted from the root.
-
-    Parameters
-    ----------
-    levels : ndarray of integers, shape (n,)
-    missing : ndarray of int8, shape (n,)
-        Levels each leaf lacks, as :func:`counted_from_root` returns them.
-
-    Returns
-    -------
-    ndarray of int8, shape (n,)
-    """
-    steps: LevelArray = np.maximum(levels.astype(np.int16) - missing, 0).astype(np.int8)
-    return steps
