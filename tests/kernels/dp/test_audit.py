@@ -15,23 +15,6 @@ from privrisk_spark.kernels.dp.audit import Event
 from privrisk_spark.kernels.random import discrete_gaussian
 
 
-@given(trials=st.integers(1, 60), data=st.data(), alpha=st.sampled_from([0.3, 0.01, 1e-5]))
-def test_limits_are_where_the_binomial_tail_is_alpha(trials, data, alpha):
-    """Clopper and Pearson by their definition: the tail at the limit has probability alpha."""
-    hits = data.draw(st.integers(0, trials))
-    low = float(audit.lower_limit(np.array([hits]), trials, alpha)[0])
-    high = float(audit.upper_limit(np.array([hits]), trials, alpha)[0])
-    assert 0 <= low <= hits / trials <= high <= 1 or alpha > 0.25
-    if hits:
-        assert stats.binom.sf(hits - 1, trials, low) == pytest.approx(alpha, rel=1e-7)
-    else:
-        assert low == 0
-    if hits < trials:
-        assert stats.binom.cdf(hits, trials, high) == pytest.approx(alpha, rel=1e-7)
-    else:
-        assert high == 1
-
-
 def test_the_bound_of_no_hits_on_the_other_side():
     """Every trial against none, alpha halved: p_low = (a/2)^(1/n), q_up = 1 - (a/2)^(1/n)."""
     limit = (0.01 / 2) ** (1 / 500)

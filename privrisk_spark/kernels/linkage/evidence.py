@@ -1,0 +1,101 @@
+"""What an attack has found: people, with an interval, beside what guessing finds and what was predicted.
+
+A link to ``t`` tied rows, one of which is the person's own, is right with probability ``1/t``: ties count fractionally
+(T20). The people found are the sum of these probabilities, the mean for an intruder who draws among ties.
+
+Status: the limits are *proved* for people who are drawn at random, and who are found or not (Clopper and Pearson 1934).
+Fractions are rounded down for the lower limit and up for the upper one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.numeric.binomial_limits import lower_limit, upper_limit
+
+__all__ = ["Found", "deciles", "found"]
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Found:
+    """How many people were found.
+
+    Attributes
+    ----------
+    tried : int
+        People whose links were tried.
+    correct : float
+        Those found: the sum of their probabilities of being linked rightly.
+    share : float
+        ``correct / tried``; 0 if none was tried.
+    low, high : float
+        Limits of the share with 95 % confidence.
+    """
+
+    tried: int
+    correct: float
+    share: float
+    low: float
+    high: float
+
+
+def found(probability: FloatArray, people: LongArray) -> Found:
+    """Sum up links.
+
+    Parameters
+    ----------
+    probability : ndarray of float64, shape (n,)
+        Of being right, in [0, 1].
+    people : ndarray of int64, shape (n,)
+        With each.
+
+    Raises
+    ------
+    InputError
+        If a probability is none.
+    """
+    if len(probability) and not (probability.min() >= 0 and probability.max() <= 1):
+        raise InputError("Record linkage: a probability must be in [0, 1].")
+    tried = int(people.sum())
+    if not tried:
+        return Found(0, 0.0, 0.0, 0.0, 1.0)
+    # Rounded once, so that the order of the links does not matter.
+    correct = math.fsum((probability * people).tolist())
+    whole = round(correct)
+    down, up = (whole, whole) if abs(correct - whole) < 1e-9 * tried else (math.floor(correct), math.ceil(correct))
+    alpha = (1 - CONFIDENCE) / 2
+    low = float(lower_limit(np.array([down]), tried, alpha)[0])
+    high = float(upper_limit(np.array([up]), tried, alpha)[0])
+    return Found(tried, correct, correct / tried, low, high)
+
+
+def deciles(predicted: FloatArray, people: LongArray) -> LongArray:
+    """Tenth of the people each prediction is in, the lowest first.
+
+    Equal predictions stay together: a tenth may then hold more or fewer than a tenth of the people, or nobody.
+
+    Parameters
+    ----------
+    predicted : ndarray of float64, shape (n,)
+    people : ndarray of int64, shape (n,)
+        With each.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        0 to 9, by the middle one of the people with an equal prediction.
+    """
+    values, place = np.unique(predicted, return_inverse=True)
+    of_value = np.zeros(len(values), dtype=np.int64)
+    np.add.at(of_value, place.reshape(-1), people)
+    below = np.cumsum(of_value) - of_value
+    total = max(int(of_value.sum()), 1)
+    tenth = np.minimum((2 * below + of_value) * 10 // (2 * total), 9)
+    return np.asarray(tenth[place.reshape(-1)], dtype=np.int64)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import math
+
+import naive_linkage
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import hierarchies
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.linkage.differences import LevelDifference, NumberDifference, standard_units
+
+
+@given(hierarchies(max_leaves=7, max_depth=4))
+def test_levels_are_those_of_paths(tree: Hierarchy) -> None:
+    nodes = np.arange(tree.n_nodes, dtype=np.int32)
+    found = LevelDifference(tree.at_depth, nodes).of(nodes)
+    expected = [[naive_linkage.level_difference(tree, a, b) for b in nodes] for a in nodes]
+    np.testing.assert_allclose(found, expected, atol=1e-15)
+    assert (found == found.T).all()
+    assert (found <= 1).all()
+
+
+def test_levels_by_hand() -> None:
+    """Months below years: two days of a month are 1/3 apart, of a year 2/3, else 1; a year covers its days."""
+    tree = Hierarchy.from_paths(
+        "day",
+        [("1 May 06", "May 06", "06"), ("2 May 06", "May 06", "06"), ("1 June 06", "June 06", "06"), ("7", "8", "9")],
+    )
+    of = {label: node for node, label in enumerate(tree.labels)}
+    cells = [of[label] for label in ("1 May 06", "2 May 06", "1 June 06", "7", "May 06", "June 06", "06", "*")]
+    found = LevelDifference(tree.at_depth, np.array(cells, dtype=np.int32)).of(
+        np.array([of["1 May 06"]], dtype=np.int32)
+    )
+    np.testing.assert_allclose(found[0], [0, 1 / 3, 2 / 3, 1, 0, 2 / 3, 0, 0], atol=1e-15)
+
+
+def test_one_level_is_the_same_or_not() -> None:
+    tree = Hierarchy.from_paths("a", [("x",), ("y",)])
+    both = np.array([0, 1], dtype=np.int32)
+    assert LevelDifference(tree.at_depth, both).of(both).tolist() == [[0, 1], [1, 0]]
+
+
+def test_cells_that_are_no_nodes_are_refused() -> None:
+    tree = Hierarchy.from_paths("a", [("x",), ("y",)])
+    for nodes in ([3], [-1]):
+        with pytest.raises(InputError, match="a node of its hierarchy"):
+            LevelDifference(tree.at_depth, np.array(nodes, dtype=np.int32))
+
+
+ENDS = np.array([[3.0, 3.0], [2.0, 4.0], [5.0, 9.0], [-math.inf, 1.0], [math.nan, math.nan], [-math.inf, math.inf]])
+
+
+@pytest.mark.parametrize(
+    ("reading", "expected"),
+    [
+        ("nearest", [0, 0, 4, 4, 0, 0]),
+        ("midpoint", [0, 0, 16, 4, 0, 0]),
+        ("uniform", [0, 4 / 12, 16 + 16 / 12, 4, 0, 0]),
+    ],
+)
+def test_numbers_by_hand(reading: str, expected: list[float]) -> None:
+    """3 against 3, [2, 4], [5, 9], at most 1, a missing cell and any number."""
+    difference = NumberDifference(ENDS[:, 0], ENDS[:, 1], np.array([3.0, math.nan]), reading)  # type: ignore[arg-type]
+    found = difference.of(np.array([0, 1], dtype=np.int32))
+    np.testing.assert_allclose(found[0], expected, atol=1e-14)
+    assert found[1].tolist() == [0] * 6
+
+
+@given(st.floats(-50, 50), st.floats(-50, 50), st.floats(0, 30))
+def test_a_uniform_draw_is_its_mean_square(value: float, low: float, width: float) -> None:
+    """Against the middles of a thousand slices, whose error is a slice's width squared."""
+    difference = NumberDifference(np.array([low]), np.array([low + width]), np.array([value]), "uniform")
+    slices = low + width * (np.arange(1000) + 0.5) / 1000
+    found = float(difference.of(np.array([0], dtype=np.int32))[0, 0])
+    assert found == pytest.approx(float(np.mean((slices - value) ** 2)), abs=1e-3)
+
+
+def test_intervals_that_are_none_are_refused() -> None:
+    with pytest.raises(InputError, match="must not end before"):
+        NumberDifference(np.array([2.0]), np.array([1.0]), np.array([0.0]))
+
+
+def test_standard_units() -> None:
+    """0 once and 3 twice have the mean 2 and the deviation sqrt(2)."""
+    mean, deviation = standard_units(np.array([0.0, 3.0, math.nan, math.inf, 7.0]), np.array([1, 2, 5, 5, 0]))
+    assert (mean, deviation) == (2.0, pytest.approx(math.sqrt(2), abs=1e-15))
+    assert standard_units(np.array([4.0]), np.array([9])) == (4.0, 1.0)
+    assert standard_units(np.array([math.nan]), np.array([1])) == (0.0, 1.0)

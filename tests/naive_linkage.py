@@ -1,0 +1,44 @@
+"""Distance-based record linkage by the letter: two loops over records, and distances from paths to the root."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+
+
+def path(hierarchy: Hierarchy, node: int) -> list[int]:
+    """From the root down to a node."""
+    found = [node]
+    while found[-1] != hierarchy.root:
+        found.append(int(hierarchy.parent[found[-1]]))
+    return found[::-1]
+
+
+def level_difference(hierarchy: Hierarchy, known: int, cell: int) -> float:
+    """Height of the lowest common ancestor over the height; nothing if one of the nodes covers the other."""
+    mine, theirs = path(hierarchy, known), path(hierarchy, cell)
+    common = [a for a, b in zip(mine, theirs, strict=False) if a == b][-1]
+    if common in (known, cell):
+        return 0.0
+    return (hierarchy.height - (len(path(hierarchy, common)) - 1)) / hierarchy.height
+
+
+def linked(
+    hierarchies: Sequence[Hierarchy],
+    weights: Sequence[float],
+    known: Sequence[Sequence[int]],
+    protected: Sequence[Sequence[int]],
+    rows: Sequence[int],
+) -> list[tuple[float, int, set[int]]]:
+    """Least distance of each known record, the rows at it, and which protected records those are."""
+    found = []
+    for mine in known:
+        distances = [
+            sum(w * level_difference(h, a, b) for w, h, a, b in zip(weights, hierarchies, mine, theirs, strict=True))
+            for theirs in protected
+        ]
+        least = min(distances)
+        tied = {j for j, d in enumerate(distances) if d <= least + 1e-7}
+        found.append((least, sum(rows[j] for j in tied), tied))
+    return found
