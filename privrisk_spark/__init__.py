@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from privrisk_spark import errors as errors
     from privrisk_spark.api import (
         Assessed,
+        Attacked,
         Audited,
         Composed,
         Curves,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         Released,
         approve,
         assess,
+        attack,
         audit,
         compose,
         curves,
@@ -50,6 +52,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Assessed",
+    "Attacked",
     "Audited",
     "Composed",
     "Curves",
@@ -60,6 +63,7 @@ __all__ = [
     "Released",
     "approve",
     "assess",
+    "attack",
     "audit",
     "compose",
     "curves",

@@ -8,6 +8,7 @@ Spark session. Spark is imported when a session is needed, so policies can be wr
 from __future__ import annotations
 
 from privrisk_spark.api.assessing import Assessed, assess
+from privrisk_spark.api.attacking import Attacked, attack
 from privrisk_spark.api.auditing import Audited, audit
 from privrisk_spark.api.builders import (
     dates,
@@ -34,6 +35,7 @@ from privrisk_spark.results.plan import Plan
 
 __all__ = [
     "Assessed",
+    "Attacked",
     "Audited",
     "Composed",
     "Curves",
@@ -44,6 +46,7 @@ __all__ = [
     "Released",
     "approve",
     "assess",
+    "attack",
     "audit",
     "compose",
     "curves",

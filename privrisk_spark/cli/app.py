@@ -1,4 +1,4 @@
-"""Command line: ``release``, ``assess``, ``fit``, ``audit``, ``curves``, ``ledger``, ``config``, and so on."""
+"""Command line: ``release``, ``assess``, ``attack``, ``fit``, ``audit``, ``curves``, ``ledger``, and so on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from privrisk_spark import __version__
 from privrisk_spark.cli.assess import assess
+from privrisk_spark.cli.attack import attack
 from privrisk_spark.cli.audit import audit
 from privrisk_spark.cli.config import config_app
 from privrisk_spark.cli.curves import curves
@@ -28,7 +29,7 @@ app = typer.Typer(
 app.add_typer(config_app, name="config")
 app.add_typer(experiments_app, name="experiments")
 app.add_typer(ledger_app, name="ledger")
-for command in (release, assess, fit, approve, curves, audit, synthesize, guide):
+for command in (release, assess, attack, fit, approve, curves, audit, synthesize, guide):
     app.command()(command)
 app.command("prepare-java")(prepare_java)
 

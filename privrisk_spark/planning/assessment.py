@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from privrisk_spark.policy.assessment import Population
@@ -32,7 +33,24 @@ def carried(policy: Policy) -> list[str]:
 
 def narrowed(policy: Policy) -> Policy:
     """Return the policy by which the table is read: what is measured is carried, and nothing is decided."""
-    kept = [*carried(policy), *policy.assess.intervals]
+    population = policy.assess.population
+    dictionary = SelfDictionary(consistency="compatible") if population is None else population_dictionary(population)
+    return reading_only(policy, [*carried(policy), *policy.assess.intervals], dictionary)
+
+
+def reading_only(
+    policy: Policy, kept: Sequence[str], dictionary: SelfDictionary | TableDictionary | None = None
+) -> Policy:
+    """Return a policy by which a table is read and nothing is decided.
+
+    Parameters
+    ----------
+    policy : Policy
+    kept : sequence of str
+        Columns to carry besides the quasi-identifiers.
+    dictionary : SelfDictionary or TableDictionary, optional
+        What records are held against; by default the table itself.
+    """
     columns: dict[str, Any] = {}
     for name, given in policy.columns.items():
         action = getattr(given, "action", None)
@@ -42,9 +60,8 @@ def narrowed(policy: Policy) -> Policy:
             columns[name] = given.model_copy(update={"action": "drop"})
         else:
             columns[name] = given
-    population = policy.assess.population
-    dictionary = SelfDictionary(consistency="compatible") if population is None else population_dictionary(population)
-    changed = {"columns": columns, "dictionary": dictionary, "risk": RiskPolicy(), "guarantee": RiskGuarantee()}
+    against = SelfDictionary(consistency="compatible") if dictionary is None else dictionary
+    changed = {"columns": columns, "dictionary": against, "risk": RiskPolicy(), "guarantee": RiskGuarantee()}
     return policy.model_copy(update={**changed, "decision": None, "linkage": None, "output": None})
 
 

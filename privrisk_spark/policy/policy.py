@@ -15,6 +15,7 @@ from pydantic import Discriminator, Field, PrivateAttr, Tag
 
 from privrisk_spark.hierarchies.builders import HierarchySpec
 from privrisk_spark.policy.assessment import AssessPolicy
+from privrisk_spark.policy.attacks import AttackPolicy
 from privrisk_spark.policy.contents import contents_of
 from privrisk_spark.policy.decisions import DecisionPolicy
 from privrisk_spark.policy.dictionaries import (
@@ -370,6 +371,7 @@ class Policy(Part):
     )
     ledger: LedgerPolicy | None = None
     assess: AssessPolicy = Field(AssessPolicy(), description="What `privrisk assess` measures.")
+    attack: AttackPolicy | None = Field(None, description="What `privrisk attack` tries.", exclude_if=unsaid)
 
     _given: tuple[FromEnvironment, ...] = PrivateAttr(default=())
 

@@ -11,11 +11,13 @@ from markupsafe import Markup
 
 from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.kernels.measures.measure import FAMILIES
+from privrisk_spark.reporting.attack_plots import calibration_plot
 from privrisk_spark.reporting.charts import draw
 from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
 from privrisk_spark.reporting.page_templates import fill
 from privrisk_spark.reporting.report import MEANINGS
 from privrisk_spark.results.assessment import Assessment
+from privrisk_spark.results.attacks import AttackResult
 from privrisk_spark.results.audit import ALPHA, AuditResult
 from privrisk_spark.results.composition import QUANTILES, Composition
 from privrisk_spark.results.curves import CurveResult
@@ -25,6 +27,7 @@ from privrisk_spark.results.release import Check
 
 __all__ = [
     "render_assessment",
+    "render_attack",
     "render_audit",
     "render_composition",
     "render_contract",
@@ -48,6 +51,20 @@ def render_assessment(result: Assessment) -> str:
         for subject in result.subjects
     ]
     return fill("assessment.html.j2", result=result, charts=charts, catalogue=CATALOGUE, families=FAMILIES)
+
+
+def render_attack(result: AttackResult) -> str:
+    """Return an attack as a page, for the trusted zone.
+
+    Parameters
+    ----------
+    result : AttackResult
+    """
+    attacks = [
+        (attack, [(one, Markup(draw(calibration_plot(one), prefix=one.prediction))) for one in attack.calibrations])
+        for attack in result.attacks
+    ]
+    return fill("attack.html.j2", result=result, attacks=attacks, meaning=MEANINGS[result.status])
 
 
 def render_audit(result: AuditResult) -> str:

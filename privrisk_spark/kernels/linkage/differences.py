@@ -1,8 +1,9 @@
-"""How far a value that an intruder knows is from a cell of a protected file, attribute by attribute (T20).
+"""How far two cells are apart, one of a file in which is searched and one that is known, attribute by attribute (T20).
 
-A cell may be generalized: then it is at no distance from what it covers. A cell that is suppressed covers every value,
-and so does a value the intruder does not know. What is returned are differences of values in [0, 1], or squared
-standardized differences of numbers; a distance of records is an aggregate of them.
+Cells are nodes of a hierarchy, and may be generalized: then they are at no distance from what they cover, and a cell
+that is suppressed or not known covers everything. What is returned are differences in [0, 1], or squared standardized
+differences of numbers; a distance of records is an aggregate of them. They are symmetric: it is the same whether an
+intruder knows a person and looks for the row, or has a row and looks for the person.
 
 References
 ----------
@@ -23,29 +24,34 @@ from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 __all__ = ["Difference", "LevelDifference", "NumberDifference", "Reading", "standard_units"]
 
 Reading = Literal["nearest", "midpoint", "uniform"]
-"""What stands for an interval: its point nearest to the value, its middle, or a uniform draw from it."""
+"""What stands for an interval: its nearest point, its middle, or a uniform draw from it."""
 
 
 class Difference(Protocol):
-    """Differences of one attribute, between the codes of known values and the distinct cells of the protected file."""
+    """Differences of one attribute, between known cells and the distinct cells of the file in which is searched."""
 
     @property
     def cells(self) -> int:
         """Distinct cells, v."""
 
     def of(self, known: IntArray) -> FloatArray:
-        """Return the differences of known values from every cell.
+        """Return the differences of known cells from every cell of the file.
 
         Parameters
         ----------
         known : ndarray of int32, shape (u,)
-            Codes of known values.
+            Nodes.
 
         Returns
         -------
         ndarray of float64, shape (u, v)
             At least 0.
         """
+
+
+def _are_nodes(nodes: IntArray, n_nodes: int) -> None:
+    if len(nodes) and (nodes.min() < 0 or nodes.max() >= n_nodes):
+        raise InputError("Record linkage: every cell must be a node of its hierarchy.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +66,7 @@ class LevelDifference:
     at_depth : ndarray of int32, shape (n_nodes, H + 1)
         Ancestor-or-self of each node at each depth, the root at depth 0; -1 below the node.
     nodes : ndarray of int32, shape (v,)
-        Nodes of the cells. Codes of known values are nodes, too.
+        Of the distinct cells of the file.
 
     Raises
     ------
@@ -73,8 +79,7 @@ class LevelDifference:
 
     def __post_init__(self) -> None:
         """Refuse cells that are no nodes."""
-        if len(self.nodes) and (self.nodes.min() < 0 or self.nodes.max() >= len(self.at_depth)):
-            raise InputError("Record linkage: every cell of the protected file must be a node of its hierarchy.")
+        _are_nodes(self.nodes, len(self.at_depth))
 
     @property
     def cells(self) -> int:
@@ -99,51 +104,54 @@ class LevelDifference:
 
 @dataclass(frozen=True, eq=False)
 class NumberDifference:
-    """Squared difference of numbers, in standard units.
+    """Squared difference of the numbers that nodes stand for, in standard units.
 
     Attributes
     ----------
-    low, high : ndarray of float64, shape (v,)
-        Ends of each cell, equal for a number; infinite ends cover all numbers on their side, NaN is a missing cell.
-    value : ndarray of float64, shape (n_values,)
-        By code; NaN is a value the intruder does not know.
+    low, high : ndarray of float64, shape (n_nodes,)
+        Ends of what each node stands for, equal for a number. A node without two finite ends, such as the root or a
+        missing value, stands for any number: it is at no difference from what it may be.
+    nodes : ndarray of int32, shape (v,)
+        Of the distinct cells of the file.
     reading : {"nearest", "midpoint", "uniform"}
-        What stands for an interval. Of a uniform draw it is the expected squared difference, ``(v - m)² + w²/12`` with
-        the middle ``m`` and the width ``w``. A cell without two finite ends is read as ``nearest``.
+        What stands for an interval. Of uniform draws it is the expected squared difference, that of the middles plus
+        ``w²/12`` for each width ``w``.
 
     Raises
     ------
     InputError
-        If a cell ends before it begins.
+        If a node ends before it begins, or a cell is no node.
     """
 
     low: FloatArray
     high: FloatArray
-    value: FloatArray
+    nodes: IntArray
     reading: Reading = "nearest"
 
     def __post_init__(self) -> None:
         """Refuse intervals that are none."""
         if (self.high < self.low).any():
             raise InputError("Record linkage: an interval must not end before it begins.")
+        _are_nodes(self.nodes, len(self.low))
 
     @property
     def cells(self) -> int:
         """Distinct cells."""
-        return len(self.low)
+        return len(self.nodes)
 
     def of(self, known: IntArray) -> FloatArray:
-        """As :meth:`Difference.of`; 0 where one of the two is missing."""
-        value = self.value[known][:, None]
-        outside = np.maximum(np.maximum(self.low[None, :] - value, value - self.high[None, :]), 0.0)
-        found = outside * outside
+        """As :meth:`Difference.of`."""
+        low, high = self.low[known][:, None], self.high[known][:, None]
+        cell_low, cell_high = self.low[self.nodes][None, :], self.high[self.nodes][None, :]
+        apart = np.maximum(np.maximum(low - cell_high, cell_low - high), 0.0)
+        found = apart * apart
         if self.reading != "nearest":
-            bounded = np.isfinite(self.low) & np.isfinite(self.high)
-            low, high = np.where(bounded, self.low, 0.0), np.where(bounded, self.high, 0.0)
-            of_middle = (value - (low + high)[None, :] / 2) ** 2
-            if self.reading == "uniform":
-                of_middle = of_middle + ((high - low) ** 2 / 12)[None, :]
-            found = np.where(bounded[None, :], of_middle, found)
+            bounded = np.isfinite(low) & np.isfinite(high) & np.isfinite(cell_low) & np.isfinite(cell_high)
+            with np.errstate(invalid="ignore"):
+                of_middle = ((low + high) / 2 - (cell_low + cell_high) / 2) ** 2
+                if self.reading == "uniform":
+                    of_middle = of_middle + ((high - low) ** 2 + (cell_high - cell_low) ** 2) / 12
+            found = np.where(bounded, of_middle, found)
         found[np.isnan(found)] = 0.0
         return np.asarray(found)
 

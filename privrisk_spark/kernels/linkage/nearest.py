@@ -1,8 +1,8 @@
-"""Distance-based record linkage: the protected records nearest to what an intruder knows (T20).
+"""Distance-based record linkage: the records of a file nearest to a known one (T20).
 
 ``b' = argmin_b d(a, b)``, with ``d`` the weighted mean of the differences of the attributes. Records at the least
 distance are tied, and the intruder can do no better than to draw one of them: so what is returned is how many they are.
-Equal protected records are compared once. Every answer is exact.
+Equal records are compared once. Every answer is exact.
 
 The records are sorted by the cells of their first attributes. A record's distance is at least what its first attributes
 contribute, so groups of records that begin too far away are passed over whole; the results are those of comparing with
@@ -22,7 +22,7 @@ from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongA
 from privrisk_spark.kernels.linkage.differences import Difference
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
-__all__ = ["Linked", "ProtectedFile", "tie"]
+__all__ = ["Linked", "SearchedFile", "tie"]
 
 _TABLE_CELLS = 2**22
 """Differences kept at once for one attribute; does not change a result."""
@@ -47,7 +47,7 @@ class Linked:
     distance : ndarray of float64, shape (m,)
         Least distance of each.
     rows : ndarray of int64, shape (m,)
-        Rows of the protected file at that distance.
+        Rows of the file at that distance.
     """
 
     distance: FloatArray
@@ -55,8 +55,8 @@ class Linked:
 
 
 @dataclass(frozen=True, eq=False)
-class ProtectedFile:
-    """The distinct records of a protected file, and how they are compared.
+class SearchedFile:
+    """The distinct records of a file in which is searched, and how they are compared.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class ProtectedFile:
     def __post_init__(self) -> None:
         """Refuse a file with nothing in it, and weights that are none."""
         if not len(self.cells) or (self.rows < 1).any():
-            raise InputError("Record linkage: the protected file has no records.")
+            raise InputError("Record linkage: the file has no records.")
         shapes = {len(self.differences), len(self.weights), self.cells.shape[1]}
         if len(shapes) > 1 or not len(self.weights):
             raise InputError("Record linkage: there must be one difference and one weight for each attribute.")
@@ -120,7 +120,7 @@ class ProtectedFile:
         Parameters
         ----------
         known : ndarray of int32, shape (m, k)
-            Codes of the values, as each attribute's difference takes them.
+            Nodes, as each attribute's difference takes them.
         """
         m = len(known)
         distance, rows = np.zeros(m), np.zeros(m, dtype=np.int64)
@@ -142,7 +142,7 @@ class ProtectedFile:
         return Linked(distance, rows)
 
     def distances(self, known: IntArray, record: LongArray) -> FloatArray:
-        """Distance of each known record from one protected record, as :meth:`linked` computes it.
+        """Distance of each known record from one record of the file, as :meth:`linked` computes it.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class ProtectedFile:
         return found
 
     def holds(self, known: IntArray, record: LongArray, linked: Linked) -> BoolArray:
-        """Mark the known records whose own protected record is among the nearest.
+        """Mark the known records whose own record is among the nearest.
 
         Parameters
         ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from privrisk_spark.engine.released import Partitions, read_published
 from privrisk_spark.errors import InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.assessment import POPULATION, RELEASE, narrowed, sets_of
-from privrisk_spark.policy.assessment import MaskedTable
+from privrisk_spark.policy.assessment import Masked, MaskedTable
 from privrisk_spark.policy.dictionaries import Table, TableDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import assessment_explanation
@@ -113,7 +113,9 @@ def open_assessment(spark: SparkSession, policy: Policy, table: DataFrame | None
         population = people.rows
         known = [(reading.dictionary, population)]
     hierarchies = collect_hierarchies(reading, opened.rows, known, given=table is not None)
-    release = open_release(spark, policy)
+    given = policy.assess.release
+    needed = list(policy.quasi_identifiers)
+    release = None if given is None else open_release(spark, policy, given, needed, key=RELEASE)
     sets = sets_of(policy)
     return Opened(reading, opened.rows, table is not None, release, population, hierarchies, sets, values)
 
@@ -128,52 +130,60 @@ def explained(policy: Policy, opened: Opened) -> str:
     )
 
 
-def open_release(spark: SparkSession, policy: Policy) -> Release | None:
+def open_release(spark: SparkSession, policy: Policy, given: Masked, needed: Sequence[str], *, key: str) -> Release:
     """Open the release the policy names.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+    given : Masked
+        How it is named there.
+    needed : sequence of str
+        Columns of the table it must have, by whatever names.
+    key : str
+        Where, for messages.
 
     Raises
     ------
     InputError, SchemaError
         If there is none, or it lacks a column.
     """
-    given = policy.assess.release
-    if given is None:
-        return None
     if given == "published":
         output = output_at(policy.places.path)
         manifest = output.current()
         if manifest is None:
             raise InputError(
-                f"{RELEASE}: 'published', and there is no release at output.path; make one with privrisk release, or "
-                "name a path, or leave it out to assess the table alone."
+                f"{key}: 'published', and there is no release at output.path; make one with privrisk release, or name "
+                "a path."
             )
         data = manifest["data"]
         how = {"format": data["format"], "quote_formulas": data.get("quote_formulas", False)}
         place = output.location.below(data["path"])
         frame = read_published(
-            spark, policy.places.model_copy(update=how), place, key=RELEASE, partitions=Partitions.of_manifest(manifest)
+            spark, policy.places.model_copy(update=how), place, key=key, partitions=Partitions.of_manifest(manifest)
         )
         opened = Release(
             frame,
             Table(path=str(place), format=data["format"]),
             MaskedTable(path=str(place)),
             f"release {manifest['run_id']}",
+            manifest,
         )
     else:
-        frame = read(spark, given, key=RELEASE)
-        collect_files_read(spark, given, frame, key=RELEASE)
+        frame = read(spark, given, key=key)
+        collect_files_read(spark, given, frame, key=key)
         opened = Release(frame, given, given, f"release {given.path or given.catalog}")
     there = opened.frame.columns
-    wanted = [(name, f"{RELEASE}.columns.{name}") for name in policy.quasi_identifiers]
     faults = [
-        f"{key}: the release has no column '{opened.column(name)}'{nearest(opened.column(name), there)}; it has "
-        f"{listing(there)}."
-        for name, key in wanted
+        f"{key}.columns.{name}: the release has no column '{opened.column(name)}'"
+        f"{nearest(opened.column(name), there)}; it has {listing(there)}."
+        for name in needed
         if opened.column(name) not in there
     ]
     identity = opened.given.record_id
     if identity is not None and identity not in there:
-        faults.append(f"{RELEASE}.record_id: the release has no column '{identity}'{nearest(identity, there)}.")
+        faults.append(f"{key}.record_id: the release has no column '{identity}'{nearest(identity, there)}.")
     if faults:
         raise SchemaError(" | ".join(faults))
     return opened

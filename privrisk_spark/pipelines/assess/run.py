@@ -173,7 +173,7 @@ def read(run: Run, table: DataFrame | None, announce: Announce | None) -> tuple[
         if announce is not None:
             announce(explained(run.policy, opened))
         if opened.release is not None:
-            collect_strangers(opened.release, opened.hierarchies)
+            collect_strangers(opened.release, opened.hierarchies, key=RELEASE)
         vocabularies = collect_vocabularies(run.policy, opened.table, opened.release, given=opened.given)
         stage.sentence = f"Opened the table with {len(opened.hierarchies)} quasi-identifiers."
         changed = values_changed(opened.values)

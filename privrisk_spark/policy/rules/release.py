@@ -25,6 +25,7 @@ from privrisk_spark.policy.rules.anonymity import impossible_anonymity
 from privrisk_spark.policy.rules.apart import impossible_apart
 from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
+from privrisk_spark.policy.rules.attacks import impossible_attack
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
 from privrisk_spark.policy.rules.history import impossible_history
 from privrisk_spark.policy.rules.lakes import impossible_lake, lake_faults
@@ -51,6 +52,7 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
     yield from impossible_history(policy)
     yield from _impossible_paths(policy)
     yield from impossible_assessment(policy)
+    yield from impossible_attack(policy)
     yield from _impossible_completeness(policy)
     rows = policy.checks.row_count
     if rows.at_most is not None and rows.at_most < rows.at_least:

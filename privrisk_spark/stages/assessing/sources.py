@@ -20,7 +20,7 @@ from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, labels
 from privrisk_spark.errors import HierarchyError, SchemaError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, Hierarchy
-from privrisk_spark.planning.assessment import RELEASE, carried
+from privrisk_spark.planning.assessment import carried
 from privrisk_spark.policy.assessment import Interval, MaskedTable, SensitiveModel
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
@@ -176,20 +176,30 @@ class Release:
     given : MaskedTable
         Columns and record id.
     title : str
+    manifest : mapping or None
+        Of one that was published here.
     """
 
     frame: DataFrame
     source: Table
     given: MaskedTable
     title: str
+    manifest: Mapping[str, Any] | None = None
 
     def column(self, name: str) -> str:
         """Column of the release that holds a column of the table."""
         return self.given.columns.get(name, name)
 
 
-def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy]) -> None:
+def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy], *, key: str) -> None:
     """Refuse a release with labels that are no nodes.
+
+    Parameters
+    ----------
+    release : Release
+    hierarchies : mapping of attribute to Hierarchy
+    key : str
+        Where the policy names it, for messages.
 
     Raises
     ------
@@ -204,7 +214,7 @@ def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy]) ->
         strangers = set(texts.to_pylist()).difference(label for label in hierarchy.labels if label is not None)
         if strangers:
             faults.append(
-                f"{RELEASE}: the column '{columns[name]}' holds {len(strangers):,} distinct values that are no node of "
+                f"{key}: the column '{columns[name]}' holds {len(strangers):,} distinct values that are no node of "
                 f"the hierarchy of '{name}'; give the hierarchy the release was made by."
             )
     if faults:

@@ -51,37 +51,45 @@ def test_cells_that_are_no_nodes_are_refused() -> None:
             LevelDifference(tree.at_depth, np.array(nodes, dtype=np.int32))
 
 
-ENDS = np.array([[3.0, 3.0], [2.0, 4.0], [5.0, 9.0], [-math.inf, 1.0], [math.nan, math.nan], [-math.inf, math.inf]])
+ENDS = np.array([[3, 3], [2, 4], [5, 9], [-math.inf, 1], [math.nan, math.nan], [-math.inf, math.inf]], dtype=np.float64)
+"""Nodes that stand for 3, [2, 4], [5, 9], at most 1, a missing value and any number."""
 
 
 @pytest.mark.parametrize(
-    ("reading", "expected"),
+    ("reading", "of_number", "of_interval"),
     [
-        ("nearest", [0, 0, 4, 4, 0, 0]),
-        ("midpoint", [0, 0, 16, 4, 0, 0]),
-        ("uniform", [0, 4 / 12, 16 + 16 / 12, 4, 0, 0]),
+        ("nearest", [0, 0, 4, 4, 0, 0], [4, 1, 0, 16, 0, 0]),
+        ("midpoint", [0, 0, 16, 4, 0, 0], [16, 16, 0, 16, 0, 0]),
+        ("uniform", [0, 4 / 12, 16 + 16 / 12, 4, 0, 0], [16 + 16 / 12, 16 + 20 / 12, 32 / 12, 16, 0, 0]),
     ],
 )
-def test_numbers_by_hand(reading: str, expected: list[float]) -> None:
-    """3 against 3, [2, 4], [5, 9], at most 1, a missing cell and any number."""
-    difference = NumberDifference(ENDS[:, 0], ENDS[:, 1], np.array([3.0, math.nan]), reading)  # type: ignore[arg-type]
-    found = difference.of(np.array([0, 1], dtype=np.int32))
-    np.testing.assert_allclose(found[0], expected, atol=1e-14)
-    assert found[1].tolist() == [0] * 6
+def test_numbers_by_hand(reading: str, of_number: list[float], of_interval: list[float]) -> None:
+    """Of 3, and of [5, 9], against every node; a node without two ends is read by its nearest point."""
+    nodes = np.arange(6, dtype=np.int32)
+    difference = NumberDifference(ENDS[:, 0], ENDS[:, 1], nodes, reading)  # type: ignore[arg-type]
+    found = difference.of(nodes)
+    np.testing.assert_allclose(found[0], of_number, atol=1e-14)
+    np.testing.assert_allclose(found[2], of_interval, atol=1e-14)
+    assert found[4].tolist() == found[5].tolist() == [0] * 6
+    assert (found == found.T).all()
 
 
-@given(st.floats(-50, 50), st.floats(-50, 50), st.floats(0, 30))
-def test_a_uniform_draw_is_its_mean_square(value: float, low: float, width: float) -> None:
-    """Against the middles of a thousand slices, whose error is a slice's width squared."""
-    difference = NumberDifference(np.array([low]), np.array([low + width]), np.array([value]), "uniform")
-    slices = low + width * (np.arange(1000) + 0.5) / 1000
+@given(st.floats(-50, 50), st.floats(0, 20), st.floats(-50, 50), st.floats(0, 30))
+def test_uniform_draws_are_their_mean_square(low: float, width: float, other: float, other_width: float) -> None:
+    """Against the middles of a hundred slices of each, whose error is a slice's width squared."""
+    ends = np.array([[low, low + width], [other, other + other_width]])
+    difference = NumberDifference(ends[:, 0], ends[:, 1], np.array([1], dtype=np.int32), "uniform")
+    slices = (np.arange(100) + 0.5) / 100
+    mine, theirs = low + width * slices, other + other_width * slices
     found = float(difference.of(np.array([0], dtype=np.int32))[0, 0])
-    assert found == pytest.approx(float(np.mean((slices - value) ** 2)), abs=1e-3)
+    assert found == pytest.approx(float(np.mean((mine[:, None] - theirs[None, :]) ** 2)), abs=0.02)
 
 
 def test_intervals_that_are_none_are_refused() -> None:
     with pytest.raises(InputError, match="must not end before"):
-        NumberDifference(np.array([2.0]), np.array([1.0]), np.array([0.0]))
+        NumberDifference(np.array([2.0]), np.array([1.0]), np.array([0], dtype=np.int32))
+    with pytest.raises(InputError, match="a node of its hierarchy"):
+        NumberDifference(np.array([2.0]), np.array([2.0]), np.array([1], dtype=np.int32))
 
 
 def test_standard_units() -> None:

@@ -12,7 +12,7 @@ from strategies import hierarchies
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.linkage.differences import LevelDifference, NumberDifference
-from privrisk_spark.kernels.linkage.nearest import Linked, ProtectedFile
+from privrisk_spark.kernels.linkage.nearest import Linked, SearchedFile
 
 
 def file_of(trees: list[Hierarchy], weights: list[float], records: list[tuple[int, ...]], rows: list[int]):
@@ -21,7 +21,7 @@ def file_of(trees: list[Hierarchy], weights: list[float], records: list[tuple[in
         nodes, place = np.unique([record[i] for record in records], return_inverse=True)
         differences.append(LevelDifference(tree.at_depth, nodes.astype(np.int32)))
         cells.append(place.reshape(-1).astype(np.int32))
-    return ProtectedFile(tuple(differences), np.array(weights), np.column_stack(cells), np.array(rows))
+    return SearchedFile(tuple(differences), np.array(weights), np.column_stack(cells), np.array(rows))
 
 
 @st.composite
@@ -109,14 +109,15 @@ def test_ties_that_rounding_parts_are_ties() -> None:
 
 def test_numbers_and_levels_go_together() -> None:
     """A number half a unit away at half the weight is nearer than another category at the other half."""
-    number = NumberDifference(np.array([0.0, 2.0]), np.array([1.0, 2.0]), np.array([1.5]))
+    ends = np.array([[0.0, 1.0], [2.0, 2.0], [1.5, 1.5]])
+    number = NumberDifference(ends[:, 0], ends[:, 1], np.array([0, 1], dtype=np.int32))
     tree = Hierarchy.from_paths("a", [("v0",), ("v1",)])
     level = LevelDifference(tree.at_depth, np.array([0, 1], dtype=np.int32))
     cells = np.array([[0, 0], [1, 1]], dtype=np.int32)
-    file = ProtectedFile((number, level), np.array([0.5, 0.5]), cells, np.array([1, 1]))
-    found = file.linked(np.array([[0, 1]], dtype=np.int32))
+    file = SearchedFile((number, level), np.array([0.5, 0.5]), cells, np.array([1, 1]))
+    found = file.linked(np.array([[2, 1]], dtype=np.int32))
     assert found.distance.tolist() == [0.125]
-    assert file.holds(np.array([[0, 1]], dtype=np.int32), np.array([1]), found).all()
+    assert file.holds(np.array([[2, 1]], dtype=np.int32), np.array([1]), found).all()
 
 
 def test_files_that_cannot_be_linked_are_refused() -> None:

@@ -1,0 +1,161 @@
+"""How many records of a release can be found, as a value."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privrisk_spark.api.policies import with_frame
+from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for, opened
+from privrisk_spark.policy import policy as written
+from privrisk_spark.policy.reading import check_run_id
+from privrisk_spark.results.page import Page
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from privrisk_spark.results.attacks import AttackResult
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Attacked(Closeable):
+    """What an attack on a protected table has found. All of it is exact: never publish it.
+
+    Attributes
+    ----------
+    result : privrisk_spark.results.attacks.AttackResult
+        What was found, with limits, beside what guessing finds and what was predicted.
+    report : Page
+        What a person reads.
+    place : Path
+        Directory with ``attack.json``, ``measures.json``, ``report.html`` and ``pairs/``.
+    private : Workspace or None
+        Of a result without an output; see :meth:`close`.
+    spark : SparkSession
+        Which opens the pairs.
+    """
+
+    result: AttackResult
+    report: Page
+    place: Path
+    private: Workspace | None
+    spark: SparkSession
+
+    @property
+    def passed(self) -> bool:
+        """Whether no more may be found than ``attack.correct_links_at_most``, where the policy asks."""
+        return self.result.passed
+
+    @property
+    def share(self) -> float:
+        """Share of the records tried that the strongest attack finds."""
+        return self.result.strongest.found.share
+
+    @cached_property
+    def pairs(self) -> Mapping[str, DataFrame]:
+        """By attack, one row a record that was tried: never publish it.
+
+        ``person`` looks for a person's row, ``row`` for a row's person. ``record_id``; ``distance``, the least there
+        is; ``tied_rows``, candidates at that distance; ``own_row_is_nearest``, whether the record's own is among them;
+        ``rows_alike``, candidates that look like its own; ``present``, the probability that its own is a candidate;
+        ``consistent``, the dictionary rows it was decided by.
+        """
+        return {
+            name: opened(self.private, self.spark, partial(self.spark.read.parquet, str(self.place / "pairs" / name)))
+            for name in ("person", "row")
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-safe, as in ``attack.json``."""
+        return self.result.to_dict()
+
+    def __repr__(self) -> str:
+        """Return what was found, in a sentence."""
+        return f"Attacked({self.result.paragraph})"
+
+    def _repr_html_(self) -> str:
+        return self.result._repr_html_()
+
+
+def attack(
+    table: DataFrame | None,
+    policy: written.Policy,
+    *,
+    output: str | Path | None = None,
+    run_id: str | None = None,
+    date: dt.date | None = None,
+) -> Attacked:
+    """Attack a release by record linkage, and say how many of the records are found.
+
+    Somebody who knows the quasi-identifiers of the people in the table links each of them to the released rows that are
+    nearest, and each released row to the people who are nearest, by a weighted mean of differences: levels of the
+    hierarchies, or numbers in standard deviations. The vault tells which link is right. Nothing is released. Without
+    `output` the files are in a private temporary directory (mode 0700) that lives as long as the result.
+
+    Parameters
+    ----------
+    table : DataFrame or None
+        The original records; None is the table the policy names.
+    policy : Policy
+        Its table, columns and ``attack`` count. By default what it released last is attacked, by all its
+        quasi-identifiers.
+    output : str or Path, optional
+        Directory for ``attack.json``, ``measures.json``, ``report.html`` and ``pairs/``; every worker must see it.
+    run_id : str, optional
+        Default from name, date and policy.
+    date : date, optional
+        Business date; default that of the policy, else today (UTC).
+
+    Returns
+    -------
+    Attacked
+
+    Raises
+    ------
+    privrisk_spark.errors.InputError
+        The policy, the session or the data must be mended.
+    privrisk_spark.errors.EngineError
+        Spark or a file system failed; running again may help.
+
+    References
+    ----------
+    V. Torra, "Guide to data privacy" (2022), record linkage. C. Clopper, E. Pearson, Biometrika 26 (1934).
+
+    Examples
+    --------
+    >>> import privrisk_spark as pr
+    >>> df = spark.createDataFrame([("a", 34), ("b", 36), ("c", 61), ("d", 67)], "id string, age int")
+    >>> rows = [("a", "[30,40)"), ("b", "[30,40)"), ("c", "61"), ("d", "*")]
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/masked"
+    >>> spark.createDataFrame(rows, "id string, age string").write.parquet(path)
+    >>> policy = pr.Policy(
+    ...     table={"record_id": "id"},
+    ...     columns={"id": pr.identifier(), "age": pr.quasi_identifier(pr.intervals(10))},
+    ...     attack={"protected": {"path": path, "record_id": "id"}},
+    ... )
+    >>> with pr.attack(df, policy) as found:
+    ...     {one.name: (round(one.found.correct, 3), one.found.tried) for one in found.result.attacks}
+    {'row': (2.25, 4), 'person': (2.167, 4)}
+    """
+    from privrisk_spark.engine.failures import named
+
+    with named():
+        from privrisk_spark.engine.session import held
+        from privrisk_spark.pipelines import attack as pipeline
+
+        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
+        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
+        own = with_frame(policy, table is not None)
+        with directory_for(output, "attack") as (where, private):
+            place = pipeline.check_output(own, where)
+            with held(table, f"privrisk attack {own.run.name}", encrypt=False) as (spark, given):
+                if private is not None:
+                    check_reach(spark, "output")
+                result = pipeline.attack(spark, own, place=place, run_id=run, date=day, table=given)
+            page = Page((place / "report.html").read_text(encoding="utf-8"))
+        return Attacked(result, page, place, private, spark)

@@ -1,0 +1,48 @@
+"""The command ``privrisk attack``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from privrisk_spark.cli.attempt import attempted
+from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput, RunId
+
+
+def attack(
+    output: PrivateOutput,
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    share: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, help="Attack a sample of the records: attack.intruder.share.")
+    ] = None,
+    date: Date = None,
+    run_id: RunId = None,
+    log_format: Log = LogFormat.text,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Attack a release: link each record to the released rows nearest to it, and say how many are found.
+
+    Exit code 1 if more may be found than attack.correct_links_at_most.
+    """
+    given = [*(overrides or []), *([] if share is None else [f"attack.intruder.share={share!r}"])]
+    with attempted(run_id, log_format) as attempt:
+        policy, day = attempt.policy([*(policies or []), *(config or [])], given, date, releasing=False)
+        from privrisk_spark import api
+        from privrisk_spark.engine.failures import named
+
+        with named():
+            from privrisk_spark.pipelines.attack import check_output
+
+            place = check_output(policy, output)
+        attempt.status = place
+        found = api.attack(None, policy, output=output, run_id=attempt.run_id, date=day)
+    typer.echo(found.result.paragraph)
+    for name in ("report.html", "measures.json", "attack.json"):
+        typer.echo(f"  {place / name}")
+    typer.echo(f"  {place / 'pairs'}")
+    typer.echo("  never publish them: exact figures about the table")
+    if not found.passed:
+        raise typer.Exit(1)

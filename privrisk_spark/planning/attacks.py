@@ -1,0 +1,206 @@
+"""What an attack reads of a policy, what it would cost, and what it predicts beside what it finds."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
+from privrisk_spark.kernels.linkage.evidence import deciles, found
+from privrisk_spark.planning.assessment import reading_only
+from privrisk_spark.policy.attacks import AttackPolicy
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.results.attacks import Attack, Calibration, Group
+
+PROTECTED = "attack.protected"
+"""Key of the policy, for messages."""
+
+SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
+"""Groups of records by the candidates that look like their own."""
+
+
+class LinkOutcomes(Protocol):
+    """How links came out, those that came out alike together."""
+
+    @property
+    def people(self) -> LongArray:
+        """Records of each, shape (n,)."""
+
+    @property
+    def probability(self) -> FloatArray:
+        """That the link of each is right."""
+
+    @property
+    def alike(self) -> LongArray:
+        """Candidates that look like its own; 0 where there is none."""
+
+    @property
+    def consistent(self) -> LongArray:
+        """Dictionary rows it was decided by; -1 where that is not known."""
+
+
+def attack_of(policy: Policy) -> AttackPolicy:
+    """What is tried: what the policy says, or the defaults."""
+    return policy.attack or AttackPolicy()
+
+
+def known_columns(policy: Policy) -> list[str]:
+    """Quasi-identifiers the intruder knows, in the order of the policy."""
+    asked = attack_of(policy).intruder.columns
+    return [name for name in policy.quasi_identifiers if not asked or name in asked]
+
+
+def read_policy(policy: Policy) -> Policy:
+    """Return the policy by which the original table is read: nothing but its quasi-identifiers is carried."""
+    return reading_only(policy, [])
+
+
+def in_words(policy: Policy) -> dict[str, str]:
+    """How each known column is compared."""
+    asked = attack_of(policy)
+    return {
+        name: f"as a number, an interval by its {asked.numbers[name]} point".replace("uniform point", "uniform draw")
+        if name in asked.numbers
+        else "by levels of its hierarchy"
+        for name in known_columns(policy)
+    }
+
+
+def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int) -> None:
+    """Refuse an attack that takes more comparisons than it may.
+
+    Parameters
+    ----------
+    asked : AttackPolicy
+    records : int
+        To be linked.
+    tuples : int
+        Distinct ones each is compared with.
+    columns : int
+
+    Raises
+    ------
+    InputError
+        Naming a share of the records that would do.
+    """
+    comparisons = records * tuples * columns
+    if comparisons > asked.exact_pairs:
+        enough = asked.intruder.share * asked.exact_pairs / comparisons
+        unit = 10.0 ** math.floor(math.log10(enough))
+        raise InputError(
+            f"attack.exact_pairs: comparing {records:,} records with {tuples:,} distinct ones in {columns} columns "
+            f"takes up to {comparisons:.2g} comparisons, more than {asked.exact_pairs:.2g}. Raise it, or attack a "
+            f"sample, such as attack.intruder.share={math.floor(enough / unit) * unit:.1g}."
+        )
+
+
+def by_size(alike: LongArray, probability: FloatArray, people: LongArray) -> tuple[Group, ...]:
+    """Group records by the candidates that look like their own.
+
+    Parameters
+    ----------
+    alike, people : ndarray of int64, shape (n,)
+    probability : ndarray of float64, shape (n,)
+    """
+    groups = []
+    for low, high in SIZES:
+        here = (alike >= low) & (alike <= (np.iinfo(np.int64).max if high is None else high))
+        if not people[here].sum():
+            continue
+        name = f"{low} or more" if high is None else "1" if high == 1 else f"{low} to {high}"
+        groups.append(_group(name, 1 / np.maximum(alike, 1), probability, people, here))
+    return tuple(groups)
+
+
+def calibrated(
+    prediction: str, meaning: str, predicted: FloatArray, probability: FloatArray, people: LongArray
+) -> Calibration:
+    """Hold what was predicted of records against what was found, by tenths of what was predicted.
+
+    Parameters
+    ----------
+    prediction, meaning : str
+    predicted, probability : ndarray of float64, shape (n,)
+    people : ndarray of int64, shape (n,)
+        At least one in all.
+    """
+    tenth = deciles(predicted, people)
+    groups = []
+    for number in range(10):
+        here = tenth == number
+        if not people[here].sum():
+            continue
+        low, high = predicted[here].min(), predicted[here].max()
+        name = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        groups.append(_group(name, predicted, probability, people, here))
+    mean = float((predicted * people).sum() / people.sum())
+    return Calibration(prediction, meaning, mean, tuple(groups))
+
+
+ATTACKS = {
+    "person": (
+        "From a person to the row",
+        "The intruder knows a person, and looks for the row of the protected table that is the person's.",
+        ("prosecutor", "1/f, for a row that looks like f rows of the protected table in the columns he knows."),
+    ),
+    "row": (
+        "From a row to the person",
+        "The intruder has a row of the protected table, and looks for the person among all people of the original one.",
+        ("identification", "1/ρ, for a row that was decided to be consistent with ρ people of the dictionary."),
+    ),
+}
+"""What the intruder begins with: in words, and what the model predicts of it."""
+
+
+def attacked(name: str, outcomes: LinkOutcomes, candidates: int, distinct: int) -> Attack:
+    """Hold what one attack has found against what was predicted.
+
+    Parameters
+    ----------
+    name : {"person", "row"}
+    outcomes : LinkOutcomes
+    candidates, distinct : int
+        Of the file in which was searched.
+    """
+    title, meaning, (prediction, said) = ATTACKS[name]
+    people, right, alike = outcomes.people, outcomes.probability, outcomes.alike
+    there = alike > 0
+    of = np.maximum(alike if name == "person" else outcomes.consistent, 0)
+    told = of > 0
+    calibrations = (calibrated(prediction, said, 1 / of[told], right[told], people[told]),) if told.any() else ()
+    absent = int(people[~there].sum())
+    classes = by_size(alike, right, people)
+    return Attack(name, title, meaning, candidates, distinct, found(right, people), absent, classes, calibrations)
+
+
+def _group(name: str, predicted: FloatArray, probability: FloatArray, people: LongArray, here: BoolArray) -> Group:
+    mean = float((predicted[here] * people[here]).sum() / people[here].sum())
+    return Group(name, mean, found(probability[here], people[here]))
+
+
+def attack_notes(policy: Policy, *, sampled: bool) -> tuple[str, ...]:
+    """What a reader must know besides."""
+    asked = attack_of(policy)
+    notes = [
+        "The intruder knows the true values of these columns of everybody in the original table. Among t candidates "
+        "at the least distance he draws one, so that the right one is found with probability 1/t.",
+        "What is predicted by 1/ρ is how surely a released row is linked to its person. It says nothing of how surely "
+        "a person is linked to a row: few rows may be left that a person's values are consistent with.",
+    ]
+    if policy.table.entity_id is not None:
+        notes.append("Each row of a person is tried by itself, and only a link to that very row counts as right.")
+    if asked.intruder.share < 1:
+        notes.append(f"The records tried are a sample: about {100 * asked.intruder.share:.3g} %, drawn by their ids.")
+    if sampled:
+        notes.append("The protected table holds only some of the records that it could hold; which is not known.")
+    return tuple(notes)
+
+
+def weights_of(policy: Policy) -> dict[str, float]:
+    """Weight of each known column, of sum 1."""
+    asked = attack_of(policy)
+    given = {name: asked.weights.get(name, 1.0) for name in known_columns(policy)}
+    return {name: weight / sum(given.values()) for name, weight in given.items()}

@@ -1,0 +1,49 @@
+"""What ``privrisk attack`` tries on a release: who attacks, with what knowledge, and how much may be found."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from privrisk_spark.policy.assessment import Masked
+from privrisk_spark.policy.types import NUMBER, SORTED, Count, Natural, NonNegative, Part, Text
+
+NumberReading = Literal["nearest", "midpoint", "uniform"]
+
+
+class Intruder(Part):
+    """Somebody who knows records of the table, as they are before it is protected."""
+
+    share: Annotated[float, Field(gt=0, le=1), NUMBER] = Field(
+        1.0, description="Share of the records that are attacked, drawn by their ids and the seed."
+    )
+    seed: Natural = Field(1, description="Which records are drawn, where share is below 1.")
+    columns: tuple[Text, ...] = Field((), description="Quasi-identifiers the intruder knows; default all.")
+
+
+class AttackPolicy(Part):
+    """Attacks by record linkage: people are linked to the nearest protected rows, and rows to the nearest people."""
+
+    protected: Masked = Field(
+        "published",
+        description="The protected table: 'published' is the newest release at output.path, whose vault tells which "
+        "row is whose; or {path: …, record_id: …} of any software's.",
+    )
+    intruder: Intruder = Intruder()
+    weights: Annotated[dict[str, NonNegative], SORTED] = Field(
+        default_factory=dict, description="Weight of each known column in the distance; default 1."
+    )
+    numbers: Annotated[dict[str, NumberReading], SORTED] = Field(
+        default_factory=dict,
+        description="Known columns that are compared as numbers, in standard deviations, instead of by levels. An "
+        "interval is its point 'nearest' to the value, its 'midpoint', or a 'uniform' draw.",
+    )
+    exact_pairs: Count = Field(
+        10**10, description="Comparisons of cells that an attack may take; it is exact, or it is refused."
+    )
+    correct_links_at_most: Annotated[float, Field(ge=0, le=1), NUMBER] | None = Field(
+        None,
+        description="Greatest share of the records that may be found; its upper 95 % limit is held against it, and "
+        "exit code 1 says it is exceeded.",
+    )

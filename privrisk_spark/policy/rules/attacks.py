@@ -1,0 +1,62 @@
+"""Rules of an attack that take several keys together; each fault names the key to mend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from privrisk_spark.errors import Fault, listing, nearest
+from privrisk_spark.policy.assessment import MaskedTable
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.rules.lakes import lake_faults
+
+
+def impossible_attack(policy: Policy) -> Iterable[Fault]:
+    """Yield the faults of ``attack`` that only show when several keys are seen together."""
+    asked = policy.attack
+    if asked is None:
+        return
+    yield from _known(policy)
+    if isinstance(asked.protected, MaskedTable):
+        yield from _source(asked.protected)
+        for name in asked.protected.columns:
+            if name not in policy.columns:
+                yield _absent(f"attack.protected.columns.{name}", name, list(policy.columns), "column of the table")
+    elif policy.output is None:
+        yield Fault("attack.protected", "is 'published', and there is no output.path to find a release at")
+    if policy.table.record_id is None and isinstance(asked.protected, MaskedTable):
+        yield Fault("table.record_id", "is needed to tell right links from wrong ones; name the column of the ids")
+
+
+def _absent(path: str, name: str, there: list[str], what: str) -> Fault:
+    return Fault(path, f"'{name}' is no {what}{nearest(name, there)}; there are {listing(there) if there else 'none'}")
+
+
+def _known(policy: Policy) -> Iterator[Fault]:
+    asked = policy.attack
+    assert asked is not None
+    quasi = list(policy.quasi_identifiers)
+    for i, name in enumerate(asked.intruder.columns):
+        at = f"attack.intruder.columns.{i}"
+        if name not in quasi:
+            yield _absent(at, name, quasi, "quasi-identifier")
+        elif name in asked.intruder.columns[:i]:
+            yield Fault(at, f"'{name}' is there already; name it once")
+    known = list(asked.intruder.columns) or quasi
+    for key, named in (("weights", asked.weights), ("numbers", asked.numbers)):
+        for name in named:
+            if name not in known:
+                yield _absent(f"attack.{key}.{name}", name, known, "column the intruder knows")
+    if known and all(asked.weights.get(name, 1.0) == 0 for name in known):
+        yield Fault("attack.weights", "must leave one known column with a weight above 0")
+
+
+def _source(source: MaskedTable) -> Iterator[Fault]:
+    key = "attack.protected"
+    if (source.path is None) == (source.catalog is None):
+        got = "none of them" if source.path is None else "both"
+        yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
+    if source.catalog is not None and source.options:
+        yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
+    yield from lake_faults(key, source)
+    if source.record_id is None:
+        yield Fault(f"{key}.record_id", "is needed to tell right links from wrong ones; name the column of the ids")

@@ -1,0 +1,1 @@
+"""Attacks on a protected table: whose rows it holds, and which of them an intruder finds."""
