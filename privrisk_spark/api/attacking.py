@@ -123,7 +123,7 @@ def attack(
 
     References
     ----------
-    V. Torra, "Guide to data privacy" (2022), record linkage. C. Clopper, E. Pearson, Biometrika 26 (1934).
+    V. Torra, "Privacy models and disclosure risk" (2020), record linkage. C. Clopper, E. Pearson, Biometrika 26 (1934).
 
     Examples
     --------

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark import __version__
 from privrisk_spark.engine import schemas
@@ -76,6 +75,7 @@ from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
 from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.opening import open_store
 
 FILES = ("measures.json", "attack.json", "report.html", "pairs", "status.json", "unknown_values", ".lock")
 
@@ -223,10 +223,10 @@ def open_decisions(spark: SparkSession, policy: Policy, run_id: str) -> DataFram
     Raises
     ------
     InputError
-        If a later run has replaced them.
+        If a later run has replaced them, or they are gone.
     """
     left = Workplace(output_at(policy.places.path), vault_at(policy.places.vault), run_id).left_at
-    if left is None:
+    if left is None or not any(True for _ in open_store(left).entries("decisions")):
         raise InputError(
             f"{PROTECTED}: the vault no longer holds the decisions of release '{run_id}', which tell whose its rows "
             "are; release again, or name a protected table with an id: {path: …, record_id: …}."
@@ -341,11 +341,10 @@ def link(run: Run, opened: Opened, protected: Protected, n_rows: int) -> dict[st
             "person": store_file(run.scratch.directory("rows"), protected.rows, compared, protected.present),
             "row": store_file(run.scratch.directory("people"), protected.people, compared, everybody),
         }
-        # A row that is surely not released has no person to look for.
-        released = Batches.of_frame(protected.records.frame().where(F.col(row[0]) >= 0))
         links = {
             "person": linked(protected.records, files["person"], known=person, own=row),
-            "row": linked(released, files["row"], known=row, own=person),
+            # What is surely not released has no row that somebody could begin with.
+            "row": linked(protected.records, files["row"], known=row, own=person, among=files["person"]),
         }
         tried = {}
         for name, outcomes in links.items():

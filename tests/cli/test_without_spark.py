@@ -43,6 +43,7 @@ NEED_IT = {
     "explain": (*PRIVRISK, "release", "--explain", "--fast", POLICY),
     "private release": (*PRIVRISK, "release", PRIVATE),
     "assess": (*PRIVRISK, "assess", POLICY, "--output", "found"),
+    "attack": (*PRIVRISK, "attack", POLICY, "--output", "found"),
     "curves": (*PRIVRISK, "curves", POLICY, "--output", "found"),
     "audit": (*PRIVRISK, "audit", PRIVATE, "--output", "found"),
     "deciding": (*PRIVRISK, "experiments", "deciding", "--output", "found"),

@@ -7,8 +7,8 @@ intruder knows a person and looks for the row, or has a row and looks for the pe
 
 References
 ----------
-V. Torra, "Guide to data privacy" (T20), record linkage: categorical 0/1, standardized numbers, and hierarchies by the
-lowest common ancestor.
+V. Torra, "Privacy models and disclosure risk" (2020, T20), record linkage: categories 0 or 1, standardized numbers, and
+hierarchies by the lowest common ancestor.
 """
 
 from __future__ import annotations

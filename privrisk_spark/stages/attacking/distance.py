@@ -213,7 +213,14 @@ def rows_of_nodes(tuples: Tuples, position: int, hierarchy: Hierarchy) -> LongAr
     return rows
 
 
-def linked(records: Batches, stored: StoredFile, *, known: Sequence[str], own: Sequence[str]) -> Batches:
+def linked(
+    records: Batches,
+    stored: StoredFile,
+    *,
+    known: Sequence[str],
+    own: Sequence[str],
+    among: StoredFile | None = None,
+) -> Batches:
     """Link records to the nearest ones of a file, and say whether their own is among these.
 
     Parameters
@@ -225,6 +232,8 @@ def linked(records: Batches, stored: StoredFile, *, known: Sequence[str], own: S
         Columns of what is known of each.
     own : sequence of k str
         Columns of its own record in the file.
+    among : StoredFile, optional
+        Only what this file has is known: records whose known tuple it lacks are left out.
 
     Returns
     -------
@@ -233,7 +242,13 @@ def linked(records: Batches, stored: StoredFile, *, known: Sequence[str], own: S
     """
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        for table in in_chunks(tables):
+        for chunk in in_chunks(tables):
+            table = chunk
+            if among is not None:
+                _, there_are, _ = among.load()
+                table = table.filter(pa.array(places_of(keys_of(there_are.nodes), integers(table, known)) >= 0))
+            if not table.num_rows:
+                continue
             file, tuples, present = stored.load()
             place = places_of(keys_of(tuples.nodes), integers(table, own))
             columns = [table.column(name).to_numpy() for name in known]

@@ -1,0 +1,453 @@
+"""Attacks end to end: found as two loops over the written files find, refusals by name, and nothing that leaks."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import naive_linkage
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from canaries import plans
+from product import Privrisk
+from typer.testing import CliRunner
+
+from privrisk_spark.cli.app import app
+from privrisk_spark.hierarchies.builders import build
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.policy.reading import load
+
+__all__ = ["plans"]
+
+Row = dict[str, Any]
+
+TREES: dict[str, Any] = {
+    "age": {"intervals": {"widths": [5, 20], "domain": [20, 59]}},
+    "sex.1": {"flat": {"values": ["F", "M"]}},
+    "city": {"tree": {"*": {"south": ["Ulm"], "north": {"coast": ["Kiel"], "inland": ["Bonn", "Köln"]}}}},
+}
+"""A dot in a name, and leaves at different depths."""
+
+QUASI = tuple(TREES)
+
+
+def table(n: int = 90) -> list[Row]:
+    """Records, some alike, some with missing values."""
+    cities = ["Ulm", "Kiel", "Bonn", "Köln", None]
+    return [
+        {
+            "who": f"p{i}",
+            "age": None if i % 31 == 3 else str(20 + (i * i + i // 7) % 40),
+            "sex.1": "FM"[i % 2],
+            "city": cities[(i * 3 + i // 11) % 5],
+            "sick": "abc"[i % 3],
+        }
+        for i in range(n)
+    ]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run of ``privrisk attack`` ended."""
+
+    code: int
+    out: str
+    err: str
+    directory: Path
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return dict(json.loads((self.directory / "attack.json").read_text()))
+
+    def measure(self, name: str, attack: str, **parameters: object) -> Any:
+        """Value of a figure, by exactly these parameters."""
+        wanted = {"method": "distance", "attack": attack, **parameters}
+        (found,) = [m for m in self.document["measures"] if m["name"] == name and m["parameters"] == wanted]
+        return found["value"]
+
+    def pairs(self, attack: str) -> pd.DataFrame:
+        return pd.read_parquet(self.directory / "pairs" / attack).set_index("record_id").sort_index()
+
+
+Make = Callable[..., Path]
+Attack = Callable[..., Ended]
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Make:
+    """``policy(rows, changes)``: a policy file over a table of these rows."""
+
+    def make(rows: Sequence[Row], name: str = "policy", **changes: Any) -> Path:
+        pq.write_table(pa.Table.from_pylist(list(rows)), tmp_path / f"{name}.parquet")
+        document = {
+            "version": 1,
+            "run": {"name": name},
+            "table": {"path": str(tmp_path / f"{name}.parquet"), "record_id": "who"},
+            "columns": {
+                "who": {"role": "identifier"},
+                **{q: {"role": "quasi-identifier", "hierarchy": tree} for q, tree in TREES.items()},
+                "sick": {"role": "sensitive"},
+            },
+            "dictionary": {"kind": "self", "consistency": "compatible"},
+            "decision": {"utility_at_least": 3, "infeasible": "suppress"},
+            "output": {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault")},
+            **changes,
+        }
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(yaml.safe_dump({k: v for k, v in document.items() if v is not None}, sort_keys=False))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def attack(privrisk: Privrisk, tmp_path: Path) -> Attack:
+    """``attack(policy, *arguments)`` in the session of ``privrisk``."""
+    del privrisk
+
+    def run(path: Path, *arguments: str, output: str = "attack") -> Ended:
+        place = tmp_path / output
+        result = CliRunner().invoke(app, ["attack", str(path), f"--output={place}", *arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Ended(result.exit_code, result.stdout, result.stderr, place)
+
+    return run
+
+
+def hierarchies(path: Path) -> dict[str, Hierarchy]:
+    columns = load([path]).quasi_identifiers
+    return {name: build(column.hierarchy, name) for name, column in columns.items()}
+
+
+def node(tree: Hierarchy, label: str | None) -> int:
+    """Node a value or a released label names; a missing one is the root."""
+    return tree.root if label is None else tree.labels.index(label)
+
+
+def two_loops(
+    path: Path, rows: Sequence[Row], shown: dict[str, Row], columns: Sequence[str] = QUASI
+) -> dict[str, float]:
+    """Records found by both attacks, of the original rows and the protected row of each, by labels."""
+    trees = {name: tree for name, tree in hierarchies(path).items() if name in columns}
+
+    def forms(some: Sequence[Row]) -> list[tuple[int, ...]]:
+        return [tuple(node(tree, row[name]) for name, tree in trees.items()) for row in some]
+
+    people = forms(rows)
+    protected = forms([shown[row["who"]] for row in rows])
+    found = {}
+    for name, known, searched in (("person", people, protected), ("row", protected, people)):
+        distinct = Counter(searched)
+        files = list(distinct)
+        weights = [1 / len(trees)] * len(trees)
+        links = naive_linkage.linked(list(trees.values()), weights, known, files, list(distinct.values()))
+        found[name] = sum(
+            1 / tied for (_, tied, near), own in zip(links, searched, strict=True) if files.index(own) in near
+        )
+    return found
+
+
+def shown_by(root: Path, path: Path, rows: Sequence[Row]) -> dict[str, Row]:
+    """Released labels of each record, by the levels in the vault."""
+    decisions = pd.read_parquet(root / "vault" / "decisions").set_index("who")
+    trees = hierarchies(path)
+    shown = {}
+    for row in rows:
+        of = {}
+        for name, tree in trees.items():
+            code = tree.n_leaves if row[name] is None else tree.code_of[row[name]]
+            of[name] = tree.labels[tree.ancestor[code, decisions.loc[row["who"], f"level_{name}"]]]
+        shown[row["who"]] = of
+    return shown
+
+
+GUARANTEES: dict[str, dict[str, Any]] = {
+    "by risk": {},
+    "k-anonymous": {
+        "decision": None, "guarantee": {"kind": "k-anonymity", "k": 4, "suppression_limit": 0.1},
+        "risk": {"model": "II"},
+    },
+    "mondrian": {
+        "decision": None, "guarantee": {"kind": "k-anonymity", "k": 4, "method": "mondrian"}, "risk": {"model": "II"}
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_a_release_is_attacked_as_two_loops_attack_its_files(
+    privrisk: Privrisk, policy: Make, attack: Attack, tmp_path: Path, guarantee: str
+) -> None:
+    rows = table()
+    path = policy(rows, **GUARANTEES[guarantee])
+    ran = privrisk(str(path))
+    assert ran.code == 0, ran.err
+    shown = shown_by(tmp_path, path, rows)
+    released = [tuple(row[name] for name in QUASI) for row in pq.read_table(ran.data).to_pylist()]
+    assert Counter(released) == Counter(tuple(row[name] for name in QUASI) for row in shown.values())
+    ended = attack(path)
+    assert ended.code == 0, ended.err
+    expected = two_loops(path, rows, shown)
+    for name in ("person", "row"):
+        assert ended.measure("correct_links", name) == pytest.approx(expected[name], abs=1e-9)
+        assert ended.measure("links_tried", name) == len(rows)
+        assert ended.measure("random_guess_share", name) == pytest.approx(1 / len(rows))
+        assert 0 < expected[name] < len(rows)
+    strongest = max(expected, key=lambda name: expected[name])
+    assert ended.document["attacks"][0].startswith("From a person" if strongest == "person" else "From a row")
+
+
+def test_what_is_predicted_of_rows_is_found_of_them(privrisk: Privrisk, policy: Make, attack: Attack) -> None:
+    """The people who are consistent with a released row are those at no distance: 1/ρ is found, in every tenth."""
+    path = policy(table(200))
+    assert privrisk(str(path)).code == 0
+    ended = attack(path)
+    predicted = ended.measure("predicted_share", "row", prediction="identification")
+    assert ended.measure("correct_link_share", "row") == pytest.approx(predicted, abs=1e-12)
+    groups = {m["parameters"]["group"] for m in ended.document["measures"] if "group" in m["parameters"]
+              and m["parameters"]["attack"] == "row"}  # fmt: skip
+    assert len(groups) > 3
+    for group in groups:
+        of = {"prediction": "identification", "group": group}
+        assert ended.measure("correct_link_share", "row", **of) == pytest.approx(
+            ended.measure("predicted_share", "row", **of), abs=1e-12
+        )
+    # A person's row is found with 1/f at most, whatever is known of the person.
+    assert ended.measure("correct_link_share", "person") <= ended.measure(
+        "predicted_share", "person", prediction="prosecutor"
+    )
+
+
+@pytest.mark.parametrize("suppressed", ["keep", "drop"])
+def test_nobody_of_a_k_anonymous_release_is_found_more_than_one_in_k(
+    privrisk: Privrisk, policy: Make, attack: Attack, suppressed: str
+) -> None:
+    guarantee = {"kind": "k-anonymity", "k": 5, "suppression_limit": 0.2, "suppressed": suppressed, "metric": "classes"}
+    rows = [{**row, "city": row["city"] or "Ulm", "age": row["age"] or "20"} for row in table(120)]
+    path = policy(rows, decision=None, risk={"model": "II"}, guarantee=guarantee)
+    ran = privrisk(str(path))
+    assert ran.code == 0, ran.err
+    ended = attack(path)
+    assert ended.code == 0, ended.err
+    assert ended.measure("correct_link_share", "person") <= 1 / 5
+    assert (ended.pairs("person")["tied_rows"] >= 5).all()
+    gone = len(rows) - ran.manifest["rows"]
+    assert (gone > 0) == (suppressed == "drop")
+    assert ended.measure("absent_records", "person") == gone
+    assert ended.measure("links_tried", "row") == len(rows) - gone
+    assert ended.measure("links_tried", "person") == len(rows)
+
+
+def masked(tmp_path: Path, rows: Sequence[Row], name: str = "masked", **renamed: str) -> Row:
+    given = [{renamed.get(key, key): value for key, value in row.items()} for row in rows]
+    pq.write_table(pa.Table.from_pylist(given), tmp_path / f"{name}.parquet")
+    columns = {key: value for key, value in renamed.items() if key != "who"}
+    return {"path": str(tmp_path / f"{name}.parquet"), "record_id": renamed.get("who", "who"), "columns": columns}
+
+
+def test_an_untouched_table_gives_away_whoever_is_alone_and_ties_the_others(
+    policy: Make, attack: Attack, tmp_path: Path
+) -> None:
+    """Without missing values each record is linked to its like: as many are found as there are different ones."""
+    rows = [row for row in table(150) if row["age"] and row["city"]]
+    path = policy(rows, attack={"protected": masked(tmp_path, rows)}, output=None)
+    ended = attack(path)
+    assert ended.code == 0, ended.err
+    alike = Counter(tuple(row[name] for name in QUASI) for row in rows)
+    for name in ("person", "row"):
+        assert ended.measure("correct_links", name) == pytest.approx(len(alike), abs=1e-9)
+        pairs = ended.pairs(name)
+        assert pairs["own_row_is_nearest"].all()
+        for row in rows:
+            assert pairs.loc[row["who"], "tied_rows"] == alike[tuple(row[q] for q in QUASI)]
+        alone = sum(n == 1 for n in alike.values())
+        assert ended.measure("correct_links", name, candidates_alike="1") == alone > 0
+
+
+def test_a_table_of_other_software_with_other_names_and_lost_rows(policy: Make, attack: Attack, tmp_path: Path) -> None:
+    rows = table(80)
+    trees = hierarchies(policy(rows))
+    shown = {
+        row["who"]: {
+            name: tree.labels[
+                tree.ancestor[tree.n_leaves if row[name] is None else tree.code_of[row[name]], min(i % 3, tree.height)]
+            ]
+            for i, (name, tree) in enumerate(trees.items(), start=n)
+        }
+        for n, row in enumerate(rows)
+    }
+    there = [{"who": who, **of} for who, of in shown.items()]
+    given = masked(tmp_path, there, who="id of row", city="town")
+    path = policy(rows, attack={"protected": given})
+    ended = attack(path)
+    assert ended.code == 0, ended.err
+    expected = two_loops(path, rows, shown)
+    for name in ("person", "row"):
+        assert ended.measure("correct_links", name) == pytest.approx(expected[name], abs=1e-9)
+    path = policy(rows, attack={"protected": masked(tmp_path, there[:50], "fewer")})
+    ended = attack(path)
+    assert ended.measure("absent_records", "person") == 30
+    assert ended.measure("links_tried", "row") == 50
+    assert not ended.pairs("person").loc[[row["who"] for row in rows[50:]], "own_row_is_nearest"].any()
+
+
+def test_what_the_intruder_knows_is_a_part_of_the_columns(policy: Make, attack: Attack, tmp_path: Path) -> None:
+    """A column he does not know need not be there, and may hold anything."""
+    rows = table(60)
+    there = [{"who": row["who"], "sex.1": row["sex.1"], "city": row["city"]} for row in rows]
+    given = masked(tmp_path, there)
+    known = {"intruder": {"columns": ["city", "sex.1"]}, "weights": {"city": 3}}
+    path = policy(rows, attack={"protected": given, **known})
+    ended = attack(path)
+    assert ended.code == 0, ended.err
+    assert ended.document["known"] == {"sex.1": "by levels of its hierarchy", "city": "by levels of its hierarchy"}
+    assert ended.document["weights"] == {"sex.1": 0.25, "city": 0.75}
+    expected = two_loops(path, rows, {row["who"]: row for row in rows}, ("sex.1", "city"))
+    assert ended.measure("correct_links", "person") == pytest.approx(expected["person"], abs=1e-9)
+
+
+def test_numbers_are_nearer_than_levels_tell(policy: Make, attack: Attack, tmp_path: Path) -> None:
+    """Everybody's age is off by one: by levels 24 is as far from 25 as from 44, as a number it is next to it."""
+    rows = [{"who": f"p{i}", "age": str(20 + i * 3), "sex.1": "F", "city": "Ulm", "sick": "a"} for i in range(13)]
+    there = [{**row, "age": str(int(row["age"]) + 1)} for row in rows]
+    given = {"protected": masked(tmp_path, there)}
+    by_levels = attack(policy(rows, attack=given), output="levels")
+    path = policy(rows, "numbers", attack={**given, "numbers": {"age": "nearest"}})
+    by_numbers = attack(path, output="numbers")
+    assert by_numbers.measure("correct_links", "person") == by_numbers.measure("correct_links", "row") == len(rows)
+    assert by_levels.measure("correct_links", "person") <= (len(rows) + 1) / 2
+    assert by_numbers.document["known"]["age"] == "as a number, an interval by its nearest point"
+
+
+def test_a_sample_is_the_same_however_the_table_lies(policy: Make, attack: Attack, tmp_path: Path) -> None:
+    rows = table(300)
+    asked = {"protected": masked(tmp_path, rows), "intruder": {"share": 0.3, "seed": 7}}
+    path = policy(rows, attack=asked)
+    first = attack(path)
+    tried = set(first.pairs("person").index)
+    assert 50 < len(tried) < 130
+    place = Path(load([path]).table.path or "")
+    again = pq.read_table(place).to_pylist()[::-1]
+    place.unlink()
+    place.mkdir()
+    for part in range(5):
+        pq.write_table(pa.Table.from_pylist(again[part::5]), place / f"{part}.parquet")
+    shuffled = attack(path, output="shuffled")
+    assert shuffled.document["measures"] == first.document["measures"]
+    pd.testing.assert_frame_equal(shuffled.pairs("row"), first.pairs("row"))
+    other = attack(path, "--set=attack.intruder.seed=8", output="other")
+    assert set(other.pairs("person").index) != tried
+    few = attack(path, "--share=0.1", output="few")
+    assert set(few.pairs("person").index) < tried
+    assert "are a sample" in " ".join(few.document["notes"])
+
+
+def test_too_many_found_is_exit_code_one(policy: Make, attack: Attack, tmp_path: Path) -> None:
+    rows = table(60)
+    given = {"protected": masked(tmp_path, rows)}
+    missed = attack(policy(rows, attack={**given, "correct_links_at_most": 0.5}))
+    assert missed.code == 1
+    assert "exceeds the 50 % that may be found" in " ".join(missed.out.split())
+    assert json.loads((missed.directory / "status.json").read_text())["code"] == 1
+    assert "MISSED" in (missed.directory / "report.html").read_text()
+    met = attack(policy(rows, attack={**given, "correct_links_at_most": 1.0}))
+    assert met.code == 0
+    assert not met.document["notes"][0].startswith("Each row of a person")
+
+
+def test_bad_input_is_refused_by_name(privrisk: Privrisk, policy: Make, attack: Attack, tmp_path: Path) -> None:
+    rows = table(60)
+    there = masked(tmp_path, rows)
+    twice = masked(tmp_path, [*rows, rows[0]], "twice")
+    unknown = masked(tmp_path, [{**row, "city": "Atlantis"} for row in rows], "unknown")
+    lacking = masked(tmp_path, [{k: v for k, v in row.items() if k != "city"} for row in rows], "lacking")
+    empty = tmp_path / "empty.parquet"
+    pq.write_table(pq.read_table(tmp_path / "masked.parquet").slice(0, 0), empty)
+    for given, said in (
+        ({}, "attack.protected: 'published', and there is no release at output.path"),
+        (
+            {"protected": {**there, "record_id": "nobody"}},
+            "attack.protected.record_id: the release has no column 'nobody'",
+        ),
+        ({"protected": {**there, "record_id": None}}, "attack.protected.record_id: is needed to tell right links"),
+        ({"protected": twice}, "attack.protected.record_id: every row must have an id of its own, and 1 have none"),
+        ({"protected": unknown}, "attack.protected: the column 'city' holds 1 distinct values that are no node"),
+        ({"protected": lacking}, "attack.protected.columns.city: the release has no column 'city'"),
+        ({"protected": {**there, "path": str(empty)}}, "attack.protected: it has no rows"),
+        ({"protected": {**there, "path": str(tmp_path / "none")}}, "attack.protected"),
+        (
+            {"protected": there, "intruder": {"columns": ["sick"]}},
+            "attack.intruder.columns.0: 'sick' is no quasi-identifier",
+        ),
+        ({"protected": there, "weights": {"sick": 1}}, "attack.weights.sick: 'sick' is no column the intruder knows"),
+        ({"protected": there, "weights": dict.fromkeys(QUASI, 0)}, "attack.weights: must leave one known column"),
+        (
+            {"protected": there, "numbers": {"city": "nearest"}},
+            "attack.numbers.city: every value of its hierarchy must be",
+        ),
+        ({"protected": there, "intruder": {"share": 0}}, "attack.intruder.share"),
+        ({"protected": there, "exact_pairs": 100}, "attack.intruder.share=0.0"),
+        ({"protected": there, "intruder": {"share": 1e-9}}, "attack.intruder.share: no record was drawn"),
+        ({"protected": "newest"}, "attack.protected"),
+    ):
+        ended = attack(policy(rows, attack=given))
+        assert ended.code == 2, (given, ended.out, ended.err)
+        assert said in " ".join(ended.err.split()), said
+        assert not (ended.directory / "attack.json").exists()
+        assert "Atlantis" not in ended.out + ended.err
+    path = policy(rows)
+    assert privrisk(str(path)).code == 0
+    nowhere = attack(path, output="out/attack")
+    assert nowhere.code == 2
+    assert "must be neither output.path nor inside" in " ".join(nowhere.err.split())
+
+
+def test_decisions_of_another_release_are_refused(
+    privrisk: Privrisk, policy: Make, attack: Attack, tmp_path: Path
+) -> None:
+    """The vault of a later run, and a table that has changed since."""
+    rows = table(60)
+    path = policy(rows)
+    assert privrisk(str(path)).code == 0
+    pq.write_table(
+        pa.Table.from_pylist([{**row, "age": "20", "city": "Ulm"} for row in rows]), tmp_path / "policy.parquet"
+    )
+    changed = attack(path)
+    assert changed.code == 2
+    assert "the release has rows that the vault's decisions do not give" in " ".join(changed.err.split())
+    policy(rows)
+    assert attack(path).code == 0
+    other = policy(rows[:50], "other", output={"path": str(tmp_path / "elsewhere"), "vault": str(tmp_path / "vault")})
+    later = CliRunner().invoke(app, ["release", str(other)])
+    assert later.exit_code == 0, later.output
+    said = "attack.protected: the vault no longer holds the decisions"
+    gone = attack(path)
+    assert (gone.code, said in " ".join(gone.err.split())) == (2, True)
+    assert privrisk(str(path), "--run-id=again").code == 0
+    shutil.rmtree(tmp_path / "vault" / "decisions")
+    gone = attack(path)
+    assert (gone.code, said in " ".join(gone.err.split())) == (2, True)
+
+
+def test_nothing_of_the_records_is_told(
+    policy: Make, attack: Attack, tmp_path: Path, plans: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    planted = "zQxCanaryPerson"
+    rows = [{**row, "who": f"{planted}{i}", "sick": "zQxCanaryIllness"} for i, row in enumerate(table(40))]
+    path = policy(rows, attack={"protected": masked(tmp_path, rows)})
+    ended = attack(path)
+    assert ended.code == 0, ended.err
+    told = [ended.out, ended.err, caplog.text, *plans]
+    told += [file.read_text() for file in ended.directory.glob("*.*") if file.suffix in (".html", ".json")]
+    assert plans
+    assert not re.search("zQxCanary|Kiel", " ".join(told))
+    assert ended.pairs("person").index.str.startswith(planted).all()

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.planning.attacks import attacked, by_size, refuse_cost
+from privrisk_spark.policy.attacks import AttackPolicy, Intruder
+
+
+@dataclass(frozen=True)
+class Links:
+    people: np.ndarray
+    probability: np.ndarray
+    alike: np.ndarray
+    consistent: np.ndarray
+
+
+LINKS = Links(np.array([3, 6, 5, 2]), np.array([1.0, 0.5, 0.0, 0.0]), np.array([1, 2, 4, 0]), np.array([2, 2, 4, -1]))
+"""Three people alone, six in pairs and five in fours that are missed, and two who are not there."""
+
+
+def test_costs_are_refused_with_a_share_that_passes() -> None:
+    asked = AttackPolicy(exact_pairs=10**6, intruder=Intruder(share=0.5))
+    refuse_cost(asked, 1000, 500, 2)
+    for records, tuples, columns in ((1001, 500, 2), (5_000_000, 3, 4), (12345, 6789, 7)):
+        with pytest.raises(InputError, match=r"attack\.intruder\.share=") as refused:
+            refuse_cost(asked, records, tuples, columns)
+        share = float(str(refused.value).split("share=")[1].rstrip("."))
+        assert 0 < share < 0.5
+        refuse_cost(asked, int(records * share / 0.5), tuples, columns)
+
+
+def test_groups_by_candidates_alike() -> None:
+    found = by_size(LINKS.alike, LINKS.probability, LINKS.people)
+    assert [(one.name, one.found.tried, one.found.correct) for one in found] == [("1", 3, 3.0), ("2 to 4", 11, 3.0)]
+    assert found[1].predicted == pytest.approx((6 / 2 + 5 / 4) / 11)
+
+
+def test_an_attack_from_a_person_is_held_against_one_over_f() -> None:
+    """(3 + 6/2 + 5/4) / 14 is predicted of those who are there, and 6 of all 16 are found."""
+    found = attacked("person", LINKS, 20, 4)
+    assert (found.found.tried, found.found.correct, found.absent, found.guess) == (16, 6.0, 2, 0.05)
+    (one,) = found.calibrations
+    assert one.prediction == "prosecutor"
+    assert one.predicted == pytest.approx((3 + 6 / 2 + 5 / 4) / 14)
+    assert sum(group.found.tried for group in one.groups) == 14
+    assert [group.name for group in one.groups] == ["0.25", "0.5", "1"]
+
+
+def test_an_attack_from_a_row_is_held_against_one_over_rho() -> None:
+    found = attacked("row", LINKS, 20, 4)
+    (one,) = found.calibrations
+    assert one.prediction == "identification"
+    assert one.predicted == pytest.approx((9 / 2 + 5 / 4) / 14)
+    unknown = Links(LINKS.people, LINKS.probability, LINKS.alike, np.full(4, -1))
+    assert attacked("row", unknown, 20, 4).calibrations == ()
