@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 
@@ -13,6 +13,16 @@ def path(hierarchy: Hierarchy, node: int) -> list[int]:
     while found[-1] != hierarchy.root:
         found.append(int(hierarchy.parent[found[-1]]))
     return found[::-1]
+
+
+def leaves(hierarchy: Hierarchy, node: int) -> list[int]:
+    return [leaf for leaf in range(hierarchy.n_leaves) if node in path(hierarchy, leaf)]
+
+
+def drawn_difference(hierarchy: Hierarchy, known: int, cell: int) -> float:
+    """Mean over all leaves below one node and all below the other, two equal ones being at no difference."""
+    mine, theirs = leaves(hierarchy, known), leaves(hierarchy, cell)
+    return sum(level_difference(hierarchy, a, b) for a in mine for b in theirs) / len(mine) / len(theirs)
 
 
 def level_difference(hierarchy: Hierarchy, known: int, cell: int) -> float:
@@ -30,12 +40,13 @@ def linked(
     known: Sequence[Sequence[int]],
     protected: Sequence[Sequence[int]],
     rows: Sequence[int],
+    difference: Callable[[Hierarchy, int, int], float] = level_difference,
 ) -> list[tuple[float, int, set[int]]]:
     """Least distance of each known record, the rows at it, and which protected records those are."""
     found = []
     for mine in known:
         distances = [
-            sum(w * level_difference(h, a, b) for w, h, a, b in zip(weights, hierarchies, mine, theirs, strict=True))
+            sum(w * difference(h, a, b) for w, h, a, b in zip(weights, hierarchies, mine, theirs, strict=True))
             for theirs in protected
         ]
         least = min(distances)

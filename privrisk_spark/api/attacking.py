@@ -59,14 +59,15 @@ class Attacked(Closeable):
     def pairs(self) -> Mapping[str, DataFrame]:
         """By attack, one row a record that was tried: never publish it.
 
-        ``person`` looks for a person's row, ``row`` for a row's person. ``record_id``; ``distance``, the least there
-        is; ``tied_rows``, candidates at that distance; ``own_row_is_nearest``, whether the record's own is among them;
-        ``rows_alike``, candidates that look like its own; ``present``, the probability that its own is a candidate;
-        ``consistent``, the dictionary rows it was decided by.
+        ``person-nearest`` looks for a person's row, taking a generalized cell for the nearest value it covers, and
+        ``row-uniform`` for a row's person, taking it for any of them; and so on. ``record_id``; ``distance``, the least
+        there is; ``tied_rows``, candidates at that distance; ``own_row_is_nearest``, whether the record's own is among
+        them; ``rows_alike``, candidates that look like its own; ``present``, the probability that its own is a
+        candidate; ``consistent``, the dictionary rows it was decided by.
         """
         return {
             name: opened(self.private, self.spark, partial(self.spark.read.parquet, str(self.place / "pairs" / name)))
-            for name in ("person", "row")
+            for name in (f"{one.name}-{one.cells}" for one in self.result.attacks)
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,8 +140,8 @@ def attack(
     ...     attack={"protected": {"path": path, "record_id": "id"}},
     ... )
     >>> with pr.attack(df, policy) as found:
-    ...     {one.name: (round(one.found.correct, 3), one.found.tried) for one in found.result.attacks}
-    {'row': (2.25, 4), 'person': (2.167, 4)}
+    ...     [(one.name, one.cells, round(one.found.correct, 3)) for one in found.result.attacks]
+    [('row', 'nearest', 2.25), ('row', 'uniform', 2.25), ('person', 'nearest', 2.167), ('person', 'uniform', 2.0)]
     """
     from privrisk_spark.engine.failures import named
 

@@ -42,6 +42,7 @@ from privrisk_spark.planning.attacks import (
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.policy.assessment import MaskedTable
+from privrisk_spark.policy.attacks import CellReading
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_attack
 from privrisk_spark.results.attacks import AttackResult
@@ -322,34 +323,36 @@ class Tried:
     pairs: DataFrame
 
 
-def link(run: Run, opened: Opened, protected: Protected, n_rows: int) -> dict[str, Tried]:
+Attacks = Mapping[tuple[str, CellReading], Tried]
+"""By what the intruder begins with, and what he takes generalized cells for."""
+
+
+def link(run: Run, opened: Opened, protected: Protected, n_rows: int) -> Attacks:
     """Stage: link every person to the nearest rows, and every row to the nearest people."""
     with run.progress.stage("link") as stage:
         asked, trees = attack_of(run.policy), list(opened.known.values())
-        readings = tuple(asked.numbers.get(name) for name in opened.known)
         ends = tuple(
-            None if reading is None else number_ends(name, tree, rows_of_nodes(protected.people, j, tree))
-            for j, (reading, (name, tree)) in enumerate(zip(readings, opened.known.items(), strict=True))
+            number_ends(name, tree, rows_of_nodes(protected.people, j, tree)) if name in asked.numbers else None
+            for j, (name, tree) in enumerate(opened.known.items())
         )
-        compared = Comparison(tuple(trees), tuple(weights_of(run.policy).values()), readings, ends)
+        compared = Comparison(tuple(trees), tuple(weights_of(run.policy).values()), ends)
         n_tried, k = max(int(n_rows * asked.intruder.share), 1), len(trees)
         for searched in (protected.rows, protected.people):
             refuse_cost(asked, n_tried, len(searched.rows), k)
         person, row = schemas.codes(k), schemas.nodes(k)
-        everybody = np.ones(len(protected.people.rows))
-        files = {
-            "person": store_file(run.scratch.directory("rows"), protected.rows, compared, protected.present),
-            "row": store_file(run.scratch.directory("people"), protected.people, compared, everybody),
-        }
-        links = {
-            "person": linked(protected.records, files["person"], known=person, own=row),
-            # What is surely not released has no row that somebody could begin with.
-            "row": linked(protected.records, files["row"], known=row, own=person, among=files["person"]),
-        }
-        tried = {}
-        for name, outcomes in links.items():
-            pairs = run.scratch.write_frame(outcomes.frame(), f"pairs-{name}")
-            tried[name] = Tried(collect_outcomes(Batches.of_frame(pairs)), pairs)
+        everybody, tried = np.ones(len(protected.people.rows)), {}
+        for reading in asked.cells:
+            rows_at, people_at = (run.scratch.directory(f"{of}-{reading}") for of in ("rows", "people"))
+            rows = store_file(rows_at, protected.rows, compared, protected.present, reading=reading)
+            those = store_file(people_at, protected.people, compared, everybody, reading=reading)
+            links = {
+                "person": linked(protected.records, rows, known=person, own=row),
+                # What is surely not released has no row that somebody could begin with.
+                "row": linked(protected.records, those, known=row, own=person, among=rows),
+            }
+            for name, outcomes in links.items():
+                pairs = run.scratch.write_frame(outcomes.frame(), f"pairs-{name}-{reading}")
+                tried[name, reading] = Tried(collect_outcomes(Batches.of_frame(pairs)), pairs)
         stage.sentence = "Linked every person to the nearest rows, and every row to the nearest people."
         stage.status = "tested"
     return tried
@@ -359,7 +362,7 @@ def judge(
     run: Run,
     opened: Opened,
     protected: Protected,
-    tried: Mapping[str, Tried],
+    tried: Attacks,
     *,
     run_id: str,
     date: dt.date,
@@ -368,11 +371,12 @@ def judge(
     """Stage: hold what was found against what was predicted, and against what may be found."""
     with run.progress.stage("judge") as stage:
         policy = run.policy
-        if not tried["person"].outcomes.people.sum():
+        if not any(one.outcomes.people.sum() for one in tried.values()):
             raise InputError("attack.intruder.share: no record was drawn; raise it.")
         searched = {"person": protected.rows, "row": protected.people}
         found = [
-            attacked(name, one.outcomes, searched[name].total, len(searched[name].rows)) for name, one in tried.items()
+            attacked(name, cells, one.outcomes, searched[name].total, len(searched[name].rows))
+            for (name, cells), one in tried.items()
         ]
         result = AttackResult(
             title=policy.run.name,
@@ -394,11 +398,12 @@ def judge(
     return result
 
 
-def write(run: Run, result: AttackResult, tried: Mapping[str, Tried]) -> None:
+def write(run: Run, result: AttackResult, tried: Attacks) -> None:
     """Put the pairs and the documents in their place."""
     shutil.rmtree(run.place / "pairs", ignore_errors=True)
     (run.place / "pairs").mkdir()
-    for name, one in tried.items():
+    for of, one in tried.items():
+        name = "-".join(of)
         run.scratch.write_parquet(one.pairs, f"written-{name}").rename(run.place / "pairs" / name)
     write_json(run.place / "measures.json", result.measures())
     write_json(run.place / "attack.json", result.to_dict())

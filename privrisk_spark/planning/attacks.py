@@ -11,7 +11,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.linkage.evidence import deciles, found
 from privrisk_spark.planning.assessment import reading_only
-from privrisk_spark.policy.attacks import AttackPolicy
+from privrisk_spark.policy.attacks import AttackPolicy, CellReading
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.attacks import Attack, Calibration, Group
 
@@ -60,13 +60,8 @@ def read_policy(policy: Policy) -> Policy:
 
 def in_words(policy: Policy) -> dict[str, str]:
     """How each known column is compared."""
-    asked = attack_of(policy)
-    return {
-        name: f"as a number, an interval by its {asked.numbers[name]} point".replace("uniform point", "uniform draw")
-        if name in asked.numbers
-        else "by levels of its hierarchy"
-        for name in known_columns(policy)
-    }
+    numbers = attack_of(policy).numbers
+    return {name: "as a number" if name in numbers else "by levels of its hierarchy" for name in known_columns(policy)}
 
 
 def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int) -> None:
@@ -155,12 +150,22 @@ ATTACKS = {
 """What the intruder begins with: in words, and what the model predicts of it."""
 
 
-def attacked(name: str, outcomes: LinkOutcomes, candidates: int, distinct: int) -> Attack:
+CELLS: dict[CellReading, str] = {
+    "nearest": "taking a cell for the nearest value it covers",
+    "uniform": "taking a cell for any value it covers",
+    "midpoint": "taking a cell for its midpoint",
+}
+"""What a generalized cell is taken for, in words."""
+
+
+def attacked(name: str, cells: CellReading, outcomes: LinkOutcomes, candidates: int, distinct: int) -> Attack:
     """Hold what one attack has found against what was predicted.
 
     Parameters
     ----------
     name : {"person", "row"}
+    cells : {"nearest", "uniform", "midpoint"}
+        What generalized cells were taken for.
     outcomes : LinkOutcomes
     candidates, distinct : int
         Of the file in which was searched.
@@ -173,7 +178,18 @@ def attacked(name: str, outcomes: LinkOutcomes, candidates: int, distinct: int) 
     calibrations = (calibrated(prediction, said, 1 / of[told], right[told], people[told]),) if told.any() else ()
     absent = int(people[~there].sum())
     classes = by_size(alike, right, people)
-    return Attack(name, title, meaning, candidates, distinct, found(right, people), absent, classes, calibrations)
+    return Attack(
+        name,
+        cells,
+        f"{title}, {CELLS[cells]}",
+        meaning,
+        candidates,
+        distinct,
+        found(right, people),
+        absent,
+        classes,
+        calibrations,
+    )
 
 
 def _group(name: str, predicted: FloatArray, probability: FloatArray, people: LongArray, here: BoolArray) -> Group:
@@ -189,6 +205,8 @@ def attack_notes(policy: Policy, *, sampled: bool) -> tuple[str, ...]:
         "at the least distance he draws one, so that the right one is found with probability 1/t.",
         "What is predicted by 1/ρ is how surely a released row is linked to its person. It says nothing of how surely "
         "a person is linked to a row: few rows may be left that a person's values are consistent with.",
+        "A cell taken for the nearest value it covers is at no distance from all of them. Taken for any value it "
+        "covers, a precise cell is nearer than a coarse one: the better guess where people are rarely suppressed.",
     ]
     if policy.table.entity_id is not None:
         notes.append("Each row of a person is tried by itself, and only a link to that very row counts as right.")

@@ -9,7 +9,7 @@ from pydantic import Field
 from privrisk_spark.policy.assessment import Masked
 from privrisk_spark.policy.types import NUMBER, SORTED, Count, Natural, NonNegative, Part, Text
 
-NumberReading = Literal["nearest", "midpoint", "uniform"]
+CellReading = Literal["nearest", "uniform", "midpoint"]
 
 
 class Intruder(Part):
@@ -34,10 +34,14 @@ class AttackPolicy(Part):
     weights: Annotated[dict[str, NonNegative], SORTED] = Field(
         default_factory=dict, description="Weight of each known column in the distance; default 1."
     )
-    numbers: Annotated[dict[str, NumberReading], SORTED] = Field(
-        default_factory=dict,
-        description="Known columns that are compared as numbers, in standard deviations, instead of by levels. An "
-        "interval is its point 'nearest' to the value, its 'midpoint', or a 'uniform' draw.",
+    numbers: tuple[Text, ...] = Field(
+        (), description="Known columns compared as numbers or days, in standard deviations, instead of by levels."
+    )
+    cells: tuple[CellReading, ...] = Field(
+        ("nearest", "uniform"),
+        min_length=1,
+        description="What a generalized cell is taken for, each tried: the value it covers that is 'nearest', a "
+        "'uniform' draw of them, or, where all known columns are numbers, its 'midpoint'.",
     )
     exact_pairs: Count = Field(
         10**10, description="Comparisons of cells that an attack may take; it is exact, or it is refused."

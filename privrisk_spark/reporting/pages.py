@@ -61,7 +61,13 @@ def render_attack(result: AttackResult) -> str:
     result : AttackResult
     """
     attacks = [
-        (attack, [(one, Markup(draw(calibration_plot(one), prefix=one.prediction))) for one in attack.calibrations])
+        (
+            attack,
+            [
+                (one, Markup(draw(calibration_plot(one), prefix=f"{attack.name}-{attack.cells}")))
+                for one in attack.calibrations
+            ],
+        )
         for attack in result.attacks
     ]
     return fill("attack.html.j2", result=result, attacks=attacks, meaning=MEANINGS[result.status])

@@ -60,6 +60,8 @@ class Attack:
     ----------
     name : {"person", "row"}
         What the intruder begins with.
+    cells : {"nearest", "uniform", "midpoint"}
+        What he takes generalized cells for.
     title, meaning : str
         In words.
     candidates, distinct : int
@@ -74,6 +76,7 @@ class Attack:
     """
 
     name: str
+    cells: str
     title: str
     meaning: str
     candidates: int
@@ -168,7 +171,7 @@ class AttackResult:
         figures: list[dict[str, Any]] = []
         for attack in self.attacks:
             for name, value, unit, parameters in _figures(attack):
-                of = {"method": self.method, "attack": attack.name, **parameters}
+                of = {"method": self.method, "attack": attack.name, "cells": attack.cells, **parameters}
                 figure = {"name": name, "value": value, "unit": unit, "parameters": of, "status": self.status}
                 figures.append(json_safe(figure))
         return figures

@@ -68,14 +68,14 @@ class Ended:
     def document(self) -> dict[str, Any]:
         return dict(json.loads((self.directory / "attack.json").read_text()))
 
-    def measure(self, name: str, attack: str, **parameters: object) -> Any:
+    def measure(self, name: str, attack: str, cells: str = "nearest", **parameters: object) -> Any:
         """Value of a figure, by exactly these parameters."""
-        wanted = {"method": "distance", "attack": attack, **parameters}
+        wanted = {"method": "distance", "attack": attack, "cells": cells, **parameters}
         (found,) = [m for m in self.document["measures"] if m["name"] == name and m["parameters"] == wanted]
         return found["value"]
 
-    def pairs(self, attack: str) -> pd.DataFrame:
-        return pd.read_parquet(self.directory / "pairs" / attack).set_index("record_id").sort_index()
+    def pairs(self, attack: str, cells: str = "nearest") -> pd.DataFrame:
+        return pd.read_parquet(self.directory / "pairs" / f"{attack}-{cells}").set_index("record_id").sort_index()
 
 
 Make = Callable[..., Path]
@@ -134,8 +134,16 @@ def node(tree: Hierarchy, label: str | None) -> int:
     return tree.root if label is None else tree.labels.index(label)
 
 
+DIFFERENCES = {"nearest": naive_linkage.level_difference, "uniform": naive_linkage.drawn_difference}
+
+
 def two_loops(
-    path: Path, rows: Sequence[Row], shown: dict[str, Row], columns: Sequence[str] = QUASI
+    path: Path,
+    rows: Sequence[Row],
+    shown: dict[str, Row],
+    columns: Sequence[str] = QUASI,
+    *,
+    cells: str = "nearest",
 ) -> dict[str, float]:
     """Records found by both attacks, of the original rows and the protected row of each, by labels."""
     trees = {name: tree for name, tree in hierarchies(path).items() if name in columns}
@@ -150,7 +158,9 @@ def two_loops(
         distinct = Counter(searched)
         files = list(distinct)
         weights = [1 / len(trees)] * len(trees)
-        links = naive_linkage.linked(list(trees.values()), weights, known, files, list(distinct.values()))
+        links = naive_linkage.linked(
+            list(trees.values()), weights, known, files, list(distinct.values()), DIFFERENCES[cells]
+        )
         found[name] = sum(
             1 / tied for (_, tied, near), own in zip(links, searched, strict=True) if files.index(own) in near
         )
@@ -196,14 +206,18 @@ def test_a_release_is_attacked_as_two_loops_attack_its_files(
     assert Counter(released) == Counter(tuple(row[name] for name in QUASI) for row in shown.values())
     ended = attack(path)
     assert ended.code == 0, ended.err
-    expected = two_loops(path, rows, shown)
-    for name in ("person", "row"):
-        assert ended.measure("correct_links", name) == pytest.approx(expected[name], abs=1e-9)
-        assert ended.measure("links_tried", name) == len(rows)
-        assert ended.measure("random_guess_share", name) == pytest.approx(1 / len(rows))
-        assert 0 < expected[name] < len(rows)
-    strongest = max(expected, key=lambda name: expected[name])
-    assert ended.document["attacks"][0].startswith("From a person" if strongest == "person" else "From a row")
+    expected = {
+        (name, cells): correct
+        for cells in DIFFERENCES
+        for name, correct in two_loops(path, rows, shown, cells=cells).items()
+    }
+    for (name, cells), correct in expected.items():
+        assert ended.measure("correct_links", name, cells) == pytest.approx(correct, abs=1e-9)
+        assert ended.measure("links_tried", name, cells) == len(rows)
+        assert ended.measure("random_guess_share", name, cells) == pytest.approx(1 / len(rows))
+        assert 0 < correct < len(rows)
+    assert f": {max(expected.values()):,.1f} of {len(rows)} are found" in ended.document["attacks"][0]
+    assert ended.document["paragraph"] == ended.document["attacks"][0]
 
 
 def test_what_is_predicted_of_rows_is_found_of_them(privrisk: Privrisk, policy: Make, attack: Attack) -> None:
@@ -214,7 +228,7 @@ def test_what_is_predicted_of_rows_is_found_of_them(privrisk: Privrisk, policy: 
     predicted = ended.measure("predicted_share", "row", prediction="identification")
     assert ended.measure("correct_link_share", "row") == pytest.approx(predicted, abs=1e-12)
     groups = {m["parameters"]["group"] for m in ended.document["measures"] if "group" in m["parameters"]
-              and m["parameters"]["attack"] == "row"}  # fmt: skip
+              and m["parameters"]["attack"] == "row" and m["parameters"]["cells"] == "nearest"}  # fmt: skip
     assert len(groups) > 3
     for group in groups:
         of = {"prediction": "identification", "group": group}
@@ -238,7 +252,8 @@ def test_nobody_of_a_k_anonymous_release_is_found_more_than_one_in_k(
     assert ran.code == 0, ran.err
     ended = attack(path)
     assert ended.code == 0, ended.err
-    assert ended.measure("correct_link_share", "person") <= 1 / 5
+    for cells in DIFFERENCES:
+        assert ended.measure("correct_link_share", "person", cells) <= 1 / 5
     assert (ended.pairs("person")["tied_rows"] >= 5).all()
     gone = len(rows) - ran.manifest["rows"]
     assert (gone > 0) == (suppressed == "drop")
@@ -321,11 +336,11 @@ def test_numbers_are_nearer_than_levels_tell(policy: Make, attack: Attack, tmp_p
     there = [{**row, "age": str(int(row["age"]) + 1)} for row in rows]
     given = {"protected": masked(tmp_path, there)}
     by_levels = attack(policy(rows, attack=given), output="levels")
-    path = policy(rows, "numbers", attack={**given, "numbers": {"age": "nearest"}})
+    path = policy(rows, "numbers", attack={**given, "numbers": ["age"]})
     by_numbers = attack(path, output="numbers")
     assert by_numbers.measure("correct_links", "person") == by_numbers.measure("correct_links", "row") == len(rows)
     assert by_levels.measure("correct_links", "person") <= (len(rows) + 1) / 2
-    assert by_numbers.document["known"]["age"] == "as a number, an interval by its nearest point"
+    assert by_numbers.document["known"]["age"] == "as a number"
 
 
 def test_a_sample_is_the_same_however_the_table_lies(policy: Make, attack: Attack, tmp_path: Path) -> None:
@@ -391,9 +406,12 @@ def test_bad_input_is_refused_by_name(privrisk: Privrisk, policy: Make, attack: 
         ({"protected": there, "weights": {"sick": 1}}, "attack.weights.sick: 'sick' is no column the intruder knows"),
         ({"protected": there, "weights": dict.fromkeys(QUASI, 0)}, "attack.weights: must leave one known column"),
         (
-            {"protected": there, "numbers": {"city": "nearest"}},
-            "attack.numbers.city: every value of its hierarchy must be",
+            {"protected": there, "numbers": ["city"]},
+            "attack.numbers: every value of the hierarchy of 'city' must be",
         ),
+        ({"protected": there, "numbers": ["sick"]}, "attack.numbers.0: 'sick' is no column the intruder knows"),
+        ({"protected": there, "cells": ["midpoint"]}, "attack.cells.0: 'midpoint' needs all known columns"),
+        ({"protected": there, "cells": ["nearest", "nearest"]}, "attack.cells.1: 'nearest' is there already"),
         ({"protected": there, "intruder": {"share": 0}}, "attack.intruder.share"),
         ({"protected": there, "exact_pairs": 100}, "attack.intruder.share=0.0"),
         ({"protected": there, "intruder": {"share": 1e-9}}, "attack.intruder.share: no record was drawn"),

@@ -1,9 +1,11 @@
 """How far two cells are apart, one of a file in which is searched and one that is known, attribute by attribute (T20).
 
-Cells are nodes of a hierarchy, and may be generalized: then they are at no distance from what they cover, and a cell
-that is suppressed or not known covers everything. What is returned are differences in [0, 1], or squared standardized
-differences of numbers; a distance of records is an aggregate of them. They are symmetric: it is the same whether an
-intruder knows a person and looks for the row, or has a row and looks for the person.
+Cells are nodes of a hierarchy, and may be generalized. Read as the nearest value they cover, they are at no distance
+from it, and a cell that is suppressed or not known is at none from anything. Read as a uniform draw, a cell is the
+farther the coarser it is: that is the better guess where a precise cell fits. What is returned are differences in
+[0, 1], or squared standardized differences of numbers; a distance of records is an aggregate of them. They are
+symmetric: it is the same whether an intruder knows a person and looks for the row, or has a row and looks for the
+person.
 
 References
 ----------
@@ -14,6 +16,7 @@ hierarchies by the lowest common ancestor.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
@@ -24,7 +27,7 @@ from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 __all__ = ["Difference", "LevelDifference", "NumberDifference", "Reading", "standard_units"]
 
 Reading = Literal["nearest", "midpoint", "uniform"]
-"""What stands for an interval: its nearest point, its middle, or a uniform draw from it."""
+"""What a generalized cell is taken for: the nearest value it covers, its middle, or a uniform draw from it."""
 
 
 class Difference(Protocol):
@@ -56,7 +59,7 @@ def _are_nodes(nodes: IntArray, n_nodes: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class LevelDifference:
-    """Height of the lowest common ancestor over the height of the hierarchy; 0 where one node covers the other.
+    """Height of the lowest common ancestor over the height of the hierarchy.
 
     In a hierarchy of height 1 it is 0 or 1, the difference of categories. A node's height is that of the root less its
     depth.
@@ -64,41 +67,95 @@ class LevelDifference:
     Attributes
     ----------
     at_depth : ndarray of int32, shape (n_nodes, H + 1)
-        Ancestor-or-self of each node at each depth, the root at depth 0; -1 below the node.
+        Ancestor-or-self of each node at each depth, the root at depth 0; -1 below the node. Parents have greater
+        numbers than their children.
+    leaves : ndarray of int64, shape (n_nodes,)
+        Leaves under each node, 1 of a leaf.
     nodes : ndarray of int32, shape (v,)
         Of the distinct cells of the file.
+    reading : {"nearest", "uniform"}
+        ``nearest``: 0 where one node covers the other. ``uniform``: the expected difference of two leaves, one drawn
+        from each node.
 
     Raises
     ------
     InputError
-        If a cell is no node.
+        If a cell is no node, or the reading is none of them: levels have no middle.
     """
 
     at_depth: IntArray
+    leaves: LongArray
     nodes: IntArray
+    reading: Reading = "nearest"
 
     def __post_init__(self) -> None:
         """Refuse cells that are no nodes."""
         _are_nodes(self.nodes, len(self.at_depth))
+        if self.reading == "midpoint":
+            raise InputError("Record linkage: levels of a hierarchy have no middle; read cells as nearest or uniform.")
 
     @property
     def cells(self) -> int:
         """Distinct cells."""
         return len(self.nodes)
 
+    @cached_property
+    def _within(self) -> FloatArray:
+        """Expected difference of two leaves drawn from each node, shape (n_nodes,)."""
+        levels = self.at_depth.shape[1]
+        own = (self.at_depth >= 0).sum(axis=1)
+        height = (levels - own) / max(levels - 1, 1)
+        inside = np.zeros(len(own))  # n² times the expectation, added up from the children
+        alike = np.zeros(len(own))  # squares of the children's leaves
+        # Children before their parents: the deepest first.
+        for node in np.argsort(-own, kind="stable"):
+            n = float(self.leaves[node])
+            if n > 1 or alike[node]:
+                inside[node] += (n * n - alike[node]) * height[node]
+            if own[node] > 1:
+                parent = self.at_depth[node, own[node] - 2]
+                inside[parent] += inside[node]
+                alike[parent] += n * n
+        return inside / self.leaves.astype(np.float64) ** 2
+
     def of(self, known: IntArray) -> FloatArray:
         """As :meth:`Difference.of`."""
-        height = self.at_depth.shape[1] - 1
+        levels = self.at_depth.shape[1]
         shared = np.zeros((len(known), len(self.nodes)), dtype=np.int8)
-        for depth in range(height + 1):
+        for depth in range(levels):
             there = self.at_depth[known, depth]
             # Two numbers that no node has, so that what is below a node equals nothing.
             mine = np.where(there < 0, -2, there)
             shared += mine[:, None] == self.at_depth[self.nodes, depth][None, :]
         own = (self.at_depth >= 0).sum(axis=1).astype(np.int8)
-        covers = (shared == own[known][:, None]) | (shared == own[self.nodes][None, :])
-        found = (height + 1 - shared) / max(height, 1)
-        found[covers] = 0.0
+        upper, lower = shared == own[known][:, None], shared == own[self.nodes][None, :]
+        found = (levels - shared) / max(levels - 1, 1)
+        if self.reading == "nearest":
+            found[upper | lower] = 0.0
+            return np.asarray(found)
+        a, b = np.nonzero(upper | lower)
+        known_covers = upper[a, b]
+        covering = np.where(known_covers, known[a], self.nodes[b])
+        covered = np.where(known_covers, self.nodes[b], known[a])
+        found[a, b] = self._nested(covering, covered)
+        return np.asarray(found)
+
+    def _nested(self, covering: IntArray, covered: IntArray) -> FloatArray:
+        """Expected difference of a leaf of each node from one of a node it covers.
+
+        A leaf drawn from the covering node is below each node on the way down to the covered one with the share of
+        leaves that this has; where it leaves the way, the two meet there.
+        """
+        levels = self.at_depth.shape[1]
+        total = self.leaves[covering].astype(np.float64)
+        found = self._within[covered] * self.leaves[covered] / total
+        begin = (self.at_depth[covering] >= 0).sum(axis=1) - 1
+        end = (self.at_depth[covered] >= 0).sum(axis=1) - 1
+        for depth in range(levels - 1):
+            on_the_way = np.flatnonzero((depth >= begin) & (depth < end))
+            here, below = self.at_depth[covered[on_the_way], depth], self.at_depth[covered[on_the_way], depth + 1]
+            apart = (self.leaves[here] - self.leaves[below]) / total[on_the_way]
+            found[on_the_way] += apart * (levels - 1 - depth) / max(levels - 1, 1)
         return np.asarray(found)
 
 

@@ -42,10 +42,18 @@ def _known(policy: Policy) -> Iterator[Fault]:
         elif name in asked.intruder.columns[:i]:
             yield Fault(at, f"'{name}' is there already; name it once")
     known = list(asked.intruder.columns) or quasi
-    for key, named in (("weights", asked.weights), ("numbers", asked.numbers)):
-        for name in named:
-            if name not in known:
-                yield _absent(f"attack.{key}.{name}", name, known, "column the intruder knows")
+    named = [(f"attack.weights.{name}", name) for name in asked.weights]
+    named += [(f"attack.numbers.{i}", name) for i, name in enumerate(asked.numbers)]
+    for at, name in named:
+        if name not in known:
+            yield _absent(at, name, known, "column the intruder knows")
+    for i, reading in enumerate(asked.cells):
+        if reading in asked.cells[:i]:
+            yield Fault(f"attack.cells.{i}", f"'{reading}' is there already; name it once")
+        if reading == "midpoint" and set(known) - set(asked.numbers):
+            yield Fault(
+                f"attack.cells.{i}", "'midpoint' needs all known columns in attack.numbers: levels have no middle"
+            )
     if known and all(asked.weights.get(name, 1.0) == 0 for name in known):
         yield Fault("attack.weights", "must leave one known column with a weight above 0")
 

@@ -88,8 +88,8 @@ def numbers_of(name: str, hierarchy: Hierarchy) -> FloatArray:
                 found[leaf] = dt.date.fromisoformat(label).toordinal()
             except ValueError:
                 raise InputError(
-                    f"attack.numbers.{name}: every value of its hierarchy must be a number or a date YYYY-MM-DD; leave "
-                    "it out to compare by levels."
+                    f"attack.numbers: every value of the hierarchy of '{name}' must be a number or a date YYYY-MM-DD; "
+                    "leave it out to compare by levels."
                 ) from None
     return found
 
@@ -128,30 +128,32 @@ class StoredFile:
         Holds one ``.npy`` file per array.
     token : str
         Identity: a later one may lie in the same directory, and workers live on.
-    readings : tuple of k (str or None)
-        How intervals are read of the columns compared as numbers.
+    numbers : tuple of k bool
+        Which columns are compared as numbers.
+    reading : {"nearest", "uniform", "midpoint"}
+        What generalized cells are taken for.
     """
 
     directory: PartDirectory
     token: str
-    readings: tuple[Reading | None, ...]
+    numbers: tuple[bool, ...]
+    reading: Reading
 
     def load(self) -> tuple[SearchedFile, Tuples, FloatArray]:
         """Map the arrays, once per process: the file, its tuples, and how probably somebody of each is in it."""
         return _loaded(self)
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=4)
 def _loaded(stored: StoredFile) -> tuple[SearchedFile, Tuples, FloatArray]:
     def array(name: str) -> np.ndarray:
         return np.ascontiguousarray(map_array(stored.directory, f"{name}.npy"))
 
     differences: list[Difference] = []
-    for j, reading in enumerate(stored.readings):
-        if reading is None:
-            differences.append(LevelDifference(array(f"at_depth{j}"), array(f"nodes{j}")))
-        else:
-            differences.append(NumberDifference(array(f"low{j}"), array(f"high{j}"), array(f"nodes{j}"), reading))
+    for j, number in enumerate(stored.numbers):
+        of, nodes = ("low", "high") if number else ("at_depth", "leaves"), array(f"nodes{j}")
+        kind = NumberDifference if number else LevelDifference
+        differences.append(kind(array(f"{of[0]}{j}"), array(f"{of[1]}{j}"), nodes, stored.reading))
     rows = array("rows")
     file = SearchedFile(tuple(differences), array("weights"), array("cells"), rows)
     return file, Tuples(array("nodes"), rows), array("present")
@@ -167,19 +169,18 @@ class Comparison:
         Of the known columns.
     weights : tuple of k float
         At least 0, and of sum 1.
-    readings : tuple of k (str or None)
-        How intervals are read of the columns compared as numbers.
     ends : tuple of k (pair of ndarray of float64, or None)
-        What their nodes stand for, as :func:`number_ends` returns it.
+        Of the columns compared as numbers, what their nodes stand for, as :func:`number_ends` returns it.
     """
 
     hierarchies: tuple[Hierarchy, ...]
     weights: tuple[float, ...]
-    readings: tuple[Reading | None, ...]
     ends: tuple[tuple[FloatArray, FloatArray] | None, ...]
 
 
-def store_file(directory: PartDirectory, tuples: Tuples, compared: Comparison, present: FloatArray) -> StoredFile:
+def store_file(
+    directory: PartDirectory, tuples: Tuples, compared: Comparison, present: FloatArray, *, reading: Reading
+) -> StoredFile:
     """Write a file in which is searched where tasks map it.
 
     Parameters
@@ -189,6 +190,8 @@ def store_file(directory: PartDirectory, tuples: Tuples, compared: Comparison, p
     compared : Comparison
     present : ndarray of float64, shape (p,)
         Probability that somebody with the form of each tuple is in the file.
+    reading : {"nearest", "uniform", "midpoint"}
+        What generalized cells are taken for.
     """
     cells = np.empty(tuples.nodes.shape, dtype=np.int32)
     arrays: dict[str, np.ndarray] = {}
@@ -196,14 +199,14 @@ def store_file(directory: PartDirectory, tuples: Tuples, compared: Comparison, p
         arrays[f"nodes{j}"], place = np.unique(tuples.nodes[:, j], return_inverse=True)
         cells[:, j] = place.reshape(-1)
         if ends is None:
-            arrays[f"at_depth{j}"] = hierarchy.at_depth
+            arrays[f"at_depth{j}"], arrays[f"leaves{j}"] = hierarchy.at_depth, hierarchy.n_under
         else:
             arrays[f"low{j}"], arrays[f"high{j}"] = ends
     arrays |= {"cells": cells, "nodes": tuples.nodes, "rows": tuples.rows, "present": present}
     arrays["weights"] = np.array(compared.weights, dtype=np.float64)
     for name, array in arrays.items():
         write_array(array, directory, f"{name}.npy")
-    return StoredFile(directory, uuid4().hex, compared.readings)
+    return StoredFile(directory, uuid4().hex, tuple(ends is not None for ends in compared.ends), reading)
 
 
 def rows_of_nodes(tuples: Tuples, position: int, hierarchy: Hierarchy) -> LongArray:

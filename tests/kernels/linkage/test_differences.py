@@ -17,11 +17,27 @@ from privrisk_spark.kernels.linkage.differences import LevelDifference, NumberDi
 @given(hierarchies(max_leaves=7, max_depth=4))
 def test_levels_are_those_of_paths(tree: Hierarchy) -> None:
     nodes = np.arange(tree.n_nodes, dtype=np.int32)
-    found = LevelDifference(tree.at_depth, nodes).of(nodes)
+    found = LevelDifference(tree.at_depth, tree.n_under, nodes).of(nodes)
     expected = [[naive_linkage.level_difference(tree, a, b) for b in nodes] for a in nodes]
     np.testing.assert_allclose(found, expected, atol=1e-15)
     assert (found == found.T).all()
     assert (found <= 1).all()
+
+
+@given(hierarchies(max_leaves=7, max_depth=4))
+def test_drawn_levels_are_means_over_all_leaves(tree: Hierarchy) -> None:
+    nodes = np.arange(tree.n_nodes, dtype=np.int32)
+    found = LevelDifference(tree.at_depth, tree.n_under, nodes, "uniform").of(nodes)
+    expected = [[naive_linkage.drawn_difference(tree, a, b) for b in nodes] for a in nodes]
+    np.testing.assert_allclose(found, expected, atol=1e-14)
+    nearest = LevelDifference(tree.at_depth, tree.n_under, nodes).of(nodes)
+    assert (nearest <= found + 1e-15).all()
+
+
+def test_levels_have_no_middle() -> None:
+    tree = Hierarchy.from_paths("a", [("x",), ("y",)])
+    with pytest.raises(InputError, match="have no middle"):
+        LevelDifference(tree.at_depth, tree.n_under, np.array([0], dtype=np.int32), "midpoint")
 
 
 def test_levels_by_hand() -> None:
@@ -32,7 +48,7 @@ def test_levels_by_hand() -> None:
     )
     of = {label: node for node, label in enumerate(tree.labels)}
     cells = [of[label] for label in ("1 May 06", "2 May 06", "1 June 06", "7", "May 06", "June 06", "06", "*")]
-    found = LevelDifference(tree.at_depth, np.array(cells, dtype=np.int32)).of(
+    found = LevelDifference(tree.at_depth, tree.n_under, np.array(cells, dtype=np.int32)).of(
         np.array([of["1 May 06"]], dtype=np.int32)
     )
     np.testing.assert_allclose(found[0], [0, 1 / 3, 2 / 3, 1, 0, 2 / 3, 0, 0], atol=1e-15)
@@ -41,14 +57,14 @@ def test_levels_by_hand() -> None:
 def test_one_level_is_the_same_or_not() -> None:
     tree = Hierarchy.from_paths("a", [("x",), ("y",)])
     both = np.array([0, 1], dtype=np.int32)
-    assert LevelDifference(tree.at_depth, both).of(both).tolist() == [[0, 1], [1, 0]]
+    assert LevelDifference(tree.at_depth, tree.n_under, both).of(both).tolist() == [[0, 1], [1, 0]]
 
 
 def test_cells_that_are_no_nodes_are_refused() -> None:
     tree = Hierarchy.from_paths("a", [("x",), ("y",)])
     for nodes in ([3], [-1]):
         with pytest.raises(InputError, match="a node of its hierarchy"):
-            LevelDifference(tree.at_depth, np.array(nodes, dtype=np.int32))
+            LevelDifference(tree.at_depth, tree.n_under, np.array(nodes, dtype=np.int32))
 
 
 ENDS = np.array([[3, 3], [2, 4], [5, 9], [-math.inf, 1], [math.nan, math.nan], [-math.inf, math.inf]], dtype=np.float64)

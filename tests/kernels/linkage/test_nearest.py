@@ -19,7 +19,7 @@ def file_of(trees: list[Hierarchy], weights: list[float], records: list[tuple[in
     cells, differences = [], []
     for i, tree in enumerate(trees):
         nodes, place = np.unique([record[i] for record in records], return_inverse=True)
-        differences.append(LevelDifference(tree.at_depth, nodes.astype(np.int32)))
+        differences.append(LevelDifference(tree.at_depth, tree.n_under, nodes.astype(np.int32)))
         cells.append(place.reshape(-1).astype(np.int32))
     return SearchedFile(tuple(differences), np.array(weights), np.column_stack(cells), np.array(rows))
 
@@ -112,7 +112,7 @@ def test_numbers_and_levels_go_together() -> None:
     ends = np.array([[0.0, 1.0], [2.0, 2.0], [1.5, 1.5]])
     number = NumberDifference(ends[:, 0], ends[:, 1], np.array([0, 1], dtype=np.int32))
     tree = Hierarchy.from_paths("a", [("v0",), ("v1",)])
-    level = LevelDifference(tree.at_depth, np.array([0, 1], dtype=np.int32))
+    level = LevelDifference(tree.at_depth, tree.n_under, np.array([0, 1], dtype=np.int32))
     cells = np.array([[0, 0], [1, 1]], dtype=np.int32)
     file = SearchedFile((number, level), np.array([0.5, 0.5]), cells, np.array([1, 1]))
     found = file.linked(np.array([[2, 1]], dtype=np.int32))
