@@ -193,6 +193,27 @@ GUARANTEES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+FORMS: dict[str, tuple[str, ...]] = {
+    "csv": ("--set=output.format=csv",),
+    "directories": ("--set=output.partition_by=[sick]",),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_release_is_attacked_in_whatever_form_it_is(
+    privrisk: Privrisk, policy: Make, attack: Attack, tmp_path: Path, form: str
+) -> None:
+    rows = table(50)
+    path = policy(rows)
+    ran = privrisk(str(path), *FORMS[form])
+    assert ran.code == 0, ran.err
+    shown = shown_by(tmp_path, path, rows)
+    ended = attack(path, *FORMS[form])
+    assert ended.code == 0, ended.err
+    for name, correct in two_loops(path, rows, shown).items():
+        assert ended.measure("correct_links", name) == pytest.approx(correct, abs=1e-9)
+
+
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_a_release_is_attacked_as_two_loops_attack_its_files(
     privrisk: Privrisk, policy: Make, attack: Attack, tmp_path: Path, guarantee: str
