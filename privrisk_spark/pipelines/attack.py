@@ -30,6 +30,7 @@ from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.pipelines.assess.opened import open_release
 from privrisk_spark.planning.attacks import (
     PROTECTED,
+    SHARE,
     attack_notes,
     attack_of,
     attacked,
@@ -55,6 +56,7 @@ from privrisk_spark.stages.assessing.sources import Release, collect_strangers, 
 from privrisk_spark.stages.attacking.distance import (
     Comparison,
     Outcomes,
+    collect_links,
     collect_outcomes,
     drawn,
     linked,
@@ -191,7 +193,7 @@ def attack(
         opened = read(run, table)
         encoded, n_rows = encode(run, opened)
         protected = protect(run, opened, encoded)
-        tried = link(run, opened, protected, n_rows)
+        tried = link(run, opened, protected)
         result = judge(run, opened, protected, tried, run_id=run_id, date=date, records=n_rows)
         write(run, result, tried)
         code = 0 if result.passed else RefusedError.exit_code
@@ -267,6 +269,10 @@ class Protected:
         Probability that somebody with the form of each is in the protected table.
     people : Tuples
         Of the original table.
+    known : Tuples
+        Of the people who are tried.
+    known : Tuples
+        Of the people who are tried.
     records : Batches
         Those that are tried, beside their protected forms.
     """
@@ -274,6 +280,7 @@ class Protected:
     rows: Tuples
     present: FloatArray
     people: Tuples
+    known: Tuples
     records: Batches
 
 
@@ -286,8 +293,10 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
         released = open_released_rows(opened.release, opened.known, [], layout, identity=opened.decisions is None)
         rows = collect_tuples(released, schemas.nodes(k), most=most, key=PROTECTED)
         everybody = people(encoded, trees, opened.positions)
-        of_people = collect_tuples(everybody, schemas.codes(k), most=most, key="table")
+        of_people = known = collect_tuples(everybody, schemas.codes(k), most=most, key="table")
         some = drawn(everybody, share=asked.intruder.share, seed=asked.intruder.seed)
+        if asked.intruder.share < 1:
+            known = collect_tuples(some, schemas.codes(k), most=most, key=SHARE)
         if opened.decisions is None:
             again = collect_repeated_ids(released)
             if again:
@@ -305,7 +314,7 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
                 )
             present, records = rows.rows / decided, decided_forms(some, opened.decisions, opened.known)
         stage.sentence = f"The protected table has {rows.total:,} rows, {len(rows.rows):,} distinct ones."
-    return Protected(rows, present, of_people, records)
+    return Protected(rows, present, of_people, known, records)
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,7 +336,7 @@ Attacks = Mapping[tuple[str, CellReading], Tried]
 """By what the intruder begins with, and what he takes generalized cells for."""
 
 
-def link(run: Run, opened: Opened, protected: Protected, n_rows: int) -> Attacks:
+def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
     """Stage: link every person to the nearest rows, and every row to the nearest people."""
     with run.progress.stage("link") as stage:
         asked, trees = attack_of(run.policy), list(opened.known.values())
@@ -336,19 +345,23 @@ def link(run: Run, opened: Opened, protected: Protected, n_rows: int) -> Attacks
             for j, (name, tree) in enumerate(opened.known.items())
         )
         compared = Comparison(tuple(trees), tuple(weights_of(run.policy).values()), ends)
-        n_tried, k = max(int(n_rows * asked.intruder.share), 1), len(trees)
-        for searched in (protected.rows, protected.people):
-            refuse_cost(asked, n_tried, len(searched.rows), k)
+        k = len(trees)
         person, row = schemas.codes(k), schemas.nodes(k)
+        for known, searched in ((protected.known, protected.rows), (protected.rows, protected.people)):
+            refuse_cost(asked, len(known.rows), len(searched.rows), k)
         everybody, tried = np.ones(len(protected.people.rows)), {}
         for reading in asked.cells:
             rows_at, people_at = (run.scratch.directory(f"{of}-{reading}") for of in ("rows", "people"))
             rows = store_file(rows_at, protected.rows, compared, protected.present, reading=reading)
             those = store_file(people_at, protected.people, compared, everybody, reading=reading)
+            found = {
+                "person": collect_links(run.scratch, rows, protected.known, f"person-{reading}"),
+                "row": collect_links(run.scratch, those, protected.rows, f"row-{reading}"),
+            }
             links = {
-                "person": linked(protected.records, rows, known=person, own=row),
-                # What is surely not released has no row that somebody could begin with.
-                "row": linked(protected.records, those, known=row, own=person, among=rows),
+                "person": linked(protected.records, found["person"], known=person, own=row),
+                # What is surely not released has no row that somebody could begin with: it was not linked.
+                "row": linked(protected.records, found["row"], known=row, own=person),
             }
             for name, outcomes in links.items():
                 pairs = run.scratch.write_frame(outcomes.frame(), f"pairs-{name}-{reading}")
@@ -371,8 +384,6 @@ def judge(
     """Stage: hold what was found against what was predicted, and against what may be found."""
     with run.progress.stage("judge") as stage:
         policy = run.policy
-        if not any(one.outcomes.people.sum() for one in tried.values()):
-            raise InputError("attack.intruder.share: no record was drawn; raise it.")
         searched = {"person": protected.rows, "row": protected.people}
         found = [
             attacked(name, cells, one.outcomes, searched[name].total, len(searched[name].rows))

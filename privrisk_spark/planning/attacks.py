@@ -15,8 +15,8 @@ from privrisk_spark.policy.attacks import AttackPolicy, CellReading
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.attacks import Attack, Calibration, Group
 
-PROTECTED = "attack.protected"
-"""Key of the policy, for messages."""
+PROTECTED, SHARE = "attack.protected", "attack.intruder.share"
+"""Keys of the policy, for messages."""
 
 SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
 """Groups of records by the candidates that look like their own."""
@@ -71,7 +71,7 @@ def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int) ->
     ----------
     asked : AttackPolicy
     records : int
-        To be linked.
+        Distinct ones to be linked.
     tuples : int
         Distinct ones each is compared with.
     columns : int
@@ -86,7 +86,7 @@ def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int) ->
         enough = asked.intruder.share * asked.exact_pairs / comparisons
         unit = 10.0 ** math.floor(math.log10(enough))
         raise InputError(
-            f"attack.exact_pairs: comparing {records:,} records with {tuples:,} distinct ones in {columns} columns "
+            f"attack.exact_pairs: comparing {records:,} distinct records with {tuples:,} in {columns} columns "
             f"takes up to {comparisons:.2g} comparisons, more than {asked.exact_pairs:.2g}. Raise it, or attack a "
             f"sample, such as attack.intruder.share={math.floor(enough / unit) * unit:.1g}."
         )

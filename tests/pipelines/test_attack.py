@@ -418,7 +418,7 @@ def test_bad_input_is_refused_by_name(privrisk: Privrisk, policy: Make, attack: 
         ({"protected": twice}, "attack.protected.record_id: every row must have an id of its own, and 1 have none"),
         ({"protected": unknown}, "attack.protected: the column 'city' holds 1 distinct values that are no node"),
         ({"protected": lacking}, "attack.protected.columns.city: the release has no column 'city'"),
-        ({"protected": {**there, "path": str(empty)}}, "attack.protected: it has no rows"),
+        ({"protected": {**there, "path": str(empty)}}, "attack.protected: there are no rows"),
         ({"protected": {**there, "path": str(tmp_path / "none")}}, "attack.protected"),
         (
             {"protected": there, "intruder": {"columns": ["sick"]}},
@@ -435,7 +435,7 @@ def test_bad_input_is_refused_by_name(privrisk: Privrisk, policy: Make, attack: 
         ({"protected": there, "cells": ["nearest", "nearest"]}, "attack.cells.1: 'nearest' is there already"),
         ({"protected": there, "intruder": {"share": 0}}, "attack.intruder.share"),
         ({"protected": there, "exact_pairs": 100}, "attack.intruder.share=0.0"),
-        ({"protected": there, "intruder": {"share": 1e-9}}, "attack.intruder.share: no record was drawn"),
+        ({"protected": there, "intruder": {"share": 1e-9}}, "attack.intruder.share: there are no rows"),
         ({"protected": "newest"}, "attack.protected"),
     ):
         ended = attack(policy(rows, attack=given))

@@ -6,6 +6,7 @@ import datetime as dt
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from uuid import uuid4
 
 import numpy as np
@@ -14,7 +15,18 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, grouped, in_chunks, map_array, write_array
+from privrisk_spark.engine.batches import (
+    PARTS,
+    Batches,
+    Scratch,
+    grouped,
+    in_chunks,
+    map_array,
+    read_ipc,
+    report,
+    write_array,
+    write_ipc,
+)
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -27,11 +39,14 @@ from privrisk_spark.kernels.linkage.differences import (
     standard_units,
 )
 from privrisk_spark.kernels.linkage.nearest import Linked, SearchedFile
-from privrisk_spark.kernels.recoding.listed import keys_of, places_of
+from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
 from privrisk_spark.stages.attacking.protected import CONSISTENT, Tuples
 from privrisk_spark.storage.parts import PartDirectory
 
 DISTANCE, TIED, NEAR, ALIKE, PRESENT = "distance", "tied_rows", "own_row_is_nearest", "rows_alike", "present"
+
+SLICES, PAIRS = 64, 2**22
+"""Tasks in which tuples are linked, at most, and pairs of tuples that are worth one; does not change a result."""
 
 OUTCOMES = T.StructType(
     [
@@ -128,6 +143,8 @@ class StoredFile:
         Holds one ``.npy`` file per array.
     token : str
         Identity: a later one may lie in the same directory, and workers live on.
+    tuples : int
+        Distinct ones in the file.
     numbers : tuple of k bool
         Which columns are compared as numbers.
     reading : {"nearest", "uniform", "midpoint"}
@@ -136,16 +153,35 @@ class StoredFile:
 
     directory: PartDirectory
     token: str
+    tuples: int
     numbers: tuple[bool, ...]
     reading: Reading
 
-    def load(self) -> tuple[SearchedFile, Tuples, FloatArray]:
-        """Map the arrays, once per process: the file, its tuples, and how probably somebody of each is in it."""
-        return _loaded(self)
+    def load(self) -> LoadedFile:
+        """Map the arrays, once per process."""
+        return _loaded_file(self)
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedFile:
+    """A file in which is searched, in a task.
+
+    Attributes
+    ----------
+    file : SearchedFile
+    keys : ndarray of texts, shape (p,)
+        Of its tuples, as :func:`keys_of` makes them.
+    present : ndarray of float64, shape (p,)
+        Probability that somebody of each is in it.
+    """
+
+    file: SearchedFile
+    keys: Keys
+    present: FloatArray
 
 
 @functools.lru_cache(maxsize=4)
-def _loaded(stored: StoredFile) -> tuple[SearchedFile, Tuples, FloatArray]:
+def _loaded_file(stored: StoredFile) -> LoadedFile:
     def array(name: str) -> np.ndarray:
         return np.ascontiguousarray(map_array(stored.directory, f"{name}.npy"))
 
@@ -154,9 +190,8 @@ def _loaded(stored: StoredFile) -> tuple[SearchedFile, Tuples, FloatArray]:
         of, nodes = ("low", "high") if number else ("at_depth", "leaves"), array(f"nodes{j}")
         kind = NumberDifference if number else LevelDifference
         differences.append(kind(array(f"{of[0]}{j}"), array(f"{of[1]}{j}"), nodes, stored.reading))
-    rows = array("rows")
-    file = SearchedFile(tuple(differences), array("weights"), array("cells"), rows)
-    return file, Tuples(array("nodes"), rows), array("present")
+    file = SearchedFile(tuple(differences), array("weights"), array("cells"), array("rows"))
+    return LoadedFile(file, keys_of(array("nodes")), array("present"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +241,9 @@ def store_file(
     arrays["weights"] = np.array(compared.weights, dtype=np.float64)
     for name, array in arrays.items():
         write_array(array, directory, f"{name}.npy")
-    return StoredFile(directory, uuid4().hex, tuple(ends is not None for ends in compared.ends), reading)
+    return StoredFile(
+        directory, uuid4().hex, len(tuples.rows), tuple(ends is not None for ends in compared.ends), reading
+    )
 
 
 def rows_of_nodes(tuples: Tuples, position: int, hierarchy: Hierarchy) -> LongArray:
@@ -216,27 +253,83 @@ def rows_of_nodes(tuples: Tuples, position: int, hierarchy: Hierarchy) -> LongAr
     return rows
 
 
-def linked(
-    records: Batches,
-    stored: StoredFile,
-    *,
-    known: Sequence[str],
-    own: Sequence[str],
-    among: StoredFile | None = None,
-) -> Batches:
-    """Link records to the nearest ones of a file, and say whether their own is among these.
+@dataclass(frozen=True)
+class StoredLinks:
+    """What is nearest to each distinct tuple that somebody knows, in the scratch directory.
+
+    Attributes
+    ----------
+    stored : StoredFile
+        In which was searched.
+    known : PartDirectory
+        Holds ``nodes.npy``, the tuples.
+    directory : PartDirectory
+        Of parts with the distance and the rows of a slice of them.
+    parts : tuple of str
+    """
+
+    stored: StoredFile
+    known: PartDirectory
+    directory: PartDirectory
+    parts: tuple[str, ...]
+
+    def load(self) -> tuple[Keys, Linked]:
+        """Map the links, once per process: the keys of the known tuples, and what is nearest to each."""
+        return _loaded_links(self)
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded_links(links: StoredLinks) -> tuple[Keys, Linked]:
+    keys = keys_of(np.ascontiguousarray(map_array(links.known, "nodes.npy")))
+    table = pa.concat_tables([read_ipc(links.directory, name) for name in links.parts])
+    place = table.column("place").to_numpy()
+    distance, rows = np.empty(len(keys)), np.empty(len(keys), dtype=np.int64)
+    distance[place], rows[place] = table.column(DISTANCE).to_numpy(), table.column(TIED).to_numpy()
+    return keys, Linked(distance, rows)
+
+
+def collect_links(scratch: Scratch, stored: StoredFile, known: Tuples, name: str) -> StoredLinks:
+    """Link every distinct tuple that somebody knows, each once, in tasks.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    stored : StoredFile
+        In which is searched.
+    known : Tuples
+    name : str
+        Of the directories.
+    """
+    at, directory = scratch.directory(f"known-{name}"), scratch.directory(f"links-{name}")
+    write_array(known.nodes, at, "nodes.npy")
+    n = len(known.nodes)
+    tasks = min(n, SLICES, 1 + n * stored.tuples // PAIRS)
+    cuts = [n * i // tasks for i in range(tasks + 1)]
+
+    def link(part: tuple[int, int]) -> Iterator[pa.Table]:
+        begin, end = part
+        nodes = np.ascontiguousarray(map_array(at, "nodes.npy")[begin:end])
+        found = stored.load().file.linked(nodes)
+        told = pa.table({"place": np.arange(begin, end), DISTANCE: found.distance, TIED: found.rows})
+        yield report(write_ipc(told, directory), {})
+
+    parts = scratch.collect_parts(Batches.of_parts(scratch.spark, list(pairwise(cuts)), link, PARTS))
+    return StoredLinks(stored, at, directory, tuple(sorted(part["name"] for part in parts)))
+
+
+def linked(records: Batches, links: StoredLinks, *, known: Sequence[str], own: Sequence[str]) -> Batches:
+    """Say what records were linked to, and whether their own is among it.
 
     Parameters
     ----------
     records : Batches
         People beside their protected forms.
-    stored : StoredFile
+    links : StoredLinks
+        A record whose known tuple was not linked is left out.
     known : sequence of k str
         Columns of what is known of each.
     own : sequence of k str
         Columns of its own record in the file.
-    among : StoredFile, optional
-        Only what this file has is known: records whose known tuple it lacks are left out.
 
     Returns
     -------
@@ -246,29 +339,24 @@ def linked(
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for chunk in in_chunks(tables):
-            table = chunk
-            if among is not None:
-                _, there_are, _ = among.load()
-                table = table.filter(pa.array(places_of(keys_of(there_are.nodes), integers(table, known)) >= 0))
+            loaded, (keys, nearest) = links.stored.load(), links.load()
+            of = places_of(keys, integers(chunk, known))
+            table, of = chunk.filter(pa.array(of >= 0)), of[of >= 0]
             if not table.num_rows:
                 continue
-            file, tuples, present = stored.load()
-            place = places_of(keys_of(tuples.nodes), integers(table, own))
-            columns = [table.column(name).to_numpy() for name in known]
-            first, member = grouped([*columns, place])
-            value, of = grouped([column[first] for column in columns])
-            distinct = np.column_stack([column[first] for column in columns]).astype(np.int32)
-            found = file.linked(distinct[value])
-            each = Linked(found.distance[of], found.rows[of])
-            near = file.holds(distinct, place[first], each)
+            place = places_of(loaded.keys, integers(table, own))
+            first, member = grouped([of, place])
+            nodes = integers(table.take(pa.array(first)), known)
+            each = Linked(nearest.distance[of[first]], nearest.rows[of[first]])
+            near = loaded.file.holds(nodes, place[first], each)
             there = place >= 0
             told = {
                 schemas.RECORD_ID: table.column(schemas.RECORD_ID),
                 DISTANCE: each.distance[member],
                 TIED: each.rows[member],
                 NEAR: near[member],
-                ALIKE: np.where(there, tuples.rows[place], 0),
-                PRESENT: np.where(there, present[place], 0.0),
+                ALIKE: np.where(there, loaded.file.rows[place], 0),
+                PRESENT: np.where(there, loaded.present[place], 0.0),
                 CONSISTENT: table.column(CONSISTENT),
             }
             yield pa.table(told)

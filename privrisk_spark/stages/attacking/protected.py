@@ -67,7 +67,7 @@ def collect_tuples(rows: Batches, names: Sequence[str], *, most: int, key: str) 
     if found.num_rows > most:
         raise InputError(f"counting.sorted_vectors: {key} has more than {most:,} distinct rows; raise it.")
     if not found.num_rows:
-        raise InputError(f"{key}: it has no rows.")
+        raise InputError(f"{key}: there are no rows.")
     nodes, rows_of = integers(found, names), found.column(schemas.N_ROWS).to_numpy().astype(np.int64)
     order = np.argsort(keys_of(nodes))
     return Tuples(nodes[order], rows_of[order])

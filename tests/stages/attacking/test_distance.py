@@ -12,6 +12,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.stages.attacking.distance import (
     OUTCOMES,
     Comparison,
+    collect_links,
     collect_outcomes,
     drawn,
     linked,
@@ -46,7 +47,9 @@ def test_links_do_not_depend_on_partitions(spark: Any, tmp_path: Any, parts: int
     tuples = Tuples(np.array([[EIGHT], [LOW], [ROOT]], dtype=np.int32), np.array([1, 2, 1]))
     compared = Comparison((TREE,), (1.0,), (None,))
     stored = store_file(scratch.directory("rows"), tuples, compared, np.array([1.0, 0.5, 1.0]), reading="nearest")
-    found = linked(people_of(spark, ROWS, parts), stored, known=["q0"], own=["n0"]).frame()
+    everybody = Tuples(np.array([[ONE], [TWO], [EIGHT], [NINE], [ROOT]], dtype=np.int32), np.ones(5, dtype=np.int64))
+    links = collect_links(scratch, stored, everybody, "person")
+    found = linked(people_of(spark, ROWS, parts), links, known=["q0"], own=["n0"]).frame()
     assert found.schema == OUTCOMES
     told = sorted((tuple(row) for row in found.collect()), key=lambda row: row[0] or "")
     assert told == [
@@ -56,7 +59,7 @@ def test_links_do_not_depend_on_partitions(spark: Any, tmp_path: Any, parts: int
         ("c", 0.0, 2, True, 1, 1.0, 1),
         ("d", 0.0, 4, True, 1, 1.0, 4),  # nothing is known
     ]
-    outcomes = collect_outcomes(linked(people_of(spark, ROWS, parts), stored, known=["q0"], own=["n0"]))
+    outcomes = collect_outcomes(linked(people_of(spark, ROWS, parts), links, known=["q0"], own=["n0"]))
     assert outcomes.people.tolist() == [1, 1, 2, 1]
     assert outcomes.probability.tolist() == [0.0, 1 / 2, 0.5 / 3, 1 / 4]
     assert outcomes.consistent.tolist() == [-1, 1, 2, 4]
@@ -66,14 +69,14 @@ def test_what_is_not_released_is_not_begun_with(spark: Any, tmp_path: Any) -> No
     scratch = Scratch(spark, tmp_path)
     compared = Comparison((TREE,), (1.0,), (None,))
     shown = Tuples(np.array([[LOW]], dtype=np.int32), np.array([2]))
-    rows = store_file(scratch.directory("rows"), shown, compared, np.ones(1), reading="nearest")
     everybody = Tuples(np.array([[ONE], [TWO], [EIGHT], [NINE], [ROOT]], dtype=np.int32), np.ones(5, dtype=np.int64))
     file = store_file(scratch.directory("people"), everybody, compared, np.ones(5), reading="nearest")
-    found = linked(people_of(spark, ROWS, 2), file, known=["n0"], own=["q0"], among=rows).frame().collect()
+    links = collect_links(scratch, file, shown, "row")
+    found = linked(people_of(spark, ROWS, 2), links, known=["n0"], own=["q0"]).frame().collect()
     assert sorted((row["record_id"], row["tied_rows"], row["own_row_is_nearest"]) for row in found) == [
         ("a", 3, True), ("b", 3, True)
     ]  # fmt: skip
-    none = linked(people_of(spark, [], 1), file, known=["n0"], own=["q0"], among=rows).frame()
+    none = linked(people_of(spark, [], 1), links, known=["n0"], own=["q0"]).frame()
     assert none.schema == OUTCOMES
     assert none.count() == 0
 
@@ -102,7 +105,7 @@ def test_tuples_are_collected_in_one_order(spark: Any, parts: int) -> None:
     assert rows_of_nodes(found, 0, TREE).tolist() == [1, 0, 0, 2, 0, 0, 0, 0]
     with pytest.raises(InputError, match="more than 1 distinct rows"):
         collect_tuples(people_of(spark, rows, parts), ["q0"], most=1, key="table")
-    with pytest.raises(InputError, match="table: it has no rows"):
+    with pytest.raises(InputError, match="table: there are no rows"):
         collect_tuples(people_of(spark, [], parts), ["q0"], most=1, key="table")
 
 
