@@ -68,6 +68,7 @@ from privrisk_spark.stages.attacking.protected import (
     Tuples,
     collect_decided,
     collect_repeated_ids,
+    collect_shown,
     collect_tuples,
     decided_forms,
     named_forms,
@@ -271,8 +272,8 @@ class Protected:
         Of the original table.
     known : Tuples
         Of the people who are tried.
-    known : Tuples
-        Of the people who are tried.
+    known, shown : Tuples
+        Of the people who are tried, and of their rows in the protected table.
     records : Batches
         Those that are tried, beside their protected forms.
     """
@@ -281,6 +282,7 @@ class Protected:
     present: FloatArray
     people: Tuples
     known: Tuples
+    shown: Tuples
     records: Batches
 
 
@@ -313,8 +315,9 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
                     "hierarchies or the vault are no longer those it was made with. Release again."
                 )
             present, records = rows.rows / decided, decided_forms(some, opened.decisions, opened.known)
+        shown = rows if asked.intruder.share >= 1 else collect_shown(records, rows, most=most, key=SHARE)
         stage.sentence = f"The protected table has {rows.total:,} rows, {len(rows.rows):,} distinct ones."
-    return Protected(rows, present, of_people, known, records)
+    return Protected(rows, present, of_people, known, shown, records)
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,7 +350,7 @@ def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
         compared = Comparison(tuple(trees), tuple(weights_of(run.policy).values()), ends)
         k = len(trees)
         person, row = schemas.codes(k), schemas.nodes(k)
-        for known, searched in ((protected.known, protected.rows), (protected.rows, protected.people)):
+        for known, searched in ((protected.known, protected.rows), (protected.shown, protected.people)):
             refuse_cost(asked, len(known.rows), len(searched.rows), k)
         everybody, tried = np.ones(len(protected.people.rows)), {}
         for reading in asked.cells:
@@ -356,7 +359,7 @@ def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
             those = store_file(people_at, protected.people, compared, everybody, reading=reading)
             found = {
                 "person": collect_links(run.scratch, rows, protected.known, f"person-{reading}"),
-                "row": collect_links(run.scratch, those, protected.rows, f"row-{reading}"),
+                "row": collect_links(run.scratch, those, protected.shown, f"row-{reading}"),
             }
             links = {
                 "person": linked(protected.records, found["person"], known=person, own=row),

@@ -371,6 +371,8 @@ def test_a_sample_is_the_same_however_the_table_lies(policy: Make, attack: Attac
     first = attack(path)
     tried = set(first.pairs("person").index)
     assert 50 < len(tried) < 130
+    assert set(first.pairs("row").index) == tried
+    assert first.measure("links_tried", "row", "uniform") == len(tried)
     place = Path(load([path]).table.path or "")
     again = pq.read_table(place).to_pylist()[::-1]
     place.unlink()

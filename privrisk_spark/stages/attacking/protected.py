@@ -73,6 +73,31 @@ def collect_tuples(rows: Batches, names: Sequence[str], *, most: int, key: str) 
     return Tuples(nodes[order], rows_of[order])
 
 
+def collect_shown(records: Batches, rows: Tuples, *, most: int, key: str) -> Tuples:
+    """Collect the distinct rows of a protected table that are of some people.
+
+    Parameters
+    ----------
+    records : Batches
+        People beside their protected forms.
+    rows : Tuples
+        Of the protected table.
+    most : int
+    key : str
+        Of the policy, for messages.
+
+    Raises
+    ------
+    InputError
+        If the protected table has none of them.
+    """
+    found = collect_tuples(records, schemas.nodes(rows.nodes.shape[1]), most=most, key=key)
+    there = places_of(keys_of(rows.nodes), found.nodes) >= 0
+    if not there.any():
+        raise InputError(f"{key}: nobody who was drawn is in the protected table; raise it.")
+    return Tuples(found.nodes[there], found.rows[there])
+
+
 def people(encoded: Batches, hierarchies: Sequence[Hierarchy], known: Sequence[int]) -> Batches:
     """Return what the intruder knows of every record of the original table.
 
