@@ -270,8 +270,6 @@ class Protected:
         Probability that somebody with the form of each is in the protected table.
     people : Tuples
         Of the original table.
-    known : Tuples
-        Of the people who are tried.
     known, shown : Tuples
         Of the people who are tried, and of their rows in the protected table.
     records : Batches
@@ -315,7 +313,9 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
                     "hierarchies or the vault are no longer those it was made with. Release again."
                 )
             present, records = rows.rows / decided, decided_forms(some, opened.decisions, opened.known)
-        shown = rows if asked.intruder.share >= 1 else collect_shown(records, rows, most=most, key=SHARE)
+        # The join is read once, and not again for each attack.
+        records = Batches.of_frame(run.scratch.write_frame(records.frame(), "records"))
+        shown = collect_shown(records, rows, most=most)
         stage.sentence = f"The protected table has {rows.total:,} rows, {len(rows.rows):,} distinct ones."
     return Protected(rows, present, of_people, known, shown, records)
 

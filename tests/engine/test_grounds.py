@@ -38,7 +38,8 @@ def test_values_have_their_nodes_in_the_order_they_come(tmp_path: Path) -> None:
     ms, null, cold, flu = found[2].tolist()
     assert cold[0] != flu[0]
     assert cold[1:] == flu[1:]
-    assert len({row[-2] for row in (ms, null, cold)}) == 3
+    assert len({row[0] for row in (ms, null, cold, flu)}) == 4
+    assert ms[1] == null[1] == cold[2], "a value at the first step below the root comes to it at once"
     assert len({row[-1] for row in (ms, null, cold, flu)}) == 1
     assert found[3][:, 0].tolist() != found[3][::-1, 0].tolist()
     assert grounds_of(asked(closeness("sick")), {}) == {}

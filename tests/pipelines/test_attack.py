@@ -408,6 +408,7 @@ def test_bad_input_is_refused_by_name(privrisk: Privrisk, policy: Make, attack: 
     twice = masked(tmp_path, [*rows, rows[0]], "twice")
     unknown = masked(tmp_path, [{**row, "city": "Atlantis"} for row in rows], "unknown")
     lacking = masked(tmp_path, [{k: v for k, v in row.items() if k != "city"} for row in rows], "lacking")
+    strangers = masked(tmp_path, [{**row, "who": f"x{row['who']}"} for row in rows], "strangers")
     empty = tmp_path / "empty.parquet"
     pq.write_table(pq.read_table(tmp_path / "masked.parquet").slice(0, 0), empty)
     for given, said in (
@@ -422,6 +423,7 @@ def test_bad_input_is_refused_by_name(privrisk: Privrisk, policy: Make, attack: 
         ({"protected": lacking}, "attack.protected.columns.city: the release has no column 'city'"),
         ({"protected": {**there, "path": str(empty)}}, "attack.protected: there are no rows"),
         ({"protected": {**there, "path": str(tmp_path / "none")}}, "attack.protected"),
+        ({"protected": strangers}, "attack.protected: nobody who is tried is in it; its record_id must hold the ids"),
         (
             {"protected": there, "intruder": {"columns": ["sick"]}},
             "attack.intruder.columns.0: 'sick' is no quasi-identifier",

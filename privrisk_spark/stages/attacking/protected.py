@@ -73,7 +73,7 @@ def collect_tuples(rows: Batches, names: Sequence[str], *, most: int, key: str) 
     return Tuples(nodes[order], rows_of[order])
 
 
-def collect_shown(records: Batches, rows: Tuples, *, most: int, key: str) -> Tuples:
+def collect_shown(records: Batches, rows: Tuples, *, most: int) -> Tuples:
     """Collect the distinct rows of a protected table that are of some people.
 
     Parameters
@@ -83,18 +83,19 @@ def collect_shown(records: Batches, rows: Tuples, *, most: int, key: str) -> Tup
     rows : Tuples
         Of the protected table.
     most : int
-    key : str
-        Of the policy, for messages.
 
     Raises
     ------
     InputError
         If the protected table has none of them.
     """
-    found = collect_tuples(records, schemas.nodes(rows.nodes.shape[1]), most=most, key=key)
+    found = collect_tuples(records, schemas.nodes(rows.nodes.shape[1]), most=most, key="table")
     there = places_of(keys_of(rows.nodes), found.nodes) >= 0
     if not there.any():
-        raise InputError(f"{key}: nobody who was drawn is in the protected table; raise it.")
+        raise InputError(
+            "attack.protected: nobody who is tried is in it; its record_id must hold the ids of table.record_id. Where "
+            "few are drawn, raise attack.intruder.share."
+        )
     return Tuples(found.nodes[there], found.rows[there])
 
 
