@@ -11,11 +11,11 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.linkage.evidence import deciles, found
 from privrisk_spark.planning.assessment import reading_only
-from privrisk_spark.policy.attacks import AttackPolicy, CellReading
+from privrisk_spark.policy.attacks import AttackPolicy, Errors
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.attacks import Attack, Calibration, Group
+from privrisk_spark.results.attacks import Attack, Calibration, Group, Search
 
-PROTECTED, SHARE = "attack.protected", "attack.intruder.share"
+PROTECTED, SHARE, HIS_TABLE = "attack.protected", "attack.intruder.share", "attack.intruder.table"
 """Keys of the policy, for messages."""
 
 SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
@@ -60,8 +60,20 @@ def read_policy(policy: Policy) -> Policy:
 
 def in_words(policy: Policy) -> dict[str, str]:
     """How each known column is compared."""
-    numbers = attack_of(policy).numbers
-    return {name: "as a number" if name in numbers else "by levels of its hierarchy" for name in known_columns(policy)}
+    asked = attack_of(policy)
+
+    def compared(name: str) -> str:
+        level = asked.intruder.levels.get(name, 0)
+        how = (
+            "as a number"
+            if name in asked.numbers
+            else "as a text"
+            if name in asked.texts
+            else "by levels of its hierarchy"
+        )
+        return f"{how}, known up to level {level}" if level else how
+
+    return {name: compared(name) for name in known_columns(policy)}
 
 
 def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int) -> None:
@@ -150,7 +162,7 @@ ATTACKS = {
 """What the intruder begins with: in words, and what the model predicts of it."""
 
 
-CELLS: dict[CellReading, str] = {
+CELLS: dict[str, str] = {
     "nearest": "taking a cell for the nearest value it covers",
     "uniform": "taking a cell for any value it covers",
     "midpoint": "taking a cell for its midpoint",
@@ -158,19 +170,23 @@ CELLS: dict[CellReading, str] = {
 """What a generalized cell is taken for, in words."""
 
 
-def attacked(name: str, cells: CellReading, outcomes: LinkOutcomes, candidates: int, distinct: int) -> Attack:
+METHODS: dict[str, str] = {"distance": ""}
+"""How is searched, in words; where cells are read in one of several ways, those say it."""
+
+
+def attacked(search: Search, outcomes: LinkOutcomes, candidates: int, distinct: int) -> Attack:
     """Hold what one attack has found against what was predicted.
 
     Parameters
     ----------
-    name : {"person", "row"}
-    cells : {"nearest", "uniform", "midpoint"}
-        What generalized cells were taken for.
+    search : Search
     outcomes : LinkOutcomes
     candidates, distinct : int
         Of the file in which was searched.
     """
+    name = search.begins
     title, meaning, (prediction, said) = ATTACKS[name]
+    how = METHODS[search.method] if search.cells is None else CELLS[search.cells]
     people, right, alike = outcomes.people, outcomes.probability, outcomes.alike
     there = alike > 0
     of = np.maximum(alike if name == "person" else outcomes.consistent, 0)
@@ -179,9 +195,8 @@ def attacked(name: str, cells: CellReading, outcomes: LinkOutcomes, candidates: 
     absent = int(people[~there].sum())
     classes = by_size(alike, right, people)
     return Attack(
-        name,
-        cells,
-        f"{title}, {CELLS[cells]}",
+        search,
+        f"{title}, {how}",
         meaning,
         candidates,
         distinct,
@@ -201,8 +216,8 @@ def attack_notes(policy: Policy, *, sampled: bool) -> tuple[str, ...]:
     """What a reader must know besides."""
     asked = attack_of(policy)
     notes = [
-        "The intruder knows the true values of these columns of everybody in the original table. Among t candidates "
-        "at the least distance he draws one, so that the right one is found with probability 1/t.",
+        f"{_knowledge(asked)} Among t candidates that are equally good he draws one, so that the right one is found "
+        "with probability 1/t.",
         "What is predicted by 1/ρ is how surely a released row is linked to its person. It says nothing of how surely "
         "a person is linked to a row: few rows may be left that a person's values are consistent with.",
         "A cell taken for the nearest value it covers is at no distance from all of them. Taken for any value it "
@@ -215,6 +230,22 @@ def attack_notes(policy: Policy, *, sampled: bool) -> tuple[str, ...]:
     if sampled:
         notes.append("The protected table holds only some of the records that it could hold; which is not known.")
     return tuple(notes)
+
+
+def _knowledge(asked: AttackPolicy) -> str:
+    """What the intruder knows, in a sentence or two."""
+    his = asked.intruder
+    if his.table is not None:
+        return "The intruder has a table of his own, and whom it lacks he cannot find."
+    if his.errors == Errors() and not any(his.levels.values()):
+        return "The intruder knows the true values of these columns of everybody in the original table."
+    told = "The intruder knows everybody in the original table"
+    coarse = [f"{name} up to level {level}" for name, level in his.levels.items() if level]
+    if coarse:
+        told += f", {', '.join(coarse)}"
+    lost = [(his.errors.missing, "he lacks"), (his.errors.wrong, "he has wrong")]
+    errors = [f"{100 * rate:.3g} % of the values {what}" for rate, what in lost if rate]
+    return f"{told}. {' and '.join(errors).capitalize()}, drawn by the records' ids." if errors else f"{told}."
 
 
 def weights_of(policy: Policy) -> dict[str, float]:

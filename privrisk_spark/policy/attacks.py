@@ -6,20 +6,47 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from privrisk_spark.policy.assessment import Masked
+from privrisk_spark.policy.assessment import Masked, MaskedTable
 from privrisk_spark.policy.types import NUMBER, SORTED, Count, Natural, NonNegative, Part, Text
+
+Method = Literal["distance"]
 
 CellReading = Literal["nearest", "uniform", "midpoint"]
 
 
+class KnownTable(MaskedTable):
+    """A table an intruder has: his people, and what he knows of them, in nodes of the hierarchies."""
+
+    record_id: Text = Field(description="Column that holds the ids of table.record_id, which tell right links.")
+
+
+ErrorRate = Annotated[float, Field(ge=0, le=1), NUMBER]
+
+
+class Errors(Part):
+    """Values an intruder lacks, or has wrong: each by itself, drawn by the ids of the records and the seed."""
+
+    missing: ErrorRate = Field(0.0, description="Share of the values he does not have.")
+    wrong: ErrorRate = Field(0.0, description="Share of the values in place of which he has another.")
+
+
 class Intruder(Part):
-    """Somebody who knows records of the table, as they are before it is protected."""
+    """Somebody who knows records of the table, as they are before it is protected, or a table of his own."""
 
     share: Annotated[float, Field(gt=0, le=1), NUMBER] = Field(
         1.0, description="Share of the records that are attacked, drawn by their ids and the seed."
     )
-    seed: Natural = Field(1, description="Which records are drawn, where share is below 1.")
+    seed: Natural = Field(1, description="Which records are drawn, where share is below 1, and which values are wrong.")
     columns: tuple[Text, ...] = Field((), description="Quasi-identifiers the intruder knows; default all.")
+    levels: Annotated[dict[str, Natural], SORTED] = Field(
+        default_factory=dict, description="Known column: the level of its hierarchy up to which he knows it; default 0."
+    )
+    errors: Errors = Field(Errors(), description="Values he lacks or has wrong, such as {missing: 0.1, wrong: 0.05}.")
+    table: KnownTable | None = Field(
+        None,
+        description="His own table instead of the original one, such as {path: voters.csv, format: csv, record_id: "
+        "id}; its columns may have other names, and hold values or labels of the hierarchies.",
+    )
 
 
 class AttackPolicy(Part):
@@ -31,11 +58,17 @@ class AttackPolicy(Part):
         "row is whose; or {path: …, record_id: …} of any software's.",
     )
     intruder: Intruder = Intruder()
+    methods: tuple[Method, ...] = Field(
+        ("distance",), min_length=1, description="What is tried: 'distance', the nearest candidates."
+    )
     weights: Annotated[dict[str, NonNegative], SORTED] = Field(
         default_factory=dict, description="Weight of each known column in the distance; default 1."
     )
     numbers: tuple[Text, ...] = Field(
         (), description="Known columns compared as numbers or days, in standard deviations, instead of by levels."
+    )
+    texts: tuple[Text, ...] = Field(
+        (), description="Known columns compared as texts, by their Jaro-Winkler similarity, instead of by levels."
     )
     cells: tuple[CellReading, ...] = Field(
         ("nearest", "uniform"),
@@ -51,3 +84,8 @@ class AttackPolicy(Part):
         description="Greatest share of the records that may be found; its upper 95 % limit is held against it, and "
         "exit code 1 says it is exceeded.",
     )
+
+    @property
+    def tried(self) -> tuple[Method, ...]:
+        """Methods that are tried."""
+        return self.methods

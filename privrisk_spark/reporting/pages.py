@@ -63,10 +63,7 @@ def render_attack(result: AttackResult) -> str:
     attacks = [
         (
             attack,
-            [
-                (one, Markup(draw(calibration_plot(one), prefix=f"{attack.name}-{attack.cells}")))
-                for one in attack.calibrations
-            ],
+            [(one, Markup(draw(calibration_plot(one), prefix=attack.search.key))) for one in attack.calibrations],
         )
         for attack in result.attacks
     ]

@@ -53,15 +53,42 @@ class Calibration:
 
 
 @dataclass(frozen=True)
+class Search:
+    """One way to search.
+
+    Attributes
+    ----------
+    method : str
+        Such as "distance".
+    begins : {"person", "row"}
+        What the intruder begins with.
+    cells : {"nearest", "uniform", "midpoint"} or None
+        What he takes generalized cells for, where the method can take them for several things.
+    """
+
+    method: str
+    begins: str
+    cells: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Name of its pairs, such as "person-nearest"."""
+        return f"{self.begins}-{self.cells or self.method}"
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Of its measures."""
+        of = {"method": self.method, "attack": self.begins}
+        return of if self.cells is None else {**of, "cells": self.cells}
+
+
+@dataclass(frozen=True)
 class Attack:
     """One way to search, and what it has found.
 
     Attributes
     ----------
-    name : {"person", "row"}
-        What the intruder begins with.
-    cells : {"nearest", "uniform", "midpoint"}
-        What he takes generalized cells for.
+    search : Search
     title, meaning : str
         In words.
     candidates, distinct : int
@@ -75,8 +102,7 @@ class Attack:
     calibrations : tuple of Calibration
     """
 
-    name: str
-    cells: str
+    search: Search
     title: str
     meaning: str
     candidates: int
@@ -103,7 +129,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class AttackResult:
-    """Attacks on a protected table by distance-based record linkage.
+    """Attacks on a protected table.
 
     Attributes
     ----------
@@ -139,8 +165,6 @@ class AttackResult:
     status: ClassVar[Status] = "tested"
     """Of the links: they are exact. The limits are those of people drawn at random (proved)."""
 
-    method: ClassVar[str] = "distance"
-
     @property
     def strongest(self) -> Attack:
         """The attack that finds the most."""
@@ -171,7 +195,7 @@ class AttackResult:
         figures: list[dict[str, Any]] = []
         for attack in self.attacks:
             for name, value, unit, parameters in _figures(attack):
-                of = {"method": self.method, "attack": attack.name, "cells": attack.cells, **parameters}
+                of = {**attack.search.parameters, **parameters}
                 figure = {"name": name, "value": value, "unit": unit, "parameters": of, "status": self.status}
                 figures.append(json_safe(figure))
         return figures
@@ -183,7 +207,7 @@ class AttackResult:
             "name": self.title,
             "date": self.created,
             "version": self.version,
-            "method": self.method,
+            "methods": list(dict.fromkeys(one.search.method for one in self.attacks)),
             "status": self.status,
             "protected": self.protected,
             "protected_rows": self.rows,

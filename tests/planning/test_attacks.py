@@ -8,6 +8,7 @@ import pytest
 from privrisk_spark.errors import InputError
 from privrisk_spark.planning.attacks import attacked, by_size, refuse_cost
 from privrisk_spark.policy.attacks import AttackPolicy, Intruder
+from privrisk_spark.results.attacks import Search
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def test_groups_by_candidates_alike() -> None:
 
 def test_an_attack_from_a_person_is_held_against_one_over_f() -> None:
     """(3 + 6/2 + 5/4) / 14 is predicted of those who are there, and 6 of all 16 are found."""
-    found = attacked("person", "nearest", LINKS, 20, 4)
+    found = attacked(Search("distance", "person", "nearest"), LINKS, 20, 4)
     assert (found.found.tried, found.found.correct, found.absent, found.guess) == (16, 6.0, 2, 0.05)
     (one,) = found.calibrations
     assert one.prediction == "prosecutor"
@@ -51,9 +52,9 @@ def test_an_attack_from_a_person_is_held_against_one_over_f() -> None:
 
 
 def test_an_attack_from_a_row_is_held_against_one_over_rho() -> None:
-    found = attacked("row", "nearest", LINKS, 20, 4)
+    found = attacked(Search("distance", "row", "nearest"), LINKS, 20, 4)
     (one,) = found.calibrations
     assert one.prediction == "identification"
     assert one.predicted == pytest.approx((9 / 2 + 5 / 4) / 14)
     unknown = Links(LINKS.people, LINKS.probability, LINKS.alike, np.full(4, -1))
-    assert attacked("row", "uniform", unknown, 20, 4).calibrations == ()
+    assert attacked(Search("distance", "row", "uniform"), unknown, 20, 4).calibrations == ()

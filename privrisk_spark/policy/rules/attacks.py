@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy.assessment import MaskedTable
+from privrisk_spark.policy.attacks import Errors
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.lakes import lake_faults
 
@@ -17,13 +18,19 @@ def impossible_attack(policy: Policy) -> Iterable[Fault]:
         return
     yield from _known(policy)
     if isinstance(asked.protected, MaskedTable):
-        yield from _source(asked.protected)
-        for name in asked.protected.columns:
-            if name not in policy.columns:
-                yield _absent(f"attack.protected.columns.{name}", name, list(policy.columns), "column of the table")
+        yield from _source(policy, asked.protected, "attack.protected")
     elif policy.output is None:
         yield Fault("attack.protected", "is 'published', and there is no output.path to find a release at")
-    if policy.table.record_id is None and isinstance(asked.protected, MaskedTable):
+    his = asked.intruder.table
+    if his is not None:
+        yield from _source(policy, his, "attack.intruder.table")
+        for key, given in (("levels", asked.intruder.levels), ("errors", asked.intruder.errors != Errors())):
+            if given:
+                yield Fault(
+                    f"attack.intruder.{key}",
+                    "is of what he knows of the original table; leave it out with attack.intruder.table",
+                )
+    if policy.table.record_id is None and (his is not None or isinstance(asked.protected, MaskedTable)):
         yield Fault("table.record_id", "is needed to tell right links from wrong ones; name the column of the ids")
 
 
@@ -43,10 +50,18 @@ def _known(policy: Policy) -> Iterator[Fault]:
             yield Fault(at, f"'{name}' is there already; name it once")
     known = list(asked.intruder.columns) or quasi
     named = [(f"attack.weights.{name}", name) for name in asked.weights]
+    named += [(f"attack.intruder.levels.{name}", name) for name in asked.intruder.levels]
     named += [(f"attack.numbers.{i}", name) for i, name in enumerate(asked.numbers)]
+    named += [(f"attack.texts.{i}", name) for i, name in enumerate(asked.texts)]
     for at, name in named:
         if name not in known:
             yield _absent(at, name, known, "column the intruder knows")
+    for i, name in enumerate(asked.texts):
+        if name in asked.numbers:
+            yield Fault(f"attack.texts.{i}", f"'{name}' is in attack.numbers, too; compare it in one way")
+    errors = asked.intruder.errors
+    if errors.missing + errors.wrong > 1:
+        yield Fault("attack.intruder.errors", "missing and wrong must add up to 1 at most")
     for i, reading in enumerate(asked.cells):
         if reading in asked.cells[:i]:
             yield Fault(f"attack.cells.{i}", f"'{reading}' is there already; name it once")
@@ -58,8 +73,7 @@ def _known(policy: Policy) -> Iterator[Fault]:
         yield Fault("attack.weights", "must leave one known column with a weight above 0")
 
 
-def _source(source: MaskedTable) -> Iterator[Fault]:
-    key = "attack.protected"
+def _source(policy: Policy, source: MaskedTable, key: str) -> Iterator[Fault]:
     if (source.path is None) == (source.catalog is None):
         got = "none of them" if source.path is None else "both"
         yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
@@ -68,3 +82,6 @@ def _source(source: MaskedTable) -> Iterator[Fault]:
     yield from lake_faults(key, source)
     if source.record_id is None:
         yield Fault(f"{key}.record_id", "is needed to tell right links from wrong ones; name the column of the ids")
+    for name in source.columns:
+        if name not in policy.columns:
+            yield _absent(f"{key}.columns.{name}", name, list(policy.columns), "column of the table")
