@@ -174,7 +174,17 @@ METHODS: dict[str, str] = {"distance": ""}
 """How is searched, in words; where cells are read in one of several ways, those say it."""
 
 
-def attacked(search: Search, outcomes: LinkOutcomes, candidates: int, distinct: int) -> Attack:
+PLANNED = (
+    "planned",
+    "the success of an adversary who approaches one of the ρ people after the other for as long as it pays him "
+    "(assess.adversary; Xia et al. 2015), who may try more than one, or nobody.",
+)
+"""What an attack as a Markov decision process predicts of a row."""
+
+
+def attacked(
+    search: Search, outcomes: LinkOutcomes, candidates: int, distinct: int, planned: FloatArray | None = None
+) -> Attack:
     """Hold what one attack has found against what was predicted.
 
     Parameters
@@ -183,6 +193,8 @@ def attacked(search: Search, outcomes: LinkOutcomes, candidates: int, distinct: 
     outcomes : LinkOutcomes
     candidates, distinct : int
         Of the file in which was searched.
+    planned : ndarray of float64, shape (n,), optional
+        What a planned attack on a row of each would find.
     """
     name = search.begins
     title, meaning, (prediction, said) = ATTACKS[name]
@@ -191,7 +203,14 @@ def attacked(search: Search, outcomes: LinkOutcomes, candidates: int, distinct: 
     there = alike > 0
     of = np.maximum(alike if name == "person" else outcomes.consistent, 0)
     told = of > 0
-    calibrations = (calibrated(prediction, said, 1 / of[told], right[told], people[told]),) if told.any() else ()
+    predictions = {(prediction, said): 1 / np.maximum(of, 1)}
+    if planned is not None:
+        predictions[PLANNED] = planned
+    calibrations = tuple(
+        calibrated(*meant, predicted[told], right[told], people[told])
+        for meant, predicted in predictions.items()
+        if told.any()
+    )
     absent = int(people[~there].sum())
     classes = by_size(alike, right, people)
     return Attack(

@@ -248,14 +248,19 @@ def test_what_is_predicted_of_rows_is_found_of_them(privrisk: Privrisk, policy: 
     ended = attack(path)
     predicted = ended.measure("predicted_share", "row", prediction="identification")
     assert ended.measure("correct_link_share", "row") == pytest.approx(predicted, abs=1e-12)
-    groups = {m["parameters"]["group"] for m in ended.document["measures"] if "group" in m["parameters"]
-              and m["parameters"]["attack"] == "row" and m["parameters"]["cells"] == "nearest"}  # fmt: skip
+    of = {"method": "distance", "attack": "row", "cells": "nearest", "prediction": "identification"}
+    groups = {parameters["group"] for parameters in (m["parameters"] for m in ended.document["measures"])
+              if "group" in parameters and of.items() <= parameters.items()}  # fmt: skip
     assert len(groups) > 3
     for group in groups:
         of = {"prediction": "identification", "group": group}
         assert ended.measure("correct_link_share", "row", **of) == pytest.approx(
             ended.measure("predicted_share", "row", **of), abs=1e-12
         )
+    # A planned attack succeeds with its prior over the people it approaches; here it pays for all who fit a row.
+    prior = load([path]).assess.adversary.prior
+    planned = ended.measure("predicted_share", "row", prediction="planned")
+    assert prior * predicted < planned <= prior
     # A person's row is found with 1/f at most, whatever is known of the person.
     assert ended.measure("correct_link_share", "person") <= ended.measure(
         "predicted_share", "person", prediction="prosecutor"

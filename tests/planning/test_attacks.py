@@ -58,3 +58,15 @@ def test_an_attack_from_a_row_is_held_against_one_over_rho() -> None:
     assert one.predicted == pytest.approx((9 / 2 + 5 / 4) / 14)
     unknown = Links(LINKS.people, LINKS.probability, LINKS.alike, np.full(4, -1))
     assert attacked(Search("distance", "row", "uniform"), unknown, 20, 4).calibrations == ()
+
+
+def test_a_planned_attack_is_held_against_what_is_found() -> None:
+    """Of the 14 who are there, nine are expected to be found with 1/4 and five with 1/8."""
+    expected = np.array([0.25, 0.25, 0.125, 0.0])
+    found = attacked(Search("distance", "row", "nearest"), LINKS, 20, 4, expected)
+    assert [one.prediction for one in found.calibrations] == ["identification", "planned"]
+    planned = found.calibrations[1]
+    assert planned.predicted == pytest.approx((9 / 4 + 5 / 8) / 14)
+    assert [(group.name, group.found.tried, group.found.correct) for group in planned.groups] == [
+        ("0.125", 5, 0.0), ("0.25", 9, 6.0)
+    ]  # fmt: skip

@@ -12,6 +12,7 @@ import datetime as dt
 import shutil
 from pathlib import Path
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark import __version__
@@ -19,6 +20,7 @@ from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import RefusedError
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.pipelines.attack.links import Attacks, link
 from privrisk_spark.pipelines.attack.opened import Opened, Run, read
 from privrisk_spark.pipelines.attack.protected import Protected, encode, protect
@@ -40,6 +42,8 @@ from privrisk_spark.reporting.pages import render_attack
 from privrisk_spark.results.attacks import AttackResult
 from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.stages.assessing.attack import Groups, planned
+from privrisk_spark.stages.attacking.distance import Outcomes
 from privrisk_spark.storage.locations import Location
 
 FILES = ("measures.json", "attack.json", "report.html", "pairs", "status.json", "unknown_values", ".lock")
@@ -130,7 +134,13 @@ def judge(
         policy = run.policy
         searched = {"person": protected.rows, "row": protected.people}
         found = [
-            attacked(search, one.outcomes, searched[search.begins].total, len(searched[search.begins].rows))
+            attacked(
+                search,
+                one.outcomes,
+                searched[search.begins].total,
+                len(searched[search.begins].rows),
+                planned_risk(policy, one.outcomes, protected.people.total) if search.begins == "row" else None,
+            )
             for search, one in tried.items()
         ]
         result = AttackResult(
@@ -151,6 +161,30 @@ def judge(
         stage.status = "tested"
         stage.parameters = {"attacks": [one.sentence for one in result.attacks]}
     return result
+
+
+def planned_risk(policy: Policy, outcomes: Outcomes, people: int) -> FloatArray | None:
+    """What a planned attack on a row would find, by the people it was decided to be consistent with.
+
+    Parameters
+    ----------
+    policy : Policy
+    outcomes : Outcomes
+    people : int
+        In which is searched.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,), or None
+        0 where it is not known with how many it is consistent. None if the policy assumes no adversary.
+    """
+    told = outcomes.consistent > 0
+    if policy.assess.adversary is None or not told.any():
+        return None
+    sizes, at = np.unique(outcomes.consistent[told], return_inverse=True)
+    records = np.bincount(at.reshape(-1), weights=outcomes.people[told]).astype(np.int64)
+    _, table = planned(policy.assess.adversary, Groups(sizes, records, max(people, int(sizes.max())), "people"))
+    return np.where(told, table.columns(outcomes.consistent)["p_reid"], 0.0)
 
 
 def write(run: Run, result: AttackResult, tried: Attacks) -> None:
