@@ -19,19 +19,28 @@ V. Torra, "Privacy models and disclosure risk" (2020, T20), attacks on k-anonymi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
-from privrisk_spark.kernels.classes.consistency import ConsistencyGraph
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.classes.consistency import MOST_EDGES, ConsistencyGraph, consistency_graph
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns, homogeneity
 from privrisk_spark.kernels.linkage.evidence import Found, found
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
-__all__ = ["Against", "Inferred", "candidate_values", "guessed", "marginal_guess", "without_own_row"]
+__all__ = [
+    "Against",
+    "Inferred",
+    "candidate_values",
+    "consistent_values",
+    "guessed",
+    "marginal_guess",
+    "without_own_row",
+]
 
 Against = Literal["worst", "drawn"]
 """Which of several intruders, or pieces of knowledge, is looked at: the best one for each victim, or a random one."""
@@ -175,6 +184,50 @@ def without_own_row(runs: SensitiveRuns, against: Against) -> Inferred:
     return Inferred(n, n, certain, np.maximum(np.where(all_hold, 1.0, np.minimum(share, 1.0)), certain))
 
 
+def consistent_values(
+    ancestors: Sequence[IntArray], known: IntArray, released: IntArray, held: Sequence[SensitiveRuns]
+) -> tuple[BoolArray, tuple[SensitiveRuns, ...]]:
+    """Add up the values of all released records that are consistent with what is known, however many pairs there are.
+
+    Parameters
+    ----------
+    ancestors : sequence of k ndarrays of int32, shape (n_leaves_i + 1, h_i + 1)
+        Node of each leaf code at each level.
+    known : ndarray of int32, shape (n, k)
+        Distinct tuples of leaf codes; the code after the leaves, a value that is not known, is consistent with the
+        root alone.
+    released : ndarray of int32, shape (m, k)
+        Nodes of the distinct released records; at least one.
+    held : sequence of SensitiveRuns
+        Rows of each released record with each value, of several sensitive attributes.
+
+    Returns
+    -------
+    there : ndarray of bool, shape (n,)
+        Whether any released record is consistent with each.
+    candidates : tuple of SensitiveRuns
+        Of each attribute, of those that are there.
+
+    Raises
+    ------
+    InputError
+        As :func:`candidate_values` and
+        :func:`~privrisk_spark.kernels.classes.consistency.consistency_graph`.
+    """
+    rows = np.ones(len(released), dtype=np.int64)
+    # So many at once that all pairs may be consistent.
+    step = max(1, MOST_EDGES // max(len(released), 1))
+    there: list[BoolArray] = [np.zeros(0, dtype=np.bool_)]
+    parts: list[list[SensitiveRuns]] = [[] for _ in held]
+    for begin in range(0, len(known), step):
+        some = known[begin : begin + step]
+        graph = consistency_graph(ancestors, some, np.ones(len(some), dtype=np.int64), released, rows)
+        there.append(np.diff(graph.start) > 0)
+        for of, runs in zip(parts, held, strict=True):
+            of.append(candidate_values(graph, runs)[1])
+    return np.concatenate(there), tuple(_joined(of) for of in parts)
+
+
 def candidate_values(graph: ConsistencyGraph, runs: SensitiveRuns) -> tuple[BoolArray, SensitiveRuns]:
     """Add up the values of all released records that somebody may be, where records overlap, as in a release by risk.
 
@@ -225,6 +278,14 @@ def candidate_values(graph: ConsistencyGraph, runs: SensitiveRuns) -> tuple[Bool
     nothing = [np.zeros(0, dtype=np.int64)]
     owner, value, count = (np.concatenate(nothing + of).astype(np.int64) for of in (owners, values, counts))
     return there, SensitiveRuns.of_entries(number[owner], value, count, int(there.sum()))
+
+
+def _joined(parts: Sequence[SensitiveRuns]) -> SensitiveRuns:
+    """Classes of several parts, one part after the other."""
+    lengths = [np.diff(of.class_start) for of in parts]
+    start = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *lengths])).astype(np.int64)
+    value = np.concatenate([np.zeros(0, dtype=np.int32), *(of.value for of in parts)])
+    return SensitiveRuns(start, value, np.concatenate([np.zeros(0, dtype=np.int64), *(of.count for of in parts)]))
 
 
 def _greatest_count(runs: SensitiveRuns) -> LongArray:

@@ -5,16 +5,19 @@ from collections import Counter
 import naive_attribute_attacks as naive
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.consistency import ConsistencyGraph
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.linkage.inference import (
     Inferred,
     candidate_values,
+    consistent_values,
     guessed,
     marginal_guess,
     without_own_row,
@@ -180,6 +183,38 @@ def test_candidates_are_added_up(classes: list[list[int]], data: st.DataObject) 
         for a, b in zip(found.class_start[:-1], found.class_start[1:], strict=True)
     ]
     assert told == [dict(Counter(members)) for members in expected]
+
+
+@given(several_hierarchies(), st.data(), st.integers(1, 30))
+@settings(deadline=None)
+def test_candidates_are_the_rows_that_cover_what_is_known(
+    trees: list[Hierarchy], data: st.DataObject, edges: int
+) -> None:
+    """Pair by pair, however many pairs are looked at together."""
+    one = st.tuples(*(st.integers(0, tree.n_leaves) for tree in trees))
+    known = data.draw(st.lists(one, max_size=6, unique=True))
+    node = st.tuples(*(st.integers(0, tree.n_nodes - 1) for tree in trees))
+    released = data.draw(st.lists(node, min_size=1, max_size=8, unique=True))
+    classes = [data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=3)) for _ in released]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("privrisk_spark.kernels.linkage.inference.MOST_EDGES", edges)
+        there, (found,) = consistent_values(
+            [tree.ancestor for tree in trees],
+            np.array(known, dtype=np.int32).reshape(len(known), len(trees)),
+            np.array(released, dtype=np.int32),
+            [runs_of(classes)],
+        )
+
+    def covers(cell: tuple[int, ...], codes: tuple[int, ...]) -> bool:
+        paths = [tree.ancestor[code] for tree, code in zip(trees, codes, strict=True)]
+        return all(n in path for n, path in zip(cell, paths, strict=True))
+
+    rows = list(zip(released, classes, strict=True))
+    near = [[value for cell, of in rows if covers(cell, mine) for value in of] for mine in known]
+    assert there.tolist() == [bool(of) for of in near]
+    expected = runs_of([of for of in near if of])
+    for name in ("class_start", "value", "count"):
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
 
 
 def test_chunks_of_candidates_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
