@@ -52,8 +52,9 @@ class Attacked(Closeable):
 
     @property
     def share(self) -> float:
-        """Share of the records tried that the strongest attack finds."""
-        return self.result.strongest.found.share
+        """Share of the records tried that the strongest attack links rightly; 0 where no links were tried."""
+        strongest = self.result.strongest
+        return 0.0 if strongest is None else strongest.found.share
 
     @cached_property
     def pairs(self) -> Mapping[str, DataFrame]:
@@ -67,7 +68,7 @@ class Attacked(Closeable):
         """
         return {
             name: opened(self.private, self.spark, partial(self.spark.read.parquet, str(self.place / "pairs" / name)))
-            for name in (one.search.key for one in self.result.attacks)
+            for name in (one.search.key for one in self.result.attacks if one.search.one_by_one)
         }
 
     def to_dict(self) -> dict[str, Any]:

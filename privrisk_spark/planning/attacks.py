@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
-from privrisk_spark.kernels.linkage.evidence import deciles, found
+from privrisk_spark.kernels.linkage.evidence import Found, deciles, found
+from privrisk_spark.kernels.linkage.membership import Bound, Membership
+from privrisk_spark.kernels.linkage.transparency import ExactLinks
 from privrisk_spark.planning.assessment import reading_only
-from privrisk_spark.policy.attacks import AttackPolicy, Errors
+from privrisk_spark.policy.attacks import OF_VALUES, AttackPolicy, Errors
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.attacks import Attack, Calibration, Group, Search
+from privrisk_spark.results.attacks import Attack, Calibration, Group, Inference, MembershipFound, Search
 
-PROTECTED, SHARE, HIS_TABLE = "attack.protected", "attack.intruder.share", "attack.intruder.table"
+PROTECTED, SHARE, HIS_TABLE, OTHERS = (
+    "attack.protected",
+    "attack.intruder.share",
+    "attack.intruder.table",
+    "attack.also",
+)
 """Keys of the policy, for messages."""
 
 SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
@@ -54,8 +62,8 @@ def known_columns(policy: Policy) -> list[str]:
 
 
 def read_policy(policy: Policy) -> Policy:
-    """Return the policy by which the original table is read: nothing but its quasi-identifiers is carried."""
-    return reading_only(policy, [])
+    """Return the policy to read the original table by: quasi-identifiers, and sensitive values if they are tried."""
+    return reading_only(policy, policy.sensitive_as_they_are if OF_VALUES & set(attack_of(policy).tried) else [])
 
 
 def in_words(policy: Policy) -> dict[str, str]:
@@ -170,8 +178,8 @@ CELLS: dict[str, str] = {
 """What a generalized cell is taken for, in words."""
 
 
-METHODS: dict[str, str] = {"distance": ""}
-"""How is searched, in words; where cells are read in one of several ways, those say it."""
+HOW: dict[str, str] = {"transparency": "by the levels that the table was recoded by"}
+"""How is searched by a method, in words; where cells are read in one of several ways, those say it."""
 
 
 PLANNED = (
@@ -198,7 +206,7 @@ def attacked(
     """
     name = search.begins
     title, meaning, (prediction, said) = ATTACKS[name]
-    how = METHODS[search.method] if search.cells is None else CELLS[search.cells]
+    how = HOW[search.method] if search.cells is None else CELLS[search.cells]
     people, right, alike = outcomes.people, outcomes.probability, outcomes.alike
     there = alike > 0
     of = np.maximum(alike if name == "person" else outcomes.consistent, 0)
@@ -226,13 +234,103 @@ def attacked(
     )
 
 
+def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
+    """Say what an intruder has found who knows the levels that a table was recoded by.
+
+    Parameters
+    ----------
+    links : ExactLinks
+    rows, people : int
+        In which is searched.
+    """
+    known = Search("transparency", "person"), Search("transparency", "row")
+    found = links.people_found, links.rows_found
+    classes = by_size(links.rows, links.person, links.people), by_size(links.people, links.row, links.shown)
+    absent = int(links.people[links.rows == 0].sum()), 0
+    return [
+        Attack(
+            search,
+            f"{ATTACKS[search.begins][0]}, {HOW[search.method]}",
+            ATTACKS[search.begins][1],
+            candidates,
+            len(links.people),
+            one,
+            away,
+            groups,
+            (),
+        )
+        for search, candidates, one, away, groups in zip(known, (rows, people), found, absent, classes, strict=True)
+    ]
+
+
+INFERENCES: dict[tuple[str, str], str] = {
+    ("homogeneity", "certain"): "The value of '{column}' is certain, as all rows of the class hold it",
+    ("homogeneity", "guessed"): "The value of '{column}' is guessed rightly, as the most frequent one of the class",
+    (
+        "external",
+        "certain",
+    ): "The value of '{column}' is certain for another person of the class, who takes the own row away",
+    ("background", "certain"): "The value of '{column}' is certain for somebody who knows the most telling false value",
+    ("skewness", "exposed"): "The value of '{column}' is more than {gain_above:g} times as likely as in the table",
+    ("similarity", "certain"): "What the values of '{column}' have in common, a level up, is certain",
+    ("composition", "certain"): "The value of '{column}' is certain after {releases} of the releases",
+}
+"""What is learned, in words."""
+
+
+def inferred(
+    method: str, column: str, outcome: str, found: Found, *, baseline: float | None = None, **parameters: str | float
+) -> Inference:
+    """What was inferred of the values of a column."""
+    title = INFERENCES[method, outcome].format(column=column, **parameters)
+    return Inference(method, column, outcome, parameters, title, found, baseline)
+
+
+def membership_bound(manifest: Mapping[str, Any] | None) -> Bound | None:
+    """What differential privacy allows an intruder to tell of membership, if a release of ours has it."""
+    if manifest is None or manifest["guarantee"]["kind"] != "dp":
+        return None
+    claimed = manifest["guarantee"]["parameters"]
+    return Bound(float(claimed["epsilon"]), float(claimed["delta"]))
+
+
+MOST_POINTS = 200
+"""Thresholds of a membership attack that are told."""
+
+
+def membership_found(found: Membership, bound: Bound | None) -> MembershipFound:
+    """How well members are told, beside what is allowed."""
+    n = len(found.true_positives)
+    shown = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(np.int64))
+    points = zip(found.false_positives[shown].tolist(), found.true_positives[shown].tolist(), strict=True)
+    said = None if bound is None else f"({bound.epsilon:g}, {bound.delta:g})-differential privacy"
+    return MembershipFound(
+        found.members,
+        found.others,
+        found.advantage,
+        found.area,
+        tuple(points),
+        None if bound is None else bound.advantage,
+        said,
+    )
+
+
 def _group(name: str, predicted: FloatArray, probability: FloatArray, people: LongArray, here: BoolArray) -> Group:
     mean = float((predicted[here] * people[here]).sum() / people[here].sum())
     return Group(name, mean, found(probability[here], people[here]))
 
 
-def attack_notes(policy: Policy, *, sampled: bool) -> tuple[str, ...]:
-    """What a reader must know besides."""
+def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ()) -> tuple[str, ...]:
+    """What a reader must know besides.
+
+    Parameters
+    ----------
+    policy : Policy
+    sampled : bool
+        Whether the protected table holds only some of the records it could.
+    left_out : sequence of str
+        Attacks that were not tried, each with its reason.
+    """
     asked = attack_of(policy)
     notes = [
         f"{_knowledge(asked)} Among t candidates that are equally good he draws one, so that the right one is found "
@@ -248,7 +346,49 @@ def attack_notes(policy: Policy, *, sampled: bool) -> tuple[str, ...]:
         notes.append(f"The records tried are a sample: about {100 * asked.intruder.share:.3g} %, drawn by their ids.")
     if sampled:
         notes.append("The protected table holds only some of the records that it could hold; which is not known.")
+    notes += [f"Not tried: {one}" for one in left_out]
     return tuple(notes)
+
+
+def why_not_transparent(asked: AttackPolicy, levels: Mapping[str, int] | None) -> str | None:
+    """Why an intruder cannot link by the levels of the protected table; None if he can."""
+    his = asked.intruder
+    if levels is None:
+        return (
+            "'transparency', as it is not known by which levels the whole table was recoded; say it in attack.levels."
+        )
+    if his.table is not None or his.errors != Errors() or any(his.levels.values()):
+        return "'transparency', as the intruder does not know the values of the original table as they are."
+    return None
+
+
+def not_tried(
+    policy: Policy,
+    levels: Mapping[str, int] | None,
+    inferences: Sequence[Inference],
+    members: MembershipFound | None,
+) -> list[str]:
+    """What was asked for and could not be tried, each with its reason."""
+    asked = attack_of(policy)
+    tried = {one.method for one in inferences}
+    found = []
+    for method in asked.tried:
+        if method == "transparency":
+            reason = why_not_transparent(asked, levels)
+            found += [] if reason is None else [reason]
+        elif method == "membership":
+            if members is None:
+                found.append("'membership', as everybody the intruder knows is in the protected table, or nobody.")
+        elif method in OF_VALUES and method not in tried:
+            found.append(f"'{method}', as {_LACKING.get(method, _NO_VALUES)}.")
+    return found
+
+
+_NO_VALUES = "the protected table has no sensitive column that is released as it is"
+_LACKING = {
+    "similarity": "no hierarchy says which sensitive values are alike (assess.sensitive), or persons are counted",
+    "composition": "no other release is named (attack.also)",
+}
 
 
 def _knowledge(asked: AttackPolicy) -> str:

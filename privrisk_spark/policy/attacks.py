@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
 from privrisk_spark.policy.assessment import Masked, MaskedTable
 from privrisk_spark.policy.types import NUMBER, SORTED, Count, Natural, NonNegative, Part, Text
 
-Method = Literal["distance"]
+Method = Literal[
+    "distance",
+    "transparency",
+    "homogeneity",
+    "external",
+    "background",
+    "skewness",
+    "similarity",
+    "composition",
+    "membership",
+]
+"""What an intruder tries; all the names of :data:`METHODS`."""
+
+METHODS: tuple[Method, ...] = get_args(Method)
+
+OF_VALUES: frozenset[Method] = frozenset(
+    {"homogeneity", "external", "background", "skewness", "similarity", "composition"}
+)
+"""Attacks on sensitive values."""
+
+AS_THEY_ARE: frozenset[Method] = frozenset({"transparency"})
+"""Attacks by somebody who knows the values of the original table."""
 
 CellReading = Literal["nearest", "uniform", "midpoint"]
 
@@ -58,8 +79,23 @@ class AttackPolicy(Part):
         "row is whose; or {path: …, record_id: …} of any software's.",
     )
     intruder: Intruder = Intruder()
-    methods: tuple[Method, ...] = Field(
-        ("distance",), min_length=1, description="What is tried: 'distance', the nearest candidates."
+    methods: tuple[Literal[Method, "all"], ...] = Field(
+        ("distance",),
+        min_length=1,
+        description="What is tried, or [all] that can be. Links: 'distance', to the nearest candidates; "
+        "'transparency', by the levels a table was recoded by. Sensitive values: 'homogeneity' of classes; 'external', "
+        "with the intruder's own row taken away; 'background', with a value he knows to be false; 'skewness' and "
+        "'similarity' of values; 'composition' with other releases. 'membership': who is in the protected table.",
+    )
+    levels: Annotated[dict[str, Natural], SORTED] = Field(
+        default_factory=dict,
+        description="Known column: level of its hierarchy that all rows of the protected table have, for "
+        "'transparency'; default those of the release's own scheme.",
+    )
+    also: tuple[KnownTable, ...] = Field(
+        (),
+        description="Other releases of the same people, with ids, for 'composition', such as [{path: may.parquet, "
+        "record_id: id}].",
     )
     weights: Annotated[dict[str, NonNegative], SORTED] = Field(
         default_factory=dict, description="Weight of each known column in the distance; default 1."
@@ -79,13 +115,24 @@ class AttackPolicy(Part):
     exact_pairs: Count = Field(
         10**10, description="Comparisons of cells that an attack may take; it is exact, or it is refused."
     )
+    gain_above: Annotated[float, Field(ge=1, allow_inf_nan=False), NUMBER] = Field(
+        2.0, description="Of 'skewness': how many times as likely as in the table a value must be in a class."
+    )
     correct_links_at_most: Annotated[float, Field(ge=0, le=1), NUMBER] | None = Field(
         None,
         description="Greatest share of the records that may be found; its upper 95 % limit is held against it, and "
         "exit code 1 says it is exceeded.",
     )
 
+    values_certain_at_most: Annotated[float, Field(ge=0, le=1), NUMBER] | None = Field(
+        None,
+        description="Greatest share of the people of whom a sensitive value may be certain; upper 95 % limits are held "
+        "against it, likewise.",
+    )
+
     @property
     def tried(self) -> tuple[Method, ...]:
-        """Methods that are tried."""
-        return self.methods
+        """Methods that are tried where they can be."""
+        if "all" in self.methods:
+            return METHODS
+        return tuple(method for method in METHODS if method in self.methods)

@@ -432,6 +432,15 @@ class Policy(Part):
         ]
 
     @property
+    def sensitive_as_they_are(self) -> list[str]:
+        """Sensitive columns whose values are released unchanged, in the order of the policy."""
+        return [
+            name
+            for name, column in self.columns.items()
+            if isinstance(column, Sensitive) and column.action == "keep" and column.release is None
+        ]
+
+    @property
     def weight_columns(self) -> list[str]:
         """Columns of personal weights that the risk reads, without repetition."""
         return list(dict.fromkeys(self.risk.sensitivity.weight_columns))

@@ -76,6 +76,11 @@ class Search:
         return f"{self.begins}-{self.cells or self.method}"
 
     @property
+    def one_by_one(self) -> bool:
+        """Whether records are linked one by one, so that there are pairs; else classes are."""
+        return self.method != "transparency"
+
+    @property
     def parameters(self) -> dict[str, str]:
         """Of its measures."""
         of = {"method": self.method, "attack": self.begins}
@@ -128,6 +133,112 @@ class Attack:
 
 
 @dataclass(frozen=True)
+class Inference:
+    """What is learned of the people without a link: of a sensitive value, or whether they are there at all.
+
+    Attributes
+    ----------
+    method : str
+        Such as "homogeneity".
+    column : str
+        The sensitive one.
+    outcome : {"certain", "guessed", "exposed"}
+        What is counted: people whose value is certain, is guessed rightly, or is far more likely than in the table.
+    parameters : mapping of str to (str or number)
+        Such as how many values are known to be false.
+    title : str
+        In words.
+    found : Found
+        Of the people who are in the protected table.
+    baseline : float or None
+        Share that somebody finds who knows the table's shares alone.
+    """
+
+    method: str
+    column: str
+    outcome: str
+    parameters: Mapping[str, str | float]
+    title: str
+    found: Found
+    baseline: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What was found."""
+        one = self.found
+        beside = "" if self.baseline is None else f" Without the protected table: {100 * self.baseline:.3g} %."
+        return (
+            f"{self.title}: {one.correct:,.1f} of {one.tried:,} people, {100 * one.share:.3g} % (95 % limits "
+            f"{100 * one.low:.3g} to {100 * one.high:.3g} %).{beside}"
+        )
+
+    def figures(self) -> Iterator[Figure]:
+        """Its measures."""
+        of = {"method": self.method, "column": self.column, **self.parameters}
+        name = f"values_{self.outcome}"
+        yield "people_tried", self.found.tried, "people", {**of, "outcome": self.outcome}
+        yield name, self.found.correct, "people", of
+        yield f"{name}_share", self.found.share, "share", of
+        yield f"{name}_share_low", self.found.low, "share", {**of, "confidence": 0.95}
+        yield f"{name}_share_high", self.found.high, "share", {**of, "confidence": 0.95}
+        if self.baseline is not None:
+            yield "baseline_share", self.baseline, "share", of
+
+
+@dataclass(frozen=True)
+class MembershipFound:
+    """How well an intruder tells who is in the protected table.
+
+    Attributes
+    ----------
+    members, others : float
+        People, expected ones where it is drawn who is released.
+    advantage, area : float
+        Greatest TPR - FPR, and the area under all thresholds.
+    points : tuple of (float, float)
+        FPR and TPR, at most 200 of them.
+    bound : float or None
+        Greatest advantage that the release's differential privacy allows.
+    claim : str or None
+        That privacy, in words.
+    """
+
+    members: float
+    others: float
+    advantage: float
+    area: float
+    points: tuple[tuple[float, float], ...]
+    bound: float | None = None
+    claim: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What was found."""
+        beside = ""
+        if self.bound is not None:
+            verdict = "within" if self.advantage <= self.bound + 1e-9 else "ABOVE"
+            beside = f" It is {verdict} the {self.bound:.3g} that {self.claim} allows."
+        return (
+            f"Who is in the protected table: of {self.members:,.0f} members and {self.others:,.0f} others an intruder "
+            f"tells members with an advantage of {self.advantage:.3g} (0 by guessing, 1 without error).{beside}"
+        )
+
+    def figures(self) -> Iterator[Figure]:
+        """Its measures."""
+        of: dict[str, Any] = {"method": "membership"}
+        yield "members", self.members, "people", of
+        yield "others", self.others, "people", of
+        yield "membership_advantage", self.advantage, "probability", of
+        yield "membership_area", self.area, "probability", of
+        if self.bound is not None:
+            yield "membership_advantage_bound", self.bound, "probability", of
+
+
+Figure = tuple[str, float | int | None, str, dict[str, Any]]
+"""Name, value, unit and parameters of a measure."""
+
+
+@dataclass(frozen=True)
 class AttackResult:
     """Attacks on a protected table.
 
@@ -143,9 +254,14 @@ class AttackResult:
     weights : dict of column to float
         Of sum 1.
     attacks : tuple of Attack
-        The strongest first: the one with the greatest share found.
+        By links, the strongest first: the one with the greatest share found.
     at_most : float or None
         Greatest share that may be found.
+    inferences : tuple of Inference
+        Of sensitive values.
+    membership : MembershipFound or None
+    certain_at_most : float or None
+        Greatest share of people of whom a value may be certain.
     notes : tuple of str
     """
 
@@ -160,45 +276,77 @@ class AttackResult:
     weights: Mapping[str, float]
     attacks: tuple[Attack, ...]
     at_most: float | None
+    inferences: tuple[Inference, ...] = ()
+    membership: MembershipFound | None = None
+    certain_at_most: float | None = None
     notes: tuple[str, ...] = ()
 
     status: ClassVar[Status] = "tested"
     """Of the links: they are exact. The limits are those of people drawn at random (proved)."""
 
     @property
-    def strongest(self) -> Attack:
-        """The attack that finds the most."""
-        return self.attacks[0]
+    def strongest(self) -> Attack | None:
+        """The attack that finds the most people; None where no links were tried."""
+        return self.attacks[0] if self.attacks else None
 
     @property
     def high(self) -> float:
-        """Greatest upper limit of all attacks."""
-        return max(one.found.high for one in self.attacks)
+        """Greatest upper limit of all links."""
+        return max((one.found.high for one in self.attacks), default=0.0)
+
+    @property
+    def certain_high(self) -> float:
+        """Greatest upper limit of the share of people of whom a value is certain."""
+        return max((one.found.high for one in self.inferences if one.outcome == "certain"), default=0.0)
+
+    @property
+    def verdicts(self) -> tuple[tuple[str, bool], ...]:
+        """What may be found at most, in words, and whether no more is."""
+        asked = (
+            ("links", self.high, self.at_most, "that may be found"),
+            ("certain values", self.certain_high, self.certain_at_most, "of whom a value may be certain"),
+        )
+        return tuple(
+            (
+                f"The greatest upper limit of {what}, {100 * high:.3g} %, {'is within' if high <= most else 'exceeds'} "
+                f"the {100 * most:.3g} % {said}.",
+                high <= most,
+            )
+            for what, high, most, said in asked
+            if most is not None
+        )
 
     @property
     def passed(self) -> bool:
         """Whether no upper limit is more than may be found, where anything was asked."""
-        return self.at_most is None or self.high <= self.at_most
+        return all(met for _, met in self.verdicts)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What was found by each method, in sentences."""
+        found = (*self.attacks, *self.inferences, *([] if self.membership is None else [self.membership]))
+        return tuple(one.sentence for one in found)
 
     @property
     def paragraph(self) -> str:
         """What the strongest attack has found, and whether that may be."""
-        told = self.strongest.sentence
-        if self.at_most is None:
-            return told
-        verdict = "is within" if self.passed else "exceeds"
-        limit = f"The greatest upper limit, {100 * self.high:.3g} %, {verdict}"
-        return f"{told} {limit} the {100 * self.at_most:.3g} % that may be found."
+        return " ".join([*self.told[:1], *(said for said, _ in self.verdicts)])
 
     def measures(self) -> list[dict[str, Any]]:
         """Every figure as ``{name, value, unit, parameters, status}``, JSON-safe."""
-        figures: list[dict[str, Any]] = []
-        for attack in self.attacks:
-            for name, value, unit, parameters in _figures(attack):
-                of = {**attack.search.parameters, **parameters}
-                figure = {"name": name, "value": value, "unit": unit, "parameters": of, "status": self.status}
-                figures.append(json_safe(figure))
-        return figures
+        others = (*self.inferences, *([] if self.membership is None else [self.membership]))
+        figures = [
+            *(
+                (name, value, unit, {**one.search.parameters, **of})
+                for one in self.attacks
+                for name, value, unit, of in _figures(one)
+            ),
+            *(figure for one in others for figure in one.figures()),
+        ]
+        return [
+            json_safe({"name": name, "value": value, "unit": unit, "parameters": of, "status": self.status})
+            for name, value, unit, of in figures
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, JSON-safe, for ``attack.json``."""
@@ -207,7 +355,15 @@ class AttackResult:
             "name": self.title,
             "date": self.created,
             "version": self.version,
-            "methods": list(dict.fromkeys(one.search.method for one in self.attacks)),
+            "methods": list(
+                dict.fromkeys(
+                    [
+                        *(one.search.method for one in self.attacks),
+                        *(one.method for one in self.inferences),
+                        *([] if self.membership is None else ["membership"]),
+                    ]
+                )
+            ),
             "status": self.status,
             "protected": self.protected,
             "protected_rows": self.rows,
@@ -215,9 +371,10 @@ class AttackResult:
             "known": dict(self.known),
             "weights": dict(self.weights),
             "at_most": self.at_most,
+            "certain_at_most": self.certain_at_most,
             "passed": self.passed,
             "paragraph": self.paragraph,
-            "attacks": [one.sentence for one in self.attacks],
+            "attacks": list(self.told),
             "notes": list(self.notes),
         }
         return {name: json_safe(value) for name, value in document.items()} | {"measures": self.measures()}
@@ -226,12 +383,9 @@ class AttackResult:
         head = ("attack", "records", "found", "share", "at least", "at most")
         rows = [
             (one.title, one.found.tried, one.found.correct, one.found.share, one.found.low, one.found.high)
-            for one in self.attacks
+            for one in (*self.attacks, *self.inferences)
         ]
         return html_table(f"Attack on {self.protected}", head, rows, notes=(self.paragraph, *self.notes))
-
-
-Figure = tuple[str, float | int | None, str, dict[str, Any]]
 
 
 def _figures(attack: Attack) -> Iterator[Figure]:

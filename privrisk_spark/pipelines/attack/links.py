@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,11 +50,15 @@ def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
     """Stage: link every person to the best rows, and every row to the best people, by each method."""
     with run.progress.stage("link") as stage:
         asked, k = attack_of(run.policy), len(opened.known)
+        tried: dict[Search, Tried] = {}
+        if not set(BY_SEARCH).intersection(asked.tried):
+            stage.sentence = "No attack was asked for that searches record by record."
+            return tried
         for known, searched in ((protected.known, protected.rows), (protected.shown, protected.people)):
             refuse_cost(asked, len(known.rows), len(searched.rows), k)
-        tried: dict[Search, Tried] = {}
-        if "distance" in asked.tried:
-            tried |= by_distance(run, opened, protected)
+        for method, search in BY_SEARCH.items():
+            if method in asked.tried:
+                tried |= search(run, opened, protected)
         stage.sentence = "Linked every person to the best rows, and every row to the best people."
         stage.status = "tested"
     return tried
@@ -113,3 +117,7 @@ def both_ways(
         pairs = run.scratch.write_frame(outcomes.frame(), f"pairs-{search.key}")
         tried[search] = Tried(collect_outcomes(Batches.of_frame(pairs)), pairs)
     return tried
+
+
+BY_SEARCH: dict[str, Callable[[Run, Opened, Protected], Attacks]] = {"distance": by_distance}
+"""Methods that search record by record."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,7 +15,7 @@ from privrisk_spark.engine.released import parts_at
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.pipelines.assess.opened import open_release
-from privrisk_spark.planning.attacks import HIS_TABLE, PROTECTED, attack_of, known_columns, read_policy
+from privrisk_spark.planning.attacks import HIS_TABLE, OTHERS, PROTECTED, attack_of, known_columns, read_policy
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.progress import Progress
 from privrisk_spark.runs.vaults import vault_at
@@ -65,6 +68,12 @@ class Opened:
         Of the vault, where the release is our own.
     his : Release or None
         The table the intruder has, where it is not the original one.
+    others : tuple of Release
+        Other releases of the same people.
+    sensitive : list of str
+        Sensitive columns that are read besides.
+    levels : dict of quasi-identifier to int, or None
+        By which all rows of the protected table were recoded, where it is one scheme and known.
     """
 
     table: DataFrame
@@ -74,6 +83,9 @@ class Opened:
     release: Release
     decisions: DataFrame | None
     his: Release | None
+    others: tuple[Release, ...]
+    sensitive: list[str]
+    levels: Mapping[str, int] | None
 
     @property
     def positions(self) -> list[int]:
@@ -99,13 +111,31 @@ def read(run: Run, table: DataFrame | None) -> Opened:
         if asked.intruder.table is not None:
             his = open_release(spark, policy, asked.intruder.table, names, key=HIS_TABLE)
             collect_strangers(his, known, key=HIS_TABLE)
-        decisions = None if release.manifest is None else open_decisions(spark, policy, release.manifest["run_id"])
+        others = []
+        for i, given in enumerate(asked.also if "composition" in asked.tried else ()):
+            others.append(open_release(spark, policy, given, names, key=f"{OTHERS}.{i}"))
+            collect_strangers(others[-1], known, key=f"{OTHERS}.{i}")
+        decisions, levels = None, asked.levels or None
+        if release.manifest is not None:
+            decisions, summary = open_decisions(spark, policy, release.manifest["run_id"])
+            levels = levels or (summary.get("recoding") or {}).get("levels")
         stage.sentence = f"Opened the table and {release.title}; the intruder knows {len(known)} columns."
-    return Opened(opened.rows, table is not None, hierarchies, known, release, decisions, his)
+    return Opened(
+        opened.rows,
+        table is not None,
+        hierarchies,
+        known,
+        release,
+        decisions,
+        his,
+        tuple(others),
+        reading.kept_columns,
+        levels,
+    )
 
 
-def open_decisions(spark: SparkSession, policy: Policy, run_id: str) -> DataFrame:
-    """Open the decisions of a release that the vault holds.
+def open_decisions(spark: SparkSession, policy: Policy, run_id: str) -> tuple[DataFrame, dict[str, Any]]:
+    """Open the decisions of a release that the vault holds, and its summary.
 
     Raises
     ------
@@ -118,4 +148,5 @@ def open_decisions(spark: SparkSession, policy: Policy, run_id: str) -> DataFram
             f"{PROTECTED}: the vault no longer holds the decisions of release '{run_id}', which tell whose its rows "
             "are; release again, or name a protected table with an id: {path: …, record_id: …}."
         )
-    return parts_at(spark, left.below("decisions"))
+    summary = json.loads(open_store(left).read("summary.json").content)
+    return parts_at(spark, left.below("decisions")), summary

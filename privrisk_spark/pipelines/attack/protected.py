@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +16,7 @@ from privrisk_spark.pipelines.attack.opened import Opened, Run
 from privrisk_spark.planning.attacks import HIS_TABLE, PROTECTED, SHARE, attack_of, read_policy
 from privrisk_spark.runs.progress import warn_of_one_row
 from privrisk_spark.stages.assessing.classes import Layout
-from privrisk_spark.stages.assessing.sources import Release, open_released_rows
+from privrisk_spark.stages.assessing.sources import Release, Vocabulary, open_released_rows
 from privrisk_spark.stages.attacking.distance import drawn
 from privrisk_spark.stages.attacking.protected import (
     Tuples,
@@ -69,6 +70,10 @@ class Protected:
         Of the people who are tried, and of the rows of the protected table that are.
     records : Batches
         Those that are tried: what is known of each beside its protected form.
+    tried : Batches
+        Of whom the intruder knows, those who are tried: ``record_id``, ``q<j>``.
+    whole : bool
+        Whether all records are tried, and it is known of each whether it is in the protected table.
     """
 
     rows: Tuples
@@ -77,6 +82,8 @@ class Protected:
     known: Tuples
     shown: Tuples
     records: Batches
+    tried: Batches
+    whole: bool
 
 
 def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
@@ -94,8 +101,9 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
             everybody, schemas.codes(k), most=most, key="table" if his is None else HIS_TABLE
         )
         draw = partial(drawn, share=asked.intruder.share, seed=asked.intruder.seed)
+        tried = draw(everybody)
         if asked.intruder.share < 1:
-            known = collect_tuples(draw(everybody), schemas.codes(k), most=most, key=SHARE)
+            known = collect_tuples(tried, schemas.codes(k), most=most, key=SHARE)
         some = draw(original)
         if opened.decisions is None:
             present, forms = np.ones(len(rows.rows)), named_forms(some, released, k)
@@ -112,19 +120,33 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
         records = Batches.of_frame(run.scratch.write_frame(forms.frame(), "records"))
         shown = collect_shown(records, rows, most=most)
         stage.sentence = f"The protected table has {rows.total:,} rows, {len(rows.rows):,} distinct ones."
-    return Protected(rows, present, of_people, known, shown, records)
+    whole = asked.intruder.share == 1 and bool((present == 1).all())
+    return Protected(rows, present, of_people, known, shown, records, tried, whole)
 
 
-def rows_in(release: Release, opened: Opened, *, identity: bool, key: str) -> Batches:
+def rows_in(
+    release: Release, opened: Opened, *, identity: bool, key: str, values: Sequence[Vocabulary] = ()
+) -> Batches:
     """Rows of a table of labels, the known columns as nodes.
+
+    Parameters
+    ----------
+    release : Release
+    opened : Opened
+    identity : bool
+        Carry the record id.
+    key : str
+        Of the policy, for messages.
+    values : sequence of Vocabulary
+        Of sensitive columns whose codes are carried.
 
     Raises
     ------
     SchemaError
         If two rows of a table that is told apart by ids have the same one.
     """
-    layout = Layout(tuple(tree.n_nodes for tree in opened.known.values()))
-    rows = open_released_rows(release, opened.known, [], layout, identity=identity)
+    layout = Layout(tuple(tree.n_nodes for tree in opened.known.values()), tuple(one.count for one in values))
+    rows = open_released_rows(release, opened.known, values, layout, identity=identity)
     again = collect_repeated_ids(rows) if identity else 0
     if again:
         raise SchemaError(

@@ -1,6 +1,6 @@
 """Which people an intruder finds by a protected table: the order of stages.
 
-read → encode → protect → link → judge
+read → encode → protect → link → infer → members → judge
 
 The protected table is read as it was published. The vault, or an id it holds, tells whose each row is; so each link is
 known to be right or wrong. All of it is exact and for the trusted zone alone.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,13 @@ from privrisk_spark import __version__
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
-from privrisk_spark.errors import RefusedError
+from privrisk_spark.errors import InputError, RefusedError
 from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.pipelines.attack.inferences import infer, tell_members
 from privrisk_spark.pipelines.attack.links import Attacks, link
 from privrisk_spark.pipelines.attack.opened import Opened, Run, read
 from privrisk_spark.pipelines.attack.protected import Protected, encode, protect
+from privrisk_spark.pipelines.attack.transparent import by_levels
 from privrisk_spark.planning.attacks import (
     HIS_TABLE,
     PROTECTED,
@@ -31,15 +34,18 @@ from privrisk_spark.planning.attacks import (
     attack_of,
     attacked,
     in_words,
+    not_tried,
     weights_of,
+    why_not_transparent,
 )
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.policy.assessment import MaskedTable
+from privrisk_spark.policy.attacks import OF_VALUES
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_attack
-from privrisk_spark.results.attacks import AttackResult
+from privrisk_spark.results.attacks import Attack, AttackResult, Inference, MembershipFound
 from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.assessing.attack import Groups, planned
@@ -47,8 +53,6 @@ from privrisk_spark.stages.attacking.distance import Outcomes
 from privrisk_spark.storage.locations import Location
 
 FILES = ("measures.json", "attack.json", "report.html", "pairs", "status.json", "unknown_values", ".lock")
-
-STAGES = 5
 
 READ = ("table", "attack")
 """Parts of a policy that name the tables that are read."""
@@ -107,23 +111,53 @@ def attack(
     refuse_input({"--output": Location("file", "", str(place))}, {**given, **pinned.places})
     policy = pinned.policy
     with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
-        run = Run(spark, policy, place, scratch, Progress(place, run_id, STAGES, labels(spark)))
+        tried = attack_of(policy).tried
+        stages = 5 + bool(OF_VALUES.intersection(tried)) + ("membership" in tried)
+        run = Run(spark, policy, place, scratch, Progress(place, run_id, stages, labels(spark)))
         opened = read(run, table)
         encoded, n_rows = encode(run, opened)
         protected = protect(run, opened, encoded)
-        tried = link(run, opened, protected)
-        result = judge(run, opened, protected, tried, run_id=run_id, date=date, records=n_rows)
-        write(run, result, tried)
+        found = Findings(
+            link(run, opened, protected),
+            infer(run, opened, encoded, protected) if OF_VALUES.intersection(tried) else (),
+            tell_members(run, opened, protected) if "membership" in tried else None,
+        )
+        result = judge(run, opened, protected, found, run_id=run_id, date=date, records=n_rows)
+        write(run, result, found.links)
         code = 0 if result.passed else RefusedError.exit_code
         write_status(place, run_id, phase="attacked", code=code, message=result.paragraph)
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What each attack has found.
+
+    Attributes
+    ----------
+    links : mapping of Search to Tried
+    inferences : tuple of Inference
+    members : MembershipFound or None
+    """
+
+    links: Attacks
+    inferences: tuple[Inference, ...]
+    members: MembershipFound | None
+
+
+def transparent(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
+    """Link by the levels that the table was recoded by, if that is asked for and can be."""
+    asked = attack_of(run.policy)
+    if "transparency" not in asked.tried or why_not_transparent(asked, opened.levels) is not None:
+        return []
+    return by_levels(opened, protected)
 
 
 def judge(
     run: Run,
     opened: Opened,
     protected: Protected,
-    tried: Attacks,
+    findings: Findings,
     *,
     run_id: str,
     date: dt.date,
@@ -133,7 +167,7 @@ def judge(
     with run.progress.stage("judge") as stage:
         policy = run.policy
         searched = {"person": protected.rows, "row": protected.people}
-        found = [
+        found = transparent(run, opened, protected) + [
             attacked(
                 search,
                 one.outcomes,
@@ -141,8 +175,11 @@ def judge(
                 len(searched[search.begins].rows),
                 planned_risk(policy, one.outcomes, protected.people.total) if search.begins == "row" else None,
             )
-            for search, one in tried.items()
+            for search, one in findings.links.items()
         ]
+        left_out = not_tried(policy, opened.levels, findings.inferences, findings.members)
+        if not (found or findings.inferences or findings.members):
+            raise InputError(f"attack.methods: nothing of it can be tried: {' '.join(left_out)}")
         result = AttackResult(
             title=policy.run.name,
             run_id=run_id,
@@ -155,11 +192,18 @@ def judge(
             weights=weights_of(policy),
             attacks=tuple(sorted(found, key=lambda one: -one.found.share)),
             at_most=attack_of(policy).correct_links_at_most,
-            notes=attack_notes(policy, sampled=bool((protected.present < 1).any())),
+            inferences=findings.inferences,
+            membership=findings.members,
+            certain_at_most=attack_of(policy).values_certain_at_most,
+            notes=attack_notes(
+                policy,
+                sampled=bool((protected.present < 1).any()),
+                left_out=left_out,
+            ),
         )
         stage.sentence = result.paragraph
         stage.status = "tested"
-        stage.parameters = {"attacks": [one.sentence for one in result.attacks]}
+        stage.parameters = {"attacks": list(result.told)}
     return result
 
 

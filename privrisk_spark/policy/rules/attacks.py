@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy.assessment import MaskedTable
-from privrisk_spark.policy.attacks import Errors
+from privrisk_spark.policy.attacks import AS_THEY_ARE, OF_VALUES, Errors
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.lakes import lake_faults
 
@@ -21,6 +21,9 @@ def impossible_attack(policy: Policy) -> Iterable[Fault]:
         yield from _source(policy, asked.protected, "attack.protected")
     elif policy.output is None:
         yield Fault("attack.protected", "is 'published', and there is no output.path to find a release at")
+    for i, other in enumerate(asked.also):
+        yield from _source(policy, other, f"attack.also.{i}")
+    yield from _methods(policy)
     his = asked.intruder.table
     if his is not None:
         yield from _source(policy, his, "attack.intruder.table")
@@ -30,8 +33,37 @@ def impossible_attack(policy: Policy) -> Iterable[Fault]:
                     f"attack.intruder.{key}",
                     "is of what he knows of the original table; leave it out with attack.intruder.table",
                 )
-    if policy.table.record_id is None and (his is not None or isinstance(asked.protected, MaskedTable)):
+    if policy.table.record_id is None and (his or asked.also or isinstance(asked.protected, MaskedTable)):
         yield Fault("table.record_id", "is needed to tell right links from wrong ones; name the column of the ids")
+
+
+def _methods(policy: Policy) -> Iterator[Fault]:
+    """Yield the faults of methods that are asked for by name, and of what only some methods read."""
+    asked = policy.attack
+    assert asked is not None
+    for i, name in enumerate(asked.methods):
+        at = f"attack.methods.{i}"
+        if name in asked.methods[:i]:
+            yield Fault(at, f"'{name}' is there already; name it once")
+        if name in OF_VALUES and not policy.sensitive_as_they_are:
+            yield Fault(
+                at, f"'{name}' needs a column with the role 'sensitive' that is released as it is; there is none"
+            )
+        if name == "composition" and not asked.also:
+            yield Fault(at, "'composition' needs other releases of the same people; name them in attack.also")
+        if name in AS_THEY_ARE and (asked.intruder.levels or asked.intruder.table):
+            yield Fault(at, f"'{name}' takes what he knows as it is; leave attack.intruder.levels and table out")
+        if name == "similarity" and not any(
+            column in policy.assess.sensitive and policy.assess.sensitive[column].hierarchy is not None
+            for column in policy.sensitive_as_they_are
+        ):
+            yield Fault(at, "'similarity' needs a hierarchy of sensitive values; give it in assess.sensitive")
+    known = list(asked.intruder.columns) or list(policy.quasi_identifiers)
+    if asked.levels and set(known) - set(asked.levels):
+        yield Fault(
+            "attack.levels",
+            f"must have a level for each known column; missing: {listing(sorted(set(known) - set(asked.levels)))}",
+        )
 
 
 def _absent(path: str, name: str, there: list[str], what: str) -> Fault:
@@ -51,6 +83,7 @@ def _known(policy: Policy) -> Iterator[Fault]:
     known = list(asked.intruder.columns) or quasi
     named = [(f"attack.weights.{name}", name) for name in asked.weights]
     named += [(f"attack.intruder.levels.{name}", name) for name in asked.intruder.levels]
+    named += [(f"attack.levels.{name}", name) for name in asked.levels]
     named += [(f"attack.numbers.{i}", name) for i, name in enumerate(asked.numbers)]
     named += [(f"attack.texts.{i}", name) for i, name in enumerate(asked.texts)]
     for at, name in named:
