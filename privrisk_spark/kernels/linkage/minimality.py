@@ -183,10 +183,17 @@ def credibility(parts: Parts, *, alpha: float, k: int = 1, recoding: Literal["lo
     possible_in = np.minimum(parts.rows, parts.sensitive[owner]) > allowed
     possible = np.zeros(m, dtype=np.bool_)
     np.logical_or.at(possible, owner, possible_in)
-    for c in np.flatnonzero(possible):
+    # Classes of parts alike, in whatever order, are told once.
+    order = np.lexsort((allowed, parts.rows, owner))
+    rows, allowed = parts.rows[order], allowed[order]
+    told: dict[tuple[int, bytes, bytes], tuple[float, FloatArray]] = {}
+    for c in np.flatnonzero(possible).tolist():
         those = slice(start[c], start[c + 1])
-        log_violated[c], log_expected = _violated(parts.rows[those], allowed[those], int(parts.sensitive[c]))
-        after[those] = np.exp(log_expected - log_violated[c]) / parts.rows[those]
+        key = (int(parts.sensitive[c]), rows[those].tobytes(), allowed[those].tobytes())
+        if key not in told:
+            told[key] = _violated(rows[those], allowed[those], key[0])
+        log_violated[c], log_expected = told[key]
+        after[order[those]] = np.exp(log_expected - log_violated[c]) / rows[those]
     if recoding == "global":
         after = _of_any(parts, before, after, log_violated)
         possible = np.full(m, possible.any())

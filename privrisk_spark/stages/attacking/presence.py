@@ -59,21 +59,24 @@ def store_classes(directory: PartDirectory, tuples: Tuples) -> StoredClasses:
     return StoredClasses(directory, uuid4().hex)
 
 
-def placed(records: Batches, classes: StoredClasses, k: int) -> Batches:
+def placed(records: Batches, classes: StoredClasses, names: Sequence[str]) -> Batches:
     """Find the class of each record.
 
     Parameters
     ----------
     records : Batches
-        ``record_id``, and ``n<j>`` of ``k`` known columns, negative for a record the release lacks.
+        ``record_id``, and columns of nodes, negative for a record the release lacks.
     classes : StoredClasses
+        Of the rows the release shows; or, where rows overlap and an intruder cannot tell which class somebody is in,
+        of the tuples he knows, of which :func:`~privrisk_spark.stages.attacking.classes.candidates` has the values.
+    names : sequence of str
+        ``n<j>`` for the former, ``q<j>`` for the latter.
 
     Returns
     -------
     Batches
         :data:`PLACED`.
     """
-    names = schemas.nodes(k)
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):

@@ -37,8 +37,8 @@ def releases_of(spark: Any, scratch: Scratch, parts: int) -> list[Batches]:
     tuesday = [("a", 4), ("b", 7), ("z", 4)]
     stored = [store_classes(scratch.directory(name), of) for name, of in (("m", MONDAY), ("t", TUESDAY))]
     return [
-        placed(frame_of(spark, ["record_id", "n0", "n1"], monday, parts), stored[0], 2),
-        placed(frame_of(spark, ["record_id", "n0"], tuesday, parts), stored[1], 1),
+        placed(frame_of(spark, ["record_id", "n0", "n1"], monday, parts), stored[0], ["n0", "n1"]),
+        placed(frame_of(spark, ["record_id", "n0"], tuesday, parts), stored[1], ["n0"]),
     ]
 
 
@@ -88,4 +88,4 @@ def test_what_is_too_much_or_nobody_is_refused(spark: Any, tmp_path: Any) -> Non
         with pytest.raises(InputError, match=rule):
             collect_presence(people, releases[0], np.ones(3), 1, most=2, key="table")
     stored = store_classes(Scratch(spark, tmp_path).directory("x"), TUESDAY)
-    assert placed(frame_of(spark, ["record_id", "n0"], [], 1), stored, 1).frame().count() == 0
+    assert placed(frame_of(spark, ["record_id", "n0"], [], 1), stored, ["n0"]).frame().count() == 0
