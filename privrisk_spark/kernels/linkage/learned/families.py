@@ -312,6 +312,21 @@ class BilinearFamily:
         found[self._upper()] = parameters
         return np.asarray(np.triu(found) + np.triu(found, 1).T)
 
+    def parameters(self, form: Bilinear) -> FloatArray:
+        """Parameters of a form; shape (f,)."""
+        return np.asarray(form.matrix[self._upper()])
+
+    def moved(self, parameters: FloatArray, slope: FloatArray) -> FloatArray:
+        """Take a step along a slope, and go from there to the nearest form.
+
+        Parameters
+        ----------
+        parameters, slope : ndarray of float64, shape (f,)
+            The slope is that by the parameters: off the diagonal, by two numbers of the matrix at once.
+        """
+        i, j = self._upper()
+        return self.parameters(Bilinear.projected(self._matrix(parameters + slope * np.where(i == j, 1.0, 0.5))))
+
     def aggregate(self, parameters: FloatArray) -> Aggregate:
         """As :meth:`Family.aggregate`."""
         return Bilinear.projected(self._matrix(parameters))

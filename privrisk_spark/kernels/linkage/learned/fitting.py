@@ -2,7 +2,8 @@
 
 The rows in the way of a record enter the programs as they are met: those nearest under the parameters at hand, until
 none is left that the program does not know (working sets). First the hinge relaxation is solved, with two margins; then
-again without the records that it gives up, which else pull at it (a ramp loss, by the concave-convex procedure). Where
+again without the records that it gives up, which else pull at it (a ramp loss, by the concave-convex procedure). A
+family that holds the weighted means begins with the one learned. Where
 few enough constraints are known, T20's mixed-integer program follows, whose bound says how far any parameters of the
 family can get. Of all parameters met on the way those are taken which find most training records, counted with
 fractional ties; the standard weights are among them.
@@ -28,8 +29,8 @@ from scipy.sparse import csr_array, vstack
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
-from privrisk_spark.kernels.linkage.learned.aggregates import Aggregate, WeightedMean
-from privrisk_spark.kernels.linkage.learned.families import Kind, family_of
+from privrisk_spark.kernels.linkage.learned.aggregates import Aggregate, Bilinear, WeightedMean
+from privrisk_spark.kernels.linkage.learned.families import BilinearFamily, Kind, family_of
 from privrisk_spark.kernels.linkage.learned.program import Constraints, fewest_failures, least_hinge
 from privrisk_spark.kernels.linkage.learned.training import KnownRecords, Training
 from privrisk_spark.kernels.linkage.nearest import SearchedFile
@@ -63,11 +64,11 @@ class Limits:
         For it in each round. Reached before the nodes, it makes the result depend on the machine.
     """
 
-    rounds: int = 8
+    rounds: int = 5
     each: int = 4
-    ramps: int = 3
-    constraints: int = 3000
-    nodes: int = 10_000
+    ramps: int = 2
+    constraints: int = 1500
+    nodes: int = 2_000
     seconds: float = 20.0
 
 
@@ -141,10 +142,13 @@ def fit(kind: Kind, file: SearchedFile, records: KnownRecords, limits: Limits | 
     people = int(records.people.sum())
     if not people:
         raise InputError("Record linkage: a distance needs records to be learned from.")
-    family = family_of(kind, len(file.weights))
-    fitting = _Fitting(Training(family, file, records.only(records.own >= 0)), limits or Limits())
-    for margin in _MARGINS:
-        fitting.relax(margin)
+    family, those = family_of(kind, len(file.weights)), records.only(records.own >= 0)
+    fitting = _Fitting(Training(family, file, those), limits or Limits())
+    if kind in ("bilinear", "choquet"):
+        means = _Fitting(Training(family_of("weighted_mean", len(file.weights)), file, those), limits or Limits())
+        means.relax()
+        fitting.begin(means.best.aggregate)
+    fitting.relax()
     fitting.decide()
     standard, best = fitting.standard, fitting.best
     kept = best.found <= standard.found
@@ -188,11 +192,23 @@ class _Fitting:
         self.gaps: Any = csr_array((0, features))
         self.least = np.zeros(0)
         self.cuts = np.zeros((0, features))
+        self.parameters: FloatArray | None = None
         self.best = _Tried(WeightedMean(training.file.weights), -1.0, 0.0)
         self._try(self.best.aggregate, np.full(len(stakes), _MARGINS[0]))
         self.standard = self.best
 
-    def relax(self, margin: float) -> None:
+    def begin(self, aggregate: Aggregate) -> None:
+        """Begin with a distance of a family inside this one."""
+        self._try(aggregate, np.full(len(self.stakes), _MARGINS[0]))
+        if isinstance(self.family, BilinearFamily):
+            self.parameters = self.family.parameters(Bilinear(np.diag(aggregate.weights_of_columns())))
+
+    def relax(self) -> None:
+        """Solve the hinge relaxation with each margin."""
+        for margin in _MARGINS:
+            self._relax(margin)
+
+    def _relax(self, margin: float) -> None:
         """Solve the hinge relaxation, and again without the records that it gives up."""
         stakes = self.stakes
         for _ in range(1 + self.limits.ramps):
@@ -200,11 +216,12 @@ class _Fitting:
             for _ in range(self.limits.rounds):
                 if not len(self.record):
                     return
-                solved = least_hinge(self._constraints, stakes, margin)
-                assert solved.parameters is not None
+                solved = least_hinge(self._constraints, stakes, margin, self.parameters)
+                self.parameters = solved.parameters
+                assert self.parameters is not None
                 wanted = np.where(stakes > 0, margin - solved.slack - _SLACK, -np.inf)
-                left, more = self._try(self.family.aggregate(solved.parameters), wanted)
-                if not more + self._cut(solved.parameters):
+                left, more = self._try(self.family.aggregate(self.parameters), wanted)
+                if not more:
                     break
             # Given up: another row is nearer than its own.
             held = np.where(left > 0, self.stakes, 0.0)
@@ -254,15 +271,14 @@ class _Fitting:
         more : int
             Constraints that were added.
         """
-        asked = np.where(self.stakes > 0, np.maximum(wanted, _MARGINS[0]), -np.inf)
-        look = self.training.look(aggregate, asked * self.scale, most=self.limits.each)
+        asked = np.where(self.stakes > 0, np.maximum(wanted, _STRICT), -np.inf)
+        look = self.training.look(aggregate, asked * self.scale, wanted * self.scale, most=self.limits.each)
         clearance = look.clearance / self.scale
         found = math.fsum(look.probability * self.training.records.people)
         firmly = math.fsum(self.stakes[clearance >= 0.9 * _STRICT])
         if found > self.best.found + 1e-9 or (found > self.best.found - 1e-9 and firmly > self.best.firmly + 1e-9):
             self.best = _Tried(aggregate, found, firmly)
-        lacking = (clearance < wanted)[look.record]
-        return clearance, self._add(look.record[lacking], look.place[lacking])
+        return clearance, self._add(look.record, look.place)
 
     def _add(self, record: LongArray, place: LongArray) -> int:
         """Add the constraints that are new; return how many."""

@@ -3,7 +3,8 @@
     minimize Σ s_i K_i   subject to   C_θ(d(a_i, b_j)) - C_θ(d(a_i, b_i)) + M_i K_i >= ε   for all j ≠ i,   K binary
 
 with the stake ``s_i`` of each record, a margin ``ε`` instead of ``> 0``, and ``M_i`` the least number that makes the
-constraint void. The relaxation has ``ξ_i >= 0`` instead of ``M_i K_i``: a hinge loss. Both are solved by HiGHS.
+constraint void. The relaxation has ``ξ_i >= 0`` instead of ``M_i K_i``: a hinge loss. Both are solved by HiGHS, but the
+relaxation of bilinear forms, which is no linear program.
 
 Status: where HiGHS ends, its bound is *proved* to its tolerances (1e-6), for these constraints; a program with fewer
 constraints fails no more records, so that it is a bound for all of them.
@@ -15,14 +16,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from privrisk_spark.errors import InternalError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
-from privrisk_spark.kernels.linkage.learned.families import Family
+from privrisk_spark.kernels.linkage.learned.aggregates import Bilinear
+from privrisk_spark.kernels.linkage.learned.families import BilinearFamily, Family
 
 __all__ = ["Constraints", "Solved", "fewest_failures", "least_hinge"]
+
+_STEPS = 400
+"""Subgradients that are followed where the parameters are no polytope."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +79,21 @@ class Solved:
     slack: FloatArray
 
 
-def least_hinge(constraints: Constraints, stakes: FloatArray, margin: float) -> Solved:
-    """Minimize ``Σ s_i ξ_i`` with ``ξ_i >= ε - gap_ij · θ``: a linear program.
+def least_hinge(constraints: Constraints, stakes: FloatArray, margin: float, start: FloatArray | None = None) -> Solved:
+    """Minimize ``Σ s_i ξ_i`` with ``ξ_i >= ε - gap_ij · θ``.
+
+    Over a polytope it is a linear program, and the solution optimal. For bilinear forms projected subgradients are
+    followed for a fixed number of steps, and the best point on the way is returned, with no bound.
 
     Parameters
     ----------
     constraints : Constraints
+        At least one of a record with a stake.
     stakes : ndarray of float64, shape (m,)
         At least 0; constraints of records without a stake are left out.
     margin : float
+    start : ndarray of float64, shape (f,), optional
+        Parameters of a bilinear form from which to go on; else its distance is the mean.
 
     Raises
     ------
@@ -90,15 +101,61 @@ def least_hinge(constraints: Constraints, stakes: FloatArray, margin: float) -> 
         If HiGHS does not solve it, though it always has a solution.
     """
     kept = np.flatnonzero(stakes[constraints.record] > 0)
+    order = kept[np.argsort(constraints.record[kept], kind="stable")]
+    if isinstance(constraints.family, BilinearFamily):
+        return _descended(constraints, constraints.family, order, stakes, margin, start)
     f, m = constraints.gaps.shape[1], len(stakes)
-    ones = csr_array((np.ones(len(kept)), (np.arange(len(kept)), constraints.record[kept])), shape=(len(kept), m))
+    ones = csr_array((np.ones(len(order)), (np.arange(len(order)), constraints.record[order])), shape=(len(order), m))
+    family, least, most = constraints.family.rows()
+    beside = coo_array((len(least), m))
+    sides = [hstack([-constraints.gaps[order], -ones]), hstack([-family, beside]), hstack([family, beside])]
     cost = np.concatenate([np.zeros(f), stakes])
     low, high = constraints.family.limits()
-    bounds = Bounds(np.concatenate([low, np.zeros(m)]), np.concatenate([high, np.full(m, np.inf)]))
-    found = milp(cost, constraints=_rows(constraints, kept, ones, margin), bounds=bounds)
-    if found.x is None or found.status:
-        raise InternalError(f"record linkage: the linear program was not solved: {found.message}")
-    return Solved(found.x[:f], float(found.fun), float(found.fun), found.x[f:])
+    # The stubs of linprog know no sparse matrix.
+    given: Any = {
+        "A_ub": vstack(sides).tocsr(),
+        "b_ub": np.concatenate([np.full(len(order), -margin), -least, most]),
+        "bounds": np.column_stack([np.concatenate([low, np.zeros(m)]), np.concatenate([high, np.full(m, np.inf)])]),
+    }
+    for method in ("highs-ipm", "highs-ds"):
+        found: Any = linprog(cost, method=method, **given)
+        if found.status == 0:
+            return Solved(found.x[:f], float(found.fun), float(found.fun), found.x[f:])
+    raise InternalError(f"record linkage: the linear program was not solved: {found.message}")
+
+
+def _descended(
+    constraints: Constraints,
+    family: BilinearFamily,
+    order: LongArray,
+    stakes: FloatArray,
+    margin: float,
+    start: FloatArray | None,
+) -> Solved:
+    """Projected subgradients of the hinge loss, with steps that fall as one over the root of their number."""
+    gaps = constraints.gaps[order].toarray()
+    record, first, size = np.unique(constraints.record[order], return_index=True, return_counts=True)
+    best, slack = np.inf, np.zeros(len(stakes))
+    mean = family.parameters(Bilinear(np.eye(family.n) / family.n))
+    parameters = found = mean if start is None else start
+    for step in range(_STEPS):
+        short = margin - gaps @ parameters
+        most = np.maximum.reduceat(short, first)
+        loss = np.maximum(most, 0.0)
+        value = float(stakes[record] @ loss)
+        if value < best:
+            best, found = value, parameters
+            slack = np.zeros(len(stakes))
+            slack[record] = loss
+        # Of each record that falls short, the mean of the constraints by which it does so most.
+        worst = (short >= np.repeat(most, size)) & (short > 0)
+        share = worst / np.repeat(np.maximum(np.add.reduceat(worst.astype(np.int64), first), 1), size)
+        slope = -(np.repeat(stakes[record], size) * share) @ gaps
+        length = float(np.linalg.norm(slope))
+        if not length:
+            break
+        parameters = family.moved(parameters, -slope / (2 * length * np.sqrt(step + 1.0)))
+    return Solved(found, best, 0.0, slack)
 
 
 def fewest_failures(

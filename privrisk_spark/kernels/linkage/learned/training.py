@@ -151,14 +151,16 @@ class Training:
         """What is told of each record of a block and a row; ndarray of float64, shape (n, b)."""
         return self.family.told_apart(compared.with_each(np.arange(len(place)), place))
 
-    def look(self, aggregate: Aggregate, clearance: FloatArray, *, most: int) -> Look:
+    def look(self, aggregate: Aggregate, asked: FloatArray, wanted: FloatArray, *, most: int) -> Look:
         """Try a distance.
 
         Parameters
         ----------
         aggregate : Aggregate
-        clearance : ndarray of float64, shape (m,)
-            By how much other rows must be farther than its own; -inf to look for none.
+        asked : ndarray of float64, shape (m,)
+            Clearances that are told are those below this; -inf for a record of which none is.
+        wanted : ndarray of float64, shape (m,)
+            At most as much. Of records with less clearance, rows in the way are named.
         most : int
             Rows in the way that are named of each record: the nearest ones, no two alike.
         """
@@ -171,15 +173,16 @@ class Training:
             least = every.min(axis=1)
             tied = (every <= tie(least)[:, None]) @ self.file.rows
             probability[part] = np.where(mine <= tie(least), self.records.present[part] / tied, 0.0)
-            bound = mine + clearance[part]
+            bound = mine + asked[part]
             for b in np.flatnonzero(least < bound).tolist():
                 near = np.flatnonzero(every[b] < bound[b])
                 those, seen = self._told(compared, b, int(own[b]), near)
                 if not len(those):
                     continue
-                order = np.argsort(every[b, those], kind="stable")
-                left[part.start + b] = every[b, those[order[0]]] - mine[b]
-                order = order[: 8 * most]
+                left[part.start + b] = every[b, those].min() - mine[b]
+                if left[part.start + b] >= wanted[part.start + b]:
+                    continue
+                order = np.argsort(every[b, those], kind="stable")[: 8 * most]
                 _, first = np.unique(seen[:, order], axis=1, return_index=True)
                 chosen = those[order[np.sort(first)[:most]]]
                 record.append(np.full(len(chosen), part.start + b, dtype=np.int64))
