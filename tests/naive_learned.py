@@ -34,8 +34,7 @@ def choquet(measure: Mapping[frozenset[int], float]) -> Distance:
     def integral(d: Vector) -> float:
         heights = [0.0, *sorted(set(d))]
         return math.fsum(
-            (high - low) * measure[frozenset(i for i, x in enumerate(d) if x > low)]
-            for low, high in pairwise(heights)
+            (high - low) * measure[frozenset(i for i, x in enumerate(d) if x > low)] for low, high in pairwise(heights)
         )
 
     return integral

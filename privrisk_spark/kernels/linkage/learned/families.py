@@ -7,6 +7,7 @@ matrices are cut out by ``vᵀ Q v >= 0`` for as many vectors v as it takes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
@@ -117,7 +118,7 @@ def family_of(kind: Kind, n: int) -> Family:
     return BilinearFamily(n) if kind == "bilinear" else WeightsFamily(n, ordered=kind == "ordered_weighted_average")
 
 
-def aggregate_from(given: dict[str, Any]) -> Aggregate:
+def aggregate_from(given: Mapping[str, Any]) -> Aggregate:
     """Read an aggregate that its ``to_dict`` wrote.
 
     Raises

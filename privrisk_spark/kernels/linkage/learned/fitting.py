@@ -3,10 +3,10 @@
 The rows in the way of a record enter the programs as they are met: those nearest under the parameters at hand, until
 none is left that the program does not know (working sets). First the hinge relaxation is solved, with two margins; then
 again without the records that it gives up, which else pull at it (a ramp loss, by the concave-convex procedure). A
-family that holds the weighted means begins with the one learned. Where
-few enough constraints are known, T20's mixed-integer program follows, whose bound says how far any parameters of the
-family can get. Of all parameters met on the way those are taken which find most training records, counted with
-fractional ties; the standard weights are among them.
+family that holds the weighted means begins with the one learned. Where few enough constraints are known, T20's
+mixed-integer program follows, whose bound says how far any parameters of the family can get. Of all parameters met on
+the way those are taken which find most training records, counted with fractional ties; the standard weights are among
+them.
 
 Status: ``proved`` if no parameters of the family put more training records first by the margin, to HiGHS's tolerances;
 else ``heuristic``, with the gap. That the standard weights find no more of the training records holds by construction.
@@ -20,6 +20,7 @@ R. Collobert, F. Sinz, J. Weston, L. Bottou, "Trading convexity for scalability"
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -30,7 +31,7 @@ from privrisk_spark.claims import Status
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.linkage.learned.aggregates import Aggregate, Bilinear, WeightedMean
-from privrisk_spark.kernels.linkage.learned.families import BilinearFamily, Kind, family_of
+from privrisk_spark.kernels.linkage.learned.families import BilinearFamily, Kind, aggregate_from, family_of
 from privrisk_spark.kernels.linkage.learned.program import Constraints, fewest_failures, least_hinge
 from privrisk_spark.kernels.linkage.learned.training import KnownRecords, Training
 from privrisk_spark.kernels.linkage.nearest import SearchedFile
@@ -114,6 +115,12 @@ class Learned:
     def gap(self) -> float:
         """People that other parameters might put first beyond these."""
         return max(self.at_most - self.firmly, 0.0)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Learned:
+        """Read what :meth:`to_dict` wrote."""
+        told = {one.name: given[one.name] for one in fields(cls) if one.name != "aggregate"}
+        return cls(aggregate=aggregate_from(given["parameters"]), **told)
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers, texts and lists, for JSON."""
