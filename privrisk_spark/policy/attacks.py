@@ -11,6 +11,7 @@ from privrisk_spark.policy.types import NUMBER, SORTED, Count, Natural, NonNegat
 
 Method = Literal[
     "distance",
+    "learned",
     "transparency",
     "homogeneity",
     "external",
@@ -28,6 +29,8 @@ OF_VALUES: frozenset[Method] = frozenset(
     {"homogeneity", "external", "background", "skewness", "similarity", "composition"}
 )
 """Attacks on sensitive values."""
+
+Learnable = Literal["weighted_mean", "ordered_weighted_average", "bilinear", "choquet"]
 
 AS_THEY_ARE: frozenset[Method] = frozenset({"transparency"})
 """Attacks by somebody who knows the values of the original table."""
@@ -70,6 +73,23 @@ class Intruder(Part):
     )
 
 
+class LearnedPolicy(Part):
+    """Distances an intruder learns who has seen true pairs: the worst case."""
+
+    distances: tuple[Learnable, ...] = Field(
+        ("weighted_mean", "ordered_weighted_average", "bilinear"),
+        min_length=1,
+        description="What is learned: a 'weighted_mean' of the columns' differences, weights of the sorted differences "
+        "('ordered_weighted_average'), a 'bilinear' form, or a 'choquet' integral of at most 8 columns.",
+    )
+    training: Annotated[int, Field(ge=1, le=5000), NUMBER] = Field(
+        300, description="Records whose own row the intruder knows; others are found by what he has learned of them."
+    )
+    held_out: Annotated[int, Field(ge=1, le=100_000), NUMBER] = Field(
+        2000, description="Other records, on which it is tried; drawn by their ids and attack.intruder.seed."
+    )
+
+
 class AttackPolicy(Part):
     """Attacks by record linkage: people are linked to the nearest protected rows, and rows to the nearest people."""
 
@@ -82,10 +102,11 @@ class AttackPolicy(Part):
     methods: tuple[Literal[Method, "all"], ...] = Field(
         ("distance",),
         min_length=1,
-        description="What is tried, or [all] that can be. Links: 'distance', to the nearest candidates; "
-        "'transparency', by the levels a table was recoded by. Sensitive values: 'homogeneity' of classes; 'external', "
-        "with the intruder's own row taken away; 'background', with a value he knows to be false; 'skewness' and "
-        "'similarity' of values; 'composition' with other releases. 'membership': who is in the protected table.",
+        description="What is tried, or [all] that can be. Links: 'distance', to the nearest candidates; 'learned', "
+        "likewise, by distances learned from true pairs; 'transparency', by the levels a table was recoded by. "
+        "Sensitive values: 'homogeneity' of classes; 'external', with the intruder's own row taken away; 'background', "
+        "with a value he knows to be false; 'skewness' and 'similarity' of values; 'composition' with other releases. "
+        "'membership': who is in the protected table.",
     )
     levels: Annotated[dict[str, Natural], SORTED] = Field(
         default_factory=dict,
@@ -112,6 +133,7 @@ class AttackPolicy(Part):
         description="What a generalized cell is taken for, each tried: the value it covers that is 'nearest', a "
         "'uniform' draw of them, or, where all known columns are numbers, its 'midpoint'.",
     )
+    learned: LearnedPolicy = LearnedPolicy()
     exact_pairs: Count = Field(
         10**10, description="Comparisons of cells that an attack may take; it is exact, or it is refused."
     )

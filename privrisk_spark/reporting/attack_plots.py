@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from privrisk_spark.results.attacks import Calibration, MembershipFound
+from privrisk_spark.results.attacks import Calibration
+from privrisk_spark.results.inferences import MembershipFound
 from privrisk_spark.results.plots import Panel, Plot, Series
 
 __all__ = ["calibration_plot", "membership_plot"]

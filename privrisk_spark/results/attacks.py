@@ -8,6 +8,14 @@ from typing import Any, ClassVar
 
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.linkage.evidence import Found
+from privrisk_spark.results.inferences import (
+    Figure,
+    Inference,
+    LearnedDistance,
+    MembershipFound,
+    Search,
+    found_figures,
+)
 from privrisk_spark.results.page import html_table
 from privrisk_spark.results.release import json_safe
 
@@ -50,41 +58,6 @@ class Calibration:
     meaning: str
     predicted: float
     groups: tuple[Group, ...]
-
-
-@dataclass(frozen=True)
-class Search:
-    """One way to search.
-
-    Attributes
-    ----------
-    method : str
-        Such as "distance".
-    begins : {"person", "row"}
-        What the intruder begins with.
-    cells : {"nearest", "uniform", "midpoint"} or None
-        What he takes generalized cells for, where the method can take them for several things.
-    """
-
-    method: str
-    begins: str
-    cells: str | None = None
-
-    @property
-    def key(self) -> str:
-        """Name of its pairs, such as "person-nearest"."""
-        return f"{self.begins}-{self.cells or self.method}"
-
-    @property
-    def one_by_one(self) -> bool:
-        """Whether records are linked one by one, so that there are pairs; else classes are."""
-        return self.method != "transparency"
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        """Of its measures."""
-        of = {"method": self.method, "attack": self.begins}
-        return of if self.cells is None else {**of, "cells": self.cells}
 
 
 @dataclass(frozen=True)
@@ -133,112 +106,6 @@ class Attack:
 
 
 @dataclass(frozen=True)
-class Inference:
-    """What is learned of the people without a link: of a sensitive value, or whether they are there at all.
-
-    Attributes
-    ----------
-    method : str
-        Such as "homogeneity".
-    column : str
-        The sensitive one.
-    outcome : {"certain", "guessed", "exposed"}
-        What is counted: people whose value is certain, is guessed rightly, or is far more likely than in the table.
-    parameters : mapping of str to (str or number)
-        Such as how many values are known to be false.
-    title : str
-        In words.
-    found : Found
-        Of the people who are in the protected table.
-    baseline : float or None
-        Share that somebody finds who knows the table's shares alone.
-    """
-
-    method: str
-    column: str
-    outcome: str
-    parameters: Mapping[str, str | float]
-    title: str
-    found: Found
-    baseline: float | None = None
-
-    @property
-    def sentence(self) -> str:
-        """What was found."""
-        one = self.found
-        beside = "" if self.baseline is None else f" Without the protected table: {100 * self.baseline:.3g} %."
-        return (
-            f"{self.title}: {one.correct:,.1f} of {one.tried:,} people, {100 * one.share:.3g} % (95 % limits "
-            f"{100 * one.low:.3g} to {100 * one.high:.3g} %).{beside}"
-        )
-
-    def figures(self) -> Iterator[Figure]:
-        """Its measures."""
-        of = {"method": self.method, "column": self.column, **self.parameters}
-        name = f"values_{self.outcome}"
-        yield "people_tried", self.found.tried, "people", {**of, "outcome": self.outcome}
-        yield name, self.found.correct, "people", of
-        yield f"{name}_share", self.found.share, "share", of
-        yield f"{name}_share_low", self.found.low, "share", {**of, "confidence": 0.95}
-        yield f"{name}_share_high", self.found.high, "share", {**of, "confidence": 0.95}
-        if self.baseline is not None:
-            yield "baseline_share", self.baseline, "share", of
-
-
-@dataclass(frozen=True)
-class MembershipFound:
-    """How well an intruder tells who is in the protected table.
-
-    Attributes
-    ----------
-    members, others : float
-        People, expected ones where it is drawn who is released.
-    advantage, area : float
-        Greatest TPR - FPR, and the area under all thresholds.
-    points : tuple of (float, float)
-        FPR and TPR, at most 200 of them.
-    bound : float or None
-        Greatest advantage that the release's differential privacy allows.
-    claim : str or None
-        That privacy, in words.
-    """
-
-    members: float
-    others: float
-    advantage: float
-    area: float
-    points: tuple[tuple[float, float], ...]
-    bound: float | None = None
-    claim: str | None = None
-
-    @property
-    def sentence(self) -> str:
-        """What was found."""
-        beside = ""
-        if self.bound is not None:
-            verdict = "within" if self.advantage <= self.bound + 1e-9 else "ABOVE"
-            beside = f" It is {verdict} the {self.bound:.3g} that {self.claim} allows."
-        return (
-            f"Who is in the protected table: of {self.members:,.0f} members and {self.others:,.0f} others an intruder "
-            f"tells members with an advantage of {self.advantage:.3g} (0 by guessing, 1 without error).{beside}"
-        )
-
-    def figures(self) -> Iterator[Figure]:
-        """Its measures."""
-        of: dict[str, Any] = {"method": "membership"}
-        yield "members", self.members, "people", of
-        yield "others", self.others, "people", of
-        yield "membership_advantage", self.advantage, "probability", of
-        yield "membership_area", self.area, "probability", of
-        if self.bound is not None:
-            yield "membership_advantage_bound", self.bound, "probability", of
-
-
-Figure = tuple[str, float | int | None, str, dict[str, Any]]
-"""Name, value, unit and parameters of a measure."""
-
-
-@dataclass(frozen=True)
 class AttackResult:
     """Attacks on a protected table.
 
@@ -257,6 +124,8 @@ class AttackResult:
         By links, the strongest first: the one with the greatest share found.
     at_most : float or None
         Greatest share that may be found.
+    learned : tuple of LearnedDistance
+        What an intruder learned who had seen true pairs.
     inferences : tuple of Inference
         Of sensitive values.
     membership : MembershipFound or None
@@ -276,6 +145,7 @@ class AttackResult:
     weights: Mapping[str, float]
     attacks: tuple[Attack, ...]
     at_most: float | None
+    learned: tuple[LearnedDistance, ...] = ()
     inferences: tuple[Inference, ...] = ()
     membership: MembershipFound | None = None
     certain_at_most: float | None = None
@@ -334,7 +204,7 @@ class AttackResult:
 
     def measures(self) -> list[dict[str, Any]]:
         """Every figure as ``{name, value, unit, parameters, status}``, JSON-safe."""
-        others = (*self.inferences, *([] if self.membership is None else [self.membership]))
+        others = (*self.learned, *self.inferences, *([] if self.membership is None else [self.membership]))
         figures = [
             *(
                 (name, value, unit, {**one.search.parameters, **of})
@@ -375,6 +245,7 @@ class AttackResult:
             "passed": self.passed,
             "paragraph": self.paragraph,
             "attacks": list(self.told),
+            "learned": [one.to_dict() for one in self.learned],
             "notes": list(self.notes),
         }
         return {name: json_safe(value) for name, value in document.items()} | {"measures": self.measures()}
@@ -389,22 +260,14 @@ class AttackResult:
 
 
 def _figures(attack: Attack) -> Iterator[Figure]:
-    yield from _found(attack.found, {})
+    yield from found_figures(attack.found, {})
     yield "random_guess_share", attack.guess, "share", {}
     yield "absent_records", attack.absent, "records", {}
     for group in attack.classes:
-        yield from _found(group.found, {"candidates_alike": group.name})
+        yield from found_figures(group.found, {"candidates_alike": group.name})
     for one in attack.calibrations:
         yield "predicted_share", one.predicted, "share", {"prediction": one.prediction}
         for group in one.groups:
             of = {"prediction": one.prediction, "group": group.name}
             yield "predicted_share", group.predicted, "share", of
-            yield from _found(group.found, of)
-
-
-def _found(one: Found, of: dict[str, Any]) -> Iterator[Figure]:
-    yield "links_tried", one.tried, "records", of
-    yield "correct_links", one.correct, "records", of
-    yield "correct_link_share", one.share, "share", of
-    yield "correct_link_share_low", one.low, "share", {**of, "confidence": 0.95}
-    yield "correct_link_share_high", one.high, "share", {**of, "confidence": 0.95}
+            yield from found_figures(group.found, of)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.planning.attacks import attacked, by_size, refuse_cost
+from privrisk_spark.planning.attack_findings import attacked, by_size
+from privrisk_spark.planning.attacks import refuse_cost
 from privrisk_spark.policy.attacks import AttackPolicy, Intruder
-from privrisk_spark.results.attacks import Search
+from privrisk_spark.results.inferences import Search
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,9 @@ from privrisk_spark.kernels.linkage.membership import membership
 from privrisk_spark.kernels.linkage.skewness import gains, similar
 from privrisk_spark.pipelines.attack.opened import Opened, Run
 from privrisk_spark.pipelines.attack.protected import Protected, rows_in
-from privrisk_spark.planning.attacks import (
-    OTHERS,
-    PROTECTED,
-    attack_of,
-    inferred,
-    membership_bound,
-    membership_found,
-)
-from privrisk_spark.results.attacks import Inference, MembershipFound
+from privrisk_spark.planning.attack_findings import inferred, membership_bound, membership_found
+from privrisk_spark.planning.attacks import OTHERS, PROTECTED, attack_of
+from privrisk_spark.results.inferences import Inference, MembershipFound
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_vocabularies, held_in
 from privrisk_spark.stages.attacking.classes import (
     SensitiveClasses,
@@ -139,14 +133,14 @@ def composed(run: Run, opened: Opened, protected: Protected, values: Values, i: 
     vocabulary, nodes = values.vocabularies[i], schemas.nodes(k)
     runs: list[SensitiveRuns] = [values.shown.held[i]]
     first = store_classes(run.scratch.directory(f"classes-{i}"), values.shown.tuples)
-    places = [placed(protected.records, first, k)]
+    places = [placed(protected.records, first, nodes)]
     for r, other in enumerate(opened.others):
         key = f"{OTHERS}.{r}"
         rows = rows_in(other, opened, identity=True, key=key, values=[vocabulary])
         classes = collect_sensitive_classes(rows, nodes, schemas.sensitive(1), most=most, key=key)
         runs.append(classes.held[0])
         stored = store_classes(run.scratch.directory(f"classes-{i}-{r}"), classes.tuples)
-        places.append(placed(rows, stored, k))
+        places.append(placed(rows, stored, nodes))
     own = schemas.sensitive(len(values.vocabularies))[i]
     histories = collect_histories(values.people, places, own, most=most, key=OTHERS)
     left = intersected(histories.places, runs, histories.own, histories.people)
@@ -159,7 +153,7 @@ def tell_members(run: Run, opened: Opened, protected: Protected) -> MembershipFo
     with run.progress.stage("members") as stage:
         k = len(opened.known)
         stored = store_classes(run.scratch.directory("classes-members"), protected.rows)
-        in_class = placed(protected.records, stored, k)
+        in_class = placed(protected.records, stored, schemas.nodes(k))
         most = run.policy.counting.sorted_vectors
         presence = collect_presence(protected.tried, in_class, protected.present, k, most=most, key="table")
         members, others = presence.members, presence.others

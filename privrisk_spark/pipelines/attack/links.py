@@ -13,7 +13,7 @@ from privrisk_spark.engine.batches import Batches
 from privrisk_spark.pipelines.attack.opened import Opened, Run
 from privrisk_spark.pipelines.attack.protected import Protected
 from privrisk_spark.planning.attacks import attack_of, refuse_cost, weights_of
-from privrisk_spark.results.attacks import Search
+from privrisk_spark.results.inferences import Search
 from privrisk_spark.stages.attacking.distance import (
     Comparison,
     Outcomes,
@@ -64,15 +64,20 @@ def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
     return tried
 
 
-def by_distance(run: Run, opened: Opened, protected: Protected) -> Attacks:
-    """Link people and rows to what is nearest."""
+def compared_by(run: Run, opened: Opened, protected: Protected) -> Comparison:
+    """How the known columns are compared, and with which weights."""
     asked, known = attack_of(run.policy), opened.known
     ends = tuple(
         number_ends(name, tree, rows_of_nodes(protected.people, j, tree)) if name in asked.numbers else None
         for j, (name, tree) in enumerate(known.items())
     )
     texts = frozenset(j for j, name in enumerate(known) if name in asked.texts)
-    compared = Comparison(tuple(known.values()), tuple(weights_of(run.policy).values()), ends, texts)
+    return Comparison(tuple(known.values()), tuple(weights_of(run.policy).values()), ends, texts)
+
+
+def by_distance(run: Run, opened: Opened, protected: Protected) -> Attacks:
+    """Link people and rows to what is nearest."""
+    asked, compared = attack_of(run.policy), compared_by(run, opened, protected)
     everybody = np.ones(len(protected.people.rows))
     tried: dict[Search, Tried] = {}
     for reading in asked.cells:

@@ -1,6 +1,6 @@
 """Which people an intruder finds by a protected table: the order of stages.
 
-read → encode → protect → link → infer → members → judge
+read → encode → protect → link → learn → infer → members → judge
 
 The protected table is read as it was published. The vault, or an id it holds, tells whose each row is; so each link is
 known to be right or wrong. All of it is exact and for the trusted zone alone.
@@ -27,12 +27,13 @@ from privrisk_spark.pipelines.attack.links import Attacks, link
 from privrisk_spark.pipelines.attack.opened import Opened, Run, read
 from privrisk_spark.pipelines.attack.protected import Protected, encode, protect
 from privrisk_spark.pipelines.attack.transparent import by_levels
+from privrisk_spark.pipelines.attack.worst_case import learn
+from privrisk_spark.planning.attack_findings import attacked, by_learned
 from privrisk_spark.planning.attacks import (
     HIS_TABLE,
     PROTECTED,
     attack_notes,
     attack_of,
-    attacked,
     in_words,
     not_tried,
     weights_of,
@@ -45,7 +46,8 @@ from privrisk_spark.policy.attacks import OF_VALUES
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_attack
-from privrisk_spark.results.attacks import Attack, AttackResult, Inference, MembershipFound
+from privrisk_spark.results.attacks import Attack, AttackResult
+from privrisk_spark.results.inferences import Inference, LearnedDistance, MembershipFound
 from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.assessing.attack import Groups, planned
@@ -112,13 +114,14 @@ def attack(
     policy = pinned.policy
     with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
         tried = attack_of(policy).tried
-        stages = 5 + bool(OF_VALUES.intersection(tried)) + ("membership" in tried)
+        stages = 5 + bool(OF_VALUES.intersection(tried)) + ("membership" in tried) + ("learned" in tried)
         run = Run(spark, policy, place, scratch, Progress(place, run_id, stages, labels(spark)))
         opened = read(run, table)
         encoded, n_rows = encode(run, opened)
         protected = protect(run, opened, encoded)
         found = Findings(
             link(run, opened, protected),
+            learn(run, opened, protected) if "learned" in tried else (),
             infer(run, opened, encoded, protected) if OF_VALUES.intersection(tried) else (),
             tell_members(run, opened, protected) if "membership" in tried else None,
         )
@@ -136,11 +139,13 @@ class Findings:
     Attributes
     ----------
     links : mapping of Search to Tried
+    learned : tuple of LearnedDistance
     inferences : tuple of Inference
     members : MembershipFound or None
     """
 
     links: Attacks
+    learned: tuple[LearnedDistance, ...]
     inferences: tuple[Inference, ...]
     members: MembershipFound | None
 
@@ -177,6 +182,8 @@ def judge(
             )
             for search, one in findings.links.items()
         ]
+        rows = protected.rows
+        found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned]
         left_out = not_tried(policy, opened.levels, findings.inferences, findings.members)
         if not (found or findings.inferences or findings.members):
             raise InputError(f"attack.methods: nothing of it can be tried: {' '.join(left_out)}")
@@ -192,6 +199,7 @@ def judge(
             weights=weights_of(policy),
             attacks=tuple(sorted(found, key=lambda one: -one.found.share)),
             at_most=attack_of(policy).correct_links_at_most,
+            learned=findings.learned,
             inferences=findings.inferences,
             membership=findings.members,
             certain_at_most=attack_of(policy).values_certain_at_most,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from privrisk_spark.kernels.linkage.transparency import exact_links
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
-from privrisk_spark.planning.attacks import PROTECTED, exactly_linked
+from privrisk_spark.planning.attack_findings import exactly_linked
+from privrisk_spark.planning.attacks import PROTECTED
 from privrisk_spark.results.attacks import Attack
 from privrisk_spark.stages.attacking.classes import scheme_classes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from privrisk_spark.errors import Fault, listing, nearest
+from privrisk_spark.kernels.linkage.learned.choquet import MOST_ATTRIBUTES
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.attacks import AS_THEY_ARE, OF_VALUES, Errors
 from privrisk_spark.policy.policy import Policy
@@ -59,6 +60,12 @@ def _methods(policy: Policy) -> Iterator[Fault]:
         ):
             yield Fault(at, "'similarity' needs a hierarchy of sensitive values; give it in assess.sensitive")
     known = list(asked.intruder.columns) or list(policy.quasi_identifiers)
+    for i, kind in enumerate(asked.learned.distances):
+        if kind in asked.learned.distances[:i]:
+            yield Fault(f"attack.learned.distances.{i}", f"'{kind}' is there already; name it once")
+        if kind == "choquet" and len(known) > MOST_ATTRIBUTES:
+            rule = f"'choquet' is of at most {MOST_ATTRIBUTES} columns, and the intruder knows {len(known)}"
+            yield Fault(f"attack.learned.distances.{i}", rule)
     if asked.levels and set(known) - set(asked.levels):
         yield Fault(
             "attack.levels",

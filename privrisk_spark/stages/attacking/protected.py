@@ -190,6 +190,11 @@ def of_his_table(forms: Batches, his: Batches, k: int) -> Batches:
     return Batches.of_frame(joined.select(schemas.RECORD_ID, *filled, CONSISTENT))
 
 
+def of_both(forms: Batches) -> Batches:
+    """Leave the people out whom the intruder does not have, and those the protected table lacks."""
+    return Batches.of_frame(forms.frame().where((F.col("q0") >= 0) & (F.col("n0") >= 0)))
+
+
 def decided_forms(those: Batches, decisions: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> Batches:
     """Put people beside what a release shows of them, by the decisions in the vault.
 
