@@ -20,7 +20,7 @@ from privrisk_spark.kernels.linkage.agreement import Agreement
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.fold import refuse_other
 
-__all__ = ["ComparedFile", "PatternCounts", "n_patterns"]
+__all__ = ["ComparedFile", "PatternCounts", "digits_of", "n_patterns"]
 
 MOST_PATTERNS = 2**24
 """Patterns that are counted in one array, at most: twelve attributes of three levels."""

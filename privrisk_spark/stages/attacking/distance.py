@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, Protocol
 from uuid import uuid4
 
 import numpy as np
@@ -167,6 +167,17 @@ class StoredFile:
         return _loaded_file(self)
 
 
+class Searched(Protocol):
+    """A file in which is searched, whatever its differences are; hashable, as tasks keep what they have loaded."""
+
+    @property
+    def tuples(self) -> int:
+        """Distinct ones in the file."""
+
+    def load(self) -> LoadedFile:
+        """Map it in a task, once per process."""
+
+
 @dataclass(frozen=True, eq=False)
 class LoadedFile:
     """A file in which is searched, in a task.
@@ -280,7 +291,7 @@ class StoredLinks:
 
     Attributes
     ----------
-    stored : StoredFile
+    stored : Searched
         In which was searched.
     known : PartDirectory
         Holds ``nodes.npy``, the tuples.
@@ -289,7 +300,7 @@ class StoredLinks:
     parts : tuple of str
     """
 
-    stored: StoredFile
+    stored: Searched
     known: PartDirectory
     directory: PartDirectory
     parts: tuple[str, ...]
@@ -309,23 +320,26 @@ def _loaded_links(links: StoredLinks) -> tuple[Keys, Linked]:
     return keys, Linked(distance, rows)
 
 
-def collect_links(scratch: Scratch, stored: StoredFile, known: Tuples, name: str) -> StoredLinks:
+def slices(known: int, tuples: int) -> list[tuple[int, int]]:
+    """Begin and end of the slices of known tuples that tasks compare with a file."""
+    tasks = min(known, SLICES, 1 + known * tuples // PAIRS)
+    return list(pairwise(known * i // tasks for i in range(tasks + 1)))
+
+
+def collect_links(scratch: Scratch, stored: Searched, known: Tuples, name: str) -> StoredLinks:
     """Link every distinct tuple that somebody knows, each once, in tasks.
 
     Parameters
     ----------
     scratch : Scratch
-    stored : StoredFile
-        In which is searched.
+    stored : Searched
+        As :func:`store_file` returns it.
     known : Tuples
     name : str
         Of the directories.
     """
     at, directory = scratch.directory(f"known-{name}"), scratch.directory(f"links-{name}")
     write_array(known.nodes, at, "nodes.npy")
-    n = len(known.nodes)
-    tasks = min(n, SLICES, 1 + n * stored.tuples // PAIRS)
-    cuts = [n * i // tasks for i in range(tasks + 1)]
 
     def link(part: tuple[int, int]) -> Iterator[pa.Table]:
         begin, end = part
@@ -334,7 +348,7 @@ def collect_links(scratch: Scratch, stored: StoredFile, known: Tuples, name: str
         told = pa.table({"place": np.arange(begin, end), DISTANCE: found.distance, TIED: found.rows})
         yield report(write_ipc(told, directory), {})
 
-    parts = scratch.collect_parts(Batches.of_parts(scratch.spark, list(pairwise(cuts)), link, PARTS))
+    parts = scratch.collect_parts(Batches.of_parts(scratch.spark, slices(len(known.nodes), stored.tuples), link, PARTS))
     return StoredLinks(stored, at, directory, tuple(sorted(part["name"] for part in parts)))
 
 

@@ -52,7 +52,7 @@ def test_no_error_allowed_and_all_allowed() -> None:
 
 
 def test_where_both_rates_can_be_kept_no_clerk_is_needed() -> None:
-    """Links as far as 3/16 allows: two patterns; the rest would make a false non-link rate of 1/4 of the 1/2 allowed."""
+    """Links as far as 3/16 allows: two patterns; the rest makes a false non-link rate of 1/4, of the 1/2 allowed."""
     found = rule(0.1875, 0.5)
     assert found.shares(W).tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 1], [0, 0, 1]]
     assert (found.false_links, found.false_non_links, found.clerical_links) == (0.1875, 0.25, 0)
@@ -106,9 +106,11 @@ def test_rates_are_met_on_generated_pairs_and_others_are_not() -> None:
     generator = np.random.default_rng(2)
     n = 200_000
     linked = generator.random(n) < model.prior
-    digits = np.column_stack(
-        [np.where(linked, generator.random(n) >= m[0], generator.random(n) >= u[0]) for m, u in zip(model.m, model.u, strict=True)]
-    ).astype(np.uint8)  # fmt: skip
+    columns = [
+        np.where(linked, generator.random(n) >= m[0], generator.random(n) >= u[0])
+        for m, u in zip(model.m, model.u, strict=True)
+    ]
+    digits = np.column_stack(columns).astype(np.uint8)
     code, m, u = model.probabilities()
     every = PatternCounts(model.levels, tuple(code.tolist()), (1,) * len(code))
     found = optimal_rule(model.weights_of(every.digits), m, u, false_links=0.02, false_non_links=0.05)
