@@ -199,6 +199,7 @@ def judge(
             weights=weights_of(policy),
             attacks=tuple(sorted(found, key=lambda one: -one.found.share)),
             at_most=attack_of(policy).correct_links_at_most,
+            models=tuple(one.model for one in findings.links.values() if one.model is not None),
             learned=findings.learned,
             inferences=findings.inferences,
             membership=findings.members,
