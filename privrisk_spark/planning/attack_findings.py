@@ -9,7 +9,7 @@ import numpy as np
 
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.linkage.evidence import Found, deciles, found
-from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted
+from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel
 from privrisk_spark.kernels.linkage.learned.fitting import Learned
 from privrisk_spark.kernels.linkage.membership import Bound, Membership
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule
@@ -200,6 +200,7 @@ def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
 def match_model(
     policy: Policy,
     search: Search,
+    model: LinkageModel,
     fitted: Fitted,
     rule: OptimalRule,
     classes: Mapping[str, tuple[FloatArray, LongArray]],
@@ -210,12 +211,15 @@ def match_model(
     ----------
     policy : Policy
     search : Search
+    model : LinkageModel
+        By which was searched.
     fitted : Fitted
+        What was estimated.
     rule : OptimalRule
     classes : mapping of class to (ndarray of float64, ndarray of int64)
         Probability of the links of records, and how many records there are with each.
     """
-    model, agreements = fitted.model, []
+    agreements = []
     for j, column in enumerate(known_columns(policy)):
         n = len(model.m[j])
         named = ["agrees", *(f"near ({i})" if n > 3 else "near" for i in range(1, n - 1)), "differs"]

@@ -84,7 +84,8 @@ class MatchModel:
     converged : bool
         Whether the estimation has come to its end.
     parted : bool
-        Whether agreement speaks for a link at all.
+        Whether by the estimate agreement speaks for a link at all. If not, pairs of one person are taken to agree with
+        probability 0.9 in each column instead.
     upper, lower : float
         A pair of a greater weight is linked, one of less is not, in bits; a clerk decides between them.
     classes : mapping of {"linked", "clerical", "not linked"} to Found

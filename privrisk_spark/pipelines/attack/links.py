@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
-from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, fitted, started
+from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel, fitted, started
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule, optimal_rule
 from privrisk_spark.pipelines.attack.opened import Opened, Run
 from privrisk_spark.pipelines.attack.protected import Protected
@@ -154,29 +154,30 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
     counts = collect_patterns(run.scratch, rows, protected.known, "rows")
     # He knows how large both files are: of all pairs so many are of one person.
     prior = 1 / max(protected.rows.total, protected.people.total, 2)
-    estimated = fitted(counts, started(counts, prior=prior), fixed_prior=True)
-    model, asked = estimated.model, attack_of(run.policy).probabilistic
+    begin = started(counts, prior=prior)
+    estimated = fitted(counts, begin, fixed_prior=True)
+    # An estimate by which agreement does not speak for a link is of two other kinds of pairs.
+    model, asked = estimated.model if estimated.parted else begin, attack_of(run.policy).probabilistic
     rule = optimal_rule(
         *model.expected(counts), false_links=asked.false_links, false_non_links=asked.false_non_links, coins=False
     )
     weighed = rows.weighed(model), people.weighed(model)
     found = both_ways(run, protected, *weighed, method="probabilistic")
+    searched = {"person": weighed[0], "row": weighed[1]}
     return {
-        search: replace(
-            one, model=weighed_model(run, search, one, weighed[0 if search.begins == "person" else 1], estimated, rule)
-        )
+        search: replace(one, model=weighed_model(run, search, one, searched[search.begins], model, estimated, rule))
         for search, one in found.items()
     }
 
 
 def weighed_model(
-    run: Run, search: Search, one: Tried, file: StoredWeights, estimated: Fitted, rule: OptimalRule
+    run: Run, search: Search, one: Tried, file: StoredWeights, model: LinkageModel, estimated: Fitted, rule: OptimalRule
 ) -> MatchModel:
     """Divide records by the match weight of their best candidate, and say which of these are right."""
     names: tuple[Class, ...] = get_args(Class)
     classes = {name: collect_outcomes(Batches.of_frame(in_class(one.pairs, file, rule, name))) for name in names}
     told: dict[str, tuple[FloatArray, LongArray]] = {name: (of.probability, of.people) for name, of in classes.items()}
-    return match_model(run.policy, search, estimated, rule, told)
+    return match_model(run.policy, search, model, estimated, rule, told)
 
 
 BY_SEARCH: dict[str, Callable[[Run, Opened, Protected], Attacks]] = {

@@ -183,7 +183,7 @@ def judge(
             for search, one in findings.links.items()
         ]
         rows = protected.rows
-        found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned]
+        found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned if not one.fell_back]
         left_out = not_tried(policy, opened.levels, findings.inferences, findings.members)
         if not (found or findings.inferences or findings.members):
             raise InputError(f"attack.methods: nothing of it can be tried: {' '.join(left_out)}")
