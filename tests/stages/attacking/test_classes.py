@@ -161,9 +161,9 @@ SHOWN = classes_of({(LOW, ULM): [FLU, FLU], (LOW, ANY): [ASTHMA], (ROOT, ANY): [
 
 
 def test_people_beside_the_class_they_are_taken_for() -> None:
-    people = classes_of({(LOW, ULM): [FLU, ASTHMA], (HIGH, ULM): [FLU], (ROOT, ANY): [MISSING]})
+    people = classes_of({(NULL, BONN): [FLU], (LOW, ULM): [FLU, ASTHMA], (ROOT, ANY): [MISSING]})
     there, mine, theirs = matched(people, SHOWN)
-    assert there.tolist() == [True, False, True]
+    assert there.tolist() == [False, True, True]
     assert mine.tuples.nodes.tolist() == theirs.tuples.nodes.tolist() == [[LOW, ULM], [ROOT, ANY]]
     found = guessed(theirs.held[0], mine.held[0])
     assert found.certain.tolist() == [0.5, 0]  # the one with asthma is taken for one with the flu, surely
