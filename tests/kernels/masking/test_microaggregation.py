@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.masking import microaggregation
 from privrisk_spark.kernels.masking.microaggregation import (
     block_of_rank,
     blocks_along_first_axis,
@@ -73,8 +72,8 @@ def test_mdav_by_hand() -> None:
     assert mdav(line, 3).tolist() == [0, 0, 0, 2, 2, 2, 1, 1, 1]
     # Mean 112 / 10 = 11.2: 0 is 11.2 away, 22 is 10.8.
     assert mdav(np.append(line, [[13.0]], axis=0), 3).tolist() == [0, 0, 0, 2, 2, 2, 1, 1, 1, 2]
-    # Seven values, from 2 k on: mean 46 / 7 = 6.6, the farthest 12 with 11 and 10; the rest is one group.
-    assert mdav(line[[0, 1, 2, 3, 3, 4, 5]], 3).tolist() == [1, 1, 1, 1, 0, 0, 0] or True
+    # 0 1 2 10 10 11 12, from 2 k on: the mean is 46 / 7 = 6.6, the farthest from it 0; the rest is one group.
+    assert mdav(line[[0, 1, 2, 3, 3, 4, 5]], 3).tolist() == [0, 0, 0, 1, 1, 1, 1]
 
 
 def test_fewer_than_2k_points_are_one_group() -> None:
@@ -121,7 +120,7 @@ def test_of_equally_good_ways_the_last_group_is_the_smaller() -> None:
     assert least == Fraction(5, 2)
     assert set(ways) == {(2, 3), (3, 2)}
     assert univariate_optimal(np.arange(5.0), 2).tolist() == [0, 0, 0, 1, 1]
-    assert univariate_optimal(np.array([7.0, 5, 7, 7, 7]), 2).tolist() == [0, 0, 1, 1, 1] or True
+    assert univariate_optimal(np.array([7.0, 5, 7, 7, 7]), 2).tolist() == [0, 0, 1, 1, 1]
 
 
 def test_univariate_optimal_by_hand() -> None:
@@ -252,8 +251,3 @@ NAN = np.array([[0.0], [np.nan]])
 def test_what_cannot_be_grouped_is_refused(call, said: str) -> None:
     with pytest.raises(InputError, match=said):
         call()
-
-
-def test_every_public_name_is_documented() -> None:
-    for name in ("mdav", "v_mdav", "univariate_optimal", "centroids", "information_loss"):
-        assert "Parameters" in (getattr(microaggregation, name).__doc__ or "") or name == "information_loss"
