@@ -25,6 +25,15 @@ from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.masking.point_tree import farthest, give_back, nearest, take, tree_of
 from privrisk_spark.machine_code import compiled
 
+_LARGEST = 1e150
+"""Squares of differences stay finite."""
+
+_RENEWED = 1
+"""Points looked at, by those left, until they are put into order about the mean of now; changes no result."""
+
+_ROUNDED_UP, _LEAST = 1.0 + 1e-9, 1e-150
+"""Bounds on distances are by far more than rounding above what they bound."""
+
 
 def mdav(points: FloatArray, k: int) -> LongArray:
     """Group points by MDAV-generic.
@@ -235,6 +244,8 @@ def _refuse_points(points: FloatArray, k: int) -> None:
         raise InputError(f"Microaggregation: k must be at least 1 and at most the number of records. Got {k}.")
     if not np.isfinite(points).all():
         raise InputError("Microaggregation: values must be finite, and some are missing or infinite.")
+    if (np.abs(points) > _LARGEST).any():
+        raise InputError(f"Microaggregation: values must be at most {_LARGEST:g} in amount, and some are not.")
 
 
 @compiled
@@ -248,9 +259,24 @@ def _mdav(points: FloatArray, k: int) -> LongArray:
     rest = np.zeros(p)
     for record in range(n):
         _add(total, rest, points[record], 1.0)
+    anchor = np.zeros(p)
+    outwards = np.arange(n)
+    away = np.zeros(n)
+    looked_at = _RENEWED * n + 1
     while tree.left[0] >= 2 * k:
         left = tree.left[0]
-        outer = farthest(tree, (total + rest) / left)
+        mean = (total + rest) / left
+        if looked_at > _RENEWED * left:
+            anchor[:] = mean
+            looked_at = 0
+            outwards = np.sort(outwards[groups[outwards] < 0])
+            away = np.empty(left)
+            for at in range(left):
+                away[at] = np.sqrt(_square(points[outwards[at]], anchor))
+            order = np.argsort(-away, kind="mergesort")
+            outwards, away = outwards[order], away[order]
+        outer, looked = _outermost(points, mean, anchor, outwards, away, groups)
+        looked_at += looked
         for turn in range(2 if left >= 3 * k else 1):
             centre = outer if turn == 0 else farthest(tree, points[outer])
             for member in nearest(tree, points[centre], k)[0]:
@@ -260,6 +286,40 @@ def _mdav(points: FloatArray, k: int) -> LongArray:
             group += 1
     groups[groups < 0] = group
     return groups
+
+
+@compiled
+def _outermost(
+    points: FloatArray, mean: FloatArray, anchor: FloatArray, outwards: LongArray, away: FloatArray, groups: LongArray
+) -> tuple[int, int]:
+    """Find the point without a group that is farthest from the mean, and count those looked at.
+
+    The points left lie about their mean like a ball, many almost as far out as the farthest, and boxes hardly tell them
+    apart. But the mean moves little: a point so far ``away`` from where it was, the anchor, is farther from it now by
+    no more than the move.
+    """
+    found = -1
+    most = -1.0
+    move = np.sqrt(_square(mean, anchor))
+    for at in range(len(outwards)):
+        bound = (away[at] + move) * _ROUNDED_UP + _LEAST
+        if bound * bound < most:
+            return found, at + 1
+        record = outwards[at]
+        if groups[record] < 0:
+            squares = _square(points[record], mean)
+            if squares > most or (squares == most and record < found):
+                most, found = squares, record
+    return found, len(outwards)
+
+
+@compiled
+def _square(point: FloatArray, centre: FloatArray) -> float:
+    squares = 0.0
+    for i in range(len(point)):
+        gap = point[i] - centre[i]
+        squares += gap * gap
+    return squares
 
 
 @compiled
