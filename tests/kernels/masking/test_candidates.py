@@ -101,6 +101,11 @@ def test_axis_candidates_by_hand() -> None:
     assert found.holds.tolist() == [True, True, True, False]
 
 
+def test_centroids_equal_but_for_rounding_have_neighbours_on_both_sides() -> None:
+    masked = np.array([[0.1], [0.1 + 0.2], [0.5]])
+    assert axis_candidates(np.array([[0.3]]), masked, np.array([2])).rows.tolist() == [3]
+
+
 def test_axis_candidates_after_projection() -> None:
     """Groups along an axis: scores of centroids are the means of scores."""
     generator = np.random.default_rng(6)

@@ -94,6 +94,12 @@ def test_factors_of_semidefinite_matrices(seed: int, k: int, rank: int) -> None:
     assert (np.abs(factor @ factor.T - sigma) <= 1e-4 * np.outer(scale, scale)).all()
 
 
+def test_what_rounding_leaves_of_a_variance_is_not_divided_by() -> None:
+    """The second attribute is the first up to 1e-15, and has 1e-6 of the third, which rounding may have put there."""
+    sigma = np.array([[1, 1, 0], [1, 1 + 1e-15, 1e-6], [0, 1e-6, 1]])
+    assert covariance_factor(sigma).tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 1]]
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [

@@ -73,6 +73,13 @@ def test_by_hand() -> None:
     assert swapped(values, 34, words([2**64 - 1] * 6)).tolist() == [2, 5, 1, 2, 9, 7]
 
 
+def test_all_64_bits_of_a_word_count() -> None:
+    """Of three free ranks the second is drawn from the word ⌈2^64 / 3⌉ on."""
+    third = 2**64 // 3
+    assert partners_within(3, words([third, 0, 0, 0]))[0] == 1
+    assert partners_within(3, words([third + 1, 0, 0, 0]))[0] == 2
+
+
 def test_widths_are_exact_percentages() -> None:
     """0.6 percent of 1000 is 6, though 0.006 · 1000 rounds to 6 and 0.29 · 100 to 28.999999999999996."""
     assert swap_width(1000, 0.6) == 6

@@ -81,6 +81,17 @@ def test_a_known_attribute_that_tells_all_keeps_the_order() -> None:
     assert shuffled(values, known, np.random.default_rng(4).normal(size=(50, 1))).tolist() == values.tolist()
 
 
+def test_attributes_that_are_settled_by_the_known_ones_are_no_noise() -> None:
+    """The first and the third are known, up to sign; what rounding leaves of their variances is no covariance."""
+    first = np.array([0.0, 0, -4, -2, -1, -3])
+    other = np.array([1.331306441958338, -1.0137535704119844, -0.22802982590802673, -0.09116155198757529,
+                      1.8503670125547864, -1.9099865155919333])  # fmt: skip
+    known = np.column_stack([[3.0, 3, 0, 1, 3, 1], first])
+    confidential = np.column_stack([first, other, first])
+    masked = shuffled(confidential, known, np.random.default_rng(1).normal(size=(6, 3)))
+    assert masked[:, [0, 2]].tolist() == confidential[:, [0, 2]].tolist()
+
+
 def test_scores_of_a_record_are_the_same_in_any_company() -> None:
     dealing = Dealing.of(6 / np.pi * np.arcsin(SIGMA / 2), 2)
     known, normals = np.random.default_rng(5).normal(size=(2, 100, 2))
