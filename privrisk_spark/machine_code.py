@@ -31,8 +31,8 @@ _CONFIG: Any = numba.config
 SOURCES = (
     "lattice/lattice.py",
     "masking/microaggregation.py",
+    "masking/partners.py",
     "masking/point_tree.py",
-    "masking/rank_swapping.py",
     "numeric/min_cut.py",
     "search/row_sets.py",
     "search/boxes/arrays.py",
