@@ -30,7 +30,7 @@ _CONFIG: Any = numba.config
 
 SOURCES = (
     "lattice/lattice.py",
-    "masking/microaggregation.py",
+    "masking/grouping.py",
     "masking/partners.py",
     "masking/point_tree.py",
     "numeric/min_cut.py",
