@@ -76,13 +76,14 @@ class SpecialUniques(Part):
 class Detection(Part):
     """Probability that an exploit is detected, a logistic function of those before it (X15 eq 4)."""
 
-    h0: Finite = -4.59
-    h1: Finite = 0.0
+    h0: Finite = Field(-4.59, description="Log odds that the first exploit is detected.")
+    h1: Finite = Field(0.0, description="What each exploit before adds to the log odds.")
 
 
 class AdversaryPolicy(Part):
     """An adversary who attacks if it pays (Xia et al. 2015); the defaults are the paper's case study."""
 
+    currency: Text = Field("US dollars", description="Of gain, penalty and costs; only a name.")
     group: Literal["known", "unknown"] = Field(
         "known", description="Whether the adversary knows how many candidates a record has before paying for access."
     )
@@ -95,7 +96,9 @@ class AdversaryPolicy(Part):
     cost_link: NonNegative = Field(0.0, description="Of finding the candidates.")
     cost_exploit: NonNegative = Field(10.0, description="Of approaching a candidate.")
     detection: Detection = Detection()
-    discount: Annotated[float, Field(gt=0, lt=1), NUMBER] = 0.9
+    discount: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
+        0.9, description="Worth today of what is earned or paid a step later."
+    )
     risk_at_most: Share | None = Field(
         0.05, description="Least penalty and least group size that bring every record's p_reid under this bound."
     )

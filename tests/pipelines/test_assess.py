@@ -69,7 +69,9 @@ class Assessed:
             given = one["parameters"]
             if (given["subject"], given["set"]) != (subject, set_name):
                 continue
-            key: Hashable = next((given[name] for name in ("column", "attributes", "model") if name in given), None)
+            key: Hashable = next(
+                (given[name] for name in ("column", "attributes", "model", "from") if name in given), None
+            )
             key = given.get("threshold", key) if "share_above" in one["name"] and key is None else key
             assert (one["name"], key) not in found
             found[one["name"], key] = float(one["value"]) if isinstance(one["value"], str) else one["value"]
@@ -876,7 +878,17 @@ def test_nothing_leaks(assess: Assess, world: World, tmp_path: Path, capfd: pyte
     held = {path.name for path in ran.place.iterdir() if path.is_file() and PLANTED.encode() in path.read_bytes()}
     assert held == {"assessment.json", "report.html"}, "worst classes, for the vault"
     lines = [json.loads(line) for line in ran.err.splitlines() if line.startswith("{")]
-    assert {line["stage"] for line in lines} == {"read", "encode", "count", "measure", "compare", "attack", "judge"}
+    assert {line["stage"] for line in lines} == {
+        "read",
+        "encode",
+        "count",
+        "measure",
+        "compare",
+        "identify",
+        "attack",
+        "tell",
+        "judge",
+    }
     # Without worst classes there are none.
     again = assess(policy, "--set=assess.worst=0", output=ran.place)
     assert again.code == 0, again.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +29,7 @@ from privrisk_spark.stages.assessing.classes import (
     kept_tables,
     renamed,
 )
+from privrisk_spark.stages.assessing.columns import KeptSet, Separated, collect_separation
 from privrisk_spark.stages.assessing.compatible import CompatibleClasses, Overlap, collect_compatible
 from privrisk_spark.stages.assessing.pairs import collect_concealment, collect_entropy_loss, collect_intervals
 from privrisk_spark.stages.assessing.plots import plots_of
@@ -96,17 +98,27 @@ MeasuredSets = Mapping[str, Mapping[str, MeasuredSet]]
 """By subject and set."""
 
 
-def measure_sets(run: Run, opened: Opened, counted: Counted) -> MeasuredSets:
-    """Measure each set of each subject; the release first, whose cells the table is spread over."""
+def measure_sets(run: Run, opened: Opened, counted: Counted) -> tuple[MeasuredSets, dict[str, float]]:
+    """Measure each set of each subject; the release first, whose cells the table is spread over.
+
+    Returns
+    -------
+    MeasuredSets
+    dict of str to float
+        Seconds each of them took.
+    """
     measured: dict[str, dict[str, MeasuredSet]] = {subject.name: {} for subject in counted.subjects}
+    seconds: dict[str, float] = {}
     for number, (name, columns) in enumerate(opened.sets.items()):
         released: Released | None = None
         for subject in reversed(counted.subjects):
+            begun = time.monotonic()
             of_set = _measure_set(run, opened, counted, subject, number, columns, released)
+            seconds[f"{subject.name}, set {name}"] = round(time.monotonic() - begun, 3)
             measured[subject.name][name] = of_set
             if subject.name == "release":
                 released = _cells(of_set)
-    return measured
+    return measured, seconds
 
 
 def _cells(measured: MeasuredSet) -> Released | None:
@@ -219,7 +231,7 @@ SpecialUniques = Mapping[tuple[str, str], Sequence[Measured]]
 """Measures of minimal sample uniques by subject and set."""
 
 
-def find_special_uniques(run: Run, measured: MeasuredSets) -> SpecialUniques:
+def find_special_uniques(run: Run, opened: Opened, measured: MeasuredSets) -> SpecialUniques:
     """Find the minimal sample uniques of each set of each subject, if the policy asks for them."""
     asked, most = run.policy.assess.special_uniques, run.policy.counting.sorted_vectors
     if asked is None:
@@ -230,13 +242,26 @@ def find_special_uniques(run: Run, measured: MeasuredSets) -> SpecialUniques:
         for name, of_set in sets.items():
             if of_set.n_classes > most:
                 reason = f"more than {most:,} distinct records (counting.sorted_vectors); assess smaller sets"
-                unknown = ("special_uniques", "suda_max", "dis_max", "dis_mean")
+                unknown = ("special_uniques", "suda_max", "dis_max", "dis_mean", "suda_contribution")
                 skipped[subject, name] = [Measured(measure, None, {"reason": reason}) for measure in unknown]
                 continue
-            k = len(of_set.asked.hierarchies)
+            columns = tuple(opened.sets[name])
             fraction = run.policy.assess.sampling_fraction or asked.dis_fraction
-            sought[subject, name] = Sought(of_set.classes, of_set.names, k, min(asked.size, k), fraction)
+            sought[subject, name] = Sought(
+                of_set.classes, of_set.names, columns, min(asked.size, len(columns)), fraction
+            )
     return skipped | dict(zip(sought, collect_special(run.scratch, list(sought.values())), strict=True))
+
+
+SeparatedSets = Mapping[tuple[str, str], Separated]
+"""How well each set of each subject tells records apart."""
+
+
+def find_separation(run: Run, measured: MeasuredSets) -> SeparatedSets:
+    """Find how well each set of each subject, and each of its columns, tells records apart."""
+    sets = {(subject, name): of_set for subject, held in measured.items() for name, of_set in held.items()}
+    kept = [KeptSet(one.classes, one.names, len(one.asked.hierarchies)) for one in sets.values()]
+    return dict(zip(sets, collect_separation(run.scratch, kept), strict=True))
 
 
 Planned = tuple[attack.Groups, Solution, attack.AttackTable]
@@ -262,6 +287,7 @@ def subject_of(
     counted: Counted,
     measured: MeasuredSets,
     special: SpecialUniques,
+    separated: SeparatedSets,
     subject: CountedSubject,
     more: Sequence[Measured],
 ) -> Subject:
@@ -269,7 +295,7 @@ def subject_of(
 
     Parameters
     ----------
-    run, opened, counted, measured, special
+    run, opened, counted, measured, special, separated
         As the stages before returned them.
     subject : CountedSubject
     more : sequence of Measured
@@ -288,6 +314,7 @@ def subject_of(
         found += measures.population(tallies, asked, of, assess.sampling_fraction)
         for unique in special.get((subject.name, name), ()):
             found.append(replace(unique, parameters={**of, **unique.parameters}))
+        found += measures.separation(separated[subject.name, name], of, columns)
         found += measures.attribute(tallies, asked, of)
         found += measures.utility(tallies, asked, of, columns, original=original)
         worst += measures.worst_classes(tallies, asked, of, asked.hierarchies)

@@ -48,6 +48,21 @@ UTILITY: dict[str, Measure] = {
         "Mean normalized certainty penalty of a cell: 0 for an original value, 1 for a suppressed one.",
         "Xu et al. 2006; Ghinita et al. 2007",
     ),
+    "iyengar_loss": Measure(
+        "utility",
+        "General loss",
+        "share",
+        "Mean of (values a cell covers - 1) over (values of the domain - 1): 0 for an original value, 1 for a "
+        "suppressed one, and no jump between.",
+        _IYENGAR,
+    ),
+    "loss": Measure(
+        "utility",
+        "Loss, geometric over columns",
+        "share",
+        "Geometric mean over the columns of 1 + general loss, less 1: the metric k-anonymization minimizes.",
+        f"{_IYENGAR}, as in ARX: Prasser, Kohlmayer, Lautenschläger and Kuhn 2014",
+    ),
     "kl_divergence": Measure(
         "utility",
         "Kullback-Leibler divergence",
