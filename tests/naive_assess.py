@@ -295,6 +295,51 @@ def attribute(
     return found
 
 
+def joint(
+    rows: Sequence[Row], names: Sequence[str], columns: Mapping[str, float], person: str | None = None
+) -> Figures:
+    """Diversity of each column, given the values of the others; ``columns`` has the c of each."""
+    found: Figures = {}
+    for column, c in columns.items():
+        others = [*names, *(other for other in columns if other != column)]
+        domain = list({row[column] for row in rows})
+        alone = attribute(rows, others, column, domain, distance="equal", c=c, person=person)
+        told = {"p_sensitive": "l_distinct_joint", "l_entropy": "l_entropy_joint", "l_recursive": "l_recursive_joint"}
+        found |= {(to, column): alone[name, column] for name, to in told.items()}
+    return found
+
+
+def households(risks: Sequence[float], household: Sequence[Any]) -> tuple[float, float]:
+    """Greatest, and mean over the records; None is a household of its own."""
+    missed: dict[Any, float] = {}
+    keys = [("nobody", i) if of is None else of for i, of in enumerate(household)]
+    for key, risk in zip(keys, risks, strict=True):
+        missed[key] = missed.get(key, 1.0) * (1 - risk)
+    return 1 - min(missed.values()), math.fsum(1 - missed[key] for key in keys) / len(keys)
+
+
+def numeric(original: Sequence[Sequence[float]], masked: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """By column over pairs that are known; of rows of which all are known for correlations."""
+    x, y = np.array(original, dtype=float), np.array(masked, dtype=float)
+    found: dict[str, Any] = {"il1s": [], "mean_shift": [], "variance_ratio": []}
+    known = ~np.isnan(x) & ~np.isnan(y)
+    for j in range(x.shape[1]):
+        a, b = x[known[:, j], j], y[known[:, j], j]
+        s = np.std(a, ddof=1)
+        found["il1s"].append(np.mean(np.abs(a - b)) / (math.sqrt(2) * s))
+        found["mean_shift"].append((np.mean(b) - np.mean(a)) / s)
+        found["variance_ratio"].append(np.var(b) / np.var(a))
+    if x.shape[1] == 1:
+        return found
+    whole = known.all(axis=1)
+    r, q = (np.corrcoef(side[whole], rowvar=False) for side in (x, y))
+    upper = np.triu_indices(x.shape[1], 1)
+    found["correlation_change"] = float(np.mean(np.abs(r[upper] - q[upper])))
+    eigen = [np.sort(np.linalg.eigvalsh(side)) for side in (r, q)]
+    found["eigenvalue_change"] = float(np.mean(np.abs(eigen[0] - eigen[1])))
+    return found
+
+
 def sizes_utility(
     rows: Sequence[Row], names: Sequence[str], *, k: int, label: str | None, suppressed: tuple[Any, ...]
 ) -> Figures:

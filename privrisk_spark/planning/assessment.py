@@ -8,7 +8,7 @@ from typing import Any
 from privrisk_spark.policy.assessment import Detection, Population
 from privrisk_spark.policy.dictionaries import SelfDictionary, TableDictionary
 from privrisk_spark.policy.guarantees import RiskGuarantee
-from privrisk_spark.policy.policy import Policy, RiskPolicy
+from privrisk_spark.policy.policy import Insensitive, Policy, RiskPolicy
 from privrisk_spark.policy.policy import Sensitive as SensitiveColumn
 from privrisk_spark.results.assessment import Assumption
 
@@ -36,7 +36,13 @@ def narrowed(policy: Policy) -> Policy:
     """Return the policy by which the table is read: what is measured is carried, and nothing is decided."""
     population = policy.assess.population
     dictionary = SelfDictionary(consistency="compatible") if population is None else population_dictionary(population)
-    return reading_only(policy, [*carried(policy), *policy.assess.intervals], dictionary)
+    kept, household = [*carried(policy), *policy.assess.intervals], policy.assess.household
+    if household is not None:
+        # An identifier cannot be kept; to read it, it is like any other column.
+        named = Insensitive(role="insensitive", read=getattr(policy.columns[household], "read", None))
+        columns = policy.columns if household in kept else {**policy.columns, household: named}
+        policy, kept = policy.model_copy(update={"columns": columns}), [*kept, household]
+    return reading_only(policy, kept, dictionary)
 
 
 def reading_only(

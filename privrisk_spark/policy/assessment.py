@@ -131,6 +131,9 @@ class AssessPolicy(Part):
     intervals: Annotated[dict[str, Interval], SORTED] = Field(
         default_factory=dict, description="Numeric columns whose masked values are compared record by record."
     )
+    household: Text | None = Field(
+        None, description="Column that names the household of a record, for the risk that one of its members is found."
+    )
     label: Text | None = Field(None, description="Column a classifier would predict, for the classification metric.")
     k: Count = Field(5, description="k of the metrics that need one; records_below_k takes thresholds.k if given.")
     risk_above: list[Share] = Field(

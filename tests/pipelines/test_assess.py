@@ -260,6 +260,7 @@ def groups(rows: list[naive.Row], names: list[str], person: str | None = None) -
 
 FULL = {
     "label": "label",
+    "household": "who",
     "k": 3,
     "concealment": True,
     "intervals": {"income": {"masked": "pay", "p": 15}},
@@ -297,12 +298,22 @@ def incomes(rows: list[naive.Row]) -> list[Any]:
     return sorted(value for value in values if value is not None) + ([None] if None in values else [])
 
 
+def homes(rows: list[naive.Row], household: list[Any], lost: tuple[str, ...] = ()) -> naive.Figures:
+    """Household risk of records that are found with 1/f; those that are suppressed whole are not."""
+    sizes = {key: len(held) for key, held in naive.grouped(rows, NAMES).items()}
+    keys = [tuple(row[name] for name in NAMES) for row in rows]
+    most, mean = naive.households([0.0 if key == lost else 1 / sizes[key] for key in keys], household)
+    return {("household_risk_max", None): most, ("household_risk_mean", None): mean}
+
+
 def test_every_figure_of_the_table(compared: Assessed, world: World) -> None:
     rows = rows_of(world.table)
     expected = naive.identity(rows, NAMES, k=3, thresholds=THRESHOLDS)
     expected |= naive.special(rows, NAMES, size=3, fraction=0.1)
     expected |= attributes(rows, NAMES)
     expected |= naive.attribute(rows, NAMES, "income", incomes(rows), distance="ordered")
+    expected |= naive.joint(rows, NAMES, {"income": 3.0, "diagnosis": 1.5, "ward": 3.0})
+    expected |= homes(rows, [row["who"] for row in rows])
     expected |= naive.sizes_utility(rows, NAMES, k=3, label="label", suppressed=("*",) * 3)
     expected |= naive.Adversary().attacks(groups(rows, NAMES))
     agree(compared.figures(), expected, besides=ATTACK)
@@ -315,6 +326,9 @@ def test_every_figure_of_a_release_by_other_software(compared: Assessed, world: 
     expected = naive.identity(rows, NAMES, k=3, thresholds=THRESHOLDS)
     expected |= naive.special(rows, NAMES, size=3, fraction=0.1)
     expected |= attributes(rows, NAMES)
+    expected |= naive.joint(rows, NAMES, {"diagnosis": 1.5, "ward": 3.0})
+    who = {row["id"]: row["who"] for row in table}
+    expected |= homes(rows, [who[row["key"]] for row in rows])
     expected |= naive.sizes_utility(rows, NAMES, k=3, label="label", suppressed=("*",) * 3)
     expected |= naive.cells(rows, NAMES, TREES)
     expected["kl_divergence", None] = naive.divergence(table, rows, NAMES, TREES)
@@ -322,6 +336,9 @@ def test_every_figure_of_a_release_by_other_software(compared: Assessed, world: 
     expected |= naive.concealment(pairs, NAMES, TREES)
     pay = [after["pay"] for _, after in pairs]
     expected |= naive.intervals([before["income"] for before, _ in pairs], pay, pay, 15, "income")
+    numbers = [[[math.nan if one is None else one] for one in side] for side in ([b["income"] for b, _ in pairs], pay)]
+    known = naive.numeric(*numbers)
+    expected |= {(name, "income"): known[name][0] for name in ("il1s", "mean_shift", "variance_ratio")}
     expected |= naive.Adversary().attacks(groups(rows, NAMES))
     expected["suppressed_records", None] = 0
     agree(compared.figures("release"), expected, besides=ATTACK)
@@ -351,11 +368,40 @@ def test_records_of_both(compared: Assessed, world: World) -> None:
             for row in held:
                 one = told.loc[row[key]]
                 assert (one["class_size"], one["prosecutor"]) == (size, 1 / size)
+                wards = Counter(row["ward"] for row in held)
+                assert one["l_distinct_ward"] == len(wards)
+                assert one["alpha_ward"] == pytest.approx(max(wards.values()) / size)
+                entropy = -sum(n / size * math.log(n / size) for n in wards.values())
+                assert one["l_entropy_ward"] == pytest.approx(math.exp(entropy))
+                assert 0 <= one["t_closeness_diagnosis"] <= 1
                 assert one["p_reid"] == pytest.approx(planner.succeeds(size)) == pytest.approx(one["risk"])
                 assert one["expected_payoff"] == pytest.approx(planner.known(size))
     assert {stat.S_IMODE(path.stat().st_mode) for path in compared.place.iterdir() if path.is_file()} == {0o600}
     assert stat.S_IMODE(compared.place.stat().st_mode) == 0o700
     assert not [path for path in compared.place.iterdir() if path.name.startswith(".scratch")]
+
+
+def test_records_without_a_household_are_alone(assess: Assess, world: World) -> None:
+    """A sensitive column names the household, and is missing in some records; a record that is lost has no risk."""
+    rows = rows_of(world.table)
+    quiet: dict[str, Any] = {"household": "diagnosis", "adversary": None, "special_uniques": None, "records": False}
+    ran = assess(world.policy("alone", assess=quiet))
+    assert ran.code == 0, ran.err
+    expected = homes(rows, [row["diagnosis"] for row in rows])
+    assert {key: value for key, value in ran.figures().items() if key in expected} == pytest.approx(expected)
+    table, lost = with_suppressed(world, 3)
+    table.to_parquet(world.root / "alone.parquet", index=False)
+    given = {**world.release, "path": str(world.root / "alone.parquet")}
+    of = {row["id"]: row["diagnosis"] for row in rows}
+    ran = assess(world.policy("alone-release", assess={**quiet, "release": given}))
+    assert ran.code == 0, ran.err
+    expected = homes(lost, [of[row["key"]] for row in lost], ("*",) * 3)
+    found = ran.figures("release")
+    assert {key: value for key, value in found.items() if key in expected} == pytest.approx(expected)
+    # Without the records' ids nothing is known, and a threshold would be missed.
+    ran = assess(world.policy("alone-unnamed", assess={**quiet, "release": {**given, "record_id": None}}))
+    assert ran.code == 0, ran.err
+    assert ran.figures("release")["household_risk_max", None] is None
 
 
 @pytest.mark.parametrize("files", [1, 11])
@@ -411,6 +457,7 @@ def test_persons_a_population_and_sets(assess: Assess, world: World) -> None:
             ("ward", "equal", DOMAINS["ward"]),
         ):
             expected |= naive.attribute(rows, columns, column, domain, distance=distance, person="who")
+        expected |= naive.joint(rows, columns, dict.fromkeys(("income", "diagnosis", "ward"), 3.0), person="who")
         expected |= naive.sizes_utility(rows, columns, k=5, label=None, suppressed=("*",) * len(columns))
         found = ran.figures(set_name=name)
         people = sum(row["n"] for row in known)

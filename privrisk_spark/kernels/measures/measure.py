@@ -9,7 +9,16 @@ from privrisk_spark.claims import Status
 from privrisk_spark.kernels.classes.criteria import Criterion
 
 Family = Literal[
-    "identity", "population", "special", "columns", "attribute", "concealment", "interval", "utility", "attack"
+    "identity",
+    "population",
+    "special",
+    "columns",
+    "attribute",
+    "concealment",
+    "interval",
+    "utility",
+    "numeric",
+    "attack",
 ]
 Safe = Literal["low", "high"]
 
@@ -22,6 +31,7 @@ FAMILIES: dict[Family, str] = {
     "concealment": "Concealment: how many releases a record could be",
     "interval": "Interval disclosure: how close masked numbers are",
     "utility": "Utility of the release",
+    "numeric": "Utility of masked numbers",
     "attack": "An adversary who attacks if it pays",
 }
 

@@ -14,6 +14,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.population import PeopleOf
 from privrisk_spark.kernels.adversary.process import Solution
+from privrisk_spark.kernels.measures.household import HouseholdTally
 from privrisk_spark.kernels.numeric.fold import folded
 from privrisk_spark.pipelines.assess.counted import Counted, CountedSubject
 from privrisk_spark.pipelines.assess.opened import Opened, Run
@@ -31,6 +32,9 @@ from privrisk_spark.stages.assessing.classes import (
 )
 from privrisk_spark.stages.assessing.columns import KeptSet, Separated, collect_separation
 from privrisk_spark.stages.assessing.compatible import CompatibleClasses, Overlap, collect_compatible
+from privrisk_spark.stages.assessing.households import HOUSEHOLD, collect_households
+from privrisk_spark.stages.assessing.joint import JointDiversity, collect_joint_diversity
+from privrisk_spark.stages.assessing.numeric_utility import collect_numeric_utility
 from privrisk_spark.stages.assessing.pairs import collect_concealment, collect_entropy_loss, collect_intervals
 from privrisk_spark.stages.assessing.plots import plots_of
 from privrisk_spark.stages.assessing.records import (
@@ -74,6 +78,8 @@ class MeasuredSet:
         Of the parts.
     suppressed : Suppressed or None
         Of a release.
+    joint : tuple of mapping of measure to ClassTally
+        Diversity of each sensitive attribute for who knows the others; empty of fewer than two.
     """
 
     tallies: Tallies
@@ -82,6 +88,7 @@ class MeasuredSet:
     parts: tuple[dict[str, Any], ...]
     schema: T.StructType
     suppressed: measures.Suppressed | None = None
+    joint: tuple[JointDiversity, ...] = ()
 
     @property
     def n_classes(self) -> int:
@@ -170,9 +177,19 @@ def _measure_set(
     written = scratch.collect_parts(of_buckets)
     first, *others = (Tallies.from_dict(part["tallies"]) for part in written)  # at least one bucket
     tallies = folded(first, others)
-    schema = kept_schema(len(columns), population=counted.population is not None, weighted=layout.weighted)
+    schema = kept_schema(
+        len(columns),
+        population=counted.population is not None,
+        weighted=layout.weighted,
+        sensitive=[sensitive.name for sensitive in asked.sensitive],
+    )
+    joint: tuple[JointDiversity, ...] = ()
+    if len(asked.sensitive) > 1:
+        joint = collect_joint_diversity(
+            scratch, directory, names, buckets, layout, asked.sensitive, apart=of_lost != "class"
+        )
     suppressed = measures.Suppressed(lost, of_lost) if subject.name == "release" else None
-    return MeasuredSet(tallies, asked, target, tuple(written), schema, suppressed)
+    return MeasuredSet(tallies, asked, target, tuple(written), schema, suppressed, joint)
 
 
 def _wild(run: Run, columns: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
@@ -225,6 +242,7 @@ def compare_pairs(run: Run, opened: Opened, counted: Counted, n_rows: int) -> It
     kept = opened.policy.kept_columns
     intervals = {name: (interval, f"r{kept.index(name)}") for name, interval in assess.intervals.items()}
     yield from collect_intervals(run.scratch, matched, counted.pairs.records, intervals, of)
+    yield from collect_numeric_utility(run.scratch, matched, list(assess.intervals), of)
 
 
 SpecialUniques = Mapping[tuple[str, str], Sequence[Measured]]
@@ -264,6 +282,30 @@ def find_separation(run: Run, measured: MeasuredSets) -> SeparatedSets:
     return dict(zip(sets, collect_separation(run.scratch, kept), strict=True))
 
 
+Households = Mapping[tuple[str, str], Mapping[str, HouseholdTally]]
+"""Risks of the households of each set of each subject, by what the risk of a record is."""
+
+
+def find_households(run: Run, opened: Opened, counted: Counted, measured: MeasuredSets, n_rows: int) -> Households:
+    """Find the risk of each household, if the policy names them; of a release, where it names its records."""
+    found: dict[tuple[str, str], Mapping[str, HouseholdTally]] = {}
+    for subject in counted.subjects:
+        if HOUSEHOLD not in subject.rows.schema.fieldNames():
+            continue
+        for number, (name, columns) in enumerate(opened.sets.items()):
+            rows = renamed(subject.rows, opened.positions(columns), [HOUSEHOLD], named=[schemas.RECORD_ID])
+            kept = _kept(opened, measured[subject.name][name], columns)
+            beside = beside_classes(run.spark, rows, kept, most=run.policy.counting.sorted_vectors)
+            store = f"households-{subject.name}-{number}"
+            found[subject.name, name] = collect_households(run.scratch, beside, n_rows, store=store)
+    return found
+
+
+def _kept(opened: Opened, of_set: MeasuredSet, columns: Sequence[str]) -> KeptClasses:
+    radices = tuple(opened.hierarchies[column].n_nodes for column in columns)
+    return KeptClasses(of_set.classes, of_set.names, of_set.schema, radices, of_set.n_classes)
+
+
 Planned = tuple[attack.Groups, Solution, attack.AttackTable]
 """The attack on every group size: the groups, its solution, and what a record of each size is told."""
 
@@ -288,6 +330,7 @@ def subject_of(
     measured: MeasuredSets,
     special: SpecialUniques,
     separated: SeparatedSets,
+    households: Households,
     subject: CountedSubject,
     more: Sequence[Measured],
 ) -> Subject:
@@ -295,7 +338,7 @@ def subject_of(
 
     Parameters
     ----------
-    run, opened, counted, measured, special, separated
+    run, opened, counted, measured, special, separated, households
         As the stages before returned them.
     subject : CountedSubject
     more : sequence of Measured
@@ -311,11 +354,13 @@ def subject_of(
         tallies, asked = of_set.tallies, of_set.asked
         original = measured["table"][name].tallies if subject.name == "release" else None
         found += measures.identity(tallies, asked, of, suppressed=of_set.suppressed)
+        if assess.household is not None:
+            found += measures.households(households.get((subject.name, name)), of)
         found += measures.population(tallies, asked, of, assess.sampling_fraction)
         for unique in special.get((subject.name, name), ()):
             found.append(replace(unique, parameters={**of, **unique.parameters}))
         found += measures.separation(separated[subject.name, name], of, columns)
-        found += measures.attribute(tallies, asked, of)
+        found += measures.attribute(tallies, asked, of, of_set.joint)
         found += measures.utility(tallies, asked, of, columns, original=original)
         worst += measures.worst_classes(tallies, asked, of, asked.hierarchies)
         planned = planned_attack(run, counted, of_set)
@@ -333,8 +378,7 @@ def write_records(run: Run, opened: Opened, counted: Counted, measured: Measured
             continue
         of_set = measured[subject.name][name]
         planned = planned_attack(run, counted, of_set)
-        radices = tuple(opened.hierarchies[column].n_nodes for column in columns)
-        kept = KeptClasses(of_set.classes, of_set.names, of_set.schema, radices, of_set.n_classes)
+        kept = _kept(opened, of_set, columns)
         known = renamed(subject.rows, opened.positions(columns), [schemas.RECORD_ID])
         rows = of_records(
             beside_classes(run.spark, known, kept, most=run.policy.counting.sorted_vectors),

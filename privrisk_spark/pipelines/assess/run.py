@@ -26,6 +26,7 @@ from privrisk_spark.pipelines.assess.measured import (
     RECORDS,
     MeasuredSets,
     compare_pairs,
+    find_households,
     find_separation,
     find_special_uniques,
     measure_sets,
@@ -236,13 +237,22 @@ def compare_and_attack(
             stage.status = "tested"
         with run.progress.stage("identify") as stage:
             separated = find_separation(run, measured)
+            households = find_households(run, opened, counted, measured, encoded.n_rows)
             special = finding.result()
             stage.sentence = "Found how well each column, and few values together, single records out."
             stage.status = "tested"
     with run.progress.stage("attack") as stage:
         subjects = [
             subject_of(
-                run, opened, counted, measured, special, separated, subject, pairs if subject.name == "release" else []
+                run,
+                opened,
+                counted,
+                measured,
+                special,
+                separated,
+                households,
+                subject,
+                pairs if subject.name == "release" else [],
             )
             for subject in counted.subjects
         ]

@@ -15,6 +15,7 @@ from typing import Literal
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.tally import ClassTally
+from privrisk_spark.kernels.measures.household import HouseholdTally
 from privrisk_spark.kernels.measures.identity import records_by_size
 from privrisk_spark.kernels.measures.population_risk import risks_at_fraction
 from privrisk_spark.kernels.measures.population_sizes import PopulationRisk
@@ -144,22 +145,37 @@ def _known(risk: PopulationRisk, presence: tuple[float, float] | None, of: Param
     yield Measured("marketer", risk.marketer, of)
     yield Measured("population_uniques", risk.population_uniques, of)
     if presence is not None:
-        least, most = presence
-        yield Measured("presence_max", most, of)
-        yield Measured("presence_min", least, of)
+        rarest, commonest = presence
+        yield Measured("presence_max", commonest, of)
+        yield Measured("presence_min", rarest, of)
     none = {} if risk.sample_uniques else {"none": NO_UNIQUES}
     yield Measured("population_unique_share", risk.population_uniques_share, {**of, **none})
 
 
-def attribute(tallies: Tallies, asked: ClassMeasures, of: Parameters) -> Iterator[Measured]:
-    """What the classes give away of each sensitive attribute."""
+def households(found: Mapping[str, HouseholdTally] | None, of: Parameters) -> Iterator[Measured]:
+    """Risk of households, by what the risk of a record is."""
+    if found is None:
+        reason = {"reason": "the release does not name its records (assess.release.record_id), so nor its households"}
+        for name in ("household_risk_max", "household_risk_mean"):
+            yield Measured(name, None, {**of, **reason})
+        return
+    for risk, tally in found.items():
+        about = {**of, "risk": risk, "households": tally.households}
+        yield Measured("household_risk_max", tally.most, about)
+        yield Measured("household_risk_mean", tally.of_records.mean, about)
+
+
+def attribute(
+    tallies: Tallies, asked: ClassMeasures, of: Parameters, joint: Sequence[Mapping[str, ClassTally]] = ()
+) -> Iterator[Measured]:
+    """What the classes give away of each sensitive attribute, alone and to who knows the others."""
     of_each = zip(asked.sensitive, tallies.attribute, tallies.log_ratios, strict=True)
-    for sensitive, found, present in of_each:
+    for number, (sensitive, found, present) in enumerate(of_each):
         about = {**of, "column": sensitive.name}
         for name, tally in found.items():
             if name == "homogeneity":
                 continue
-            parameters = dict(about)
+            parameters: dict[str, object] = dict(about)
             if name == "t_closeness":
                 parameters["distance"] = sensitive.distance
             if name == "l_recursive":
@@ -171,6 +187,10 @@ def attribute(tallies: Tallies, asked: ClassMeasures, of: Parameters) -> Iterato
             yield Measured(name, int(tally.achieved) if whole else tally.achieved, parameters)
             if name == "delta_disclosure":
                 yield Measured("delta_disclosure_present", present, about)
+        for name, tally in (joint[number] if joint else {}).items():
+            c = {"c": sensitive.c} if name == "l_recursive_joint" else {}
+            value = tally.achieved
+            yield Measured(name, int(value) if tally.criterion.whole else value, {**about, **c})
         yield Measured("homogeneity_share", found["homogeneity"].failing_share, about)
         yield Measured(
             "majority_share_above", found["alpha"].failing_share, {**about, "threshold": found["alpha"].asked}

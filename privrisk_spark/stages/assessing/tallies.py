@@ -87,6 +87,22 @@ class Sensitive:
             for name, criterion, given, usual in models
         ]
 
+    def of_classes(self, runs: SensitiveRuns, table: TableDistribution) -> dict[str, FloatArray | LongArray]:
+        """What each class gives away, by the names of :data:`DIVERSITY`: what a record is told of its class."""
+        closeness = criteria.CLOSENESS[self.distance]
+        ground = {"ancestor": self.ancestor} if self.distance == "hierarchical" else {}
+        found = (
+            criteria.DISTINCT_DIVERSITY.numbers(runs),
+            criteria.ENTROPY_DIVERSITY.numbers(runs),
+            closeness.numbers(runs, table=table, **ground),
+            criteria.ALPHA.numbers(runs),
+        )
+        return dict(zip(DIVERSITY, found, strict=True))
+
+
+DIVERSITY = ("l_distinct", "l_entropy", "t_closeness", "alpha")
+"""What is kept of a class for each sensitive attribute; the first is a count."""
+
 
 @dataclass(frozen=True, eq=False)
 class Released:

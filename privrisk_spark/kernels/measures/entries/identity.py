@@ -8,6 +8,7 @@ from privrisk_spark.kernels.measures.measure import Measure
 _BETHLEHEM = "Bethlehem, Keller and Pannekoek 1990"
 _EL_EMAM = "El Emam and Dankar 2008"
 _BENEDETTI = "Benedetti and Franconi 1998"
+_HUNDEPOOL = "Hundepool et al. 2012"
 _MOTWANI = "Motwani and Xu 2008"
 _NERGIZ = "Nergiz, Atzori and Clifton 2007"
 _ELLIOT = "Elliot, Manning and Ford 2002"
@@ -91,6 +92,22 @@ IDENTITY: dict[str, Measure] = {
         "share",
         "Share of records whose prosecutor risk is above the threshold.",
         _EL_EMAM,
+        "low",
+    ),
+    "household_risk_max": Measure(
+        "identity",
+        "Household risk, highest",
+        "probability",
+        "Chance that at least one record of a household is found, and with it the household, for the one worst off.",
+        _HUNDEPOOL,
+        "low",
+    ),
+    "household_risk_mean": Measure(
+        "identity",
+        "Household risk, mean",
+        "probability",
+        "The same for the household of a record taken at random.",
+        _HUNDEPOOL,
         "low",
     ),
     "k_map": Measure.of_criteria(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from privrisk_spark.kernels.measures.measure import Measure
 
 _IYENGAR = "Iyengar 2002"
+_TORRA = "Domingo-Ferrer and Torra 2001"
 
 UTILITY: dict[str, Measure] = {
     "c_avg": Measure(
@@ -83,6 +84,41 @@ UTILITY: dict[str, Measure] = {
         "records",
         "The form of the classification metric that charges the size of the class.",
         "after Iyengar 2002",
+    ),
+    "il1s": Measure(
+        "numeric",
+        "IL1s",
+        "deviations",
+        "Mean of |original - masked| over √2 standard deviations of the original column.",
+        "Yancey, Winkler and Creecy 2002",
+    ),
+    "mean_shift": Measure(
+        "numeric",
+        "Shift of the mean",
+        "deviations",
+        "Masked mean less original mean, in standard deviations of the original column.",
+        _TORRA,
+    ),
+    "variance_ratio": Measure(
+        "numeric",
+        "Ratio of variances",
+        "times",
+        "Masked variance over original variance; 1 is ideal.",
+        _TORRA,
+    ),
+    "correlation_change": Measure(
+        "numeric",
+        "Change of correlations",
+        "correlation",
+        "Mean over the pairs of columns of how far Pearson's correlation moved.",
+        _TORRA,
+    ),
+    "eigenvalue_change": Measure(
+        "numeric",
+        "Change of eigenvalues",
+        "eigenvalue",
+        "Mean of how far the eigenvalues of the matrix of correlations moved, from the greatest to the least.",
+        f"after {_TORRA}",
     ),
 }
 """In the order of the report."""
