@@ -104,6 +104,20 @@ class AdversaryPolicy(Part):
     )
 
 
+class Classifiers(Part):
+    """Classifiers that predict the label from the quasi-identifiers, of the table and of the release."""
+
+    models: list[Literal["logistic-regression", "random-forest"]] = Field(
+        default_factory=lambda: ["logistic-regression", "random-forest"],
+        min_length=1,
+        description="Of scikit-learn, with its usual parameters (the extra `ml`).",
+    )
+    sample: Annotated[int, Field(ge=10, le=1_000_000), NUMBER] = Field(10_000, description="Records drawn at most.")
+    folds: Annotated[int, Field(ge=2, le=20), NUMBER] = Field(
+        5, description="Parts of the sample, each predicted by what is fitted to the others."
+    )
+
+
 class AssessPolicy(Part):
     """What is measured, against what, and what a table must meet."""
 
@@ -135,6 +149,9 @@ class AssessPolicy(Part):
         None, description="Column that names the household of a record, for the risk that one of its members is found."
     )
     label: Text | None = Field(None, description="Column a classifier would predict, for the classification metric.")
+    classifiers: Classifiers | None = Field(
+        None, description="Predict the label, before and after, from the first set of quasi-identifiers."
+    )
     k: Count = Field(5, description="k of the metrics that need one; records_below_k takes thresholds.k if given.")
     risk_above: list[Share] = Field(
         default_factory=lambda: [0.05, 0.2, 0.5], description="Thresholds whose share of records above is told."

@@ -26,7 +26,9 @@ _HEADLINES: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Risk",
         (
             "records", "suppressed_records", "k", "uniques", "records_below_k", "prosecutor_max", "prosecutor_mean",
+            "household_risk_max", "household_risk_mean",
             "k_map", "journalist_max", "marketer", "presence_max", "individual_risk_max", "expected_reidentifications",
+            "tau_1", "tau_2",
             "special_uniques", "homogeneity_share", "t_closeness", "attacked_records", "p_reid_max",
         ),
     ),
@@ -35,6 +37,7 @@ _HEADLINES: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "classes", "c_avg", "loss", "gcp", "precision", "non_uniform_entropy", "kl_divergence",
             "classification_metric",
+            "classifier_accuracy", "majority_accuracy", "correlation_change",
         ),
     ),
 )  # fmt: skip
@@ -43,7 +46,7 @@ _HEADLINES: tuple[tuple[str, tuple[str, ...]], ...] = (
 _ASSUMED = frozenset({"group", "candidates", "loss", "currency"})
 """Parameters that the table of assumptions has."""
 
-_UNSEEN = frozenset({"subject", "set", "reason", "none", "rule", "failing_records", "counted"}) | _ASSUMED
+_UNSEEN = frozenset({"subject", "set", "reason", "none", "rule", "failing_records", "counted", "interval"}) | _ASSUMED
 """Parameters that do not tell one row from another."""
 
 _UNITLESS = frozenset({"share", "probability", "score"})
@@ -178,6 +181,8 @@ def _cell(one: Measured | None) -> _Cell:
     if "failing_records" in one.parameters:
         asked, missing = (_real(one.parameters[key]) for key in ("asked", "failing_records"))
         remark = f"asked {short_number(asked)}; {short_number(missing)} records miss it"
+    if isinstance(interval := one.parameters.get("interval"), list | tuple):
+        remark = f"95 %: {' to '.join(short_number(_real(end)) for end in interval)}"
     if one.value is None:
         text, _, more = remark.partition(":")
         return (
@@ -186,6 +191,8 @@ def _cell(one: Measured | None) -> _Cell:
             else _Cell("none" if "none" in one.parameters else "not computed", remark)
         )
     unit = str(one.parameters.get("currency", one.measure.unit))
+    if one.value == 1 and unit.endswith("s") and unit != "classes":
+        unit = unit.removesuffix("s")
     return _Cell(short_number(one.value) + ("" if unit in _UNITLESS else f" {unit}"), remark)
 
 
@@ -226,7 +233,8 @@ def _identifying(result: Assessment, set_name: str) -> list[tuple[str, list[tupl
                 next((m for m in _in_set(s, name, set_name) if m.parameters.get("column") == column), None)
                 for s in result.subjects
             ]
-            cells.append((CATALOGUE[name].title, [_cell(one).text for one in of_subjects]))
+            there = any(one is not None for one in of_subjects)
+            cells.append((CATALOGUE[name].title, [_cell(one).text for one in of_subjects] if there else ["–"]))
         rows.append((column if column is not None else "all of them together", cells))
     return rows if order else []
 

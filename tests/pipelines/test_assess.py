@@ -8,6 +8,7 @@ import math
 import random
 import re
 import stat
+import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
@@ -241,6 +242,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(root, table, release, register, document)
 
 
+PREDICTED = {"classifier_accuracy", "majority_accuracy"}
 ATTACK = {"access_threshold", "sunk_threshold", "least_group_size", "least_penalty"}
 
 
@@ -261,6 +263,7 @@ def groups(rows: list[naive.Row], names: list[str], person: str | None = None) -
 FULL = {
     "label": "label",
     "household": "who",
+    "classifiers": {"sample": 30, "folds": 3},
     "k": 3,
     "concealment": True,
     "intervals": {"income": {"masked": "pay", "p": 15}},
@@ -316,7 +319,7 @@ def test_every_figure_of_the_table(compared: Assessed, world: World) -> None:
     expected |= homes(rows, [row["who"] for row in rows])
     expected |= naive.sizes_utility(rows, NAMES, k=3, label="label", suppressed=("*",) * 3)
     expected |= naive.Adversary().attacks(groups(rows, NAMES))
-    agree(compared.figures(), expected, besides=ATTACK)
+    agree(compared.figures(), expected, besides=ATTACK | PREDICTED)
     found = compared.figures()
     assert [found[name, None] for name in ("access_threshold", "sunk_threshold")] == [48, 54]
 
@@ -341,7 +344,7 @@ def test_every_figure_of_a_release_by_other_software(compared: Assessed, world: 
     expected |= {(name, "income"): known[name][0] for name in ("il1s", "mean_shift", "variance_ratio")}
     expected |= naive.Adversary().attacks(groups(rows, NAMES))
     expected["suppressed_records", None] = 0
-    agree(compared.figures("release"), expected, besides=ATTACK)
+    agree(compared.figures("release"), expected, besides=ATTACK | PREDICTED)
     # The bound is met by groups of that size, and by no smaller ones; by that fine, and by no less.
     found, planner = compared.figures("release"), naive.Adversary()
     chance = [planner.succeeds(g) * (planner.known(g) > naive.TOLERANCE) for g in range(60)]
@@ -379,6 +382,35 @@ def test_records_of_both(compared: Assessed, world: World) -> None:
     assert {stat.S_IMODE(path.stat().st_mode) for path in compared.place.iterdir() if path.is_file()} == {0o600}
     assert stat.S_IMODE(compared.place.stat().st_mode) == 0o700
     assert not [path for path in compared.place.iterdir() if path.name.startswith(".scratch")]
+
+
+def test_classifiers_predict_the_label_of_a_sample(
+    compared: Assessed, assess: Assess, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A label that is a column's value is known from it in the table, and not from what the release tells of it."""
+    told = [one for one in compared.measures if one["name"] in PREDICTED]
+    assert [one["parameters"]["subject"] for one in told] == ["table"] * 3 + ["release"] * 3
+    assert {one["parameters"]["sample"] for one in told} == {30}
+    table, hidden = world.table.copy(), world.masked.copy()
+    table["label"] = table["sex"]
+    hidden["label"] = hidden["key"].map(dict(zip(table["id"], table["sex"], strict=True)))
+    hidden["sex"] = "*"
+    table.to_parquet(world.root / "labelled.parquet", index=False)
+    hidden.to_parquet(world.root / "hidden.parquet", index=False)
+    source = {"path": str(world.root / "labelled.parquet"), "record_id": "id"}
+    asked: dict[str, Any] = {"classifiers": {}, "label": "label", "adversary": None, "special_uniques": None}
+    asked["release"] = {"path": str(world.root / "hidden.parquet"), "columns": world.release["columns"]}
+    policy = world.policy("labelled", table=source, assess=asked)
+    ran = assess(policy)
+    assert ran.code == 0, ran.err
+    before, after = ran.figures("table"), ran.figures("release")
+    for model in ("logistic-regression", "random-forest"):
+        assert before["classifier_accuracy", model] >= 0.95
+        assert after["classifier_accuracy", model] < 0.85
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    ran = assess(policy, output=world.root / "without")
+    assert ran.code == 2
+    assert "privrisk_spark[ml]" in ran.err
 
 
 def test_records_without_a_household_are_alone(assess: Assess, world: World) -> None:
@@ -552,6 +584,14 @@ def test_a_sampling_fraction(assess: Assess, world: World) -> None:
     assert {key: found[key] for key in expected} == pytest.approx(expected)
     uniques = {key for measure, key in found if measure == "estimated_population_uniques"}
     assert len(uniques) == 3
+    # By independence of the three columns.
+    shares = {of: Counter(row[of] for row in rows) for of in NAMES}
+    alone = [held[0] for held in naive.grouped(rows, NAMES).values() if len(held) == 1]
+    others = [9 * ROWS * math.prod(shares[of][row[of]] / ROWS for of in NAMES) for row in alone]
+    model = "log-linear, main effects"
+    assert found["tau_1", model] == pytest.approx(sum(math.exp(-d) for d in others))
+    assert found["tau_2", model] == pytest.approx(sum((1 - math.exp(-d)) / d for d in others))
+    assert 0 < found["tau_1", "log-linear, two-way"] < len(alone)
     # Which of the three to believe is said, in a tenth of the population Pitman's.
     (believed,) = [one for one in ran.measures if one["name"] == "estimated_population_uniques" and _rule(one)]
     assert believed["parameters"]["model"] == "pitman"

@@ -30,10 +30,12 @@ from privrisk_spark.stages.assessing.classes import (
     kept_tables,
     renamed,
 )
+from privrisk_spark.stages.assessing.classifiers import collect_predictions
 from privrisk_spark.stages.assessing.columns import KeptSet, Separated, collect_separation
 from privrisk_spark.stages.assessing.compatible import CompatibleClasses, Overlap, collect_compatible
 from privrisk_spark.stages.assessing.households import HOUSEHOLD, collect_households
 from privrisk_spark.stages.assessing.joint import JointDiversity, collect_joint_diversity
+from privrisk_spark.stages.assessing.log_linear import collect_log_linear
 from privrisk_spark.stages.assessing.numeric_utility import collect_numeric_utility
 from privrisk_spark.stages.assessing.pairs import collect_concealment, collect_entropy_loss, collect_intervals
 from privrisk_spark.stages.assessing.plots import plots_of
@@ -282,6 +284,24 @@ def find_separation(run: Run, measured: MeasuredSets) -> SeparatedSets:
     return dict(zip(sets, collect_separation(run.scratch, kept), strict=True))
 
 
+LogLinear = Mapping[tuple[str, str], Sequence[Measured]]
+"""Estimates of each set of each subject by log-linear models."""
+
+
+def find_log_linear(run: Run, measured: MeasuredSets) -> LogLinear:
+    """Estimate population uniques by log-linear models, where the share of the population in the table is known."""
+    fraction, most = run.policy.assess.sampling_fraction, run.policy.counting.sorted_vectors
+    if fraction is None or fraction == 1:
+        return {}
+    kept, of = {}, []
+    for subject, sets in measured.items():
+        for name, of_set in sets.items():
+            if of_set.tallies.compatible is None and of_set.n_classes <= most:
+                kept[subject, name] = KeptSet(of_set.classes, of_set.names, len(of_set.asked.hierarchies))
+                of.append({"subject": subject, "set": name})
+    return dict(zip(kept, collect_log_linear(run.scratch, list(kept.values()), fraction, of), strict=True))
+
+
 Households = Mapping[tuple[str, str], Mapping[str, HouseholdTally]]
 """Risks of the households of each set of each subject, by what the risk of a record is."""
 
@@ -304,6 +324,36 @@ def find_households(run: Run, opened: Opened, counted: Counted, measured: Measur
 def _kept(opened: Opened, of_set: MeasuredSet, columns: Sequence[str]) -> KeptClasses:
     radices = tuple(opened.hierarchies[column].n_nodes for column in columns)
     return KeptClasses(of_set.classes, of_set.names, of_set.schema, radices, of_set.n_classes)
+
+
+def predict_labels(run: Run, opened: Opened, counted: Counted) -> dict[str, list[Measured]]:
+    """Predict the label of each subject that holds it, from the first set, if the policy asks for classifiers."""
+    asked, label = run.policy.assess.classifiers, run.policy.assess.label
+    found: dict[str, list[Measured]] = {}
+    if asked is None or label is None:
+        return found
+    name, columns = next(iter(opened.sets.items()))
+    for subject in counted.subjects:
+        held = [vocabulary.name for vocabulary in subject.vocabularies]
+        if label not in held:
+            continue
+        rows = sum(part["rows"] for part in subject.parts)
+        of = {"subject": subject.name, "set": name}
+        found[subject.name] = list(
+            collect_predictions(
+                run.scratch,
+                subject.directory,
+                subject.names,
+                subject.buckets,
+                subject.layout,
+                opened.positions(columns),
+                held.index(label),
+                rows,
+                asked,
+                of,
+            )
+        )
+    return found
 
 
 Planned = tuple[attack.Groups, Solution, attack.AttackTable]
@@ -331,6 +381,7 @@ def subject_of(
     special: SpecialUniques,
     separated: SeparatedSets,
     households: Households,
+    log_linear: LogLinear,
     subject: CountedSubject,
     more: Sequence[Measured],
 ) -> Subject:
@@ -338,7 +389,7 @@ def subject_of(
 
     Parameters
     ----------
-    run, opened, counted, measured, special, separated, households
+    run, opened, counted, measured, special, separated, households, log_linear
         As the stages before returned them.
     subject : CountedSubject
     more : sequence of Measured
@@ -357,6 +408,7 @@ def subject_of(
         if assess.household is not None:
             found += measures.households(households.get((subject.name, name)), of)
         found += measures.population(tallies, asked, of, assess.sampling_fraction)
+        found += log_linear.get((subject.name, name), ())
         for unique in special.get((subject.name, name), ()):
             found.append(replace(unique, parameters={**of, **unique.parameters}))
         found += measures.separation(separated[subject.name, name], of, columns)

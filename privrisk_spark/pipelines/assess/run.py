@@ -27,9 +27,11 @@ from privrisk_spark.pipelines.assess.measured import (
     MeasuredSets,
     compare_pairs,
     find_households,
+    find_log_linear,
     find_separation,
     find_special_uniques,
     measure_sets,
+    predict_labels,
     subject_of,
     write_records,
 )
@@ -46,6 +48,7 @@ from privrisk_spark.results.assessment import Assessment, Subject, Verdict, judg
 from privrisk_spark.results.facts import values_changed
 from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
+from privrisk_spark.stages.assessing.classifiers import require_classifiers
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.storage.locations import Location
@@ -135,6 +138,8 @@ def assess(
     pinned = pin_tables(policy, READ, given=table is not None)
     refuse_input({"--output": Location("file", "", str(place))}, {**given, **pinned.places})
     policy = pinned.policy
+    if policy.assess.classifiers is not None:
+        require_classifiers()
     with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
         run = Run(spark, policy, place, scratch, Progress(place, run_id, STAGES, labels(spark)))
         opened, vocabularies = read(run, table, announce)
@@ -231,13 +236,17 @@ def compare_and_attack(
         finding = beside.submit(find_special_uniques, run, opened, measured)
         with run.progress.stage("compare") as stage:
             pairs = list(compare_pairs(run, opened, counted, encoded.n_rows))
+            predictions = predict_labels(run, opened, counted)
             stage.sentence = (
                 "Compared records with their released forms." if pairs else "No records to compare with released forms."
             )
+            if predictions:
+                stage.sentence += " Predicted the label by classifiers."
             stage.status = "tested"
         with run.progress.stage("identify") as stage:
             separated = find_separation(run, measured)
             households = find_households(run, opened, counted, measured, encoded.n_rows)
+            log_linear = find_log_linear(run, measured)
             special = finding.result()
             stage.sentence = "Found how well each column, and few values together, single records out."
             stage.status = "tested"
@@ -251,8 +260,9 @@ def compare_and_attack(
                 special,
                 separated,
                 households,
+                log_linear,
                 subject,
-                pairs if subject.name == "release" else [],
+                [*predictions.get(subject.name, []), *(pairs if subject.name == "release" else [])],
             )
             for subject in counted.subjects
         ]

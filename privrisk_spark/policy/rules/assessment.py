@@ -56,6 +56,8 @@ def _columns(policy: Policy) -> Iterator[Fault]:
             yield Fault(
                 "assess.household", "counts each row as a member; leave it out where table.entity_id names persons"
             )
+    if asked.classifiers is not None and asked.label is None:
+        yield Fault("assess.classifiers", "predicts assess.label; name the column to predict, or leave it out")
     if asked.label is not None and asked.label not in carried:
         yield _absent("assess.label", asked.label, carried, "column with the role 'sensitive' or 'insensitive'")
 

@@ -9,6 +9,7 @@ _BETHLEHEM = "Bethlehem, Keller and Pannekoek 1990"
 _EL_EMAM = "El Emam and Dankar 2008"
 _BENEDETTI = "Benedetti and Franconi 1998"
 _HUNDEPOOL = "Hundepool et al. 2012"
+_SKINNER = "Skinner and Holmes 1998; Skinner and Shlomo 2008"
 _MOTWANI = "Motwani and Xu 2008"
 _NERGIZ = "Nergiz, Atzori and Clifton 2007"
 _ELLIOT = "Elliot, Manning and Ford 2002"
@@ -222,6 +223,25 @@ IDENTITY: dict[str, Measure] = {
         "probability",
         "Chance that a unique record is the only such person in the population, by the model a decision rule takes.",
         "Dankar, El Emam, Neisa and Roffey 2012",
+        "low",
+        "heuristic",
+    ),
+    "tau_1": Measure(
+        "population",
+        "Population uniques among the uniques, τ₁",
+        "records",
+        "Unique records expected to be alone in the population too, by a log-linear model of the cells; with the range "
+        "of 95 % of what the model, as it is fitted, would give.",
+        _SKINNER,
+        "low",
+        "heuristic",
+    ),
+    "tau_2": Measure(
+        "population",
+        "Right matches of uniques, τ₂",
+        "records",
+        "Unique records expected to be named rightly if each is matched to somebody of the population who fits.",
+        _SKINNER,
         "low",
         "heuristic",
     ),
