@@ -1,7 +1,7 @@
-"""Loops over one record's lattice as machine code, by Numba, kept from process to process.
+"""Loops of kernels as machine code, by Numba, kept from process to process.
 
-Numba and the code take a second to import: kernels that use this are imported where a record's lattice is searched, and
-nowhere else.
+Numba and the code take a second to import: kernels that use this are imported where a record's lattice is searched or
+records are grouped or swapped, and nowhere else.
 
 Numba keeps the code of a function beside the file in which it stands, and looks at that file alone to see whether the
 code is still right. But the code holds, too, the functions it calls and the numbers it reads, which stand in other
@@ -30,6 +30,9 @@ _CONFIG: Any = numba.config
 
 SOURCES = (
     "lattice/lattice.py",
+    "masking/microaggregation.py",
+    "masking/point_tree.py",
+    "masking/rank_swapping.py",
     "numeric/min_cut.py",
     "search/row_sets.py",
     "search/boxes/arrays.py",

@@ -1,13 +1,27 @@
-"""What an intruder who knows how a file was masked is left with: candidates of each attribute, intersected.
+"""What an intruder who knows how a file was masked is left with: the candidates in each attribute, intersected.
 
-Sources: rank swapping (Nin, Herranz and Torra 2008), microaggregation of single attributes (Nin and Torra 2009).
+After rank swapping, a value lies within ``w`` ranks of the original one, in every attribute (Nin, Herranz and Torra
+2008): the intruder ranks the published values, which are the original ones in another order, and takes the records
+whose values are near enough.
+
+After microaggregation of single attributes, or along an axis on which the intruder can project, groups are consecutive
+on the axis. A record's centroid is then no further below its own value than the next centroid below, and no further
+above than the next above: if ``c(h) < s`` and ``c(g) < c(h)``, group g comes before h, so no member of g exceeds one of
+h, and ``s`` in g would give ``c(h) >= s``.
+
+Status: *proved*: the masked record of a known one is always a candidate if the intruder knows its values without error.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privrisk_spark.kernels.arrays import FloatArray, LongArray
+import numpy as np
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
+
+_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,16 +31,17 @@ class Candidates:
     Attributes
     ----------
     rows : ndarray of int64, shape (m,)
-        Candidates of each known record.
+        Candidates of each known record; an intruder who draws one of them is right with probability ``1 / rows`` if
+        it holds the true one.
     only : ndarray of int64, shape (m,)
         The candidate where there is just one, else -1.
-    holds : ndarray of bool or None, shape (m,)
-        Whether its own masked record is among the candidates; None if it was not given.
+    holds : ndarray of bool, shape (m,)
+        Whether its own masked record is among the candidates; False where that is not given.
     """
 
     rows: LongArray
     only: LongArray
-    holds: FloatArray | None
+    holds: BoolArray
 
 
 def rank_candidates(
@@ -37,12 +52,114 @@ def rank_candidates(
     Parameters
     ----------
     known : ndarray of float64, shape (m, a)
-        Original values the intruder knows, of rank-swapped attributes.
+        Original values the intruder knows, NaN where he does not.
     masked : ndarray of float64, shape (n, a)
-        Published values.
+        Published values; NaN where missing, which is near no known value.
     widths : ndarray of int64, shape (a,)
         Ranks a value may move, :func:`~privrisk_spark.kernels.masking.rank_swapping.swap_width` of each attribute.
     own : ndarray of int64, shape (m,), optional
-        Masked record of each known one.
+        Masked record of each known one, -1 if it has none.
+
+    Returns
+    -------
+    Candidates
+        Equal values have all the ranks they take up. A value that is not in the file stands between two ranks.
+
+    Raises
+    ------
+    InputError
+        If the shapes do not fit or a width is negative.
     """
-    raise NotImplementedError
+    _refuse_shapes(known, masked, own)
+    if widths.shape != (known.shape[1],) or (widths < 0).any():
+        raise InputError("Candidates: there must be one width of at least 0 per attribute.")
+    low, high = np.full_like(known, -np.inf), np.full_like(known, np.inf)
+    for j, width in enumerate(widths.tolist()):
+        ordered = np.sort(masked[~np.isnan(masked[:, j]), j])
+        told = ~np.isnan(known[:, j])
+        if not len(ordered):
+            low[told, j] = np.inf
+            continue
+        first = np.searchsorted(ordered, known[told, j], side="left") - width
+        last = np.searchsorted(ordered, known[told, j], side="right") - 1 + width
+        # Beyond either end of the file there is no rank.
+        low[told, j] = np.where(first < len(ordered), ordered[np.clip(first, 0, len(ordered) - 1)], np.inf)
+        high[told, j] = np.where(last >= 0, ordered[np.clip(last, 0, len(ordered) - 1)], -np.inf)
+    return _within(low, high, masked, own)
+
+
+def axis_candidates(known: FloatArray, masked: FloatArray, own: LongArray | None = None) -> Candidates:
+    """Candidates after microaggregation with groups that are consecutive on each axis.
+
+    Parameters
+    ----------
+    known : ndarray of float64, shape (m, a)
+        Original values of attributes microaggregated one by one, or scores of the original records on the axis of each
+        set of attributes that were microaggregated along it; NaN where the intruder does not know them.
+    masked : ndarray of float64, shape (n, a)
+        The same of the published records, which are centroids; NaN where missing.
+    own : ndarray of int64, shape (m,), optional
+        Masked record of each known one, -1 if it has none.
+
+    Returns
+    -------
+    Candidates
+        Centroids from the next one below to the next one above, where those within 1e-9 of the spread count as equal:
+        centroids and scores are rounded.
+
+    Raises
+    ------
+    InputError
+        If the shapes do not fit.
+    """
+    _refuse_shapes(known, masked, own)
+    low, high = np.full_like(known, -np.inf), np.full_like(known, np.inf)
+    for j in range(known.shape[1]):
+        centres = np.unique(masked[~np.isnan(masked[:, j]), j])
+        told = ~np.isnan(known[:, j])
+        if not len(centres):
+            low[told, j] = np.inf
+            continue
+        slack = _TOLERANCE * (1.0 + float(np.abs(centres).max()))
+        below = np.searchsorted(centres, known[told, j] - slack, side="left") - 1
+        above = np.searchsorted(centres, known[told, j] + slack, side="right")
+        low[told, j] = np.where(below >= 0, centres[np.maximum(below, 0)] - slack, -np.inf)
+        high[told, j] = np.where(above < len(centres), centres[np.minimum(above, len(centres) - 1)] + slack, np.inf)
+    return _within(low, high, masked, own)
+
+
+def _within(low: FloatArray, high: FloatArray, masked: FloatArray, own: LongArray | None) -> Candidates:
+    """Masked records with every value between two bounds; no bound is met by a missing value too."""
+    m, a = low.shape
+    orders = [np.argsort(masked[:, j], kind="stable") for j in range(a)]
+    columns = [masked[order, j] for j, order in enumerate(orders)]
+    begin = np.column_stack([np.searchsorted(column, low[:, j], side="left") for j, column in enumerate(columns)])
+    end = np.column_stack([np.searchsorted(column, high[:, j], side="right") for j, column in enumerate(columns)])
+    bounded = np.isfinite(low) | np.isfinite(high) | (low > high)
+    sizes = np.where(bounded, np.maximum(end - begin, 0), len(masked))
+    fewest = np.argmin(sizes, axis=1)
+    rows, only = np.zeros(m, dtype=np.int64), np.full(m, -1, dtype=np.int64)
+    for i in range(m):
+        j = int(fewest[i])
+        at = orders[j][begin[i, j] : end[i, j]] if bounded[i, j] else np.arange(len(masked))
+        for other in np.flatnonzero(bounded[i]).tolist():
+            if other != j:
+                value = masked[at, other]
+                at = at[(value >= low[i, other]) & (value <= high[i, other])]
+        rows[i] = len(at)
+        if len(at) == 1:
+            only[i] = at[0]
+    holds: BoolArray = np.zeros(m, dtype=np.bool_)
+    if own is not None:
+        there = own >= 0
+        value = masked[own[there]]
+        between = (value >= low[there]) & (value <= high[there])
+        holds[there] = (between | ~bounded[there]).all(axis=1)
+    return Candidates(rows, only, holds)
+
+
+def _refuse_shapes(known: FloatArray, masked: FloatArray, own: LongArray | None) -> None:
+    if known.ndim != 2 or masked.ndim != 2 or known.shape[1] != masked.shape[1] or not known.shape[1]:
+        raise InputError(f"Candidates: both files must have the same attributes. Got {known.shape} and {masked.shape}.")
+    if own is not None and (own.shape != known.shape[:1] or (len(own) and int(own.max()) >= len(masked))):
+        raise InputError("Candidates: there must be one masked record, or -1, per known one.")

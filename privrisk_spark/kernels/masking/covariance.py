@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.kernels.numeric.exact_sums import UNIT_BITS, weighted_total
+
+_CHUNK = 2**19
+_HALF = 27
+_SPARE = 2 * 53
+"""Bits below the unit that terms of subnormal values may have."""
 
 
 @dataclass(frozen=True)
@@ -41,37 +51,113 @@ class CrossMoments:
         InputError
             If the shape differs or a value is infinite.
         """
-        raise NotImplementedError
+        if values.ndim != 2:
+            raise InputError(f"Covariances: there must be one column per attribute. Got shape {values.shape}.")
+        known = values[~np.isnan(values).any(axis=1)]
+        if not np.isfinite(known).all():
+            raise InputError("Covariances: values must be finite, or NaN where missing, and some are infinite.")
+        n, k = known.shape
+        ones = np.ones(n, dtype=np.int64)
+        return cls(
+            n,
+            tuple(weighted_total(known[:, i], ones) for i in range(k)),
+            tuple(product_total(known[:, i], known[:, j]) for i in range(k) for j in range(i, k)),
+        )
 
     @classmethod
     def empty(cls, attributes: int) -> CrossMoments:
         """Moments of no record of so many attributes."""
-        raise NotImplementedError
+        return cls(0, (0,) * attributes, (0,) * (attributes * (attributes + 1) // 2))
 
     def plus(self, other: CrossMoments) -> CrossMoments:
         """Moments of both together."""
-        raise NotImplementedError
+        if len(self.totals) != len(other.totals):
+            raise InternalError("moments of different numbers of attributes")
+        return CrossMoments(
+            self.n + other.n,
+            tuple(a + b for a, b in zip(self.totals, other.totals, strict=True)),
+            tuple(a + b for a, b in zip(self.products, other.products, strict=True)),
+        )
 
     @property
     def means(self) -> FloatArray:
         """Correctly rounded means, shape (k,); 0 of nothing."""
-        raise NotImplementedError
+        return np.array([float(Fraction(total, max(1, self.n) << UNIT_BITS)) for total in self.totals])
 
     @property
     def covariance(self) -> FloatArray:
-        """Correctly rounded covariances, shape (k, k), divided by ``n - 1``; 0 of fewer than two records."""
-        raise NotImplementedError
+        """Correctly rounded covariances, shape (k, k), divided by ``n - 1``; 0 of fewer than two records.
+
+        Raises
+        ------
+        InputError
+            If one is too large for float64.
+        """
+        k = len(self.totals)
+        matrix = np.zeros((k, k))
+        if self.n > 1:
+            of_products = iter(self.products)
+            for i in range(k):
+                for j in range(i, k):
+                    about = self.n * next(of_products) - self.totals[i] * self.totals[j]
+                    matrix[i, j] = _rounded(Fraction(about, self.n * (self.n - 1) << 2 * UNIT_BITS))
+        return np.triu(matrix) + np.triu(matrix, 1).T
 
     @property
     def correlation(self) -> FloatArray:
         """Correlations, shape (k, k); 0 of an attribute of one value with any other, 1 of each with itself."""
-        raise NotImplementedError
+        covariance = self.covariance
+        deviations = np.sqrt(np.diag(covariance))
+        spread = deviations > 0
+        correlation = np.eye(len(deviations))
+        both = np.ix_(spread, spread)
+        correlation[both] = covariance[both] / np.outer(deviations[spread], deviations[spread])
+        np.fill_diagonal(correlation, 1.0)
+        return correlation
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form; integers of any size."""
-        raise NotImplementedError
+        return {"n": self.n, "totals": list(self.totals), "products": list(self.products)}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> CrossMoments:
         """Inverse of :meth:`to_dict`."""
-        raise NotImplementedError
+        return cls(int(given["n"]), *(tuple(int(one) for one in given[name]) for name in ("totals", "products")))
+
+
+def product_total(one: FloatArray, other: FloatArray) -> int:
+    """Exact sum of products of finite values, in units of 2^-2148.
+
+    Parameters
+    ----------
+    one, other : ndarrays of float64, shape (n,)
+
+    Notes
+    -----
+    A value is ``s 2^(e-53)`` with a whole ``|s| <= 2^53``. With ``s = 2^27 a + b``, ``0 <= b < 2^27``, a product has
+    three whole parts below 2^55, each of which is added in two halves below 2^28 by exponent: floats add them exactly.
+    """
+    total = 0
+    for start in range(0, len(one), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        (s, e), (t, f) = np.frexp(one[part]), np.frexp(other[part])
+        left, right = np.ldexp(s, 53).astype(np.int64), np.ldexp(t, 53).astype(np.int64)
+        exponent = e.astype(np.int64) + f
+        least = int(exponent.min())
+        slot = exponent - least
+        mask = 2**_HALF - 1
+        a, b, c, d = left >> _HALF, left & mask, right >> _HALF, right & mask
+        for term, shift in ((a * c, 2 * _HALF), (a * d + b * c, _HALF), (b * d, 0)):
+            for half, more in ((term >> _HALF, _HALF), (term & mask, 0)):
+                sums = np.bincount(slot, half.astype(np.float64))
+                for at in np.flatnonzero(sums).tolist():
+                    power = at + least - 2 * 53 + 2 * UNIT_BITS + shift + more
+                    total += int(sums[at]) << (power + _SPARE)
+    return total >> _SPARE
+
+
+def _rounded(exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        raise InputError("Covariances: values are too large, some covariance is above 1.8e308.") from None

@@ -37,7 +37,18 @@ def transition_checked(matrix: FloatArray) -> FloatArray:
     InputError
         If it is not square, an entry is negative or not finite, or a row does not sum to 1 within 1e-9.
     """
-    raise NotImplementedError
+    c = len(matrix)
+    if matrix.shape != (c, c) or not c or not np.isfinite(matrix).all() or (matrix < 0).any():
+        raise InputError(
+            "PRAM: a transition matrix must be square, of finite numbers of at least 0, with one row per category. "
+            f"Got shape {matrix.shape}."
+        )
+    sums = matrix.sum(axis=1)
+    wrong = np.flatnonzero(np.abs(sums - 1) > _TOLERANCE)
+    if len(wrong):
+        raise InputError(f"PRAM: each row of a transition matrix must sum to 1. Row {int(wrong[0])} does not.")
+    result: FloatArray = matrix / sums[:, None]
+    return result
 
 
 def invariant(matrix: FloatArray, marginal: FloatArray) -> FloatArray:
@@ -61,7 +72,13 @@ def invariant(matrix: FloatArray, marginal: FloatArray) -> FloatArray:
     InputError
         As :func:`transition_checked`, and if the marginal does not fit.
     """
-    raise NotImplementedError
+    p = transition_checked(matrix)
+    shares = _shares(marginal, len(p))
+    published = shares @ p
+    seen = published > 0
+    reversed_ = np.eye(len(p))
+    reversed_[seen] = (shares[:, None] * p).T[seen] / published[seen, None]
+    return transition_checked(p @ reversed_)
 
 
 def perturbed(codes: IntArray, matrix: FloatArray, uniforms: FloatArray) -> IntArray:
@@ -85,7 +102,20 @@ def perturbed(codes: IntArray, matrix: FloatArray, uniforms: FloatArray) -> IntA
     InputError
         If the shapes do not fit or a code has no row.
     """
-    raise NotImplementedError
+    p = transition_checked(matrix)
+    if codes.ndim != 1 or codes.shape != uniforms.shape:
+        raise InputError(f"PRAM: there must be one uniform number per record. Got {codes.shape} and {uniforms.shape}.")
+    if len(codes) and not -1 <= int(codes.min()) <= int(codes.max()) < len(p):
+        raise InputError(f"PRAM: categories must be in [0, {len(p)}), or -1 where missing, and some are not.")
+    bounds = np.cumsum(p, axis=1)
+    # Sums round: the last category that can be published takes what is missing to 1.
+    last = len(p) - 1 - np.argmax(p[:, ::-1] > 0, axis=1)
+    bounds[np.arange(len(p)) >= last[:, None]] = math.inf
+    masked = codes.copy()
+    for code in range(len(p)):
+        of = np.flatnonzero(codes == code)
+        masked[of] = np.searchsorted(bounds[code], uniforms[of], side="right")
+    return masked
 
 
 def unbiased_marginal(observed: FloatArray, matrix: FloatArray) -> FloatArray:
@@ -107,7 +137,12 @@ def unbiased_marginal(observed: FloatArray, matrix: FloatArray) -> FloatArray:
     InputError
         If the shapes do not fit or the matrix has no inverse.
     """
-    raise NotImplementedError
+    p = transition_checked(matrix)
+    if observed.shape != (len(p),):
+        raise InputError(f"PRAM: there must be one count per category, {len(p)}. Got shape {observed.shape}.")
+    if np.linalg.matrix_rank(p) < len(p):
+        raise InputError("PRAM: the transition matrix has no inverse, so counts cannot be estimated back.")
+    return np.asarray(np.linalg.solve(p.T, observed), dtype=np.float64)
 
 
 def plausible(matrix: FloatArray, marginal: FloatArray | None = None) -> FloatArray:
@@ -130,4 +165,23 @@ def plausible(matrix: FloatArray, marginal: FloatArray | None = None) -> FloatAr
     InputError
         As :func:`invariant`.
     """
-    raise NotImplementedError
+    p = transition_checked(matrix)
+    shares = _shares(np.ones(len(p)) if marginal is None else marginal, len(p))
+    joint = shares[:, None] * p
+    own = np.diag(joint).copy()
+    np.fill_diagonal(joint, 0.0)
+    others = joint.sum(axis=0)  # not the sum of all less the own, which would round to more than 0
+    odds = np.full(len(p), math.nan)
+    odds[own > 0] = math.inf
+    odds[others > 0] = own[others > 0] / others[others > 0]
+    return odds
+
+
+def _shares(marginal: FloatArray, c: int) -> FloatArray:
+    if marginal.shape != (c,) or not np.isfinite(marginal).all() or (marginal < 0).any() or not marginal.sum() > 0:
+        raise InputError(
+            f"PRAM: a marginal must have one count of at least 0 per category, {c}, not all 0. "
+            f"Got shape {marginal.shape}."
+        )
+    result: FloatArray = marginal / marginal.sum()
+    return result

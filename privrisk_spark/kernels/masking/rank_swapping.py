@@ -1,17 +1,38 @@
 """Rank swapping: values change places with values of near ranks (Moore 1996).
 
 Ranks are gone through in ascending order. One that has not changed places yet draws its partner among those that have
-not either and lie at most ``w = ⌊p n / 100⌋`` ranks above.
+not either and lie at most ``w = ⌊p n / 100⌋`` ranks above, each with the same probability. Where none is left, the
+value stays.
+
+Who swaps with whom depends on the words of the ranks alone, so the words may be drawn by the key and the number of the
+rank, and a file be swapped in one pass over its ranks, at 25 bytes each. Longer files are cut into segments of at least
+``4 (w + 1)`` ranks, which are swapped apart: no rank finds a partner beyond the end of its segment, as none does beyond
+that of the file.
+
+Status: that each attribute keeps its values, and that none moves by more than ``w`` ranks, is *proved*: swaps are made
+once for each rank. The law of the partners is *tested* against a literal twin.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import numpy as np
+
+from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray, WordArray
+from privrisk_spark.machine_code import compiled
+
+_MOST_RANKS = 2**32
+_SHORTEST = 4
+"""Segments have at least so many times the ranks that a value and its partners span."""
 
 
 def swap_width(n: int, p: float) -> int:
     """Ranks a value may move, ``⌊p n / 100⌋``; ``p`` is the decimal number it prints as, in [0, 100]."""
-    raise NotImplementedError
+    if n < 0 or not 0 <= p <= 100:
+        raise InputError(f"Rank swapping: p must be a percentage in [0, 100]. Got {p}.")
+    return int(Fraction(str(p)) * n / 100)
 
 
 def swap_order(values: FloatArray, words: WordArray) -> LongArray:
@@ -28,7 +49,10 @@ def swap_order(values: FloatArray, words: WordArray) -> LongArray:
     ndarray of int64, shape (number of values,)
         Record of each rank.
     """
-    raise NotImplementedError
+    if values.ndim != 1 or values.shape != words.shape:
+        raise InputError(f"Rank swapping: there must be one word per value. Got {values.shape} and {words.shape}.")
+    order = np.lexsort((words, values))
+    return order[: int(np.count_nonzero(~np.isnan(values)))].astype(np.int64)
 
 
 def swap_partners(n: int, p: float, words: WordArray) -> LongArray:
@@ -48,7 +72,9 @@ def swap_partners(n: int, p: float, words: WordArray) -> LongArray:
     ndarray of int64, shape (n,)
         Partner of each rank, itself if it has none: an involution that moves no rank by more than :func:`swap_width`.
     """
-    raise NotImplementedError
+    if words.shape != (n,):
+        raise InputError(f"Rank swapping: there must be one word per rank, {n}. Got shape {words.shape}.")
+    return partners_within(swap_width(n, p), words)
 
 
 def partners_within(width: int, words: WordArray) -> LongArray:
@@ -66,7 +92,9 @@ def partners_within(width: int, words: WordArray) -> LongArray:
     ndarray of int64, shape (m,)
         Position of each one's partner.
     """
-    raise NotImplementedError
+    if width < 0 or words.ndim != 1 or len(words) >= _MOST_RANKS:
+        raise InputError(f"Rank swapping: the width must be at least 0, and ranks fewer than 2^32. Got {width}.")
+    return _partners(width, np.ascontiguousarray(words, dtype=np.uint64))
 
 
 def swap_segments(n: int, width: int, segments: int) -> LongArray:
@@ -83,7 +111,10 @@ def swap_segments(n: int, width: int, segments: int) -> LongArray:
     ndarray of int64, shape (number + 1,)
         Where segments start, and n.
     """
-    raise NotImplementedError
+    if n < 0 or width < 0 or segments < 1:
+        raise InputError(f"Rank swapping: there must be at least 1 segment. Got {segments}.")
+    number = max(1, min(segments, n // (_SHORTEST * (width + 1))))
+    return np.arange(number + 1, dtype=np.int64) * n // number
 
 
 def swapped(values: FloatArray, p: float, words: WordArray) -> FloatArray:
@@ -103,4 +134,61 @@ def swapped(values: FloatArray, p: float, words: WordArray) -> FloatArray:
     ndarray of float64, shape (n,)
         The same values in another order: value that the record of each rank is published with.
     """
-    raise NotImplementedError
+    if values.ndim != 1 or not (values[1:] >= values[:-1]).all() or np.isnan(values).any():
+        raise InputError("Rank swapping: values must be sorted, with none missing.")
+    result: FloatArray = values[swap_partners(len(values), p, words)]
+    return result
+
+
+@compiled
+def _partners(width: int, words: WordArray) -> LongArray:
+    """Moore's swaps; free ranks are counted in a binary indexed tree, in which the m-th free one is looked up."""
+    n = len(words)
+    partner = np.arange(n)
+    counts = np.zeros(n + 1, dtype=np.int64)
+    for place in range(1, n + 1):
+        counts[place] += 1
+        above = place + (place & -place)
+        if above <= n:
+            counts[above] += counts[place]
+    highest = 1
+    while 2 * highest <= n:
+        highest *= 2
+    free = np.ones(n, dtype=np.bool_)  # none below the rank looked at, so that the first free ones are its partners
+    reach = 0  # free ranks from the one looked at up to the last it may swap with, itself among them
+    last = -1
+    for rank in range(n):
+        while last < min(n - 1, rank + width):
+            last += 1
+            reach += 1
+        if not free[rank]:
+            continue
+        free[rank] = False
+        reach -= 1
+        place = rank + 1
+        while place <= n:
+            counts[place] -= 1
+            place += place & -place
+        if reach == 0:
+            continue
+        # The top 64 bits of word times reach: each free rank is drawn with probability 1 / reach but for reach / 2^64.
+        word, many = words[rank], np.uint64(reach)
+        high = (word >> np.uint64(32)) * many
+        low = ((word & np.uint64(0xFFFFFFFF)) * many) >> np.uint64(32)
+        wanted = np.int64((high + low) >> np.uint64(32)) + 1
+        place = 0
+        step = highest
+        while step > 0:
+            if place + step <= n and counts[place + step] < wanted:
+                place += step
+                wanted -= counts[place]
+            step //= 2
+        other = place
+        free[other] = False
+        reach -= 1
+        place = other + 1
+        while place <= n:
+            counts[place] -= 1
+            place += place & -place
+        partner[rank], partner[other] = other, rank
+    return partner
