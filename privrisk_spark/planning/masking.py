@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from privrisk_spark.policy.policy import Policy
 EXACT_ROWS = 100_000
 """Records that MDAV groups all at once."""
 
-BLOCK_ROWS = 20_000
+BLOCK_ROWS = 50_000
 """Records of a block along the first principal axis, at least, where there are more."""
 
 SEGMENT_ROWS = 2**20
@@ -202,9 +203,7 @@ def segments_of(one: Arranged, patterns: Mapping[int, int]) -> tuple[Segment, ..
             found.append(Segment(begin, begin + rows, pattern, suppressed=True))
         else:
             cuts = _cuts(one, rows)
-            found += [
-                Segment(begin + low, begin + high, pattern) for low, high in zip(cuts, cuts[1:], strict=False)
-            ]
+            found += [Segment(begin + low, begin + high, pattern) for low, high in pairwise(cuts)]
         begin += rows
     return tuple(found)
 
@@ -242,8 +241,8 @@ def transitions(mask: Pram, counts: Mapping[str, int]) -> tuple[list[str], Float
 
     Notes
     -----
-    With the shares ``π`` and ``R = a I + (1 - a) 1 πᵀ``, ``πR = aπ + (1 - a) π = π``: a value stays with probability a, and
-    is drawn from all values otherwise. No category is kept with a probability below a.
+    With the shares ``π`` and ``R = a I + (1 - a) 1 πᵀ``, ``πR = aπ + (1 - a) π = π``: a value stays with probability a,
+    and is drawn from all values otherwise. No category is kept with a probability below a.
     """
     if mask.matrix is not None:
         names = sorted(mask.matrix)

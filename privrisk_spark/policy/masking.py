@@ -152,7 +152,8 @@ class Shuffle(Masking):
 
     method: Literal["shuffle"]
     known: tuple[Text, ...] = Field(
-        (), description="Columns of numbers whose rank correlations with this one are kept, such as [age].",
+        (),
+        description="Columns of numbers whose rank correlations with this one are kept, such as [age].",
     )
 
 

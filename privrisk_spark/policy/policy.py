@@ -447,11 +447,12 @@ class Policy(Part):
     @property
     def kept_columns(self) -> list[str]:
         """Columns released as values, as they are or masked, and not as labels; in the order of the policy."""
-        as_values = Sensitive | Insensitive | QuasiIdentifier if self.guarantee.kind == "masked" else Sensitive | Insensitive
+        masked = self.guarantee.kind == "masked"
         return [
             name
             for name, column in self.columns.items()
-            if isinstance(column, as_values) and getattr(column, "action", "keep") == "keep"
+            if (isinstance(column, Sensitive | Insensitive) and column.action == "keep")
+            or (masked and isinstance(column, QuasiIdentifier))
         ]
 
     @property

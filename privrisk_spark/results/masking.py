@@ -40,8 +40,8 @@ class MaskedColumn:
     il1s : float or None
         Mean of ``|x - x'| / (√2 sd)`` over the records that have both values (T20).
     disclosed_by_rank, disclosed_by_deviation : float or None
-        Shares of the records whose value is in the interval around the masked one, of ``percent`` of the ranks or of the
-        standard deviation.
+        Shares of the records whose value is in the interval around the masked one, of ``percent`` of the ranks or of
+        the standard deviation.
     """
 
     name: str

@@ -17,8 +17,8 @@ def impossible_masks(policy: Policy) -> Iterable[Fault]:
     for name in policy.masks:
         yield Fault(
             f"columns.{name}.mask",
-            f"is only used {_KIND}, and it is '{policy.guarantee.kind}'; write guarantee: {{kind: masked}}, or leave it "
-            "out",
+            f"is only used {_KIND}, and it is '{policy.guarantee.kind}'; write guarantee: {{kind: masked}}, or leave "
+            "it out",
         )
 
 
@@ -108,8 +108,8 @@ def _groups(masks: dict[str, Mask]) -> Iterator[Fault]:
         name, _ = first[key]
         yield Fault(
             f"columns.{name}.mask.group",
-            f"'{key.removeprefix('noise ')}' has no other column of the method 'noise', so there is nothing it could be "
-            "correlated with; leave it out, or name it in another column",
+            f"'{key.removeprefix('noise ')}' has no other column of the method 'noise', so there is nothing it could "
+            "be correlated with; leave it out, or name it in another column",
         )
 
 
@@ -120,7 +120,9 @@ def _known(policy: Policy, name: str, mask: Shuffle) -> Iterator[Fault]:
         if other == name:
             yield Fault(at, "is the column itself; name others, or leave it out")
         elif other not in policy.columns:
-            yield Fault(at, f"'{other}' is not among columns{nearest(other, released)}; released are {listing(released)}")
+            yield Fault(
+                at, f"'{other}' is not among columns{nearest(other, released)}; released are {listing(released)}"
+            )
         elif other not in released:
             yield Fault(at, f"'{other}' is not released, so nothing is known of it; released are {listing(released)}")
         elif other in mask.known[:i]:

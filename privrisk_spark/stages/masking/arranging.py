@@ -17,7 +17,6 @@ import pyarrow as pa
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, read_ipc, report, write_ipc
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.masking.microaggregation import first_axis
-from privrisk_spark.kernels.random import keyed
 from privrisk_spark.planning.masking import Arranged
 from privrisk_spark.policy.masking import Shuffle
 from privrisk_spark.stages.masking.held import Held, patterns_of

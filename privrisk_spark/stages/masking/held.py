@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
@@ -73,6 +74,16 @@ class Held:
     def position(self, name: str) -> int:
         """Position of a released column."""
         return self.columns.index(name)
+
+    def frame(self, spark: SparkSession) -> Batches:
+        """Hand the numbers to Spark."""
+        names = schemas.doubles(self.position(name) for name in self.plan.numbers)
+        parts, schema = self.names, T.StructType([T.StructField(name, T.DoubleType()) for name in names])
+
+        def read(name: str) -> Iterator[pa.Table]:
+            yield read_ipc(self.directory, name).select(names)
+
+        return Batches.of_parts(spark, parts, read, schema)
 
     def part(self, number: int) -> pa.Table:
         """Map a part, in a task."""
@@ -153,14 +164,12 @@ def collect_held(scratch: Scratch, encoded: Batches, columns: Sequence[str], pla
             for name, j in zip(plan.numbers, numbers, strict=True):
                 found[name], beyond[name] = doubles_of(table.column(f"r{j}"))
                 table = table.append_column(f"d{j}", pa.array(found[name]))
+            n = table.num_rows
             finite = {name: np.where(np.isinf(of), np.nan, of) for name, of in found.items()}
-
-            def matrix(of: Sequence[str], n: int = table.num_rows, here: Mapping[str, FloatArray] = finite) -> FloatArray:
-                return np.column_stack([here[name] for name in of]) if of else np.zeros((n, 0))
 
             patterns = {}
             for one in plan.arranged:
-                pattern, there = patterns_of(one, matrix(one.columns), matrix(one.known))
+                pattern, there = patterns_of(one, matrix_of(finite, one.columns, n), matrix_of(finite, one.known, n))
                 values, times = np.unique(pattern[there], return_counts=True)
                 patterns[one.label] = dict(zip(map(str, values.tolist()), times.tolist(), strict=True))
             facts: dict[str, Any] = {
@@ -173,8 +182,10 @@ def collect_held(scratch: Scratch, encoded: Batches, columns: Sequence[str], pla
                     for name in plan.masks
                 },
                 "deviations": {name: Deviation.of(of).to_dict() for name, of in finite.items()},
-                "together": CrossMoments.of(matrix(plan.numbers)).to_dict(),
-                "groups": {label: CrossMoments.of(matrix(of)).to_dict() for label, of in together.items()},
+                "together": CrossMoments.of(matrix_of(finite, plan.numbers, n)).to_dict(),
+                "groups": {
+                    label: CrossMoments.of(matrix_of(finite, of, n)).to_dict() for label, of in together.items()
+                },
                 "categories": {name: _counts(table.column(f"r{names.index(name)}")) for name in chances},
                 "patterns": patterns,
             }
@@ -206,6 +217,11 @@ def collect_held(scratch: Scratch, encoded: Batches, columns: Sequence[str], pla
             for one in plan.arranged
         },
     )
+
+
+def matrix_of(columns: Mapping[str, FloatArray], names: Sequence[str], rows: int) -> FloatArray:
+    """Columns by name as a matrix, shape (rows, number of names)."""
+    return np.column_stack([columns[name] for name in names]) if names else np.zeros((rows, 0))
 
 
 def _together(plan: MaskPlan) -> dict[str, tuple[str, ...]]:

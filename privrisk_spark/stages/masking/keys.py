@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
-from privrisk_spark.engine import schemas
+from privrisk_spark.engine.fingerprints import record_blocks
 from privrisk_spark.kernels.arrays import WordArray
 from privrisk_spark.kernels.random import keyed
 
@@ -44,9 +43,5 @@ def record_words(key: bytes, table: pa.Table) -> WordArray:
     -------
     ndarray of uint64, shape (n, 2)
     """
-    column = table.column(schemas.BLOCK).combine_chunks().cast(pa.binary(16))
-    array = column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
-    start = array.offset * 16
-    raw = np.frombuffer(array.buffers()[1], dtype=np.uint8)[start : start + 16 * len(array)]
-    words: WordArray = keyed.prf(key, keyed.record_messages(raw.reshape(-1, 16)))
+    words: WordArray = keyed.prf(key, keyed.record_messages(record_blocks(table)))
     return words

@@ -153,4 +153,3 @@ def values_of(numbers: FloatArray, kind: T.DataType, like: pa.DataType) -> tuple
         known = np.rint(np.clip(known, -most, most) * unit) / unit
         return pa.array(known, mask=missing).cast(like), clipped
     return pa.array(known, mask=missing).cast(like, safe=False), clipped
-
