@@ -118,7 +118,7 @@ class MaskPlan:
 
     Attributes
     ----------
-    masks : dict of column to Mask
+    masks : mapping of column to Mask
         Of those that are masked; others are released as they are.
     numbers : tuple of str
         Columns that are looked at as numbers, in the order of the policy.
@@ -128,7 +128,7 @@ class MaskPlan:
         What microaggregation of all quasi-identifiers together proves of every released class; None where it does not.
     """
 
-    masks: dict[str, Mask]
+    masks: Mapping[str, Mask]
     numbers: tuple[str, ...]
     arranged: tuple[Arranged, ...]
     noise: tuple[NoiseGroup, ...]

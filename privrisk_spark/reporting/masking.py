@@ -12,9 +12,9 @@ from privrisk_spark.results.masking import MaskedColumn, MaskingFacts
 from privrisk_spark.results.release import Guarantee, Section
 
 KNOWN = (
-    "Whoever has the release may know the methods and their parameters. Not known are the key that drew the noise, the "
-    "partners and the categories, which is destroyed, and what the parameters do not say of the table: its variances, "
-    "its groups, its shares."
+    "Whoever has the release may know the methods and their parameters. Not to be known is the key that drew the "
+    "noise, the partners and the categories; the run destroys it, unless it was given one. Neither is what the "
+    "parameters do not say of the table: its variances, its groups, its shares."
 )
 """What an intruder may know, for a manifest."""
 
@@ -78,8 +78,8 @@ def masking_section(found: MaskingFacts) -> Section:
     lost = "" if found.il1s is None else f" The loss IL1s of the columns of numbers is {found.il1s:.4g} on average."
     paragraph = (
         f"{len(found.columns)} columns of {found.rows:,} records are masked.{lost} Within so many percent of the "
-        "ranks, or of the standard deviation, of a masked value the true one is found as often as is told below (interval "
-        "disclosure)."
+        "ranks, or of the standard deviation, of a masked value the true one is found as often as is told below "
+        "(interval disclosure)."
     )
     return Section("masking", "What masking did", paragraph, "tested", facts, tuple(_remarks(found)), found.to_dict())
 

@@ -126,12 +126,13 @@ def mask(run: Run, held: Held, keys: MaskKeys, *, files: int) -> tuple[MaskedRow
 
 def _bounds(run: Run, held: Held) -> dict[str, tuple[float | None, float | None]]:
     """Bounds of columns that are coded at top or bottom; quantiles are values of the column."""
-    found = {}
+    found: dict[str, tuple[float | None, float | None]] = {}
     for name, asked in held.plan.masks.items():
         if isinstance(asked, TopBottom) and asked.quantiles is not None:
             (column,) = doubles([held.position(name)])
             ranks = collect_ranks_of(run.scratch, held.frame(run.spark), column, store=f"ranks-{column}")
-            found[name] = ranks.quantiles(asked.quantiles) if ranks.rows else (None, None)
+            low, high = ranks.quantiles(asked.quantiles) if ranks.rows else (None, None)
+            found[name] = low, high
         elif isinstance(asked, TopBottom):
             found[name] = bounds_of(asked)
     return found

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from privrisk_spark.errors import Fault, listing, nearest
+from privrisk_spark.errors import ConfigError, Fault, listing, nearest
 from privrisk_spark.policy.dictionaries import SelfDictionary
-from privrisk_spark.policy.masking import Mask, Microaggregation, Noise, NoMask, Shuffle
+from privrisk_spark.policy.masking import Mask, MaskedGuarantee, Microaggregation, Noise, NoMask, Shuffle
 from privrisk_spark.policy.policy import Policy, QuasiIdentifier
 
 _KIND = "when guarantee.kind is 'masked'"
+
+
+def refuse_other_kinds(policy: Policy) -> None:
+    """Refuse a policy that does not mask.
+
+    Raises
+    ------
+    ConfigError
+        If ``guarantee.kind`` is another one.
+    """
+    if not isinstance(policy.guarantee, MaskedGuarantee):
+        rule = f"must be 'masked' to mask a table; use privrisk release. Got '{policy.guarantee.kind}'"
+        raise ConfigError([Fault("guarantee.kind", rule)])
 
 
 def impossible_masks(policy: Policy) -> Iterable[Fault]:

@@ -124,15 +124,16 @@ def patterns_of(one: Arranged, numbers: FloatArray, known: FloatArray) -> tuple[
     ndarray of bool, shape (n,)
         A record without any value does not.
     """
-    lacks = np.isnan(numbers)
+    lacks: BoolArray = np.isnan(numbers)
+    there: BoolArray = np.asarray(~lacks.all(axis=1), dtype=np.bool_)
     if isinstance(one.mask, Shuffle):
-        return np.isnan(known).any(axis=1).astype(np.int64), ~lacks[:, 0]
+        return np.asarray(np.isnan(known).any(axis=1), dtype=np.int64), there
     if isinstance(one.mask, Microaggregation) and one.together:
-        bits = np.zeros(len(numbers), dtype=np.int64)
+        bits: LongArray = np.zeros(len(numbers), dtype=np.int64)
         for i in range(numbers.shape[1]):
             bits |= lacks[:, i].astype(np.int64) << i
-        return bits, ~lacks.all(axis=1)
-    return np.zeros(len(numbers), dtype=np.int64), ~lacks[:, 0]
+        return bits, there
+    return np.zeros(len(numbers), dtype=np.int64), there
 
 
 def collect_held(scratch: Scratch, encoded: Batches, columns: Sequence[str], plan: MaskPlan) -> Held:
