@@ -27,7 +27,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "curves",
         "compose",
         "audit",
-    ),  # fmt: skip
+    ),
     "Policies": ("load", "Policy"),
     "Roles of columns": ("quasi_identifier", "sensitive", "insensitive", "identifier", "weight"),
     "Hierarchies": ("intervals", "mask", "dates", "order", "flat", "tree", "file"),

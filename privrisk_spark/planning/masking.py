@@ -250,8 +250,10 @@ def transitions(mask: Pram, counts: Mapping[str, int]) -> tuple[list[str], Float
         return names, transition_checked(given)
     assert mask.invariant is not None
     names = sorted(counts)
+    if not names:
+        return names, np.zeros((0, 0))
     shares = np.array([counts[name] for name in names], dtype=np.float64)
-    shares /= max(shares.sum(), 1.0)
+    shares /= shares.sum()
     keep = mask.invariant.keep
     return names, transition_checked(keep * np.eye(len(names)) + (1 - keep) * shares)
 

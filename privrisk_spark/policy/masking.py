@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -144,7 +143,7 @@ class Rounding(Masking):
     """Values are released as the nearest multiple of a base."""
 
     method: Literal["rounding"]
-    base: Annotated[Number, Field(gt=Decimal(0))] = Field(description="Values are released as multiples of it.")
+    base: Annotated[Number, Field(gt=0)] = Field(description="Values are released as multiples of it.")
 
 
 class Shuffle(Masking):

@@ -158,12 +158,15 @@ def write(run: Run, opened: Opened, masked: MaskedRows, *, files: int) -> Writte
         columns = dict(zip(kept, schemas.released(len(kept)), strict=True))
         classes = measure_value_classes(written.texts, [columns[name] for name in run.policy.quasi_identifiers])
         as_they_are = set(kept) - set(run.policy.masks)
+        # Values that are nearly all different by noise point out no record.
+        noisy = set(run.policy.masks) - set(run.policy.quasi_identifiers)
         facts = replace(
             written.facts,
             classes=classes.classes,
             min_class_size=classes.least,
             min_telling_size=classes.least_telling,
             unique_by_cells=classes.uniques,
+            unique_by_all=None if noisy else written.facts.unique_by_all,
             unique_by_kept={name: n for name, n in written.facts.unique_by_kept.items() if name in as_they_are},
         )
         stage.sentence = "Wrote the release to staging in a canonical order and read it back."
