@@ -107,7 +107,7 @@ def collect_arrangement(scratch: Scratch, held: Held, one: Arranged, key: bytes,
         facts = {"rows": len(order), "marks": [[of[at].item() for of in leading] for at in marks.tolist()]}
         yield report(write_ipc(pa.table(columns), sorted_parts), facts)
 
-    parts = _collect(scratch, range(len(held.names)), sort_part)
+    parts = _collect_tasks(scratch, range(len(held.names)), sort_part)
     names = tuple(part["name"] for part in parts)
     total = sum(part["rows"] for part in parts)
     ranges = max(1, -(-total // ROWS_PER_RANGE))
@@ -127,13 +127,13 @@ def collect_arrangement(scratch: Scratch, held: Held, one: Arranged, key: bytes,
         kept = [name for name in ordered.column_names if not name.startswith("k") and name != WORD]
         yield report(write_ipc(ordered.select(kept), directory), {"rows": here.num_rows, "number": number})
 
-    found = sorted(_collect(scratch, range(len(bounds) + 1) if names else range(0), gather), key=_number)
+    found = sorted(_collect_tasks(scratch, range(len(bounds) + 1) if names else range(0), gather), key=_number)
     ends = np.cumsum([0, *(part["rows"] for part in found)]).tolist()
     placed = tuple((part["name"], ends[i], ends[i + 1]) for i, part in enumerate(found))
     return Arrangement(one, directory, placed)
 
 
-def _collect(scratch: Scratch, numbers: range, task: Any) -> list[dict[str, Any]]:
+def _collect_tasks(scratch: Scratch, numbers: range, task: Any) -> list[dict[str, Any]]:
     return scratch.collect_parts(Batches.of_parts(scratch.spark, numbers, task, PARTS))
 
 
