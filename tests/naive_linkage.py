@@ -53,3 +53,33 @@ def linked(
         tied = {j for j, d in enumerate(distances) if d <= least + 1e-7}
         found.append((least, sum(rows[j] for j in tied), tied))
     return found
+
+
+def jaro(one: str, other: str) -> float:
+    """Characters that match, at most half the longer text less one apart, and half of those out of order."""
+    if not one or not other:
+        return float(one == other)
+    window = max(max(len(one), len(other)) // 2 - 1, 0)
+    taken = [False] * len(other)
+    mine = []
+    for i, character in enumerate(one):
+        for j in range(max(0, i - window), min(len(other), i + window + 1)):
+            if not taken[j] and other[j] == character:
+                taken[j] = True
+                mine.append(character)
+                break
+    theirs = [character for character, there in zip(other, taken, strict=True) if there]
+    m = len(mine)
+    if not m:
+        return 0.0
+    t = sum(a != b for a, b in zip(mine, theirs, strict=True)) // 2
+    return (m / len(one) + m / len(other) + (m - t) / m) / 3
+
+
+def winkler(one: str, other: str) -> float:
+    """Jaro similarity, and a tenth of what it lacks for each of up to four first characters in common."""
+    found = jaro(one, other)
+    common = 0
+    while common < min(4, len(one), len(other)) and one[common] == other[common]:
+        common += 1
+    return found + common * 0.1 * (1 - found) if found > 0.7 else found

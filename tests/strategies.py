@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import strategies as st
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.linkage.learned.aggregates import (
+    Aggregate,
+    Bilinear,
+    OrderedWeightedAverage,
+    WeightedMean,
+)
+from privrisk_spark.kernels.linkage.learned.choquet import ChoquetIntegral
+from privrisk_spark.kernels.linkage.learned.families import Kind
 
 
 @st.composite
@@ -23,3 +32,42 @@ def hierarchies(draw: st.DrawFn, attribute: str = "a", max_leaves: int = 5, max_
 def several_hierarchies(max_attributes: int = 3) -> st.SearchStrategy[list[Hierarchy]]:
     """One to a few hierarchies."""
     return st.lists(hierarchies(), min_size=1, max_size=max_attributes)
+
+
+def weights(n: int) -> st.SearchStrategy[np.ndarray]:
+    """Weights at least 0 and of sum 1, some of them 0."""
+    given = st.lists(st.integers(0, 9), min_size=n, max_size=n).filter(any)
+    return given.map(lambda parts: np.array(parts) / sum(parts))
+
+
+@st.composite
+def measures(draw: st.DrawFn, n: int) -> np.ndarray:
+    """Monotone measures of sets of n attributes."""
+    given = draw(st.lists(st.integers(0, 9), min_size=2**n, max_size=2**n))
+    found = np.array(given, dtype=np.float64)
+    found[0], found[-1] = 0.0, max(found.max(), 1.0)
+    sets = np.arange(2**n)
+    for i in range(n):
+        inside = sets[sets >> i & 1 == 1]
+        found[inside] = np.maximum(found[inside], found[inside ^ 1 << i])
+    return np.asarray(found / found[-1])
+
+
+@st.composite
+def forms(draw: st.DrawFn, n: int) -> np.ndarray:
+    """Symmetric positive semi-definite matrices of trace 1, often singular."""
+    rank = draw(st.integers(1, n))
+    given = draw(st.lists(st.integers(-3, 3), min_size=n * rank, max_size=n * rank).filter(any))
+    root = np.array(given, dtype=np.float64).reshape(n, rank)
+    return np.asarray(root @ root.T / (root**2).sum())
+
+
+@st.composite
+def aggregates(draw: st.DrawFn, kind: Kind, n: int) -> Aggregate:
+    """Learned distances of a kind."""
+    if kind == "choquet":
+        return ChoquetIntegral(draw(measures(n)))
+    if kind == "bilinear":
+        return Bilinear(draw(forms(n)))
+    of = draw(weights(n))
+    return WeightedMean(of) if kind == "weighted_mean" else OrderedWeightedAverage(of)

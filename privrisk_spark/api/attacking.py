@@ -52,8 +52,9 @@ class Attacked(Closeable):
 
     @property
     def share(self) -> float:
-        """Share of the records tried that the strongest attack finds."""
-        return self.result.strongest.found.share
+        """Share of the records tried that the strongest attack links rightly; 0 where no links were tried."""
+        strongest = self.result.strongest
+        return 0.0 if strongest is None else strongest.found.share
 
     @cached_property
     def pairs(self) -> Mapping[str, DataFrame]:
@@ -67,7 +68,7 @@ class Attacked(Closeable):
         """
         return {
             name: opened(self.private, self.spark, partial(self.spark.read.parquet, str(self.place / "pairs" / name)))
-            for name in (f"{one.name}-{one.cells}" for one in self.result.attacks)
+            for name in (one.search.key for one in self.result.attacks if one.search.one_by_one)
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,14 +141,14 @@ def attack(
     ...     attack={"protected": {"path": path, "record_id": "id"}},
     ... )
     >>> with pr.attack(df, policy) as found:
-    ...     [(one.name, one.cells, round(one.found.correct, 3)) for one in found.result.attacks]
-    [('row', 'nearest', 2.25), ('row', 'uniform', 2.25), ('person', 'nearest', 2.167), ('person', 'uniform', 2.0)]
+    ...     [(one.search.key, round(one.found.correct, 3)) for one in found.result.attacks]
+    [('row-nearest', 2.25), ('row-uniform', 2.25), ('person-nearest', 2.167), ('person-uniform', 2.0)]
     """
     from privrisk_spark.engine.failures import named
 
     with named():
         from privrisk_spark.engine.session import held
-        from privrisk_spark.pipelines import attack as pipeline
+        from privrisk_spark.pipelines.attack import run as pipeline
 
         day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
         run = check_run_id(policy.run_id(day) if run_id is None else run_id)

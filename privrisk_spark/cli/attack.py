@@ -34,7 +34,7 @@ def attack(
         from privrisk_spark.engine.failures import named
 
         with named():
-            from privrisk_spark.pipelines.attack import check_output
+            from privrisk_spark.pipelines.attack.run import check_output
 
             place = check_output(policy, output)
         attempt.status = place

@@ -125,6 +125,11 @@ def doubles(positions: Iterable[int]) -> list[str]:
     return [f"d{i}" for i in positions]
 
 
+def sensitive(n: int) -> list[str]:
+    """Columns of codes of sensitive values."""
+    return [f"s{i}" for i in range(n)]
+
+
 def kept_words(n: int) -> list[str]:
     """Columns of fingerprints of the values of columns released as they are, and last of all of them together."""
     return [f"v{i}" for i in range(n + 1)]

@@ -2,24 +2,92 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from privrisk_spark.policy.assessment import Masked
+from privrisk_spark.policy.assessment import Masked, MaskedTable
 from privrisk_spark.policy.types import NUMBER, SORTED, Count, Natural, NonNegative, Part, Text
+
+Method = Literal[
+    "distance",
+    "learned",
+    "transparency",
+    "homogeneity",
+    "external",
+    "background",
+    "skewness",
+    "similarity",
+    "composition",
+    "membership",
+]
+"""What an intruder tries; all the names of :data:`METHODS`."""
+
+METHODS: tuple[Method, ...] = get_args(Method)
+
+OF_VALUES: frozenset[Method] = frozenset(
+    {"homogeneity", "external", "background", "skewness", "similarity", "composition"}
+)
+"""Attacks on sensitive values."""
+
+Learnable = Literal["weighted_mean", "ordered_weighted_average", "bilinear", "choquet"]
+
+AS_THEY_ARE: frozenset[Method] = frozenset({"transparency"})
+"""Attacks by somebody who knows the values of the original table."""
 
 CellReading = Literal["nearest", "uniform", "midpoint"]
 
 
+class KnownTable(MaskedTable):
+    """A table an intruder has: his people, and what he knows of them, in nodes of the hierarchies."""
+
+    record_id: Text = Field(description="Column that holds the ids of table.record_id, which tell right links.")
+
+
+ErrorRate = Annotated[float, Field(ge=0, le=1), NUMBER]
+
+
+class Errors(Part):
+    """Values an intruder lacks, or has wrong: each by itself, drawn by the ids of the records and the seed."""
+
+    missing: ErrorRate = Field(0.0, description="Share of the values he does not have.")
+    wrong: ErrorRate = Field(0.0, description="Share of the values in place of which he has another.")
+
+
 class Intruder(Part):
-    """Somebody who knows records of the table, as they are before it is protected."""
+    """Somebody who knows records of the table, as they are before it is protected, or a table of his own."""
 
     share: Annotated[float, Field(gt=0, le=1), NUMBER] = Field(
         1.0, description="Share of the records that are attacked, drawn by their ids and the seed."
     )
-    seed: Natural = Field(1, description="Which records are drawn, where share is below 1.")
+    seed: Natural = Field(1, description="Which records are drawn, where share is below 1, and which values are wrong.")
     columns: tuple[Text, ...] = Field((), description="Quasi-identifiers the intruder knows; default all.")
+    levels: Annotated[dict[str, Natural], SORTED] = Field(
+        default_factory=dict, description="Known column: the level of its hierarchy up to which he knows it; default 0."
+    )
+    errors: Errors = Field(Errors(), description="Values he lacks or has wrong, such as {missing: 0.1, wrong: 0.05}.")
+    table: KnownTable | None = Field(
+        None,
+        description="His own table instead of the original one, such as {path: voters.csv, format: csv, record_id: "
+        "id}; its columns may have other names, and hold values or labels of the hierarchies.",
+    )
+
+
+class LearnedPolicy(Part):
+    """Distances an intruder learns who has seen true pairs: the worst case."""
+
+    distances: tuple[Learnable, ...] = Field(
+        ("weighted_mean", "ordered_weighted_average", "bilinear"),
+        min_length=1,
+        description="What is learned: a 'weighted_mean' of the columns' differences, weights of the sorted differences "
+        "('ordered_weighted_average'), a 'bilinear' form, or a 'choquet' integral of at most 8 columns.",
+    )
+    training: Annotated[int, Field(ge=1, le=5000), NUMBER] = Field(
+        300, description="Records whose own row the intruder knows; others are found by what he has learned of them."
+    )
+    held_out: Annotated[int, Field(ge=1, le=100_000), NUMBER] = Field(
+        2000, description="Other records, on which it is tried; drawn by their ids and attack.intruder.seed."
+    )
 
 
 class AttackPolicy(Part):
@@ -31,11 +99,33 @@ class AttackPolicy(Part):
         "row is whose; or {path: …, record_id: …} of any software's.",
     )
     intruder: Intruder = Intruder()
+    methods: tuple[Literal[Method, "all"], ...] = Field(
+        ("distance",),
+        min_length=1,
+        description="What is tried, or [all] that can be. Links: 'distance', to the nearest candidates; 'learned', "
+        "likewise, by distances learned from true pairs; 'transparency', by the levels a table was recoded by. "
+        "Sensitive values: 'homogeneity' of classes; 'external', with the intruder's own row taken away; 'background', "
+        "with a value he knows to be false; 'skewness' and 'similarity' of values; 'composition' with other releases. "
+        "'membership': who is in the protected table.",
+    )
+    levels: Annotated[dict[str, Natural], SORTED] = Field(
+        default_factory=dict,
+        description="Known column: level of its hierarchy that all rows of the protected table have, for "
+        "'transparency'; default those of the release's own scheme.",
+    )
+    also: tuple[KnownTable, ...] = Field(
+        (),
+        description="Other releases of the same people, with ids, for 'composition', such as [{path: may.parquet, "
+        "record_id: id}].",
+    )
     weights: Annotated[dict[str, NonNegative], SORTED] = Field(
         default_factory=dict, description="Weight of each known column in the distance; default 1."
     )
     numbers: tuple[Text, ...] = Field(
         (), description="Known columns compared as numbers or days, in standard deviations, instead of by levels."
+    )
+    texts: tuple[Text, ...] = Field(
+        (), description="Known columns compared as texts, by their Jaro-Winkler similarity, instead of by levels."
     )
     cells: tuple[CellReading, ...] = Field(
         ("nearest", "uniform"),
@@ -43,11 +133,28 @@ class AttackPolicy(Part):
         description="What a generalized cell is taken for, each tried: the value it covers that is 'nearest', a "
         "'uniform' draw of them, or, where all known columns are numbers, its 'midpoint'.",
     )
+    learned: LearnedPolicy = LearnedPolicy()
     exact_pairs: Count = Field(
         10**10, description="Comparisons of cells that an attack may take; it is exact, or it is refused."
+    )
+    gain_above: Annotated[float, Field(ge=1, allow_inf_nan=False), NUMBER] = Field(
+        2.0, description="Of 'skewness': how many times as likely as in the table a value must be in a class."
     )
     correct_links_at_most: Annotated[float, Field(ge=0, le=1), NUMBER] | None = Field(
         None,
         description="Greatest share of the records that may be found; its upper 95 % limit is held against it, and "
         "exit code 1 says it is exceeded.",
     )
+
+    values_certain_at_most: Annotated[float, Field(ge=0, le=1), NUMBER] | None = Field(
+        None,
+        description="Greatest share of the people of whom a sensitive value may be certain; upper 95 % limits are held "
+        "against it, likewise.",
+    )
+
+    @property
+    def tried(self) -> tuple[Method, ...]:
+        """Methods that are tried where they can be."""
+        if "all" in self.methods:
+            return METHODS
+        return tuple(method for method in METHODS if method in self.methods)

@@ -462,6 +462,18 @@ class Policy(Part):
         return {name: mask for name, mask in asked.items() if mask is not None}
 
     @property
+    def sensitive_as_they_are(self) -> list[str]:
+        """Sensitive columns whose values are released unchanged, in the order of the policy."""
+        return [
+            name
+            for name, column in self.columns.items()
+            if isinstance(column, Sensitive)
+            and column.action == "keep"
+            and column.release is None
+            and (column.mask is None or column.mask.method == "none")
+        ]
+
+    @property
     def weight_columns(self) -> list[str]:
         """Columns of personal weights that the risk reads, without repetition."""
         return list(dict.fromkeys(self.risk.sensitivity.weight_columns))
@@ -471,9 +483,9 @@ class Policy(Part):
 
         Keys are in the order of the models. Columns stay in the order written: level vectors refer to it.
         ``guarantee.key`` is a reference, never a key. Left out are ``ledger.url``, as it may hold a password, and
-        ``assess``, on which no release depends.
+        ``assess`` and ``attack``, on which no release depends.
         """
-        return self.model_dump_json(by_alias=True, exclude={"ledger": {"url"}, "assess": True})
+        return self.model_dump_json(by_alias=True, exclude={"ledger": {"url"}, "assess": True, "attack": True})
 
     def digest(self) -> str:
         """SHA-256 of the canonical policy without secrets, hex; it is published, and so is its start in a run id.
@@ -492,7 +504,7 @@ class Policy(Part):
 
         So is one whose hierarchy or mapping files hold something else.
         """
-        digest, files = self.digest(), contents_of(self, but=("assess",))
+        digest, files = self.digest(), contents_of(self, but=("assess", "attack"))
         if files:
             digest = hashlib.sha256(json.dumps([digest, files], sort_keys=True).encode()).hexdigest()
         return f"{self.run.name}-{(self.run.date or date).isoformat()}-{digest[:8]}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from privrisk_spark.results.attacks import Calibration
+from privrisk_spark.results.inferences import MembershipFound
 from privrisk_spark.results.plots import Panel, Plot, Series
 
-__all__ = ["calibration_plot"]
+__all__ = ["calibration_plot", "membership_plot"]
 
 
 def calibration_plot(calibration: Calibration) -> Plot:
@@ -42,4 +43,23 @@ def calibration_plot(calibration: Calibration) -> Plot:
                 "", "mean predicted probability", "share found", series, log_x=wide, log_y=wide, diagonal="as predicted"
             ),
         ),
+    )
+
+
+def membership_plot(found: MembershipFound) -> Plot:
+    """Share of the members who are recognized, over that of the others who are taken for members.
+
+    Parameters
+    ----------
+    found : MembershipFound
+    """
+    along, right = zip(*found.points, strict=True)
+    series = Series.of("members said to be members", list(along), list(right), points=len(along) < 20)
+    return Plot(
+        key="membership",
+        title="Who is in the protected table",
+        figure="",
+        claim="" if found.bound is None else f"An advantage of at most {found.bound:.3g} is allowed.",
+        found=f"The advantage is {found.advantage:.3g}.",
+        panels=(Panel("", "share of others said to be members", "share of members", (series,), diagonal="guessing"),),
     )

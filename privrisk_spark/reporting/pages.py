@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.kernels.measures.measure import FAMILIES
-from privrisk_spark.reporting.attack_plots import calibration_plot
+from privrisk_spark.reporting.attack_plots import calibration_plot, membership_plot
 from privrisk_spark.reporting.charts import draw
 from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
 from privrisk_spark.reporting.page_templates import fill
@@ -63,14 +63,13 @@ def render_attack(result: AttackResult) -> str:
     attacks = [
         (
             attack,
-            [
-                (one, Markup(draw(calibration_plot(one), prefix=f"{attack.name}-{attack.cells}")))
-                for one in attack.calibrations
-            ],
+            [(one, Markup(draw(calibration_plot(one), prefix=attack.search.key))) for one in attack.calibrations],
         )
         for attack in result.attacks
     ]
-    return fill("attack.html.j2", result=result, attacks=attacks, meaning=MEANINGS[result.status])
+    found = result.membership
+    members = None if found is None else Markup(draw(membership_plot(found), prefix="membership"))
+    return fill("attack.html.j2", result=result, attacks=attacks, membership=members, meaning=MEANINGS[result.status])
 
 
 def render_audit(result: AuditResult) -> str:

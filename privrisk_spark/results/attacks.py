@@ -8,6 +8,14 @@ from typing import Any, ClassVar
 
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.linkage.evidence import Found
+from privrisk_spark.results.inferences import (
+    Figure,
+    Inference,
+    LearnedDistance,
+    MembershipFound,
+    Search,
+    found_figures,
+)
 from privrisk_spark.results.page import html_table
 from privrisk_spark.results.release import json_safe
 
@@ -58,10 +66,7 @@ class Attack:
 
     Attributes
     ----------
-    name : {"person", "row"}
-        What the intruder begins with.
-    cells : {"nearest", "uniform", "midpoint"}
-        What he takes generalized cells for.
+    search : Search
     title, meaning : str
         In words.
     candidates, distinct : int
@@ -75,8 +80,7 @@ class Attack:
     calibrations : tuple of Calibration
     """
 
-    name: str
-    cells: str
+    search: Search
     title: str
     meaning: str
     candidates: int
@@ -103,7 +107,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class AttackResult:
-    """Attacks on a protected table by distance-based record linkage.
+    """Attacks on a protected table.
 
     Attributes
     ----------
@@ -117,9 +121,16 @@ class AttackResult:
     weights : dict of column to float
         Of sum 1.
     attacks : tuple of Attack
-        The strongest first: the one with the greatest share found.
+        By links, the strongest first: the one with the greatest share found.
     at_most : float or None
         Greatest share that may be found.
+    learned : tuple of LearnedDistance
+        What an intruder learned who had seen true pairs.
+    inferences : tuple of Inference
+        Of sensitive values.
+    membership : MembershipFound or None
+    certain_at_most : float or None
+        Greatest share of people of whom a value may be certain.
     notes : tuple of str
     """
 
@@ -134,47 +145,78 @@ class AttackResult:
     weights: Mapping[str, float]
     attacks: tuple[Attack, ...]
     at_most: float | None
+    learned: tuple[LearnedDistance, ...] = ()
+    inferences: tuple[Inference, ...] = ()
+    membership: MembershipFound | None = None
+    certain_at_most: float | None = None
     notes: tuple[str, ...] = ()
 
     status: ClassVar[Status] = "tested"
     """Of the links: they are exact. The limits are those of people drawn at random (proved)."""
 
-    method: ClassVar[str] = "distance"
-
     @property
-    def strongest(self) -> Attack:
-        """The attack that finds the most."""
-        return self.attacks[0]
+    def strongest(self) -> Attack | None:
+        """The attack that finds the most people; None where no links were tried."""
+        return self.attacks[0] if self.attacks else None
 
     @property
     def high(self) -> float:
-        """Greatest upper limit of all attacks."""
-        return max(one.found.high for one in self.attacks)
+        """Greatest upper limit of all links."""
+        return max((one.found.high for one in self.attacks), default=0.0)
+
+    @property
+    def certain_high(self) -> float:
+        """Greatest upper limit of the share of people of whom a value is certain."""
+        return max((one.found.high for one in self.inferences if one.outcome == "certain"), default=0.0)
+
+    @property
+    def verdicts(self) -> tuple[tuple[str, bool], ...]:
+        """What may be found at most, in words, and whether no more is."""
+        asked = (
+            ("links", self.high, self.at_most, "that may be found"),
+            ("certain values", self.certain_high, self.certain_at_most, "of whom a value may be certain"),
+        )
+        return tuple(
+            (
+                f"The greatest upper limit of {what}, {100 * high:.3g} %, {'is within' if high <= most else 'exceeds'} "
+                f"the {100 * most:.3g} % {said}.",
+                high <= most,
+            )
+            for what, high, most, said in asked
+            if most is not None
+        )
 
     @property
     def passed(self) -> bool:
         """Whether no upper limit is more than may be found, where anything was asked."""
-        return self.at_most is None or self.high <= self.at_most
+        return all(met for _, met in self.verdicts)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What was found by each method, in sentences."""
+        found = (*self.attacks, *self.inferences, *([] if self.membership is None else [self.membership]))
+        return tuple(one.sentence for one in found)
 
     @property
     def paragraph(self) -> str:
         """What the strongest attack has found, and whether that may be."""
-        told = self.strongest.sentence
-        if self.at_most is None:
-            return told
-        verdict = "is within" if self.passed else "exceeds"
-        limit = f"The greatest upper limit, {100 * self.high:.3g} %, {verdict}"
-        return f"{told} {limit} the {100 * self.at_most:.3g} % that may be found."
+        return " ".join([*self.told[:1], *(said for said, _ in self.verdicts)])
 
     def measures(self) -> list[dict[str, Any]]:
         """Every figure as ``{name, value, unit, parameters, status}``, JSON-safe."""
-        figures: list[dict[str, Any]] = []
-        for attack in self.attacks:
-            for name, value, unit, parameters in _figures(attack):
-                of = {"method": self.method, "attack": attack.name, "cells": attack.cells, **parameters}
-                figure = {"name": name, "value": value, "unit": unit, "parameters": of, "status": self.status}
-                figures.append(json_safe(figure))
-        return figures
+        others = (*self.learned, *self.inferences, *([] if self.membership is None else [self.membership]))
+        figures = [
+            *(
+                (name, value, unit, {**one.search.parameters, **of})
+                for one in self.attacks
+                for name, value, unit, of in _figures(one)
+            ),
+            *(figure for one in others for figure in one.figures()),
+        ]
+        return [
+            json_safe({"name": name, "value": value, "unit": unit, "parameters": of, "status": self.status})
+            for name, value, unit, of in figures
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, JSON-safe, for ``attack.json``."""
@@ -183,7 +225,15 @@ class AttackResult:
             "name": self.title,
             "date": self.created,
             "version": self.version,
-            "method": self.method,
+            "methods": list(
+                dict.fromkeys(
+                    [
+                        *(one.search.method for one in self.attacks),
+                        *(one.method for one in self.inferences),
+                        *([] if self.membership is None else ["membership"]),
+                    ]
+                )
+            ),
             "status": self.status,
             "protected": self.protected,
             "protected_rows": self.rows,
@@ -191,9 +241,11 @@ class AttackResult:
             "known": dict(self.known),
             "weights": dict(self.weights),
             "at_most": self.at_most,
+            "certain_at_most": self.certain_at_most,
             "passed": self.passed,
             "paragraph": self.paragraph,
-            "attacks": [one.sentence for one in self.attacks],
+            "attacks": list(self.told),
+            "learned": [one.to_dict() for one in self.learned],
             "notes": list(self.notes),
         }
         return {name: json_safe(value) for name, value in document.items()} | {"measures": self.measures()}
@@ -202,31 +254,20 @@ class AttackResult:
         head = ("attack", "records", "found", "share", "at least", "at most")
         rows = [
             (one.title, one.found.tried, one.found.correct, one.found.share, one.found.low, one.found.high)
-            for one in self.attacks
+            for one in (*self.attacks, *self.inferences)
         ]
         return html_table(f"Attack on {self.protected}", head, rows, notes=(self.paragraph, *self.notes))
 
 
-Figure = tuple[str, float | int | None, str, dict[str, Any]]
-
-
 def _figures(attack: Attack) -> Iterator[Figure]:
-    yield from _found(attack.found, {})
+    yield from found_figures(attack.found, {})
     yield "random_guess_share", attack.guess, "share", {}
     yield "absent_records", attack.absent, "records", {}
     for group in attack.classes:
-        yield from _found(group.found, {"candidates_alike": group.name})
+        yield from found_figures(group.found, {"candidates_alike": group.name})
     for one in attack.calibrations:
         yield "predicted_share", one.predicted, "share", {"prediction": one.prediction}
         for group in one.groups:
             of = {"prediction": one.prediction, "group": group.name}
             yield "predicted_share", group.predicted, "share", of
-            yield from _found(group.found, of)
-
-
-def _found(one: Found, of: dict[str, Any]) -> Iterator[Figure]:
-    yield "links_tried", one.tried, "records", of
-    yield "correct_links", one.correct, "records", of
-    yield "correct_link_share", one.share, "share", of
-    yield "correct_link_share_low", one.low, "share", {**of, "confidence": 0.95}
-    yield "correct_link_share_high", one.high, "share", {**of, "confidence": 0.95}
+            yield from found_figures(group.found, of)

@@ -25,6 +25,7 @@ from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.criteria import ALPHA, DELTA_DISCLOSURE, ENTROPY_DIVERSITY, K_ANONYMITY
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.classes.tally import ClassTally, JointTally
+from privrisk_spark.kernels.linkage.patterns import PatternCounts
 from privrisk_spark.kernels.measures.classification import ClassificationTally
 from privrisk_spark.kernels.measures.divergence import DivergenceTally, LeafCounts
 from privrisk_spark.kernels.measures.identity import SizeHistogram
@@ -246,6 +247,13 @@ CASES = [
         CellTally.empty(2),
         lists(st.integers(0, 3), st.integers(0, 1), WEIGHTS),
         (CellTally.empty(3),),
+    ),
+    Case(
+        "agreement patterns",
+        lambda items: PatternCounts.of(longs(column(items, 0)), longs(column(items, 1)), (3, 2)),
+        PatternCounts.empty((3, 2)),
+        lists(st.integers(0, 11), st.one_of(st.just(0), st.integers(0, 2**59))),
+        (PatternCounts.empty((2, 3)), PatternCounts.empty((3,))),
     ),
     Case("classification", classification, ClassificationTally.empty(), lists(HELD, st.booleans())),
     Case(

@@ -248,14 +248,19 @@ def test_what_is_predicted_of_rows_is_found_of_them(privrisk: Privrisk, policy: 
     ended = attack(path)
     predicted = ended.measure("predicted_share", "row", prediction="identification")
     assert ended.measure("correct_link_share", "row") == pytest.approx(predicted, abs=1e-12)
-    groups = {m["parameters"]["group"] for m in ended.document["measures"] if "group" in m["parameters"]
-              and m["parameters"]["attack"] == "row" and m["parameters"]["cells"] == "nearest"}  # fmt: skip
+    of = {"method": "distance", "attack": "row", "cells": "nearest", "prediction": "identification"}
+    groups = {parameters["group"] for parameters in (m["parameters"] for m in ended.document["measures"])
+              if "group" in parameters and of.items() <= parameters.items()}  # fmt: skip
     assert len(groups) > 3
     for group in groups:
         of = {"prediction": "identification", "group": group}
         assert ended.measure("correct_link_share", "row", **of) == pytest.approx(
             ended.measure("predicted_share", "row", **of), abs=1e-12
         )
+    # A planned attack succeeds with its prior over the people it approaches; here it pays for all who fit a row.
+    prior = load([path]).assess.adversary.prior
+    planned = ended.measure("predicted_share", "row", prediction="planned")
+    assert prior * predicted < planned <= prior
     # A person's row is found with 1/f at most, whatever is known of the person.
     assert ended.measure("correct_link_share", "person") <= ended.measure(
         "predicted_share", "person", prediction="prosecutor"
@@ -364,6 +369,112 @@ def test_numbers_are_nearer_than_levels_tell(policy: Make, attack: Attack, tmp_p
     assert by_numbers.document["known"]["age"] == "as a number"
 
 
+def test_texts_that_are_spelled_otherwise_are_near(policy: Make, attack: Attack, tmp_path: Path) -> None:
+    """Every town of the protected table has lost a letter; by levels all others are as far, as a text one is near."""
+    towns = ["Heidelberg", "Mannheim", "Darmstadt", "Wiesbaden"]
+    rows = [{**row, "city": towns[i % 4]} for i, row in enumerate(table(24))]
+    shorter = [{**row, "city": row["city"][:-1]} for row in rows]
+    flat = {"flat": {"values": [*towns, *(town[:-1] for town in towns)]}}
+    columns = {"who": {"role": "identifier"}, "city": {"role": "quasi-identifier", "hierarchy": flat},
+               "age": {"role": "insensitive", "action": "drop"}, "sex.1": {"role": "insensitive", "action": "drop"},
+               "sick": {"role": "sensitive"}}  # fmt: skip
+    given = {"protected": masked(tmp_path, shorter)}
+    by_levels = attack(policy(rows, columns=columns, attack=given), output="levels")
+    assert by_levels.code == 0, by_levels.err
+    assert by_levels.measure("correct_link_share", "person") == pytest.approx(1 / 24)
+    path = policy(rows, "texts", columns=columns, attack={**given, "texts": ["city"], "cells": ["nearest"]})
+    by_texts = attack(path, output="texts")
+    assert by_texts.code == 0, by_texts.err
+    assert by_texts.measure("correct_link_share", "person") == pytest.approx(1 / 6)
+    assert by_texts.document["known"] == {"city": "as a text"}
+
+
+def test_an_intruder_who_knows_less_or_has_it_wrong(policy: Make, attack: Attack, tmp_path: Path) -> None:
+    """Found is what two loops find of what he knows, and the same however the table lies."""
+    rows = [row for row in table(80) if row["age"] and row["city"]]
+    trees = hierarchies(policy(rows))
+    given = {"protected": masked(tmp_path, rows)}
+    coarse = attack(policy(rows, attack={**given, "intruder": {"levels": {"age": 1, "city": 9}}}))
+    assert coarse.code == 0, coarse.err
+    known = [
+        {**row, "age": trees["age"].labels[trees["age"].ancestor[trees["age"].code_of[row["age"]], 1]], "city": None}
+        for row in rows
+    ]
+    path = tmp_path / "policy.yaml"
+    for name, correct in two_loops(path, known, {row["who"]: row for row in rows}).items():
+        assert coarse.measure("correct_links", name) == pytest.approx(correct, abs=1e-9)
+    assert coarse.document["known"]["age"] == "by levels of its hierarchy, known up to level 1"
+    assert "age up to level 1, city up to level 9" in coarse.document["notes"][0]
+
+    errors = {"intruder": {"errors": {"missing": 0.2, "wrong": 0.1}, "seed": 3}}
+    path = policy(rows, "wrong", attack={**given, **errors})
+    wrong = attack(path, output="wrong")
+    assert wrong.code == 0, wrong.err
+    exact = attack(policy(rows, attack=given), output="exact")
+    assert wrong.measure("correct_links", "person") < 0.8 * exact.measure("correct_links", "person")
+    place = Path(load([path]).table.path or "")
+    again = pq.read_table(place).to_pylist()[::-1]
+    place.unlink()
+    place.mkdir()
+    for part in range(3):
+        pq.write_table(pa.Table.from_pylist(again[part::3]), place / f"{part}.parquet")
+    shuffled = attack(path, output="shuffled")
+    assert shuffled.document["measures"] == wrong.document["measures"]
+    assert "20 % of the values he lacks and 10 % of the values he has wrong" in wrong.document["notes"][0]
+    other = attack(path, "--set=attack.intruder.seed=4", output="other")
+    assert other.document["measures"] != wrong.document["measures"]
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_an_intruder_with_a_table_of_his_own(
+    privrisk: Privrisk, policy: Make, attack: Attack, tmp_path: Path, ours: bool
+) -> None:
+    """He has some of the people and strangers beside them, older values, and other names of the columns."""
+    rows = table(60)
+    path = policy(rows)
+    if ours:
+        assert privrisk(str(path)).code == 0
+    shown = shown_by(tmp_path, path, rows) if ours else {row["who"]: row for row in rows}
+    his = [{**row, "age": "20" if i % 7 == 0 else row["age"]} for i, row in enumerate(rows[:40])]
+    strangers = [{**row, "who": f"stranger {i}"} for i, row in enumerate(rows[40:50])]
+    held = masked(tmp_path, [*his, *strangers], "voters", who="voter", city="town")
+    protected = {} if ours else {"protected": masked(tmp_path, rows)}
+    path = policy(rows, attack={**protected, "intruder": {"table": held}})
+    ended = attack(path)
+    assert ended.code == 0, ended.err
+    trees = hierarchies(path)
+
+    def form(row: Row) -> tuple[int, ...]:
+        return tuple(node(tree, row[name]) for name, tree in trees.items())
+
+    files = {"person": Counter(form(row) for row in shown.values()), "row": Counter(map(form, [*his, *strangers]))}
+    his_form = {row["who"]: form(row) for row in [*his, *strangers]}
+    begun = {"person": list(his_form), "row": [row["who"] for row in rows]}
+    for name, distinct in files.items():
+        candidates = list(distinct)
+        own = {who: form(shown[who]) for who in shown} if name == "person" else his_form
+        known = his_form if name == "person" else {who: form(shown[who]) for who in shown}
+        links = naive_linkage.linked(
+            list(trees.values()), [1 / 3] * 3, [known[who] for who in begun[name]], candidates, list(distinct.values())
+        )
+        right = sum(
+            1 / tied
+            for who, (_, tied, near) in zip(begun[name], links, strict=True)
+            if who in own and candidates.index(own[who]) in near
+        )
+        assert ended.measure("correct_links", name) == pytest.approx(right, abs=1e-9)
+        assert ended.measure("links_tried", name) == len(begun[name])
+    assert ended.measure("absent_records", "person") == 10
+    assert ended.measure("absent_records", "row") == 20
+    assert ended.document["notes"][0].startswith("The intruder has a table of his own")
+
+
+def test_what_is_attacked_is_no_part_of_a_release(policy: Make) -> None:
+    """The run id of a release is the same, whatever is tried on it later."""
+    plain, tried = (load([policy(table(9), attack=given)]) for given in (None, {"texts": ["city"]}))
+    assert plain.digest() == tried.digest()
+
+
 def test_a_sample_is_the_same_however_the_table_lies(policy: Make, attack: Attack, tmp_path: Path) -> None:
     rows = table(300)
     asked = {"protected": masked(tmp_path, rows), "intruder": {"share": 0.3, "seed": 7}}
@@ -435,6 +546,35 @@ def test_bad_input_is_refused_by_name(privrisk: Privrisk, policy: Make, attack: 
             "attack.numbers: every value of the hierarchy of 'city' must be",
         ),
         ({"protected": there, "numbers": ["sick"]}, "attack.numbers.0: 'sick' is no column the intruder knows"),
+        ({"protected": there, "texts": ["sick"]}, "attack.texts.0: 'sick' is no column the intruder knows"),
+        (
+            {"protected": there, "texts": ["age"], "numbers": ["age"]},
+            "attack.texts.0: 'age' is in attack.numbers, too",
+        ),
+        (
+            {"protected": there, "intruder": {"levels": {"sick": 1}}},
+            "attack.intruder.levels.sick: 'sick' is no column the intruder knows",
+        ),
+        (
+            {"protected": there, "intruder": {"errors": {"missing": 0.6, "wrong": 0.5}}},
+            "attack.intruder.errors: missing and wrong must add up to 1 at most",
+        ),
+        (
+            {"protected": there, "intruder": {"table": there, "levels": {"age": 1}}},
+            "attack.intruder.levels: is of what he knows of the original table",
+        ),
+        (
+            {"protected": there, "intruder": {"table": {**there, "record_id": None}}},
+            "attack.intruder.table.record_id",
+        ),
+        (
+            {"protected": there, "intruder": {"table": twice}},
+            "attack.intruder.table.record_id: every row must have an id of its own, and 1 have none",
+        ),
+        (
+            {"protected": there, "intruder": {"table": unknown}},
+            "attack.intruder.table: the column 'city' holds 1 distinct values that are no node",
+        ),
         ({"protected": there, "cells": ["midpoint"]}, "attack.cells.0: 'midpoint' needs all known columns"),
         ({"protected": there, "cells": ["nearest", "nearest"]}, "attack.cells.1: 'nearest' is there already"),
         ({"protected": there, "intruder": {"share": 0}}, "attack.intruder.share"),

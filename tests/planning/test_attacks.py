@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.planning.attacks import attacked, by_size, refuse_cost
+from privrisk_spark.planning.attack_findings import attacked, by_size
+from privrisk_spark.planning.attacks import refuse_cost
 from privrisk_spark.policy.attacks import AttackPolicy, Intruder
+from privrisk_spark.results.inferences import Search
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def test_groups_by_candidates_alike() -> None:
 
 def test_an_attack_from_a_person_is_held_against_one_over_f() -> None:
     """(3 + 6/2 + 5/4) / 14 is predicted of those who are there, and 6 of all 16 are found."""
-    found = attacked("person", "nearest", LINKS, 20, 4)
+    found = attacked(Search("distance", "person", "nearest"), LINKS, 20, 4)
     assert (found.found.tried, found.found.correct, found.absent, found.guess) == (16, 6.0, 2, 0.05)
     (one,) = found.calibrations
     assert one.prediction == "prosecutor"
@@ -51,9 +53,21 @@ def test_an_attack_from_a_person_is_held_against_one_over_f() -> None:
 
 
 def test_an_attack_from_a_row_is_held_against_one_over_rho() -> None:
-    found = attacked("row", "nearest", LINKS, 20, 4)
+    found = attacked(Search("distance", "row", "nearest"), LINKS, 20, 4)
     (one,) = found.calibrations
     assert one.prediction == "identification"
     assert one.predicted == pytest.approx((9 / 2 + 5 / 4) / 14)
     unknown = Links(LINKS.people, LINKS.probability, LINKS.alike, np.full(4, -1))
-    assert attacked("row", "uniform", unknown, 20, 4).calibrations == ()
+    assert attacked(Search("distance", "row", "uniform"), unknown, 20, 4).calibrations == ()
+
+
+def test_a_planned_attack_is_held_against_what_is_found() -> None:
+    """Of the 14 who are there, nine are expected to be found with 1/4 and five with 1/8."""
+    expected = np.array([0.25, 0.25, 0.125, 0.0])
+    found = attacked(Search("distance", "row", "nearest"), LINKS, 20, 4, expected)
+    assert [one.prediction for one in found.calibrations] == ["identification", "planned"]
+    planned = found.calibrations[1]
+    assert planned.predicted == pytest.approx((9 / 4 + 5 / 8) / 14)
+    assert [(group.name, group.found.tried, group.found.correct) for group in planned.groups] == [
+        ("0.125", 5, 0.0), ("0.25", 9, 6.0)
+    ]  # fmt: skip

@@ -1,1 +1,1 @@
-"""Record linkage: who a protected record is of, for an intruder who knows some attributes of people."""
+"""What an intruder finds who knows attributes of people: whose a row is, what its sensitive value is, who is in it."""

@@ -22,7 +22,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LevelArray, LongArray
 
 __all__ = ["Difference", "LevelDifference", "NumberDifference", "Reading", "standard_units"]
 
@@ -52,9 +52,33 @@ class Difference(Protocol):
         """
 
 
-def _are_nodes(nodes: IntArray, n_nodes: int) -> None:
+def refuse_other_than_nodes(nodes: IntArray, n_nodes: int) -> None:
+    """Refuse cells that are no nodes of their hierarchy."""
     if len(nodes) and (nodes.min() < 0 or nodes.max() >= n_nodes):
         raise InputError("Record linkage: every cell must be a node of its hierarchy.")
+
+
+def shared_depths(at_depth: IntArray, known: IntArray, nodes: IntArray) -> LevelArray:
+    """Nodes on the common way from the root to two nodes, 1 if they meet in the root alone.
+
+    Parameters
+    ----------
+    at_depth : ndarray of int32, shape (n_nodes, H + 1)
+        As :class:`LevelDifference` has it.
+    known : ndarray of int32, shape (u,)
+    nodes : ndarray of int32, shape (v,)
+
+    Returns
+    -------
+    ndarray of int8, shape (u, v)
+    """
+    shared = np.zeros((len(known), len(nodes)), dtype=np.int8)
+    for depth in range(at_depth.shape[1]):
+        there = at_depth[known, depth]
+        # Two numbers that no node has, so that what is below a node equals nothing.
+        mine = np.where(there < 0, -2, there)
+        shared += mine[:, None] == at_depth[nodes, depth][None, :]
+    return shared
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +114,7 @@ class LevelDifference:
 
     def __post_init__(self) -> None:
         """Refuse cells that are no nodes."""
-        _are_nodes(self.nodes, len(self.at_depth))
+        refuse_other_than_nodes(self.nodes, len(self.at_depth))
         if self.reading == "midpoint":
             raise InputError("Record linkage: levels of a hierarchy have no middle; read cells as nearest or uniform.")
 
@@ -121,12 +145,7 @@ class LevelDifference:
     def of(self, known: IntArray) -> FloatArray:
         """As :meth:`Difference.of`."""
         levels = self.at_depth.shape[1]
-        shared = np.zeros((len(known), len(self.nodes)), dtype=np.int8)
-        for depth in range(levels):
-            there = self.at_depth[known, depth]
-            # Two numbers that no node has, so that what is below a node equals nothing.
-            mine = np.where(there < 0, -2, there)
-            shared += mine[:, None] == self.at_depth[self.nodes, depth][None, :]
+        shared = shared_depths(self.at_depth, known, self.nodes)
         own = (self.at_depth >= 0).sum(axis=1).astype(np.int8)
         upper, lower = shared == own[known][:, None], shared == own[self.nodes][None, :]
         found = (levels - shared) / max(levels - 1, 1)
@@ -189,7 +208,7 @@ class NumberDifference:
         """Refuse intervals that are none."""
         if (self.high < self.low).any():
             raise InputError("Record linkage: an interval must not end before it begins.")
-        _are_nodes(self.nodes, len(self.low))
+        refuse_other_than_nodes(self.nodes, len(self.low))
 
     @property
     def cells(self) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from privrisk_spark.errors import Fault, listing, nearest
+from privrisk_spark.kernels.linkage.learned.choquet import MOST_ATTRIBUTES
 from privrisk_spark.policy.assessment import MaskedTable
+from privrisk_spark.policy.attacks import AS_THEY_ARE, OF_VALUES, Errors
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.lakes import lake_faults
 
@@ -17,14 +19,58 @@ def impossible_attack(policy: Policy) -> Iterable[Fault]:
         return
     yield from _known(policy)
     if isinstance(asked.protected, MaskedTable):
-        yield from _source(asked.protected)
-        for name in asked.protected.columns:
-            if name not in policy.columns:
-                yield _absent(f"attack.protected.columns.{name}", name, list(policy.columns), "column of the table")
+        yield from _source(policy, asked.protected, "attack.protected")
     elif policy.output is None:
         yield Fault("attack.protected", "is 'published', and there is no output.path to find a release at")
-    if policy.table.record_id is None and isinstance(asked.protected, MaskedTable):
+    for i, other in enumerate(asked.also):
+        yield from _source(policy, other, f"attack.also.{i}")
+    yield from _methods(policy)
+    his = asked.intruder.table
+    if his is not None:
+        yield from _source(policy, his, "attack.intruder.table")
+        for key, given in (("levels", asked.intruder.levels), ("errors", asked.intruder.errors != Errors())):
+            if given:
+                yield Fault(
+                    f"attack.intruder.{key}",
+                    "is of what he knows of the original table; leave it out with attack.intruder.table",
+                )
+    if policy.table.record_id is None and (his or asked.also or isinstance(asked.protected, MaskedTable)):
         yield Fault("table.record_id", "is needed to tell right links from wrong ones; name the column of the ids")
+
+
+def _methods(policy: Policy) -> Iterator[Fault]:
+    """Yield the faults of methods that are asked for by name, and of what only some methods read."""
+    asked = policy.attack
+    assert asked is not None
+    for i, name in enumerate(asked.methods):
+        at = f"attack.methods.{i}"
+        if name in asked.methods[:i]:
+            yield Fault(at, f"'{name}' is there already; name it once")
+        if name in OF_VALUES and not policy.sensitive_as_they_are:
+            yield Fault(
+                at, f"'{name}' needs a column with the role 'sensitive' that is released as it is; there is none"
+            )
+        if name == "composition" and not asked.also:
+            yield Fault(at, "'composition' needs other releases of the same people; name them in attack.also")
+        if name in AS_THEY_ARE and (asked.intruder.levels or asked.intruder.table):
+            yield Fault(at, f"'{name}' takes what he knows as it is; leave attack.intruder.levels and table out")
+        if name == "similarity" and not any(
+            column in policy.assess.sensitive and policy.assess.sensitive[column].hierarchy is not None
+            for column in policy.sensitive_as_they_are
+        ):
+            yield Fault(at, "'similarity' needs a hierarchy of sensitive values; give it in assess.sensitive")
+    known = list(asked.intruder.columns) or list(policy.quasi_identifiers)
+    for i, kind in enumerate(asked.learned.distances):
+        if kind in asked.learned.distances[:i]:
+            yield Fault(f"attack.learned.distances.{i}", f"'{kind}' is there already; name it once")
+        if kind == "choquet" and len(known) > MOST_ATTRIBUTES:
+            rule = f"'choquet' is of at most {MOST_ATTRIBUTES} columns, and the intruder knows {len(known)}"
+            yield Fault(f"attack.learned.distances.{i}", rule)
+    if asked.levels and set(known) - set(asked.levels):
+        yield Fault(
+            "attack.levels",
+            f"must have a level for each known column; missing: {listing(sorted(set(known) - set(asked.levels)))}",
+        )
 
 
 def _absent(path: str, name: str, there: list[str], what: str) -> Fault:
@@ -43,10 +89,19 @@ def _known(policy: Policy) -> Iterator[Fault]:
             yield Fault(at, f"'{name}' is there already; name it once")
     known = list(asked.intruder.columns) or quasi
     named = [(f"attack.weights.{name}", name) for name in asked.weights]
+    named += [(f"attack.intruder.levels.{name}", name) for name in asked.intruder.levels]
+    named += [(f"attack.levels.{name}", name) for name in asked.levels]
     named += [(f"attack.numbers.{i}", name) for i, name in enumerate(asked.numbers)]
+    named += [(f"attack.texts.{i}", name) for i, name in enumerate(asked.texts)]
     for at, name in named:
         if name not in known:
             yield _absent(at, name, known, "column the intruder knows")
+    for i, name in enumerate(asked.texts):
+        if name in asked.numbers:
+            yield Fault(f"attack.texts.{i}", f"'{name}' is in attack.numbers, too; compare it in one way")
+    errors = asked.intruder.errors
+    if errors.missing + errors.wrong > 1:
+        yield Fault("attack.intruder.errors", "missing and wrong must add up to 1 at most")
     for i, reading in enumerate(asked.cells):
         if reading in asked.cells[:i]:
             yield Fault(f"attack.cells.{i}", f"'{reading}' is there already; name it once")
@@ -58,8 +113,7 @@ def _known(policy: Policy) -> Iterator[Fault]:
         yield Fault("attack.weights", "must leave one known column with a weight above 0")
 
 
-def _source(source: MaskedTable) -> Iterator[Fault]:
-    key = "attack.protected"
+def _source(policy: Policy, source: MaskedTable, key: str) -> Iterator[Fault]:
     if (source.path is None) == (source.catalog is None):
         got = "none of them" if source.path is None else "both"
         yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
@@ -68,3 +122,6 @@ def _source(source: MaskedTable) -> Iterator[Fault]:
     yield from lake_faults(key, source)
     if source.record_id is None:
         yield Fault(f"{key}.record_id", "is needed to tell right links from wrong ones; name the column of the ids")
+    for name in source.columns:
+        if name not in policy.columns:
+            yield _absent(f"{key}.columns.{name}", name, list(policy.columns), "column of the table")

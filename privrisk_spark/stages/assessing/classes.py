@@ -44,11 +44,6 @@ ROWS_PER_BUCKET = 1_000_000
 """Rows of the table for each bucket of classes; a task holds the distinct ones of a bucket."""
 
 
-def values(n: int) -> list[str]:
-    """Columns of codes of sensitive values."""
-    return [f"s{j}" for j in range(n)]
-
-
 @dataclass(frozen=True, eq=False)
 class Layout:
     """What the rows of a subject hold.
@@ -71,7 +66,7 @@ class Layout:
     @property
     def names(self) -> list[str]:
         """Columns of codes: nodes, then sensitive values."""
-        return [*schemas.nodes(len(self.radices)), *values(len(self.value_counts))]
+        return [*schemas.nodes(len(self.radices)), *schemas.sensitive(len(self.value_counts))]
 
     @property
     def bounds(self) -> list[int]:
@@ -172,7 +167,7 @@ def _subject(
     more: Sequence[str],
 ) -> pa.Table:
     columns: dict[str, Any] = dict(zip(schemas.nodes(len(nodes)), nodes, strict=True))
-    for name, column, count in zip(values(len(sensitive)), sensitive, layout.value_counts, strict=True):
+    for name, column, count in zip(schemas.sensitive(len(sensitive)), sensitive, layout.value_counts, strict=True):
         codes = sensitive[column].encoded(table.column(column))
         columns[name] = np.where(codes < 0, np.int32(count), codes)
     if layout.persons:

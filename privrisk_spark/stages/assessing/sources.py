@@ -68,7 +68,12 @@ class Vocabulary:
 
 
 def collect_vocabularies(
-    policy: Policy, table: DataFrame, release: Release | None, *, given: bool = False
+    policy: Policy,
+    table: DataFrame,
+    release: Release | None,
+    *,
+    given: bool = False,
+    names: Sequence[str] | None = None,
 ) -> list[Vocabulary]:
     """Collect the distinct values of the columns the classes hold, in the table and, if there is one, the release.
 
@@ -82,6 +87,8 @@ def collect_vocabularies(
     release : Release or None
     given : bool
         Whether the caller gave the table instead of the policy's.
+    names : sequence of str, optional
+        Of the columns; by default all that an assessment carries.
 
     Raises
     ------
@@ -89,7 +96,7 @@ def collect_vocabularies(
         If a column cannot be compared, or holds more than :data:`privrisk_spark.hierarchies.hierarchy.MAX_LEAVES`
         values.
     """
-    names = carried(policy)
+    names = carried(policy) if names is None else list(names)
     of_table = None if given else policy.table
     frames: list[tuple[Table | None, DataFrame, dict[str, str]]] = [(of_table, table, {name: name for name in names})]
     if release is not None:

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal, Protocol
 from uuid import uuid4
 
 import numpy as np
@@ -39,11 +40,15 @@ from privrisk_spark.kernels.linkage.differences import (
     standard_units,
 )
 from privrisk_spark.kernels.linkage.nearest import Linked, SearchedFile
+from privrisk_spark.kernels.linkage.texts import TextDifference
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
 from privrisk_spark.stages.attacking.protected import CONSISTENT, Tuples
 from privrisk_spark.storage.parts import PartDirectory
 
 DISTANCE, TIED, NEAR, ALIKE, PRESENT = "distance", "tied_rows", "own_row_is_nearest", "rows_alike", "present"
+
+Kind = Literal["levels", "number", "text"]
+"""How the cells of a column are compared."""
 
 SLICES, PAIRS = 64, 2**22
 """Tasks in which tuples are linked, at most, and pairs of tuples that are worth one; does not change a result."""
@@ -145,8 +150,8 @@ class StoredFile:
         Identity: a later one may lie in the same directory, and workers live on.
     tuples : int
         Distinct ones in the file.
-    numbers : tuple of k bool
-        Which columns are compared as numbers.
+    kinds : tuple of k {"levels", "number", "text"}
+        How each column is compared.
     reading : {"nearest", "uniform", "midpoint"}
         What generalized cells are taken for.
     """
@@ -154,12 +159,23 @@ class StoredFile:
     directory: PartDirectory
     token: str
     tuples: int
-    numbers: tuple[bool, ...]
+    kinds: tuple[Kind, ...]
     reading: Reading
 
     def load(self) -> LoadedFile:
         """Map the arrays, once per process."""
         return _loaded_file(self)
+
+
+class Searched(Protocol):
+    """A file in which is searched, whatever its differences are; hashable, as tasks keep what they have loaded."""
+
+    @property
+    def tuples(self) -> int:
+        """Distinct ones in the file."""
+
+    def load(self) -> LoadedFile:
+        """Map it in a task, once per process."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,11 +201,16 @@ def _loaded_file(stored: StoredFile) -> LoadedFile:
     def array(name: str) -> np.ndarray:
         return np.ascontiguousarray(map_array(stored.directory, f"{name}.npy"))
 
-    differences: list[Difference] = []
-    for j, number in enumerate(stored.numbers):
-        of, nodes = ("low", "high") if number else ("at_depth", "leaves"), array(f"nodes{j}")
-        kind = NumberDifference if number else LevelDifference
-        differences.append(kind(array(f"{of[0]}{j}"), array(f"{of[1]}{j}"), nodes, stored.reading))
+    def difference(j: int, kind: Kind) -> Difference:
+        nodes = array(f"nodes{j}")
+        if kind == "number":
+            return NumberDifference(array(f"low{j}"), array(f"high{j}"), nodes, stored.reading)
+        if kind == "text":
+            ends = array(f"first{j}"), array(f"last{j}"), array(f"unknown{j}")
+            return TextDifference(array(f"texts{j}").tolist(), *ends, nodes)
+        return LevelDifference(array(f"at_depth{j}"), array(f"leaves{j}"), nodes, stored.reading)
+
+    differences = [difference(j, kind) for j, kind in enumerate(stored.kinds)]
     file = SearchedFile(tuple(differences), array("weights"), array("cells"), array("rows"))
     return LoadedFile(file, keys_of(array("nodes")), array("present"))
 
@@ -206,11 +227,18 @@ class Comparison:
         At least 0, and of sum 1.
     ends : tuple of k (pair of ndarray of float64, or None)
         Of the columns compared as numbers, what their nodes stand for, as :func:`number_ends` returns it.
+    texts : frozenset of int
+        Positions of the columns compared as texts.
     """
 
     hierarchies: tuple[Hierarchy, ...]
     weights: tuple[float, ...]
     ends: tuple[tuple[FloatArray, FloatArray] | None, ...]
+    texts: frozenset[int] = frozenset()
+
+    def kind(self, j: int) -> Kind:
+        """How a column is compared."""
+        return "text" if j in self.texts else "levels" if self.ends[j] is None else "number"
 
 
 def store_file(
@@ -230,20 +258,24 @@ def store_file(
     """
     cells = np.empty(tuples.nodes.shape, dtype=np.int32)
     arrays: dict[str, np.ndarray] = {}
+    kinds = tuple(compared.kind(j) for j in range(len(compared.hierarchies)))
     for j, (hierarchy, ends) in enumerate(zip(compared.hierarchies, compared.ends, strict=True)):
         arrays[f"nodes{j}"], place = np.unique(tuples.nodes[:, j], return_inverse=True)
         cells[:, j] = place.reshape(-1)
-        if ends is None:
-            arrays[f"at_depth{j}"], arrays[f"leaves{j}"] = hierarchy.at_depth, hierarchy.n_under
-        else:
+        if kinds[j] == "text":
+            labels = hierarchy.labels[: hierarchy.n_leaves]
+            arrays[f"texts{j}"] = np.array(["" if label is None else label for label in labels])
+            arrays[f"first{j}"], arrays[f"last{j}"] = hierarchy.first_leaf, hierarchy.last_leaf
+            arrays[f"unknown{j}"] = np.array([*(i for i, text in enumerate(labels) if text is None), hierarchy.root])
+        elif ends is not None:
             arrays[f"low{j}"], arrays[f"high{j}"] = ends
+        else:
+            arrays[f"at_depth{j}"], arrays[f"leaves{j}"] = hierarchy.at_depth, hierarchy.n_under
     arrays |= {"cells": cells, "nodes": tuples.nodes, "rows": tuples.rows, "present": present}
     arrays["weights"] = np.array(compared.weights, dtype=np.float64)
     for name, array in arrays.items():
         write_array(array, directory, f"{name}.npy")
-    return StoredFile(
-        directory, uuid4().hex, len(tuples.rows), tuple(ends is not None for ends in compared.ends), reading
-    )
+    return StoredFile(directory, uuid4().hex, len(tuples.rows), kinds, reading)
 
 
 def rows_of_nodes(tuples: Tuples, position: int, hierarchy: Hierarchy) -> LongArray:
@@ -259,7 +291,7 @@ class StoredLinks:
 
     Attributes
     ----------
-    stored : StoredFile
+    stored : Searched
         In which was searched.
     known : PartDirectory
         Holds ``nodes.npy``, the tuples.
@@ -268,7 +300,7 @@ class StoredLinks:
     parts : tuple of str
     """
 
-    stored: StoredFile
+    stored: Searched
     known: PartDirectory
     directory: PartDirectory
     parts: tuple[str, ...]
@@ -288,23 +320,26 @@ def _loaded_links(links: StoredLinks) -> tuple[Keys, Linked]:
     return keys, Linked(distance, rows)
 
 
-def collect_links(scratch: Scratch, stored: StoredFile, known: Tuples, name: str) -> StoredLinks:
+def slices(known: int, tuples: int) -> list[tuple[int, int]]:
+    """Begin and end of the slices of known tuples that tasks compare with a file."""
+    tasks = min(known, SLICES, 1 + known * tuples // PAIRS)
+    return list(pairwise(known * i // tasks for i in range(tasks + 1)))
+
+
+def collect_links(scratch: Scratch, stored: Searched, known: Tuples, name: str) -> StoredLinks:
     """Link every distinct tuple that somebody knows, each once, in tasks.
 
     Parameters
     ----------
     scratch : Scratch
-    stored : StoredFile
-        In which is searched.
+    stored : Searched
+        As :func:`store_file` returns it.
     known : Tuples
     name : str
         Of the directories.
     """
     at, directory = scratch.directory(f"known-{name}"), scratch.directory(f"links-{name}")
     write_array(known.nodes, at, "nodes.npy")
-    n = len(known.nodes)
-    tasks = min(n, SLICES, 1 + n * stored.tuples // PAIRS)
-    cuts = [n * i // tasks for i in range(tasks + 1)]
 
     def link(part: tuple[int, int]) -> Iterator[pa.Table]:
         begin, end = part
@@ -313,7 +348,7 @@ def collect_links(scratch: Scratch, stored: StoredFile, known: Tuples, name: str
         told = pa.table({"place": np.arange(begin, end), DISTANCE: found.distance, TIED: found.rows})
         yield report(write_ipc(told, directory), {})
 
-    parts = scratch.collect_parts(Batches.of_parts(scratch.spark, list(pairwise(cuts)), link, PARTS))
+    parts = scratch.collect_parts(Batches.of_parts(scratch.spark, slices(len(known.nodes), stored.tuples), link, PARTS))
     return StoredLinks(stored, at, directory, tuple(sorted(part["name"] for part in parts)))
 
 

@@ -19,7 +19,9 @@ from privrisk_spark.engine.value_codes import labels_of
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray, LongArray
+from privrisk_spark.kernels.linkage.knowledge import coarser, mistaken
 from privrisk_spark.kernels.recoding.listed import keys_of, places_of
+from privrisk_spark.policy.attacks import Intruder
 
 CONSISTENT = schemas.CONSISTENT
 
@@ -121,6 +123,76 @@ def people(encoded: Batches, hierarchies: Sequence[Hierarchy], known: Sequence[i
         for j, (i, hierarchy) in enumerate(zip(known, hierarchies, strict=True))
     ]
     return Batches.of_frame(encoded.frame().select(schemas.RECORD_ID, *columns))
+
+
+def knowing(those: Batches, hierarchies: Mapping[str, Hierarchy], intruder: Intruder) -> Batches:
+    """Replace the values of people by what the intruder knows of them: lost, mistaken or coarse ones.
+
+    Parameters
+    ----------
+    those : Batches
+        With ``record_id`` and the ``q<j>`` of known columns.
+    hierarchies : mapping of known column to Hierarchy
+    intruder : Intruder
+        With neither errors nor levels nothing is replaced.
+    """
+    missing, wrong = intruder.errors.missing, intruder.errors.wrong
+    if not (missing or wrong or any(intruder.levels.values())):
+        return those
+    words = [f"h{j}" for j in range(len(hierarchies))]
+    drawn = [
+        F.xxhash64(F.lit("errors"), F.lit(name), F.lit(intruder.seed), schemas.RECORD_ID).alias(word)
+        for name, word in zip(hierarchies, words, strict=True)
+    ]
+    trees, levels = list(hierarchies.values()), [intruder.levels.get(name, 0) for name in hierarchies]
+    schema = those.frame().schema
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            known = table.drop_columns(words)
+            for j, (tree, level) in enumerate(zip(trees, levels, strict=True)):
+                nodes, of = table.column(f"q{j}").to_numpy(), table.column(words[j]).to_numpy().view(np.uint64)
+                found = mistaken(nodes, of, values=len(tree.code_of), root=tree.root, missing=missing, wrong=wrong)
+                found = coarser(found, tree.ancestor, root=tree.root, level=level)
+                at = known.column_names.index(f"q{j}")
+                known = known.set_column(at, known.schema.field(at), pa.array(found, pa.int32()))
+            yield known
+
+    return Batches.of_frame(those.frame().select("*", *drawn)).then(step, schema)
+
+
+def of_labels(rows: Batches, k: int) -> Batches:
+    """Return the rows of a table of labels as people: ``record_id``, ``q<j>`` nodes."""
+    nodes = [F.col(name).alias(to) for name, to in zip(schemas.nodes(k), schemas.codes(k), strict=True)]
+    return Batches.of_frame(rows.frame().select(schemas.RECORD_ID, *nodes))
+
+
+def of_his_table(forms: Batches, his: Batches, k: int) -> Batches:
+    """Put what an intruder has in a table of his own beside the protected forms of the same people.
+
+    Parameters
+    ----------
+    forms : Batches
+        As :func:`decided_forms` or :func:`named_forms` return them.
+    his : Batches
+        ``record_id``, ``q<j>``.
+    k : int
+        Known columns.
+
+    Returns
+    -------
+    Batches
+        As `forms`; ``q<j>`` is -1 of somebody he does not have, and ``n<j>`` of somebody who is in his table alone.
+    """
+    nodes, codes = schemas.nodes(k), schemas.codes(k)
+    joined = forms.frame().drop(*codes).join(his.frame(), schemas.RECORD_ID, "full")
+    filled = [F.coalesce(F.col(name), F.lit(-1)).alias(name) for name in (*codes, *nodes)]
+    return Batches.of_frame(joined.select(schemas.RECORD_ID, *filled, CONSISTENT))
+
+
+def of_both(forms: Batches) -> Batches:
+    """Leave the people out whom the intruder does not have, and those the protected table lacks."""
+    return Batches.of_frame(forms.frame().where((F.col("q0") >= 0) & (F.col("n0") >= 0)))
 
 
 def decided_forms(those: Batches, decisions: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> Batches:

@@ -6,35 +6,12 @@ import naive_linkage
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from strategies import hierarchies
+from linked_files import file_of, files
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.linkage.differences import LevelDifference, NumberDifference
 from privrisk_spark.kernels.linkage.nearest import Linked, SearchedFile
-
-
-def file_of(trees: list[Hierarchy], weights: list[float], records: list[tuple[int, ...]], rows: list[int]):
-    cells, differences = [], []
-    for i, tree in enumerate(trees):
-        nodes, place = np.unique([record[i] for record in records], return_inverse=True)
-        differences.append(LevelDifference(tree.at_depth, tree.n_under, nodes.astype(np.int32)))
-        cells.append(place.reshape(-1).astype(np.int32))
-    return SearchedFile(tuple(differences), np.array(weights), np.column_stack(cells), np.array(rows))
-
-
-@st.composite
-def files(draw: st.DrawFn):
-    trees = draw(st.lists(hierarchies(max_leaves=5, max_depth=3), min_size=1, max_size=4))
-    one = st.tuples(*(st.integers(0, tree.n_nodes - 1) for tree in trees))
-    records = draw(st.lists(one, min_size=1, max_size=25, unique=True))
-    rows = draw(st.lists(st.integers(1, 4), min_size=len(records), max_size=len(records)))
-    known = draw(st.lists(one, min_size=1, max_size=6))
-    given_weights = draw(st.lists(st.sampled_from([0, 1, 2, 5]), min_size=len(trees), max_size=len(trees)))
-    total = sum(given_weights)
-    weights = [w / total for w in given_weights] if total else [1 / len(trees)] * len(trees)
-    return trees, weights, records, rows, known
 
 
 @given(files())

@@ -1,0 +1,190 @@
+r"""Membership: whether somebody is in the release at all.
+
+The intruder knows some columns of everybody, members and others, and says of each person whether he thinks that the
+person is a member. Of people who are alike to him he can say but the same, so every attack is a score of what he knows,
+and a threshold. By the lemma of Neyman and Pearson none has more right answers among the members, for the same wrong
+ones among the others, than that by the likelihood ratio, which rises with the share of the people alike who are
+members. What he gains is told by the points (FPR, TPR) of all thresholds, by the area under them, and by the
+*advantage*, the greatest TPR - FPR.
+
+Under :math:`(ε, δ)`-differential privacy every attack that knows all else keeps to :math:`TPR ≤ e^ε FPR + δ`, and the
+same of the opposite answers, so that its advantage is at most :math:`(e^ε - 1 + 2δ)/(e^ε + 1)`.
+
+Status: points, area and advantage of the people given are exact, ties too (*tested*); that no intruder with this
+knowledge does better, and the bounds, are *proved*.
+
+References
+----------
+J. Neyman, E. Pearson, "On the problem of the most efficient tests of statistical hypotheses", 1933.
+P. Kairouz, S. Oh, P. Viswanath, "The composition theorem for differential privacy", ICML 2015, theorem 2.1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray
+from privrisk_spark.kernels.classes.bounds import TOLERANCE
+
+__all__ = ["Bound", "Membership", "membership"]
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """How well a score tells members from others.
+
+    Attributes
+    ----------
+    members, others : float
+        People.
+    score : ndarray of float64, shape (t,)
+        Distinct scores, the highest first: who has this one or a higher one is said to be a member.
+    true_positives, false_positives : ndarray of float64, shape (t + 1,)
+        Shares of the members and of the others said to be members; at first nobody is, at last everybody.
+    """
+
+    members: float
+    others: float
+    score: FloatArray
+    true_positives: FloatArray
+    false_positives: FloatArray
+
+    @property
+    def advantage(self) -> float:
+        """Greatest TPR - FPR, in [0, 1]; 0 of an intruder who guesses."""
+        return float((self.true_positives - self.false_positives).max())
+
+    @property
+    def area(self) -> float:
+        """Area under the points: a member has a higher score than somebody else, ties count half; 1/2 by guessing."""
+        width = np.diff(self.false_positives)
+        height = (self.true_positives[1:] + self.true_positives[:-1]) / 2
+        return math.fsum((width * height).tolist())
+
+    def positives_at(self, false_positives: float) -> float:
+        """Greatest TPR at a given FPR, where the intruder may draw between two thresholds."""
+        hull_x, hull_y = _hull(self.false_positives, self.true_positives)
+        return float(np.interp(false_positives, hull_x, hull_y))
+
+    def within(self, bound: Bound) -> BoolArray:
+        """Which points keep to a bound, but for rounding; ndarray of bool, shape (t + 1,)."""
+        most = bound.positives(self.false_positives)
+        return np.asarray(self.true_positives <= most + TOLERANCE)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What differential privacy allows.
+
+    Attributes
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        In [0, 1].
+
+    Raises
+    ------
+    InputError
+        If they are not so.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no guarantee."""
+        if not (self.epsilon >= 0 and 0 <= self.delta <= 1):
+            raise InputError(
+                f"Membership: epsilon must be at least 0 and delta in [0, 1], not {self.epsilon} and {self.delta}."
+            )
+
+    def positives(self, false_positives: FloatArray) -> FloatArray:
+        """Greatest TPR at each FPR, ndarray of float64 of one shape.
+
+        The opposite answers keep to it too: ``1 - FPR <= e^ε (1 - TPR) + δ``.
+        """
+        few = np.exp(min(self.epsilon, 700.0)) * false_positives + self.delta
+        many = 1.0 - math.exp(-self.epsilon) * (1.0 - self.delta - false_positives)
+        return np.asarray(np.minimum(np.minimum(few, many), 1.0))
+
+    @property
+    def advantage(self) -> float:
+        """Greatest TPR - FPR, ``(e^ε - 1 + 2δ) / (e^ε + 1)``."""
+        low = math.exp(-self.epsilon)
+        return (1.0 - low + 2.0 * self.delta * low) / (1.0 + low)
+
+    @property
+    def area(self) -> float:
+        """Greatest area under the points."""
+        meet = (1.0 - self.delta) / (1.0 + math.exp(min(self.epsilon, 700.0)))
+        corners = np.array([0.0, meet, 1.0 - self.delta, 1.0])
+        height = self.positives(corners)
+        return float(((height[1:] + height[:-1]) / 2 * np.diff(corners)).sum())
+
+
+def membership(members: FloatArray, others: FloatArray, score: FloatArray | None = None) -> Membership:
+    """Tell members from others.
+
+    Parameters
+    ----------
+    members, others : ndarray of float64, shape (n,)
+        Of the people who are alike to the intruder; whole numbers, or expected ones where it is drawn who is released.
+        At least one of each in all.
+    score : ndarray of float64, shape (n,), optional
+        Of each group. If not given, the share of members in it, which is the best there is: it rises with the
+        likelihood ratio, and of whole numbers equal shares are equal.
+
+    Raises
+    ------
+    InputError
+        If a number is below 0, a score is NaN, or there is no member or nobody else.
+    """
+    if members.shape != others.shape or (members < 0).any() or (others < 0).any():
+        raise InputError("Membership: groups need members and others, at least 0 of each.")
+    total_members, total_others = math.fsum(members.tolist()), math.fsum(others.tolist())
+    if not total_members > 0 or not total_others > 0:
+        raise InputError("Membership: there must be people who are in the release, and people who are not.")
+    people = members + others
+    there = people > 0
+    given = members[there] / people[there] if score is None else score[there]
+    if np.isnan(given).any():
+        raise InputError("Membership: a score must be a number.")
+    distinct, place = np.unique(-given, return_inverse=True)
+    hits, misses = np.zeros(len(distinct)), np.zeros(len(distinct))
+    np.add.at(hits, place.reshape(-1), members[there])
+    np.add.at(misses, place.reshape(-1), others[there])
+    return Membership(
+        total_members,
+        total_others,
+        np.asarray(-distinct),
+        _cumulated(hits / total_members),
+        _cumulated(misses / total_others),
+    )
+
+
+def _cumulated(shares: FloatArray) -> FloatArray:
+    """Shares up to each one, from nobody to everybody, without what rounding adds."""
+    total = np.minimum(np.concatenate([[0.0], np.cumsum(shares)]), 1.0)
+    total[-1] = 1.0
+    return np.asarray(total)
+
+
+def _hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Upper hull of points whose coordinates do not fall."""
+    kept: list[int] = []
+    for i in range(len(x)):
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (x[b] - x[a]) * (y[i] - y[a]) < (y[b] - y[a]) * (x[i] - x[a]):
+                break
+            kept.pop()
+        if kept and x[kept[-1]] == x[i]:
+            kept[-1] = i
+        else:
+            kept.append(i)
+    return x[kept], y[kept]

@@ -1,0 +1,166 @@
+"""What the intruder learns of sensitive values, and of who is there at all, without a link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches
+from privrisk_spark.kernels.arrays import IntArray
+from privrisk_spark.kernels.classes.closeness import TableDistribution
+from privrisk_spark.kernels.classes.diversity import SensitiveRuns
+from privrisk_spark.kernels.linkage.background import excluding
+from privrisk_spark.kernels.linkage.inference import guessed, marginal_guess, without_own_row
+from privrisk_spark.kernels.linkage.intersection import intersected
+from privrisk_spark.kernels.linkage.membership import membership
+from privrisk_spark.kernels.linkage.skewness import gains, similar
+from privrisk_spark.pipelines.attack.opened import Opened, Run
+from privrisk_spark.pipelines.attack.protected import Protected, rows_in
+from privrisk_spark.planning.attack_findings import inferred, membership_bound, membership_found
+from privrisk_spark.planning.attacks import OTHERS, PROTECTED, attack_of
+from privrisk_spark.results.inferences import Inference, MembershipFound
+from privrisk_spark.stages.assessing.sources import Vocabulary, collect_vocabularies, held_in
+from privrisk_spark.stages.attacking.classes import (
+    SensitiveClasses,
+    beside_values,
+    collect_sensitive_classes,
+    matched,
+    with_values,
+)
+from privrisk_spark.stages.attacking.presence import collect_histories, collect_presence, placed, store_classes
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Sensitive values of the people and of the rows of the protected table.
+
+    Attributes
+    ----------
+    vocabularies : tuple of Vocabulary
+    people : Batches
+        ``record_id``, and codes of the values.
+    truth, shown : SensitiveClasses
+        By classes of the protected table: what the people who are in each hold, and what it shows of each.
+    persons : bool
+        Whether persons are counted, who may have several rows.
+    """
+
+    vocabularies: tuple[Vocabulary, ...]
+    people: Batches
+    truth: SensitiveClasses
+    shown: SensitiveClasses
+    persons: bool
+
+
+def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> tuple[Inference, ...]:
+    """Stage: what is learned of the sensitive values of people from the classes they are in."""
+    asked = attack_of(run.policy)
+    names = [name for name in opened.sensitive if held_in(opened.release, name)]
+    with run.progress.stage("infer") as stage:
+        if not names:
+            stage.sentence = "The protected table has no sensitive column that is released as it is."
+            return ()
+        values = sensitive_values(run, opened, encoded, protected, names)
+        found: list[Inference] = []
+        for i, vocabulary in enumerate(values.vocabularies):
+            found += of_classes(run, values, i, vocabulary)
+            if "composition" in asked.tried and asked.also:
+                found += composed(run, opened, protected, values, i)
+        stage.sentence = f"Inferred the values of {len(names)} sensitive columns from the classes people are in."
+        stage.status = "tested"
+    return tuple(found)
+
+
+def sensitive_values(run: Run, opened: Opened, encoded: Batches, protected: Protected, names: list[str]) -> Values:
+    """Collect the values of both tables, class by class."""
+    policy, k = run.policy, len(opened.known)
+    vocabularies = collect_vocabularies(policy, opened.table, opened.release, given=opened.given, names=names)
+    positions = [opened.sensitive.index(name) for name in names]
+    held = {f"r{i}": (one.codes, one.count) for i, one in zip(positions, vocabularies, strict=True)}
+    people = with_values(encoded, list(opened.known.values()), opened.positions, held)
+    people = Batches.of_frame(run.scratch.write_frame(people.frame(), "values"))
+    columns, nodes, most = schemas.sensitive(len(names)), schemas.nodes(k), policy.counting.sorted_vectors
+    # The rows of a published table do not name persons: where all of them are known, they are counted there.
+    persons = policy.table.entity_id is not None and protected.whole
+    forms = beside_values(protected.records, people, k, len(names))
+    truth = collect_sensitive_classes(forms, nodes, columns, most=most, key="table", persons=persons)
+    shown = truth
+    if not persons:
+        rows = rows_in(opened.release, opened, identity=False, key=PROTECTED, values=vocabularies)
+        shown = collect_sensitive_classes(rows, nodes, columns, most=most, key=PROTECTED)
+    _, truth, shown = matched(truth, shown)
+    return Values(tuple(vocabularies), people, truth, shown, persons)
+
+
+def of_classes(run: Run, values: Values, i: int, vocabulary: Vocabulary) -> Iterator[Inference]:
+    """Infer the values of one column from the classes people are in."""
+    asked, name = attack_of(run.policy), vocabulary.name
+    shown, truth = values.shown.held[i], values.truth.held[i]
+    marginal = np.bincount(shown.value, weights=shown.count, minlength=vocabulary.count + 1).astype(np.int64)
+    if "homogeneity" in asked.tried:
+        of_class = guessed(shown, truth)
+        baseline = float(marginal_guess(truth, marginal) @ truth.members / truth.members.sum())
+        yield inferred("homogeneity", name, "certain", of_class.disclosed)
+        yield inferred("homogeneity", name, "guessed", of_class.guessed, baseline=baseline)
+    if "external" in asked.tried:
+        yield inferred("external", name, "certain", without_own_row(shown, "worst").disclosed)
+    if "background" in asked.tried:
+        found = excluding(shown, 1, "worst", values=int(np.count_nonzero(marginal)))
+        yield inferred("background", name, "certain", found.disclosed, false_values=1)
+    if "skewness" in asked.tried:
+        table = TableDistribution(marginal)
+        exposed = gains(shown, table).exposed(asked.gain_above)
+        yield inferred("skewness", name, "exposed", exposed, gain_above=asked.gain_above)
+    groups = vocabulary_groups(vocabulary)
+    if "similarity" in asked.tried and groups is not None and not values.persons:
+        of_group = guessed(similar(shown, groups), similar(truth, groups))
+        yield inferred("similarity", name, "certain", of_group.disclosed)
+
+
+def vocabulary_groups(vocabulary: Vocabulary) -> IntArray | None:
+    """Group of each value, by the first level above it; None where no hierarchy says what is alike."""
+    if vocabulary.ancestor is None:
+        return None
+    return np.asarray(vocabulary.ancestor[: vocabulary.count + 1, 1], dtype=np.int32)
+
+
+def composed(run: Run, opened: Opened, protected: Protected, values: Values, i: int) -> Iterator[Inference]:
+    """Intersect the values of the classes people are in, of the protected table and of others."""
+    k, most = len(opened.known), run.policy.counting.sorted_vectors
+    vocabulary, nodes = values.vocabularies[i], schemas.nodes(k)
+    runs: list[SensitiveRuns] = [values.shown.held[i]]
+    first = store_classes(run.scratch.directory(f"classes-{i}"), values.shown.tuples)
+    places = [placed(protected.records, first, nodes)]
+    for r, other in enumerate(opened.others):
+        key = f"{OTHERS}.{r}"
+        rows = rows_in(other, opened, identity=True, key=key, values=[vocabulary])
+        classes = collect_sensitive_classes(rows, nodes, schemas.sensitive(1), most=most, key=key)
+        runs.append(classes.held[0])
+        stored = store_classes(run.scratch.directory(f"classes-{i}-{r}"), classes.tuples)
+        places.append(placed(rows, stored, nodes))
+    own = schemas.sensitive(len(values.vocabularies))[i]
+    histories = collect_histories(values.people, places, own, most=most, key=OTHERS)
+    left = intersected(histories.places, runs, histories.own, histories.people)
+    for n, one in enumerate(left, start=1):
+        yield inferred("composition", vocabulary.name, "certain", one.disclosed, releases=n)
+
+
+def tell_members(run: Run, opened: Opened, protected: Protected) -> MembershipFound | None:
+    """Stage: tell who is in the protected table of those who are known; None where all are, or nobody is."""
+    with run.progress.stage("members") as stage:
+        k = len(opened.known)
+        stored = store_classes(run.scratch.directory("classes-members"), protected.rows)
+        in_class = placed(protected.records, stored, schemas.nodes(k))
+        most = run.policy.counting.sorted_vectors
+        presence = collect_presence(protected.tried, in_class, protected.present, k, most=most, key="table")
+        members, others = presence.members, presence.others
+        if not members.sum() > 0 or not others.sum() > 0:
+            stage.sentence = "Everybody who is known is in the protected table: there is no member to be told."
+            return None
+        found = membership_found(membership(members, others), membership_bound(opened.release.manifest))
+        stage.sentence = found.sentence
+        stage.status = "tested"
+    return found

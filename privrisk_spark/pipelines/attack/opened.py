@@ -1,0 +1,152 @@
+"""A run of an attack, and what it reads as Spark opens it: the original table, the protected one, the intruder's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.released import parts_at
+from privrisk_spark.errors import InputError
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.pipelines.assess.opened import open_release
+from privrisk_spark.planning.attacks import HIS_TABLE, OTHERS, PROTECTED, attack_of, known_columns, read_policy
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.runs.progress import Progress
+from privrisk_spark.runs.vaults import vault_at
+from privrisk_spark.runs.workplace import Workplace, output_at
+from privrisk_spark.stages.assessing.sources import Release, collect_strangers
+from privrisk_spark.stages.tables.completeness import collect_files_read
+from privrisk_spark.stages.tables.opening import collect_hierarchies, open_table
+from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.storage.opening import open_store
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What every stage of an attack needs.
+
+    Attributes
+    ----------
+    spark : SparkSession
+    policy : Policy
+    place : Path
+        Where the findings go.
+    scratch : Scratch
+    progress : Progress
+        Records the stages as they end.
+    """
+
+    spark: SparkSession
+    policy: Policy
+    place: Path
+    scratch: Scratch
+    progress: Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """The tables of an attack, as Spark opened them.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The original one.
+    given : bool
+        Whether the caller gave it, so that it is read by Spark alone.
+    hierarchies : dict of quasi-identifier to Hierarchy
+    known : dict of quasi-identifier to Hierarchy
+        Those the intruder knows.
+    release : Release
+        The protected table.
+    decisions : DataFrame or None
+        Of the vault, where the release is our own.
+    his : Release or None
+        The table the intruder has, where it is not the original one.
+    others : tuple of Release
+        Other releases of the same people.
+    sensitive : list of str
+        Sensitive columns that are read besides.
+    levels : dict of quasi-identifier to int, or None
+        By which all rows of the protected table were recoded, where it is one scheme and known.
+    """
+
+    table: DataFrame
+    given: bool
+    hierarchies: dict[str, Hierarchy]
+    known: dict[str, Hierarchy]
+    release: Release
+    decisions: DataFrame | None
+    his: Release | None
+    others: tuple[Release, ...]
+    sensitive: list[str]
+    levels: Mapping[str, int] | None
+
+    @property
+    def positions(self) -> list[int]:
+        """Of the known columns among all quasi-identifiers."""
+        return [list(self.hierarchies).index(name) for name in self.known]
+
+
+def read(run: Run, table: DataFrame | None) -> Opened:
+    """Stage: open the original table, the protected one, the intruder's own, and what tells whose the rows are."""
+    with run.progress.stage("read") as stage:
+        spark, policy, asked = run.spark, run.policy, attack_of(run.policy)
+        reading = read_policy(policy)
+        opened = open_table(spark, reading, table)
+        if table is None:
+            collect_files_read(spark, reading.table, opened.as_read, key="table")
+        collect_values_read(opened)
+        hierarchies = collect_hierarchies(reading, opened.rows, [], given=table is not None)
+        names = known_columns(policy)
+        known = {name: hierarchies[name] for name in names}
+        release = open_release(spark, policy, asked.protected, names, key=PROTECTED)
+        collect_strangers(release, known, key=PROTECTED)
+        his = None
+        if asked.intruder.table is not None:
+            his = open_release(spark, policy, asked.intruder.table, names, key=HIS_TABLE)
+            collect_strangers(his, known, key=HIS_TABLE)
+        others = []
+        for i, given in enumerate(asked.also if "composition" in asked.tried else ()):
+            others.append(open_release(spark, policy, given, names, key=f"{OTHERS}.{i}"))
+            collect_strangers(others[-1], known, key=f"{OTHERS}.{i}")
+        decisions, levels = None, asked.levels or None
+        if release.manifest is not None:
+            decisions, summary = open_decisions(spark, policy, release.manifest["run_id"])
+            levels = levels or (summary.get("recoding") or {}).get("levels")
+        stage.sentence = f"Opened the table and {release.title}; the intruder knows {len(known)} columns."
+    return Opened(
+        opened.rows,
+        table is not None,
+        hierarchies,
+        known,
+        release,
+        decisions,
+        his,
+        tuple(others),
+        reading.kept_columns,
+        levels,
+    )
+
+
+def open_decisions(spark: SparkSession, policy: Policy, run_id: str) -> tuple[DataFrame, dict[str, Any]]:
+    """Open the decisions of a release that the vault holds, and its summary.
+
+    Raises
+    ------
+    InputError
+        If a later run has replaced them, or they are gone.
+    """
+    left = Workplace(output_at(policy.places.path), vault_at(policy.places.vault), run_id).left_at
+    if left is None or not any(True for _ in open_store(left).entries("decisions")):
+        raise InputError(
+            f"{PROTECTED}: the vault no longer holds the decisions of release '{run_id}', which tell whose its rows "
+            "are; release again, or name a protected table with an id: {path: …, record_id: …}."
+        )
+    summary = json.loads(open_store(left).read("summary.json").content)
+    return parts_at(spark, left.below("decisions")), summary

@@ -1,0 +1,156 @@
+"""The files in which an intruder searches, and who is who in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches
+from privrisk_spark.errors import InputError, SchemaError
+from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.pipelines.attack.opened import Opened, Run
+from privrisk_spark.planning.attacks import HIS_TABLE, PROTECTED, SHARE, attack_of, read_policy
+from privrisk_spark.runs.progress import warn_of_one_row
+from privrisk_spark.stages.assessing.classes import Layout
+from privrisk_spark.stages.assessing.sources import Release, Vocabulary, open_released_rows
+from privrisk_spark.stages.attacking.distance import drawn
+from privrisk_spark.stages.attacking.protected import (
+    Tuples,
+    collect_decided,
+    collect_repeated_ids,
+    collect_shown,
+    collect_tuples,
+    decided_forms,
+    knowing,
+    named_forms,
+    of_his_table,
+    of_labels,
+    people,
+)
+from privrisk_spark.stages.tables.materialize import collect_codes
+
+
+def encode(run: Run, opened: Opened) -> tuple[Batches, int]:
+    """Stage: the original table as codes, and its rows."""
+    with run.progress.stage("encode") as stage:
+        unique = run.policy.table.record_id is not None
+        rows, n_rows = collect_codes(
+            run.scratch,
+            opened.table,
+            read_policy(run.policy),
+            opened.hierarchies,
+            run.place,
+            given=opened.given,
+            unique=unique,
+        )
+        if not n_rows:
+            raise SchemaError("table: it has no rows.")
+        warn_of_one_row(n_rows)
+        stage.sentence = "Encoded every value as an integer code."
+    return rows, n_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Protected:
+    """The two files in which an intruder may search, and who is who in them.
+
+    Attributes
+    ----------
+    rows : Tuples
+        Of the protected table.
+    present : ndarray of float64, shape (p,)
+        Probability that somebody with the form of each is in the protected table.
+    people : Tuples
+        Whom the intruder knows, as he knows them.
+    known, shown : Tuples
+        Of the people who are tried, and of the rows of the protected table that are.
+    records : Batches
+        Those that are tried: what is known of each beside its protected form.
+    tried : Batches
+        Of whom the intruder knows, those who are tried: ``record_id``, ``q<j>``.
+    whole : bool
+        Whether all records are tried, and it is known of each whether it is in the protected table.
+    """
+
+    rows: Tuples
+    present: FloatArray
+    people: Tuples
+    known: Tuples
+    shown: Tuples
+    records: Batches
+    tried: Batches
+    whole: bool
+
+
+def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
+    """Stage: collect the distinct rows of both files, and bring people together with their rows."""
+    with run.progress.stage("protect") as stage:
+        asked, most = attack_of(run.policy), run.policy.counting.sorted_vectors
+        trees, k = list(opened.known.values()), len(opened.known)
+        one_by_one = opened.decisions is None
+        released = rows_in(opened.release, opened, identity=one_by_one, key=PROTECTED)
+        rows = collect_tuples(released, schemas.nodes(k), most=most, key=PROTECTED)
+        original = people(encoded, trees, opened.positions)
+        his = None if opened.his is None else of_labels(rows_in(opened.his, opened, identity=True, key=HIS_TABLE), k)
+        everybody = knowing(original, opened.known, asked.intruder) if his is None else his
+        of_people = known = collect_tuples(
+            everybody, schemas.codes(k), most=most, key="table" if his is None else HIS_TABLE
+        )
+        draw = partial(drawn, share=asked.intruder.share, seed=asked.intruder.seed)
+        tried = draw(everybody)
+        if asked.intruder.share < 1:
+            known = collect_tuples(tried, schemas.codes(k), most=most, key=SHARE)
+        some = draw(original)
+        if opened.decisions is None:
+            present, forms = np.ones(len(rows.rows)), named_forms(some, released, k)
+        else:
+            decided = collect_decided(decided_forms(original, opened.decisions, opened.known), rows, most=most)
+            if (decided < rows.rows).any():
+                raise InputError(
+                    f"{PROTECTED}: the release has rows that the vault's decisions do not give: the table, its "
+                    "hierarchies or the vault are no longer those it was made with. Release again."
+                )
+            present, forms = rows.rows / decided, decided_forms(some, opened.decisions, opened.known)
+        forms = knowing(forms, opened.known, asked.intruder) if his is None else of_his_table(forms, draw(his), k)
+        # The join is read once, and not again for each attack.
+        records = Batches.of_frame(run.scratch.write_frame(forms.frame(), "records"))
+        shown = collect_shown(records, rows, most=most)
+        stage.sentence = f"The protected table has {rows.total:,} rows, {len(rows.rows):,} distinct ones."
+    whole = asked.intruder.share == 1 and bool((present == 1).all())
+    return Protected(rows, present, of_people, known, shown, records, tried, whole)
+
+
+def rows_in(
+    release: Release, opened: Opened, *, identity: bool, key: str, values: Sequence[Vocabulary] = ()
+) -> Batches:
+    """Rows of a table of labels, the known columns as nodes.
+
+    Parameters
+    ----------
+    release : Release
+    opened : Opened
+    identity : bool
+        Carry the record id.
+    key : str
+        Of the policy, for messages.
+    values : sequence of Vocabulary
+        Of sensitive columns whose codes are carried.
+
+    Raises
+    ------
+    SchemaError
+        If two rows of a table that is told apart by ids have the same one.
+    """
+    layout = Layout(tuple(tree.n_nodes for tree in opened.known.values()), tuple(one.count for one in values))
+    rows = open_released_rows(release, opened.known, values, layout, identity=identity)
+    again = collect_repeated_ids(rows) if identity else 0
+    if again:
+        raise SchemaError(
+            f"{key}.record_id: every row must have an id of its own, and {again:,} have none or one that another has. "
+            "Mend the column."
+        )
+    return rows

@@ -1,0 +1,250 @@
+"""Which people an intruder finds by a protected table: the order of stages.
+
+read → encode → protect → link → learn → infer → members → judge
+
+The protected table is read as it was published. The vault, or an id it holds, tells whose each row is; so each link is
+known to be right or wrong. All of it is exact and for the trusted zone alone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+
+from privrisk_spark import __version__
+from privrisk_spark.engine.labels import labels
+from privrisk_spark.engine.shared import scratch_of
+from privrisk_spark.engine.sources import files_only_spark_knows
+from privrisk_spark.errors import InputError, RefusedError
+from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.pipelines.attack.inferences import infer, tell_members
+from privrisk_spark.pipelines.attack.links import Attacks, link
+from privrisk_spark.pipelines.attack.opened import Opened, Run, read
+from privrisk_spark.pipelines.attack.protected import Protected, encode, protect
+from privrisk_spark.pipelines.attack.transparent import by_levels
+from privrisk_spark.pipelines.attack.worst_case import learn
+from privrisk_spark.planning.attack_findings import attacked, by_learned
+from privrisk_spark.planning.attacks import (
+    HIS_TABLE,
+    PROTECTED,
+    attack_notes,
+    attack_of,
+    in_words,
+    not_tried,
+    weights_of,
+    why_not_transparent,
+)
+from privrisk_spark.planning.lakes import pin_tables
+from privrisk_spark.planning.places import check_private_place, refuse_input
+from privrisk_spark.policy.assessment import MaskedTable
+from privrisk_spark.policy.attacks import OF_VALUES
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.pages import render_attack
+from privrisk_spark.results.attacks import Attack, AttackResult
+from privrisk_spark.results.inferences import Inference, LearnedDistance, MembershipFound
+from privrisk_spark.runs.places import held, write_json, write_text
+from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.stages.assessing.attack import Groups, planned
+from privrisk_spark.stages.attacking.distance import Outcomes
+from privrisk_spark.storage.locations import Location
+
+FILES = ("measures.json", "attack.json", "report.html", "pairs", "status.json", "unknown_values", ".lock")
+
+READ = ("table", "attack")
+"""Parts of a policy that name the tables that are read."""
+
+
+def check_output(policy: Policy, output: str) -> Path:
+    """Return the directory the findings go to, resolved.
+
+    Raises
+    ------
+    ConfigError
+        If it is no place for what stays private.
+    """
+    asked = attack_of(policy)
+    more: list[tuple[str, Table]] = []
+    if isinstance(asked.protected, MaskedTable):
+        more.append((PROTECTED, asked.protected))
+    if asked.intruder.table is not None:
+        more.append((HIS_TABLE, asked.intruder.table))
+    return check_private_place(policy, output, files=FILES, what="attacks", more=more)
+
+
+def attack(
+    spark: SparkSession,
+    policy: Policy,
+    *,
+    place: Path,
+    run_id: str,
+    date: dt.date,
+    table: DataFrame | None = None,
+) -> AttackResult:
+    """Attack a protected table, and write ``measures.json``, ``attack.json``, ``report.html`` and ``pairs/``.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        Its table, quasi-identifiers and ``attack``.
+    place : Path
+        As :func:`check_output` returns it; every worker must see it.
+    run_id : str
+    date : date
+        Business date.
+    table : DataFrame, optional
+        Of the same session; read instead of the policy's table. What the policy says of its columns holds.
+
+    Raises
+    ------
+    InputError
+        Exit code 2: the policy or the data must be mended.
+    EngineError
+        Exit code 3: running again may help.
+    """
+    given = files_only_spark_knows(spark, table, {} if table is not None else {"table": policy.table})
+    pinned = pin_tables(policy, READ, given=table is not None)
+    refuse_input({"--output": Location("file", "", str(place))}, {**given, **pinned.places})
+    policy = pinned.policy
+    with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
+        tried = attack_of(policy).tried
+        stages = 5 + bool(OF_VALUES.intersection(tried)) + ("membership" in tried) + ("learned" in tried)
+        run = Run(spark, policy, place, scratch, Progress(place, run_id, stages, labels(spark)))
+        opened = read(run, table)
+        encoded, n_rows = encode(run, opened)
+        protected = protect(run, opened, encoded)
+        found = Findings(
+            link(run, opened, protected),
+            learn(run, opened, protected) if "learned" in tried else (),
+            infer(run, opened, encoded, protected) if OF_VALUES.intersection(tried) else (),
+            tell_members(run, opened, protected) if "membership" in tried else None,
+        )
+        result = judge(run, opened, protected, found, run_id=run_id, date=date, records=n_rows)
+        write(run, result, found.links)
+        code = 0 if result.passed else RefusedError.exit_code
+        write_status(place, run_id, phase="attacked", code=code, message=result.paragraph)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What each attack has found.
+
+    Attributes
+    ----------
+    links : mapping of Search to Tried
+    learned : tuple of LearnedDistance
+    inferences : tuple of Inference
+    members : MembershipFound or None
+    """
+
+    links: Attacks
+    learned: tuple[LearnedDistance, ...]
+    inferences: tuple[Inference, ...]
+    members: MembershipFound | None
+
+
+def transparent(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
+    """Link by the levels that the table was recoded by, if that is asked for and can be."""
+    asked = attack_of(run.policy)
+    if "transparency" not in asked.tried or why_not_transparent(asked, opened.levels) is not None:
+        return []
+    return by_levels(opened, protected)
+
+
+def judge(
+    run: Run,
+    opened: Opened,
+    protected: Protected,
+    findings: Findings,
+    *,
+    run_id: str,
+    date: dt.date,
+    records: int,
+) -> AttackResult:
+    """Stage: hold what was found against what was predicted, and against what may be found."""
+    with run.progress.stage("judge") as stage:
+        policy = run.policy
+        searched = {"person": protected.rows, "row": protected.people}
+        found = transparent(run, opened, protected) + [
+            attacked(
+                search,
+                one.outcomes,
+                searched[search.begins].total,
+                len(searched[search.begins].rows),
+                planned_risk(policy, one.outcomes, protected.people.total) if search.begins == "row" else None,
+            )
+            for search, one in findings.links.items()
+        ]
+        rows = protected.rows
+        found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned]
+        left_out = not_tried(policy, opened.levels, findings.inferences, findings.members)
+        if not (found or findings.inferences or findings.members):
+            raise InputError(f"attack.methods: nothing of it can be tried: {' '.join(left_out)}")
+        result = AttackResult(
+            title=policy.run.name,
+            run_id=run_id,
+            created=date.isoformat(),
+            version=__version__,
+            protected=opened.release.title,
+            rows=protected.rows.total,
+            records=records,
+            known=in_words(policy),
+            weights=weights_of(policy),
+            attacks=tuple(sorted(found, key=lambda one: -one.found.share)),
+            at_most=attack_of(policy).correct_links_at_most,
+            learned=findings.learned,
+            inferences=findings.inferences,
+            membership=findings.members,
+            certain_at_most=attack_of(policy).values_certain_at_most,
+            notes=attack_notes(
+                policy,
+                sampled=bool((protected.present < 1).any()),
+                left_out=left_out,
+            ),
+        )
+        stage.sentence = result.paragraph
+        stage.status = "tested"
+        stage.parameters = {"attacks": list(result.told)}
+    return result
+
+
+def planned_risk(policy: Policy, outcomes: Outcomes, people: int) -> FloatArray | None:
+    """What a planned attack on a row would find, by the people it was decided to be consistent with.
+
+    Parameters
+    ----------
+    policy : Policy
+    outcomes : Outcomes
+    people : int
+        In which is searched.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,), or None
+        0 where it is not known with how many it is consistent. None if the policy assumes no adversary.
+    """
+    told = outcomes.consistent > 0
+    if policy.assess.adversary is None or not told.any():
+        return None
+    sizes, at = np.unique(outcomes.consistent[told], return_inverse=True)
+    records = np.bincount(at.reshape(-1), weights=outcomes.people[told]).astype(np.int64)
+    _, table = planned(policy.assess.adversary, Groups(sizes, records, max(people, int(sizes.max())), "people"))
+    return np.where(told, table.columns(outcomes.consistent)["p_reid"], 0.0)
+
+
+def write(run: Run, result: AttackResult, tried: Attacks) -> None:
+    """Put the pairs and the documents in their place."""
+    shutil.rmtree(run.place / "pairs", ignore_errors=True)
+    (run.place / "pairs").mkdir()
+    for search, one in tried.items():
+        run.scratch.write_parquet(one.pairs, f"written-{search.key}").rename(run.place / "pairs" / search.key)
+    write_json(run.place / "measures.json", result.measures())
+    write_json(run.place / "attack.json", result.to_dict())
+    write_text(run.place / "report.html", render_attack(result))

@@ -1,0 +1,39 @@
+"""Links by somebody who has seen true pairs, and has learned from them by which distance people are found."""
+
+from __future__ import annotations
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.pipelines.attack.links import compared_by
+from privrisk_spark.pipelines.attack.opened import Opened, Run
+from privrisk_spark.pipelines.attack.protected import Protected
+from privrisk_spark.planning.attack_findings import learned_distance
+from privrisk_spark.planning.attacks import attack_of
+from privrisk_spark.results.inferences import LearnedDistance
+from privrisk_spark.stages.attacking.distance import store_file
+from privrisk_spark.stages.attacking.learned import collect_learned, collect_sample
+from privrisk_spark.stages.attacking.protected import of_both
+
+
+def learn(run: Run, opened: Opened, protected: Protected) -> tuple[LearnedDistance, ...]:
+    """Stage: learn distances from some people's rows, and try them on others."""
+    with run.progress.stage("learn") as stage:
+        asked, k = attack_of(run.policy), len(opened.known)
+        rows = store_file(
+            run.scratch.directory("learned"),
+            protected.rows,
+            compared_by(run, opened, protected),
+            protected.present,
+            reading=asked.cells[0],
+        )
+        sample = collect_sample(
+            of_both(protected.records),
+            known=schemas.codes(k),
+            own=schemas.nodes(k),
+            training=asked.learned.training,
+            held_out=asked.learned.held_out,
+            seed=asked.intruder.seed,
+        )
+        fitted = collect_learned(run.scratch, rows, sample, asked.learned.distances, name="learned")
+        stage.sentence = f"Learned {len(fitted)} distances from {len(sample.training.known):,} people and their rows."
+        stage.status = "tested"
+    return tuple(learned_distance(run.policy, one) for one in fitted)

@@ -1,0 +1,305 @@
+"""What an attack has found, beside what was predicted of the same people, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
+from privrisk_spark.kernels.linkage.evidence import Found, deciles, found
+from privrisk_spark.kernels.linkage.learned.fitting import Learned
+from privrisk_spark.kernels.linkage.membership import Bound, Membership
+from privrisk_spark.kernels.linkage.transparency import ExactLinks
+from privrisk_spark.planning.attacks import known_columns
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.results.attacks import Attack, Calibration, Group
+from privrisk_spark.results.inferences import Inference, LearnedDistance, MembershipFound, Search
+
+SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
+"""Groups of records by the candidates that look like their own."""
+
+
+class LinkOutcomes(Protocol):
+    """How links came out, those that came out alike together."""
+
+    @property
+    def people(self) -> LongArray:
+        """Records of each, shape (n,)."""
+
+    @property
+    def probability(self) -> FloatArray:
+        """That the link of each is right."""
+
+    @property
+    def alike(self) -> LongArray:
+        """Candidates that look like its own; 0 where there is none."""
+
+    @property
+    def consistent(self) -> LongArray:
+        """Dictionary rows it was decided by; -1 where that is not known."""
+
+
+def by_size(alike: LongArray, probability: FloatArray, people: LongArray) -> tuple[Group, ...]:
+    """Group records by the candidates that look like their own.
+
+    Parameters
+    ----------
+    alike, people : ndarray of int64, shape (n,)
+    probability : ndarray of float64, shape (n,)
+    """
+    groups = []
+    for low, high in SIZES:
+        here = (alike >= low) & (alike <= (np.iinfo(np.int64).max if high is None else high))
+        if not people[here].sum():
+            continue
+        name = f"{low} or more" if high is None else "1" if high == 1 else f"{low} to {high}"
+        groups.append(_group(name, 1 / np.maximum(alike, 1), probability, people, here))
+    return tuple(groups)
+
+
+def calibrated(
+    prediction: str, meaning: str, predicted: FloatArray, probability: FloatArray, people: LongArray
+) -> Calibration:
+    """Hold what was predicted of records against what was found, by tenths of what was predicted.
+
+    Parameters
+    ----------
+    prediction, meaning : str
+    predicted, probability : ndarray of float64, shape (n,)
+    people : ndarray of int64, shape (n,)
+        At least one in all.
+    """
+    tenth = deciles(predicted, people)
+    groups = []
+    for number in range(10):
+        here = tenth == number
+        if not people[here].sum():
+            continue
+        low, high = predicted[here].min(), predicted[here].max()
+        name = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        groups.append(_group(name, predicted, probability, people, here))
+    mean = float((predicted * people).sum() / people.sum())
+    return Calibration(prediction, meaning, mean, tuple(groups))
+
+
+ATTACKS = {
+    "person": (
+        "From a person to the row",
+        "The intruder knows a person, and looks for the row of the protected table that is the person's.",
+        ("prosecutor", "1/f, for a row that looks like f rows of the protected table in the columns he knows."),
+    ),
+    "row": (
+        "From a row to the person",
+        "The intruder has a row of the protected table, and looks for the person among all people of the original one.",
+        ("identification", "1/ρ, for a row that was decided to be consistent with ρ people of the dictionary."),
+    ),
+}
+"""What the intruder begins with: in words, and what the model predicts of it."""
+
+
+CELLS: dict[str, str] = {
+    "nearest": "taking a cell for the nearest value it covers",
+    "uniform": "taking a cell for any value it covers",
+    "midpoint": "taking a cell for its midpoint",
+}
+"""What a generalized cell is taken for, in words."""
+
+
+HOW: dict[str, str] = {"transparency": "by the levels that the table was recoded by"}
+"""How is searched by a method, in words; where cells are read in one of several ways, those say it."""
+
+
+PLANNED = (
+    "planned",
+    "the success of an adversary who approaches one of the ρ people after the other for as long as it pays him "
+    "(assess.adversary; Xia et al. 2015), who may try more than one, or nobody.",
+)
+"""What an attack as a Markov decision process predicts of a row."""
+
+
+def attacked(
+    search: Search, outcomes: LinkOutcomes, candidates: int, distinct: int, planned: FloatArray | None = None
+) -> Attack:
+    """Hold what one attack has found against what was predicted.
+
+    Parameters
+    ----------
+    search : Search
+    outcomes : LinkOutcomes
+    candidates, distinct : int
+        Of the file in which was searched.
+    planned : ndarray of float64, shape (n,), optional
+        What a planned attack on a row of each would find.
+    """
+    name = search.begins
+    title, meaning, (prediction, said) = ATTACKS[name]
+    how = HOW[search.method] if search.cells is None else CELLS[search.cells]
+    people, right, alike = outcomes.people, outcomes.probability, outcomes.alike
+    there = alike > 0
+    of = np.maximum(alike if name == "person" else outcomes.consistent, 0)
+    told = of > 0
+    predictions = {(prediction, said): 1 / np.maximum(of, 1)}
+    if planned is not None:
+        predictions[PLANNED] = planned
+    calibrations = tuple(
+        calibrated(*meant, predicted[told], right[told], people[told])
+        for meant, predicted in predictions.items()
+        if told.any()
+    )
+    absent = int(people[~there].sum())
+    classes = by_size(alike, right, people)
+    return Attack(
+        search,
+        f"{title}, {how}",
+        meaning,
+        candidates,
+        distinct,
+        found(right, people),
+        absent,
+        classes,
+        calibrations,
+    )
+
+
+def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
+    """Say what an intruder has found who knows the levels that a table was recoded by.
+
+    Parameters
+    ----------
+    links : ExactLinks
+    rows, people : int
+        In which is searched.
+    """
+    known = Search("transparency", "person"), Search("transparency", "row")
+    found = links.people_found, links.rows_found
+    classes = by_size(links.rows, links.person, links.people), by_size(links.people, links.row, links.shown)
+    absent = int(links.people[links.rows == 0].sum()), 0
+    return [
+        Attack(
+            search,
+            f"{ATTACKS[search.begins][0]}, {HOW[search.method]}",
+            ATTACKS[search.begins][1],
+            candidates,
+            len(links.people),
+            one,
+            away,
+            groups,
+            (),
+        )
+        for search, candidates, one, away, groups in zip(known, (rows, people), found, absent, classes, strict=True)
+    ]
+
+
+class FittedDistance(Protocol):
+    """A learned distance, and whom it finds beside the standard weights."""
+
+    @property
+    def learned(self) -> Learned:
+        """What was learned."""
+
+    @property
+    def training_standard(self) -> Found:
+        """Of the people it was learned from, by the standard weights."""
+
+    @property
+    def training(self) -> Found:
+        """Likewise, by what was learned."""
+
+    @property
+    def held_out_standard(self) -> Found:
+        """Of the others, by the standard weights."""
+
+    @property
+    def held_out(self) -> Found:
+        """Likewise, by what was learned."""
+
+
+LEARNED = {
+    "weighted_mean": "weights of the columns",
+    "ordered_weighted_average": "weights of the sorted differences",
+    "bilinear": "a bilinear form of the differences",
+    "choquet": "a measure of sets of columns (Choquet integral)",
+}
+"""What is learned, in words."""
+
+
+def learned_distance(policy: Policy, fitted: FittedDistance) -> LearnedDistance:
+    """Say what was learned, by the names of the columns."""
+    one = fitted.learned
+    return LearnedDistance(
+        search=Search("learned", "person", distance=one.kind),
+        title=f"{ATTACKS['person'][0]}, by {LEARNED[one.kind]} learned from {fitted.training.tried:,} true pairs",
+        weights=dict(zip(known_columns(policy), one.aggregate.weights_of_columns().tolist(), strict=True)),
+        parameters=one.aggregate.to_dict(),
+        training_standard=fitted.training_standard,
+        training=fitted.training,
+        held_out_standard=fitted.held_out_standard,
+        held_out=fitted.held_out,
+        status=one.status,
+        gap=one.gap,
+        fell_back=one.fell_back,
+    )
+
+
+def by_learned(one: LearnedDistance, rows: int, distinct: int) -> Attack:
+    """Attack by a learned distance: what it finds of the people it was not learned from."""
+    return Attack(one.search, one.title, ATTACKS["person"][1], rows, distinct, one.held_out, 0, (), ())
+
+
+INFERENCES: dict[tuple[str, str], str] = {
+    ("homogeneity", "certain"): "The value of '{column}' is certain, as all rows of the class hold it",
+    ("homogeneity", "guessed"): "The value of '{column}' is guessed rightly, as the most frequent one of the class",
+    (
+        "external",
+        "certain",
+    ): "The value of '{column}' is certain for another person of the class, who takes the own row away",
+    ("background", "certain"): "The value of '{column}' is certain for somebody who knows the most telling false value",
+    ("skewness", "exposed"): "The value of '{column}' is more than {gain_above:g} times as likely as in the table",
+    ("similarity", "certain"): "What the values of '{column}' have in common, a level up, is certain",
+    ("composition", "certain"): "The value of '{column}' is certain after {releases} of the releases",
+}
+"""What is learned, in words."""
+
+
+def inferred(
+    method: str, column: str, outcome: str, found: Found, *, baseline: float | None = None, **parameters: str | float
+) -> Inference:
+    """What was inferred of the values of a column."""
+    title = INFERENCES[method, outcome].format(column=column, **parameters)
+    return Inference(method, column, outcome, parameters, title, found, baseline)
+
+
+def membership_bound(manifest: Mapping[str, Any] | None) -> Bound | None:
+    """What differential privacy allows an intruder to tell of membership, if a release of ours has it."""
+    if manifest is None or manifest["guarantee"]["kind"] != "dp":
+        return None
+    claimed = manifest["guarantee"]["parameters"]
+    return Bound(float(claimed["epsilon"]), float(claimed["delta"]))
+
+
+MOST_POINTS = 200
+"""Thresholds of a membership attack that are told."""
+
+
+def membership_found(found: Membership, bound: Bound | None) -> MembershipFound:
+    """How well members are told, beside what is allowed."""
+    n = len(found.true_positives)
+    shown = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(np.int64))
+    points = zip(found.false_positives[shown].tolist(), found.true_positives[shown].tolist(), strict=True)
+    said = None if bound is None else f"({bound.epsilon:g}, {bound.delta:g})-differential privacy"
+    return MembershipFound(
+        found.members,
+        found.others,
+        found.advantage,
+        found.area,
+        tuple(points),
+        None if bound is None else bound.advantage,
+        said,
+    )
+
+
+def _group(name: str, predicted: FloatArray, probability: FloatArray, people: LongArray, here: BoolArray) -> Group:
+    mean = float((predicted[here] * people[here]).sum() / people[here].sum())
+    return Group(name, mean, found(probability[here], people[here]))

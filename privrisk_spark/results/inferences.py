@@ -1,0 +1,222 @@
+"""What attacks find beside links record by record: what is learned from true pairs, of values, and of membership."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from privrisk_spark.claims import Status
+from privrisk_spark.kernels.linkage.evidence import Found
+
+Figure = tuple[str, float | int | None, str, dict[str, Any]]
+"""Name, value, unit and parameters of a measure."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """One way to search.
+
+    Attributes
+    ----------
+    method : str
+        Such as "distance".
+    begins : {"person", "row"}
+        What the intruder begins with.
+    cells : {"nearest", "uniform", "midpoint"} or None
+        What he takes generalized cells for, where the method can take them for several things.
+    distance : str or None
+        What was learned, such as "weighted_mean".
+    """
+
+    method: str
+    begins: str
+    cells: str | None = None
+    distance: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Name of its pairs, such as "person-nearest"."""
+        return f"{self.begins}-{self.cells or self.distance or self.method}"
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether all records are linked one by one, so that there are pairs."""
+        return self.method not in ("transparency", "learned")
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Of its measures."""
+        more = {"cells": self.cells, "distance": self.distance}
+        told = {name: value for name, value in more.items() if value is not None}
+        return {"method": self.method, "attack": self.begins, **told}
+
+
+@dataclass(frozen=True)
+class LearnedDistance:
+    """What an intruder has learned from true pairs, and what it is worth.
+
+    Attributes
+    ----------
+    search : Search
+    title : str
+        In words.
+    weights : mapping of column to float
+        How much each counts, of sum 1; of a measure its Shapley values.
+    parameters : mapping
+        Of the distance, JSON-safe.
+    training_standard, training : Found
+        Of the records it was learned from, by the standard weights and by the learned distance.
+    held_out_standard, held_out : Found
+        Of the others, likewise: the attack is the last.
+    status : {"proved", "heuristic"}
+        Whether no parameters put more of the training records first.
+    gap : float
+        Training records that other parameters might put first besides.
+    fell_back : bool
+        Whether nothing better than the standard weights was found.
+    """
+
+    search: Search
+    title: str
+    weights: Mapping[str, float]
+    parameters: Mapping[str, Any]
+    training_standard: Found
+    training: Found
+    held_out_standard: Found
+    held_out: Found
+    status: Status
+    gap: float
+    fell_back: bool
+
+    def figures(self) -> Iterator[Figure]:
+        """Its measures, but for what it finds of the others."""
+        of = self.search.parameters
+        for name, one in (("training", self.training), ("held_out_standard", self.held_out_standard)):
+            yield from found_figures(one, {**of, "records": name})
+        yield from found_figures(self.training_standard, {**of, "records": "training_standard"})
+        for column, weight in self.weights.items():
+            yield "column_weight", weight, "share", {**of, "column": column}
+        yield "training_gap", self.gap, "records", of
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was learned, for ``attack.json``."""
+        return {
+            **self.search.parameters,
+            "weights": dict(self.weights),
+            "parameters": dict(self.parameters),
+            "status": self.status,
+            "gap": self.gap,
+            "fell_back": self.fell_back,
+        }
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What is learned of the people without a link: of a sensitive value, or whether they are there at all.
+
+    Attributes
+    ----------
+    method : str
+        Such as "homogeneity".
+    column : str
+        The sensitive one.
+    outcome : {"certain", "guessed", "exposed"}
+        What is counted: people whose value is certain, is guessed rightly, or is far more likely than in the table.
+    parameters : mapping of str to (str or number)
+        Such as how many values are known to be false.
+    title : str
+        In words.
+    found : Found
+        Of the people who are in the protected table.
+    baseline : float or None
+        Share that somebody finds who knows the table's shares alone.
+    """
+
+    method: str
+    column: str
+    outcome: str
+    parameters: Mapping[str, str | float]
+    title: str
+    found: Found
+    baseline: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What was found."""
+        one = self.found
+        beside = "" if self.baseline is None else f" Without the protected table: {100 * self.baseline:.3g} %."
+        return (
+            f"{self.title}: {one.correct:,.1f} of {one.tried:,} people, {100 * one.share:.3g} % (95 % limits "
+            f"{100 * one.low:.3g} to {100 * one.high:.3g} %).{beside}"
+        )
+
+    def figures(self) -> Iterator[Figure]:
+        """Its measures."""
+        of = {"method": self.method, "column": self.column, **self.parameters}
+        name = f"values_{self.outcome}"
+        yield "people_tried", self.found.tried, "people", {**of, "outcome": self.outcome}
+        yield name, self.found.correct, "people", of
+        yield f"{name}_share", self.found.share, "share", of
+        yield f"{name}_share_low", self.found.low, "share", {**of, "confidence": 0.95}
+        yield f"{name}_share_high", self.found.high, "share", {**of, "confidence": 0.95}
+        if self.baseline is not None:
+            yield "baseline_share", self.baseline, "share", of
+
+
+@dataclass(frozen=True)
+class MembershipFound:
+    """How well an intruder tells who is in the protected table.
+
+    Attributes
+    ----------
+    members, others : float
+        People, expected ones where it is drawn who is released.
+    advantage, area : float
+        Greatest TPR - FPR, and the area under all thresholds.
+    points : tuple of (float, float)
+        FPR and TPR, at most 200 of them.
+    bound : float or None
+        Greatest advantage that the release's differential privacy allows.
+    claim : str or None
+        That privacy, in words.
+    """
+
+    members: float
+    others: float
+    advantage: float
+    area: float
+    points: tuple[tuple[float, float], ...]
+    bound: float | None = None
+    claim: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What was found."""
+        beside = ""
+        if self.bound is not None:
+            verdict = "within" if self.advantage <= self.bound + 1e-9 else "ABOVE"
+            beside = f" It is {verdict} the {self.bound:.3g} that {self.claim} allows."
+        return (
+            f"Who is in the protected table: of {self.members:,.0f} members and {self.others:,.0f} others an intruder "
+            f"tells members with an advantage of {self.advantage:.3g} (0 by guessing, 1 without error).{beside}"
+        )
+
+    def figures(self) -> Iterator[Figure]:
+        """Its measures."""
+        of: dict[str, Any] = {"method": "membership"}
+        yield "members", self.members, "people", of
+        yield "others", self.others, "people", of
+        yield "membership_advantage", self.advantage, "probability", of
+        yield "membership_area", self.area, "probability", of
+        if self.bound is not None:
+            yield "membership_advantage_bound", self.bound, "probability", of
+
+
+def found_figures(one: Found, of: dict[str, Any]) -> Iterator[Figure]:
+    """Measures of how many were found."""
+    yield "links_tried", one.tried, "records", of
+    yield "correct_links", one.correct, "records", of
+    yield "correct_link_share", one.share, "share", of
+    yield "correct_link_share_low", one.low, "share", {**of, "confidence": 0.95}
+    yield "correct_link_share_high", one.high, "share", {**of, "confidence": 0.95}

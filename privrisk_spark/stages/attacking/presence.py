@@ -1,0 +1,215 @@
+"""Who is in which release, in which class: for attacks on several releases, and on being in one at all."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches, in_chunks, map_array, write_array
+from privrisk_spark.engine.decided import integers
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.numeric.distinct import distinct_rows
+from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
+from privrisk_spark.stages.attacking.protected import Tuples
+from privrisk_spark.storage.parts import PartDirectory
+
+PLACE = "place"
+
+PLACED = T.StructType([T.StructField(schemas.RECORD_ID, T.StringType()), T.StructField(PLACE, T.LongType(), False)])
+"""One row a record: its class among those of a release; -1 if it has none there."""
+
+
+@dataclass(frozen=True)
+class StoredClasses:
+    """The tuples of the classes of a release where tasks map them.
+
+    Attributes
+    ----------
+    directory : PartDirectory
+        Holds ``nodes.npy``.
+    token : str
+        Identity: a later one may lie in the same directory, and workers live on.
+    """
+
+    directory: PartDirectory
+    token: str
+
+    def load(self) -> Keys:
+        """Return the keys of the tuples, made once per process."""
+        return _loaded(self)
+
+
+@functools.lru_cache(maxsize=8)
+def _loaded(stored: StoredClasses) -> Keys:
+    return keys_of(np.ascontiguousarray(map_array(stored.directory, "nodes.npy")))
+
+
+def store_classes(directory: PartDirectory, tuples: Tuples) -> StoredClasses:
+    """Write the classes of a release where tasks map them."""
+    write_array(tuples.nodes, directory, "nodes.npy")
+    return StoredClasses(directory, uuid4().hex)
+
+
+def placed(records: Batches, classes: StoredClasses, names: Sequence[str]) -> Batches:
+    """Find the class of each record.
+
+    Parameters
+    ----------
+    records : Batches
+        ``record_id``, and columns of nodes, negative for a record the release lacks.
+    classes : StoredClasses
+        Of the rows the release shows; or, where rows overlap and an intruder cannot tell which class somebody is in,
+        of the tuples he knows, of which :func:`~privrisk_spark.stages.attacking.classes.candidates` has the values.
+    names : sequence of str
+        ``n<j>`` for the former, ``q<j>`` for the latter.
+
+    Returns
+    -------
+    Batches
+        :data:`PLACED`.
+    """
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            nodes = integers(table, names)
+            place = np.where((nodes < 0).any(axis=1), -1, places_of(classes.load(), np.maximum(nodes, 0)))
+            yield pa.table({schemas.RECORD_ID: table.column(schemas.RECORD_ID), PLACE: place.astype(np.int64)})
+
+    return records.then(step, PLACED)
+
+
+@dataclass(frozen=True, eq=False)
+class Histories:
+    """People by the classes they are in, and what they hold.
+
+    Attributes
+    ----------
+    places : ndarray of int64, shape (g, r)
+        Class in each release, -1 for none; in lexicographic order, then by what they hold.
+    own : ndarray of int32, shape (g,)
+        Code of the sensitive value.
+    people : ndarray of int64, shape (g,)
+    """
+
+    places: LongArray
+    own: IntArray
+    people: LongArray
+
+
+def collect_histories(
+    people: Batches, releases: Sequence[Batches], sensitive: str, *, most: int, key: str
+) -> Histories:
+    """Count people by their classes in several releases, and by their value.
+
+    Parameters
+    ----------
+    people : Batches
+        Everybody: ``record_id``, which the releases share, and codes of the sensitive value.
+    releases : sequence of r Batches
+        :data:`PLACED`, no record twice. Records that are not among the people are passed over.
+    sensitive : str
+        Column of the codes.
+    most : int
+        Groups of people that the driver may hold.
+    key : str
+        Of the policy, for messages.
+
+    Raises
+    ------
+    InputError
+        If there are more, or nobody.
+    """
+    frame = people.frame().select(schemas.RECORD_ID, F.col(sensitive).alias("own"))
+    places = [f"{PLACE}{r}" for r in range(len(releases))]
+    for name, release in zip(places, releases, strict=True):
+        of_release = release.frame().select(schemas.RECORD_ID, F.col(PLACE).alias(name))
+        frame = frame.join(of_release, schemas.RECORD_ID, "left")
+    known = [F.coalesce(F.col(name), F.lit(-1)).alias(name) for name in places]
+    grouped = frame.select("own", *known).groupBy(*places, "own").agg(F.count("*").alias(schemas.N_ROWS))
+    told = grouped.limit(most + 1).toArrow()
+    _refuse_size(told, most, key)
+    columns = [told.column(name).to_numpy().astype(np.int64) for name in (*places, "own")]
+    order = np.lexsort(columns[::-1])
+    return Histories(
+        np.column_stack(columns[:-1])[order] if places else np.zeros((len(order), 0), dtype=np.int64),
+        columns[-1][order].astype(np.int32),
+        told.column(schemas.N_ROWS).to_numpy().astype(np.int64)[order],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Presence:
+    """How many of the people who are alike to an intruder are in a release.
+
+    Attributes
+    ----------
+    known : Tuples
+        What is known of people, and how many they are.
+    members : ndarray of float64, shape (p,)
+        Those in the release: a whole number, or an expected one where only so many of a class are released.
+    """
+
+    known: Tuples
+    members: FloatArray
+
+    @property
+    def others(self) -> FloatArray:
+        """Those who are not, ndarray of float64, shape (p,)."""
+        return np.asarray(self.known.rows - self.members)
+
+
+def collect_presence(
+    people: Batches, released: Batches, present: FloatArray, k: int, *, most: int, key: str
+) -> Presence:
+    """Count people by what is known of them, and those of them who are in a release.
+
+    Parameters
+    ----------
+    people : Batches
+        Everybody who may be: ``record_id``, ``q<j>`` of ``k`` known columns.
+    released : Batches
+        :data:`PLACED`, no record twice.
+    present : ndarray of float64, shape (m,)
+        Probability that a record of each class is in the release: 1, but where not all of a class are, and it is not
+        known which.
+    most : int
+        Pairs of what is known and class that the driver may hold.
+    key : str
+        Of the policy, for messages.
+
+    Raises
+    ------
+    InputError
+        If there are more, or nobody.
+    """
+    names = schemas.codes(k)
+    joined = people.frame().select(schemas.RECORD_ID, *names).join(released.frame(), schemas.RECORD_ID, "left")
+    counted = joined.select(*names, F.coalesce(F.col(PLACE), F.lit(-1)).alias(PLACE)).groupBy(*names, PLACE)
+    told = counted.agg(F.count("*").alias(schemas.N_ROWS)).limit(most + 1).toArrow()
+    _refuse_size(told, most, key)
+    nodes, place = integers(told, names), told.column(PLACE).to_numpy().astype(np.int64)
+    rows = told.column(schemas.N_ROWS).to_numpy().astype(np.int64)
+    # In one order, so that sums of probabilities are the same however the rows came.
+    order = np.lexsort([place, *nodes.T[::-1]])
+    nodes, place, rows = nodes[order], place[order], rows[order]
+    first, member = distinct_rows([nodes[:, j] for j in range(k)])
+    total, inside = np.zeros(len(first), dtype=np.int64), np.zeros(len(first))
+    np.add.at(total, member, rows)
+    np.add.at(inside, member, rows * np.append(present, 0.0)[place])
+    return Presence(Tuples(np.ascontiguousarray(nodes[first]), total), np.minimum(inside, total))
+
+
+def _refuse_size(told: pa.Table, most: int, key: str) -> None:
+    if told.num_rows > most:
+        raise InputError(f"counting.sorted_vectors: {key} has more than {most:,} distinct rows; raise it.")
+    if not told.num_rows:
+        raise InputError(f"{key}: there are no rows.")

@@ -1,0 +1,256 @@
+"""Probabilistic record linkage in tasks: pairs counted by agreement pattern, and a file searched by match weight.
+
+The order of steps: :func:`store_compared` writes the file in which is searched, :func:`collect_patterns` counts how it
+agrees with what is known, a model is fitted to the counts, and :meth:`StoredComparisons.weighed` makes of the file and
+the model what :func:`~privrisk_spark.stages.attacking.distance.collect_links` searches.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+
+from privrisk_spark.engine.batches import (
+    PARTS,
+    Batches,
+    Scratch,
+    map_array,
+    read_ipc,
+    report,
+    write_array,
+    write_ipc,
+)
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.kernels.linkage.agreement import Agreement, LevelAgreement, LostWeight, NumberAgreement
+from privrisk_spark.kernels.linkage.fellegi_sunter import LinkageModel
+from privrisk_spark.kernels.linkage.nearest import SearchedFile
+from privrisk_spark.kernels.linkage.patterns import ComparedFile, PatternCounts
+from privrisk_spark.kernels.numeric.fold import folded
+from privrisk_spark.kernels.recoding.listed import keys_of
+from privrisk_spark.stages.attacking.distance import LoadedFile, slices
+from privrisk_spark.stages.attacking.protected import Tuples
+from privrisk_spark.storage.parts import PartDirectory
+
+CODE, N_PAIRS = "code", "pairs"
+
+
+@dataclass(frozen=True, eq=False)
+class LevelColumn:
+    """A column compared by levels of its hierarchy.
+
+    Attributes
+    ----------
+    hierarchy : Hierarchy
+    near : tuple of int
+        As :class:`~privrisk_spark.kernels.linkage.agreement.LevelAgreement` takes them.
+    equal : bool
+    """
+
+    hierarchy: Hierarchy
+    near: tuple[int, ...] = (1,)
+    equal: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumn:
+    """A column compared as a number.
+
+    Attributes
+    ----------
+    low, high : ndarray of float64, shape (n_nodes,)
+        As :func:`~privrisk_spark.stages.attacking.distance.number_ends` returns them.
+    within : tuple of float
+        As :class:`~privrisk_spark.kernels.linkage.agreement.NumberAgreement` takes them.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    within: tuple[float, ...] = (0.0, 0.5)
+
+
+@dataclass(frozen=True)
+class StoredLevels:
+    """How a column is compared, without its arrays: those of the hierarchy, or the ends of numbers.
+
+    Attributes
+    ----------
+    bounds : tuple of float
+        Depths of near values, or thresholds.
+    number, equal : bool
+    """
+
+    bounds: tuple[float, ...]
+    number: bool
+    equal: bool
+
+
+@dataclass(frozen=True)
+class StoredComparisons:
+    """A file with whose records others are compared, in the scratch directory.
+
+    Attributes
+    ----------
+    directory : PartDirectory
+        Holds one ``.npy`` file per array.
+    token : str
+        Identity: a later one may lie in the same directory, and workers live on.
+    tuples : int
+        Distinct ones in the file.
+    columns : tuple of k StoredLevels
+    levels : tuple of k int
+        Agreement levels of each column.
+    """
+
+    directory: PartDirectory
+    token: str
+    tuples: int
+    columns: tuple[StoredLevels, ...]
+    levels: tuple[int, ...]
+
+    def load(self) -> ComparedFile:
+        """Map the arrays, once per process."""
+        return _loaded_comparisons(self)
+
+    def weighed(self, model: LinkageModel) -> StoredWeights:
+        """Return the same file, to be searched for the greatest match weights."""
+        return StoredWeights(self, model.weights)
+
+
+@dataclass(frozen=True)
+class StoredWeights:
+    """A file in which the records of greatest match weight are searched: a ``Searched`` of distance-based linkage.
+
+    Its distance is what the match weight lacks of the greatest one there is, in bits, over the columns.
+
+    Attributes
+    ----------
+    compared : StoredComparisons
+    weights : tuple of k (tuple of float)
+        Of each level of each column, as :attr:`LinkageModel.weights`.
+    """
+
+    compared: StoredComparisons
+    weights: tuple[tuple[float, ...], ...]
+
+    @property
+    def tuples(self) -> int:
+        """Distinct ones in the file."""
+        return self.compared.tuples
+
+    def load(self) -> LoadedFile:
+        """Map the arrays, once per process."""
+        return _loaded_weights(self)
+
+    def weights_at(self, distance: FloatArray) -> FloatArray:
+        """Match weights of pairs at some distances, in bits; inverse of how distances are made of them."""
+        return np.asarray(sum(max(one) for one in self.weights) - len(self.weights) * distance)
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded_comparisons(stored: StoredComparisons) -> ComparedFile:
+    def array(name: str) -> np.ndarray:
+        return np.ascontiguousarray(map_array(stored.directory, f"{name}.npy"))
+
+    agreements: list[Agreement] = []
+    for j, one in enumerate(stored.columns):
+        nodes = array(f"nodes{j}")
+        if one.number:
+            agreements.append(NumberAgreement(array(f"low{j}"), array(f"high{j}"), nodes, one.bounds))
+        else:
+            near = tuple(int(depth) for depth in one.bounds)
+            agreements.append(LevelAgreement(array(f"at_depth{j}"), nodes, near, one.equal))
+    return ComparedFile(tuple(agreements), array("cells"), array("rows"))
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded_weights(stored: StoredWeights) -> LoadedFile:
+    compared = stored.compared.load()
+    lost = tuple(LostWeight(*of) for of in zip(compared.agreements, stored.weights, strict=True))
+    k, directory = len(lost), stored.compared.directory
+    file = SearchedFile(lost, np.full(k, 1 / k), compared.cells, compared.rows)
+    nodes, present = (np.ascontiguousarray(map_array(directory, f"{name}.npy")) for name in ("nodes", "present"))
+    return LoadedFile(file, keys_of(nodes), present)
+
+
+def store_compared(
+    directory: PartDirectory, tuples: Tuples, columns: Sequence[LevelColumn | NumberColumn], present: FloatArray
+) -> StoredComparisons:
+    """Write a file where tasks map it and compare records with it.
+
+    Parameters
+    ----------
+    directory : PartDirectory
+    tuples : Tuples
+        In which is searched.
+    columns : sequence of k LevelColumn or NumberColumn
+        How each is compared.
+    present : ndarray of float64, shape (p,)
+        Probability that somebody with the form of each tuple is in the file.
+
+    Raises
+    ------
+    InputError
+        If levels are out of order, or are too many.
+    """
+    cells, agreements, levels = np.empty(tuples.nodes.shape, dtype=np.int32), [], []
+    arrays: dict[str, np.ndarray] = {}
+    for j, column in enumerate(columns):
+        nodes, place = np.unique(tuples.nodes[:, j], return_inverse=True)
+        cells[:, j], arrays[f"nodes{j}"] = place.reshape(-1), nodes
+        agreement: Agreement
+        if isinstance(column, NumberColumn):
+            arrays[f"low{j}"], arrays[f"high{j}"] = column.low, column.high
+            agreement = NumberAgreement(column.low, column.high, nodes, column.within)
+            levels.append(StoredLevels(column.within, True, False))
+        else:
+            arrays[f"at_depth{j}"] = column.hierarchy.at_depth
+            agreement = LevelAgreement(column.hierarchy.at_depth, nodes, column.near, column.equal)
+            levels.append(StoredLevels(column.near, False, column.equal))
+        agreements.append(agreement)
+    compared = ComparedFile(tuple(agreements), cells, tuples.rows)
+    arrays |= {"cells": cells, "nodes": tuples.nodes, "rows": tuples.rows, "present": present}
+    for name, array in arrays.items():
+        write_array(array, directory, f"{name}.npy")
+    return StoredComparisons(directory, uuid4().hex, len(tuples.rows), tuple(levels), compared.levels)
+
+
+def collect_patterns(scratch: Scratch, stored: StoredComparisons, known: Tuples, name: str) -> PatternCounts:
+    """Count all pairs of what is known and the rows of a file by agreement pattern, in tasks.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    stored : StoredComparisons
+    known : Tuples
+        Each counts as often as it has rows.
+    name : str
+        Of the directories.
+
+    Returns
+    -------
+    PatternCounts
+        The same however the known tuples are divided.
+    """
+    at, directory = scratch.directory(f"compared-{name}"), scratch.directory(f"patterns-{name}")
+    write_array(known.nodes, at, "nodes.npy")
+    write_array(known.rows, at, "rows.npy")
+
+    def count(part: tuple[int, int]) -> Iterator[pa.Table]:
+        nodes, rows = (np.ascontiguousarray(map_array(at, f"{of}.npy")[slice(*part)]) for of in ("nodes", "rows"))
+        found = stored.load().counted(nodes, rows)
+        told = pa.table({CODE: pa.array(found.code, pa.int64()), N_PAIRS: pa.array(found.pairs, pa.int64())})
+        yield report(write_ipc(told, directory), {})
+
+    counted = Batches.of_parts(scratch.spark, slices(len(known.nodes), stored.tuples), count, PARTS)
+    tables = [read_ipc(directory, part["name"]) for part in scratch.collect_parts(counted)]
+    parts = (
+        PatternCounts.of(table.column(CODE).to_numpy(), table.column(N_PAIRS).to_numpy(), stored.levels)
+        for table in tables
+    )
+    return folded(PatternCounts.empty(stored.levels), parts)

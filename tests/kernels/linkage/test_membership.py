@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import naive_attribute_attacks as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.linkage.membership import Bound, membership
+
+GROUPS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=7).filter(
+    lambda groups: any(m for m, _, _ in groups) and any(o for _, o, _ in groups)
+)
+"""Members, others and a score of each group of people who are alike."""
+
+
+def columns_of(groups: list[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    members, others, score = (np.array(column, dtype=np.float64) for column in zip(*groups, strict=True))
+    return members, others, score
+
+
+@given(GROUPS)
+def test_points_area_and_advantage_by_pairs_of_people(groups: list[tuple[int, int, int]]) -> None:
+    members, others, score = columns_of(groups)
+    found = membership(members, others, score)
+    of_members = [Fraction(s) for m, _, s in groups for _ in range(m)]
+    of_others = [Fraction(s) for _, o, s in groups for _ in range(o)]
+    assert found.area == pytest.approx(float(naive.area(of_members, of_others)), abs=1e-12)
+    assert found.advantage == pytest.approx(float(naive.advantage(of_members, of_others)), abs=1e-12)
+    assert (found.members, found.others) == (len(of_members), len(of_others))
+    assert (np.diff(found.true_positives) >= 0).all()
+    assert (np.diff(found.score) < 0).all()
+
+
+@given(GROUPS)
+def test_no_set_of_people_does_better_than_the_share(groups: list[tuple[int, int, int]]) -> None:
+    members, others, score = columns_of(groups)
+    best = membership(members, others)
+    every = naive.best_advantage([m for m, _, _ in groups], [o for _, o, _ in groups])
+    assert best.advantage == pytest.approx(float(every), abs=1e-12)
+    other = membership(members, others, score)
+    assert other.advantage <= best.advantage + 1e-12
+    assert other.area <= best.area + 1e-12
+    for false in np.linspace(0, 1, 7):
+        assert other.positives_at(false) <= best.positives_at(false) + 1e-12
+    # The shares fall, so that the points are their own hull.
+    np.testing.assert_allclose(
+        [best.positives_at(x) for x in best.false_positives[1:-1]],
+        [best.true_positives[best.false_positives == x].max() for x in best.false_positives[1:-1]],
+        atol=1e-12,
+    )
+
+
+@given(GROUPS, st.integers(1, 5))
+def test_people_alike_may_be_told_apart_or_not(groups: list[tuple[int, int, int]], times: int) -> None:
+    """Groups of one share are one, and as many times the people change nothing."""
+    members, others, _ = columns_of(groups)
+    one = membership(members, others)
+    many = membership(np.tile(members * times, 2), np.tile(others * times, 2))
+    np.testing.assert_allclose(one.true_positives, many.true_positives, atol=1e-12)
+    assert one.score.tolist() == many.score.tolist()
+
+
+def test_suppressed_people_by_hand() -> None:
+    """Of 4 alike all are released, of 4 others 2, of 2 nobody: 6 members. 4/6 of them are told at no false one."""
+    found = membership(np.array([4.0, 2, 0]), np.array([0.0, 2, 2]))
+    assert found.score.tolist() == [1, 0.5, 0]
+    np.testing.assert_allclose(found.true_positives, [0, 4 / 6, 1, 1], atol=1e-15)
+    np.testing.assert_allclose(found.false_positives, [0, 0, 0.5, 1], atol=1e-15)
+    assert found.advantage == pytest.approx(4 / 6, abs=1e-15)
+    assert found.area == pytest.approx(0.5 * (4 / 6 + 1) / 2 + 0.5, abs=1e-15)
+    nothing = membership(np.array([3.0, 6]), np.array([1.0, 2]))
+    assert (nothing.advantage, nothing.area, len(nothing.score)) == (0, 0.5, 1)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, math.log(3), 2.5])
+def test_randomized_response_reaches_its_bound(epsilon: float) -> None:
+    """Members say so with probability e^ε/(1 + e^ε), others the opposite: the exact law of an ε-DP coin."""
+    yes = math.exp(epsilon)
+    found = membership(np.array([yes, 1.0]), np.array([1.0, yes]))
+    bound = Bound(epsilon, 0.0)
+    assert found.within(bound).all()
+    assert found.advantage == pytest.approx(bound.advantage, abs=1e-12)
+    assert found.area == pytest.approx(bound.area, abs=1e-12)
+    planted = membership(np.array([1.01 * yes, 1.0]), np.array([1.0, yes]))
+    assert not planted.within(bound).all()
+    assert planted.advantage > bound.advantage
+    assert planted.area > bound.area
+
+
+def test_two_coins_are_two_epsilons() -> None:
+    """Two randomized responses of ε = ln 2 keep to 2 ε and not to ε; to ε with the δ that is their exact excess."""
+    members = np.array([4.0, 2, 2, 1])
+    found = membership(members, members[::-1])
+    assert found.within(Bound(2 * math.log(2), 0)).all()
+    assert not found.within(Bound(math.log(2), 0)).all()
+    # δ(ε) = Σ max(P - e^ε Q, 0) = (4 - 2 · 1)/9.
+    assert found.within(Bound(math.log(2), 2 / 9)).all()
+    assert not found.within(Bound(math.log(2), 0.22)).all()
+
+
+@given(st.floats(0, 8), st.floats(0, 1))
+def test_bounds_are_those_of_their_points(epsilon: float, delta: float) -> None:
+    bound = Bound(epsilon, delta)
+    false = np.linspace(0, 1, 2001)
+    most = bound.positives(false)
+    assert (np.diff(most) >= -1e-12).all()
+    assert float((most - false).max()) <= bound.advantage + 1e-9
+    meet = (1 - delta) / (1 + math.exp(epsilon))
+    assert float(bound.positives(np.array([meet]))[0]) - meet == pytest.approx(bound.advantage, abs=1e-9)
+    assert bound.area == pytest.approx(float(integrate.trapezoid(most, false)), abs=1e-3)
+
+
+def test_bounds_of_great_epsilon_are_none() -> None:
+    assert Bound(1e6, 0.0).advantage == Bound(0.0, 1.0).advantage == 1
+    assert Bound(1e6, 0.0).positives(np.array([0.0, 1e-3])).tolist() == [0, 1]
+    assert Bound(0.0, 0.0).area == 0.5
+
+
+def test_what_is_no_attack_is_refused() -> None:
+    for members, others, rule in (
+        ([-1.0], [1.0], "at least 0 of each"),
+        ([1.0], [1.0, 2.0], "at least 0 of each"),
+        ([0.0], [1.0], "people who are in"),
+        ([1.0], [0.0], "people who are in"),
+        ([], [], "people who are in"),
+    ):
+        with pytest.raises(InputError, match=rule):
+            membership(np.array(members), np.array(others))
+    with pytest.raises(InputError, match="must be a number"):
+        membership(np.array([1.0]), np.array([1.0]), np.array([math.nan]))
+    for epsilon, delta in ((-1.0, 0.0), (1.0, -0.1), (1.0, 1.1), (math.nan, 0.0)):
+        with pytest.raises(InputError, match="epsilon must be"):
+            Bound(epsilon, delta)

@@ -1,0 +1,158 @@
+"""Attacks that need no search, by the letter: loops over people, over what an intruder may know, and over tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from itertools import combinations, product
+
+Value = int
+Members = Sequence[Value]
+"""Sensitive value of each member of a class."""
+
+
+def is_certain(members: Members) -> bool:
+    return len(set(members)) == 1
+
+
+def guess_is_right(members: Members, value: Value) -> Fraction:
+    """One of the most frequent values is drawn."""
+    counts = Counter(members)
+    likeliest = [one for one, count in counts.items() if count == max(counts.values())]
+    return Fraction(value in likeliest, len(likeliest))
+
+
+def mean(numbers: Iterable[Fraction | int]) -> Fraction:
+    held = list(numbers)
+    return Fraction(sum(held), len(held))
+
+
+def homogeneity(members: Members) -> tuple[Fraction, Fraction]:
+    """Share of the members whose value is certain, and whose value is guessed."""
+    return Fraction(is_certain(members)), mean(guess_is_right(members, value) for value in members)
+
+
+def without_own_row(members: Members, of: Callable[[Iterable[Fraction]], Fraction]) -> tuple[Fraction, Fraction]:
+    """The same for a member of whom ``of`` says which of the others counts: ``max`` or ``mean``."""
+    if len(members) == 1:
+        return homogeneity(members)
+    certain, right = [], []
+    for v, value in enumerate(members):
+        left = [[one for i, one in enumerate(members) if i != a] for a in range(len(members)) if a != v]
+        certain.append(of(Fraction(is_certain(some)) for some in left))
+        right.append(of(guess_is_right(some, value) for some in left))
+    return mean(certain), mean(right)
+
+
+def excluding(
+    members: Members, known: int, values: int, of: Callable[[Iterable[Fraction]], Fraction]
+) -> tuple[Fraction, Fraction]:
+    """The same where some of the table's values are known to be false, for each victim in every possible way."""
+    certain, right = [], []
+    for value in members:
+        false = [one for one in range(values) if one != value]
+        ways = list(combinations(false, min(known, len(false))))
+        left = [[one for one in members if one not in way] for way in ways]
+        certain.append(of(Fraction(is_certain(some)) for some in left))
+        right.append(of(guess_is_right(some, value) for some in left))
+    return mean(certain), mean(right)
+
+
+def gain(members: Members, table: Members, value: Value) -> Fraction:
+    return Fraction(members.count(value), len(members)) / Fraction(table.count(value), len(table))
+
+
+Part = tuple[int, int, int]
+"""Rows in the class, rows outside, and those of them with the value."""
+
+
+def violates(part: Part, holders: int, alpha: Fraction, k: int) -> bool:
+    inside, outside, seen = part
+    return inside + outside < k or holders + seen > alpha * (inside + outside)
+
+
+def credibility(
+    classes: Sequence[tuple[Sequence[Part], int]], alpha: Fraction, k: int, *, together: bool
+) -> list[list[Fraction | None]]:
+    """Share of the tables that are consistent with a release in which a member of each part holds the value.
+
+    A table is a choice of the holders of each class. Together: all classes are generalized if any part violates. None
+    where no table is consistent.
+    """
+    if not together:
+        return [credibility([one], alpha, k, together=True)[0] for one in classes]
+    people = [[p for p, (inside, _, _) in enumerate(parts) for _ in range(inside)] for parts, _ in classes]
+    tables = product(
+        *(combinations(range(len(who)), holders) for who, (_, holders) in zip(people, classes, strict=True))
+    )
+    hits = [[0] * len(parts) for parts, _ in classes]
+    consistent = 0
+    for table in tables:
+        held = [Counter(who[i] for i in chosen) for who, chosen in zip(people, table, strict=True)]
+        if not any(
+            violates(part, of[p], alpha, k)
+            for of, (parts, _) in zip(held, classes, strict=True)
+            for p, part in enumerate(parts)
+        ):
+            continue
+        consistent += 1
+        for c, of in enumerate(held):
+            for p, holders in of.items():
+                hits[c][p] += holders
+    return [
+        [Fraction(hit, consistent * part[0]) if consistent else None for hit, part in zip(of, parts, strict=True)]
+        for of, (parts, _) in zip(hits, classes, strict=True)
+    ]
+
+
+def left_after(classes: Sequence[Sequence[set[Value]]], places: Sequence[int]) -> list[set[Value] | None]:
+    """Values that are left of somebody after each release; None before the first he is in."""
+    left: set[Value] | None = None
+    result = []
+    for held, place in zip(classes, places, strict=True):
+        if place >= 0:
+            left = set(held[place]) if left is None else left & held[place]
+        result.append(left)
+    return result
+
+
+def area(members: Sequence[Fraction], others: Sequence[Fraction]) -> Fraction:
+    """Probability that a member has a higher score than somebody else, ties counting half; of people one by one."""
+    return mean(Fraction(1 if m > o else 0) + Fraction(m == o, 2) for m in members for o in others)
+
+
+def advantage(members: Sequence[Fraction], others: Sequence[Fraction]) -> Fraction:
+    """Greatest difference of the shares of members and of others at a score or above, or nobody's."""
+    scores = set(members) | set(others)
+    return max([Fraction(0), *(mean(int(m >= s) for m in members) - mean(int(o >= s) for o in others) for s in scores)])
+
+
+def best_advantage(members: Sequence[int], others: Sequence[int]) -> Fraction:
+    """The same over all sets of groups of people that may be called members."""
+    n = range(len(members))
+    return max(
+        Fraction(sum(members[i] for i in some), sum(members)) - Fraction(sum(others[i] for i in some), sum(others))
+        for size in range(len(members) + 1)
+        for some in combinations(n, size)
+    )
+
+
+def exact_links(people: Sequence[int], released: Sequence[int], *, kept: bool) -> tuple[list[Fraction], list[Fraction]]:
+    """Right links of each class, from people to rows and from rows to people, person by person."""
+    rows = [("class", c) for c, n in enumerate(released) for _ in range(n)]
+    hidden = [c for c, (n, f) in enumerate(zip(people, released, strict=True)) for _ in range(n - f)]
+    rows += [("lost", c) for c in hidden] if kept else []
+    of_people, of_rows = [], []
+    for c, (n, f) in enumerate(zip(people, released, strict=True)):
+        found = Fraction(0)
+        sought = [row for row in rows if row == ("class", c)] or [row for row in rows if row[0] == "lost"]
+        for person in range(n):
+            own = ("class", c) if person < f else ("lost", c)
+            found += Fraction(own in sought, max(len(sought), 1))
+        of_people.append(found / n)
+        suspects = sum(people[other] for other in set(hidden))
+        mine = [row for row in rows if row[1] == c]
+        right = sum((Fraction(1, n if row[0] == "class" else suspects) for row in mine), Fraction(0))
+        of_rows.append(right / max(len(mine), 1))
+    return of_people, of_rows

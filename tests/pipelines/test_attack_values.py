@@ -1,0 +1,344 @@
+"""Attacks without a link, end to end: held against loops over the rows of the written files."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from product import Privrisk
+from typer.testing import CliRunner
+
+from privrisk_spark.cli.app import app
+
+Row = dict[str, Any]
+
+QUASI = ("age", "city")
+
+TREES: dict[str, Any] = {
+    "age": {"intervals": {"widths": [10, 40], "domain": [20, 59]}},
+    "city": {"tree": {"*": {"south": ["Ulm", "Augsburg"], "north": ["Bonn", "Kiel"]}}},
+}
+
+ILLNESSES: dict[str, Any] = {"tree": {"*": {"lungs": ["asthma", "flu"], "heart": ["angina", "infarct"]}}}
+
+
+def table(n: int = 80) -> list[Row]:
+    cities, ills = ["Ulm", "Augsburg", "Bonn", "Kiel"], ["flu", "asthma", "angina", "infarct"]
+    return [
+        {
+            "who": f"p{i}",
+            "age": str(20 + (i * i + i // 7) % 40),
+            "city": cities[(i * 3 + i // 11) % 4],
+            "ill": None if i % 29 == 5 else ills[(i // 5 + i % 3) % 4],
+            "person": f"h{i // 3}",
+        }
+        for i in range(n)
+    ]
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    err: str
+    directory: Path
+
+    @property
+    def document(self) -> Row:
+        return dict(json.loads((self.directory / "attack.json").read_text()))
+
+    def measure(self, name: str, **parameters: object) -> Any:
+        (found,) = [m for m in self.document["measures"] if m["name"] == name and m["parameters"] == parameters]
+        return found["value"]
+
+
+@pytest.fixture
+def run(privrisk: Privrisk, tmp_path: Path) -> Callable[..., Ended]:
+    """``run(rows, attack, **policy)``: release, then attack."""
+
+    def attack(rows: Sequence[Row], asked: Row, *, released: bool = True, **changes: Any) -> Ended:
+        pq.write_table(pa.Table.from_pylist(list(rows)), tmp_path / "table.parquet")
+        document = {
+            "version": 1,
+            "run": {"name": "attacked"},
+            "table": {"path": str(tmp_path / "table.parquet"), "record_id": "who"},
+            "columns": {
+                "who": {"role": "identifier"},
+                **{q: {"role": "quasi-identifier", "hierarchy": tree} for q, tree in TREES.items()},
+                "ill": {"role": "sensitive"},
+                "person": {"role": "identifier"},
+            },
+            "risk": {"model": "II"},
+            "guarantee": {"kind": "k-anonymity", "k": 3, "suppression_limit": 0.2, "metric": "classes"},
+            "output": {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault")},
+            "attack": asked,
+            **changes,
+        }
+        path = tmp_path / "policy.yaml"
+        path.write_text(yaml.safe_dump({k: v for k, v in document.items() if v is not None}, sort_keys=False))
+        if released:
+            ran = privrisk(str(path))
+            assert ran.code == 0, ran.err
+        place = tmp_path / "attack"
+        result = CliRunner().invoke(app, ["attack", str(path), f"--output={place}"])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Ended(result.exit_code, result.stderr, place)
+
+    return attack
+
+
+Run = Callable[..., Ended]
+
+
+def classes_of(tmp_path: Path) -> dict[tuple[Any, ...], list[Any]]:
+    """Sensitive values of the released rows, by what they show."""
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    found = defaultdict(list)
+    for row in pq.read_table(tmp_path / "out" / manifest["data"]["path"]).to_pylist():
+        found[tuple(row[q] for q in QUASI)].append(row["ill"])
+    return dict(found)
+
+
+@pytest.mark.parametrize("kind", ["k-anonymous", "by risk"])
+def test_values_are_inferred_as_loops_over_the_classes_infer_them(run: Run, tmp_path: Path, kind: str) -> None:
+    changes = {} if kind == "k-anonymous" else {"guarantee": None, "decision": {"utility_at_least": 2}}
+    asked = {"methods": ["homogeneity", "external", "background", "skewness", "similarity"], "gain_above": 1.5}
+    model = {"ill": {"distance": "hierarchical", "hierarchy": ILLNESSES}}
+    ended = run(table(), asked, assess={"sensitive": model}, **changes)
+    assert ended.code == 0, ended.err
+    classes = classes_of(tmp_path)
+    everybody = [value for values in classes.values() for value in values]
+    of_all, n = Counter(everybody), len(everybody)
+
+    def measured(method: str, outcome: str, **more: object) -> float:
+        return float(ended.measure(f"values_{outcome}", method=method, column="ill", **more))
+
+    certain = sum(len(values) for values in classes.values() if len(set(values)) == 1)
+    right = sum(max(Counter(values).values()) for values in classes.values())
+    assert measured("homogeneity", "certain") == pytest.approx(certain)
+    assert measured("homogeneity", "guessed") == pytest.approx(right)
+    baseline = ended.measure("baseline_share", method="homogeneity", column="ill")
+    assert baseline == pytest.approx(max(of_all.values()) / n)
+    assert right / n > baseline
+
+    def certain_without_one(values: list[Any], victim: int) -> bool:
+        """Whether some other member is sure of the victim's value."""
+        others = [i for i in range(len(values)) if i != victim]
+        return any(len({value for i, value in enumerate(values) if i != own}) == 1 for own in others) or (
+            not others or len(set(values)) == 1
+        )
+
+    external = sum(certain_without_one(values, i) for values in classes.values() for i in range(len(values)))
+    assert measured("external", "certain") == pytest.approx(external)
+    background = sum(len(values) for values in classes.values() if len(set(values)) <= 2)
+    assert measured("background", "certain", false_values=1) == pytest.approx(background)
+    exposed = sum(
+        count
+        for values in classes.values()
+        for value, count in Counter(values).items()
+        if count / len(values) > 1.5 * of_all[value] / n
+    )
+    assert measured("skewness", "exposed", gain_above=1.5) == pytest.approx(exposed)
+    group = {"asthma": "lungs", "flu": "lungs", "angina": "heart", "infarct": "heart", None: None}
+    alike = sum(len(values) for values in classes.values() if len({group[value] for value in values}) == 1)
+    assert measured("similarity", "certain") == pytest.approx(alike)
+    assert certain <= alike
+    assert ended.measure("people_tried", method="homogeneity", column="ill", outcome="certain") == n
+    assert "infarct" not in (ended.directory / "report.html").read_text()
+
+
+def test_persons_are_counted_as_persons(run: Run, tmp_path: Path) -> None:
+    """Each has three rows; a value is certain of a class if all persons in it hold it."""
+    rows = table(60)
+    ended = run(
+        rows, {"methods": ["homogeneity"]}, table={
+            "path": str(tmp_path / "table.parquet"), "record_id": "who", "entity_id": "person"
+        }, guarantee=None, decision={"utility_at_least": 2},
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    decisions = pd.read_parquet(tmp_path / "vault" / "decisions").set_index("who")
+    holders: dict[Any, dict[Any, set[str]]] = defaultdict(lambda: defaultdict(set))
+    members = defaultdict(set)
+    levels = [f"level_{q}" for q in QUASI]
+    from privrisk_spark.hierarchies.builders import build
+    from privrisk_spark.policy.reading import load
+
+    columns = load([tmp_path / "policy.yaml"]).quasi_identifiers
+    trees = {name: build(column.hierarchy, name) for name, column in columns.items()}
+    for row in rows:
+        shown = tuple(
+            tree.labels[tree.ancestor[tree.code_of[row[name]], decisions.loc[row["who"], level]]]
+            for (name, tree), level in zip(trees.items(), levels, strict=True)
+        )
+        holders[shown][row["ill"]].add(row["person"])
+        members[shown].add(row["person"])
+    expected = sum(
+        len(members[shown])
+        for shown, values in holders.items()
+        if any(len(persons) == len(members[shown]) for persons in values.values())
+    )
+    assert ended.measure("people_tried", method="homogeneity", column="ill", outcome="certain") == sum(
+        map(len, members.values())
+    )
+    assert ended.measure("values_certain", method="homogeneity", column="ill") <= expected
+    assert len(rows) > ended.measure("people_tried", method="homogeneity", column="ill", outcome="certain")
+
+
+@pytest.mark.parametrize("suppressed", ["keep", "drop"])
+def test_whoever_knows_the_levels_links_classes(run: Run, tmp_path: Path, suppressed: str) -> None:
+    """A person's row is one of f; a suppressed row is one of those that nobody else's class explains."""
+    guarantee = {"kind": "k-anonymity", "k": 3, "suppression_limit": 0.3, "metric": "loss", "suppressed": suppressed}
+    rows = table(50)
+    ended = run(rows, {"methods": ["transparency", "distance"]}, guarantee=guarantee)
+    assert ended.code == 0, ended.err
+    sizes = {shown: len(values) for shown, values in classes_of(tmp_path).items()}
+    lost = sizes.pop(("*", "*"), 0)
+    gone = len(rows) - sum(sizes.values())
+    assert (gone == lost) == (suppressed == "keep")
+    assert gone
+    found = len(sizes) + (1 if lost else 0)
+    of = {"method": "transparency", "attack": "person"}
+    assert ended.measure("correct_links", **of) == pytest.approx(found)
+    assert ended.measure("links_tried", **of) == len(rows)
+    assert ended.measure("absent_records", **of) == gone - lost
+    row = {"method": "transparency", "attack": "row"}
+    assert ended.measure("correct_links", **row) == pytest.approx(found)
+    # Nobody who searches by distance does better.
+    for cells in ("nearest", "uniform"):
+        by_distance = ended.measure("correct_links", method="distance", attack="person", cells=cells)
+        assert by_distance <= found + 1e-9
+    assert {path.name for path in (ended.directory / "pairs").iterdir()} == {
+        f"{begins}-{cells}" for begins in ("person", "row") for cells in ("nearest", "uniform")
+    }
+
+
+def test_releases_together_leave_fewer_values(run: Run, tmp_path: Path) -> None:
+    """A second release groups the same people otherwise: a value is one that both classes hold."""
+    rows = table(60)
+    second = [
+        {"id": row["who"], "age": "*", "town": row["city"] if i % 2 else "*", "ill": row["ill"]}
+        for i, row in enumerate(rows[:50])
+    ]
+    pq.write_table(pa.Table.from_pylist(second), tmp_path / "second.parquet")
+    other = {"path": str(tmp_path / "second.parquet"), "record_id": "id", "columns": {"city": "town"}}
+    ended = run(rows, {"methods": ["composition", "homogeneity"], "also": [other]})
+    assert ended.code == 0, ended.err
+    decisions = pd.read_parquet(tmp_path / "vault" / "decisions").set_index("who")
+    shown = {who: tuple(decisions.loc[who, [f"level_{q}" for q in QUASI]]) for who in decisions.index}
+    assert len(set(shown.values())) <= 2  # one scheme, and suppressed rows
+    from privrisk_spark.hierarchies.builders import build
+    from privrisk_spark.policy.reading import load
+
+    columns = load([tmp_path / "policy.yaml"]).quasi_identifiers
+    trees = {name: build(column.hierarchy, name) for name, column in columns.items()}
+
+    def first_class(row: Row) -> tuple[Any, ...]:
+        return tuple(
+            tree.labels[tree.ancestor[tree.code_of[row[name]], level]]
+            for (name, tree), level in zip(trees.items(), shown[row["who"]], strict=True)
+        )
+
+    values = classes_of(tmp_path)
+    others = defaultdict(set)
+    for row in second:
+        others[row["age"], row["town"]].add(row["ill"])
+    there = {row["id"]: (row["age"], row["town"]) for row in second}
+    alone = both = 0
+    for row in rows:
+        left = set(values[first_class(row)])
+        alone += left == {row["ill"]}
+        left &= others[there[row["who"]]] if row["who"] in there else left
+        both += left == {row["ill"]}
+    of = {"method": "composition", "column": "ill"}
+    assert ended.measure("values_certain", **of, releases=1) == alone
+    assert ended.measure("values_certain", **of, releases=2) == both
+    assert both > alone
+
+
+def test_members_are_told_from_others(run: Run, tmp_path: Path) -> None:
+    """Suppressed rows are left out: who has rare values is not there."""
+    guarantee = {"kind": "k-anonymity", "k": 4, "suppression_limit": 0.4, "metric": "loss", "suppressed": "drop"}
+    rows = table(60)
+    ended = run(rows, {"methods": ["membership"]}, guarantee=guarantee)
+    assert ended.code == 0, ended.err
+    decisions = pd.read_parquet(tmp_path / "vault" / "decisions").set_index("who")
+    alike: dict[Any, list[bool]] = defaultdict(list)
+    for row in rows:
+        gone = all(decisions.loc[row["who"], f"level_{q}"] == height for q, height in (("age", 3), ("city", 2)))
+        alike[tuple(row[q] for q in QUASI)].append(not gone)
+    members = sum(map(sum, alike.values()))
+    others = len(rows) - members
+    assert ended.measure("members", method="membership") == members
+    assert ended.measure("others", method="membership") == others > 0
+    thresholds = {sum(there) / len(there) for there in alike.values()}
+    advantage = max(
+        sum(sum(t) for t in alike.values() if sum(t) / len(t) >= at) / members
+        - sum(len(t) - sum(t) for t in alike.values() if sum(t) / len(t) >= at) / others
+        for at in thresholds
+    )
+    assert ended.measure("membership_advantage", method="membership") == pytest.approx(advantage)
+    assert 0 < advantage <= 1
+    text = (ended.directory / "report.html").read_text()
+    assert "Who is in the protected table" in text
+
+
+def test_all_that_can_be_tried_is_tried_and_the_rest_is_said(run: Run) -> None:
+    ended = run(table(40), {"methods": ["all"]})
+    assert ended.code == 0, ended.err
+    assert set(ended.document["methods"]) >= {"distance", "transparency", "homogeneity", "external", "background"}
+    notes = " ".join(ended.document["notes"])
+    assert "Not tried: 'composition', as no other release is named" in notes
+    assert "Not tried: 'similarity', as no hierarchy says" in notes
+    assert "Not tried: 'membership', as everybody" in notes
+    measures = ended.document["measures"]
+    assert all(math.isfinite(one["value"]) for one in measures)
+    named = [(one["name"], sorted(one["parameters"].items())) for one in measures]
+    assert all(named.count(one) == 1 for one in named)
+
+
+def test_too_many_certain_values_are_exit_code_one(run: Run) -> None:
+    rows = [{**row, "ill": "flu"} for row in table(30)]
+    missed = run(rows, {"methods": ["homogeneity"], "values_certain_at_most": 0.5})
+    assert missed.code == 1
+    said = "greatest upper limit of certain values, 100 %, exceeds the 50 % of whom a value may be certain"
+    assert said in missed.document["paragraph"]
+
+
+def test_bad_input_is_refused_by_name(run: Run, tmp_path: Path) -> None:
+    rows = table(20)
+    pq.write_table(pa.Table.from_pylist([{"id": "a", "age": "*"}]), tmp_path / "lacking.parquet")
+    other = {"path": str(tmp_path / "lacking.parquet"), "record_id": "id"}
+    guarantee = {"kind": "k-anonymity", "k": 2, "suppression_limit": 0.0}
+    assert run(rows, {}, guarantee=guarantee).code == 0
+    for asked, said in (
+        ({"methods": ["guess"]}, "attack.methods.0"),
+        ({"methods": []}, "attack.methods"),
+        ({"methods": ["distance", "distance"]}, "attack.methods.1: 'distance' is there already"),
+        ({"methods": ["composition"]}, "attack.methods.0: 'composition' needs other releases"),
+        ({"methods": ["similarity"]}, "attack.methods.0: 'similarity' needs a hierarchy of sensitive values"),
+        ({"methods": ["transparency"], "intruder": {"levels": {"age": 1}}}, "attack.methods.0: 'transparency' takes"),
+        ({"methods": ["transparency"], "levels": {"age": 1}}, "attack.levels: must have a level for each known column"),
+        ({"methods": ["transparency"], "levels": {"age": 1, "city": 0}}, "has rows that nobody has at the levels"),
+        ({"methods": ["composition"], "also": [other]}, "attack.also.0.columns.city: the release has no column 'city'"),
+        ({"methods": ["membership"]}, "attack.methods: nothing of it can be tried: 'membership', as everybody"),
+        ({"gain_above": 0.5}, "attack.gain_above"),
+    ):
+        ended = run(rows, asked, released=False, guarantee=guarantee)
+        assert ended.code == 2, (asked, ended.err)
+        assert said in " ".join(ended.err.split()), (said, ended.err)
+    kept_out = {"ill": {"role": "sensitive", "action": "drop"}}
+    quasi = {q: {"role": "quasi-identifier", "hierarchy": tree} for q, tree in TREES.items()}
+    columns = {"who": {"role": "identifier"}, **quasi, "person": {"role": "identifier"}, **kept_out}
+    ended = run(rows, {"methods": ["homogeneity"]}, released=False, columns=columns)
+    assert ended.code == 2
+    assert "attack.methods.0: 'homogeneity' needs a column with the role 'sensitive'" in " ".join(ended.err.split())
