@@ -30,9 +30,9 @@ _CONFIG: Any = numba.config
 
 SOURCES = (
     "lattice/lattice.py",
-    "masking/microaggregation.py",
+    "masking/grouping.py",
+    "masking/partners.py",
     "masking/point_tree.py",
-    "masking/rank_swapping.py",
     "numeric/min_cut.py",
     "search/row_sets.py",
     "search/boxes/arrays.py",

@@ -22,6 +22,8 @@ measures
     Figures of a table or a release.
 dp
     Differentially private admission, draw and crowd threshold.
+masking
+    Perturbative masking: groups' means, others' values, noise; what an intruder who knows the method is left with.
 adversary
     The adversary as a Markov decision process.
 as_published

@@ -26,6 +26,7 @@ from privrisk_spark.kernels.classes.criteria import ALPHA, DELTA_DISCLOSURE, ENT
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.classes.tally import ClassTally, JointTally
 from privrisk_spark.kernels.linkage.patterns import PatternCounts
+from privrisk_spark.kernels.masking.covariance import CrossMoments
 from privrisk_spark.kernels.measures.classification import ClassificationTally
 from privrisk_spark.kernels.measures.divergence import DivergenceTally, LeafCounts
 from privrisk_spark.kernels.measures.identity import SizeHistogram
@@ -270,6 +271,13 @@ CASES = [
         ),
         IntervalTally.empty(),
         lists(MAYBE, MAYBE, st.booleans(), WEIGHTS),
+    ),
+    Case(
+        "moments of several attributes",
+        lambda items: CrossMoments.of(floats([list(item) for item in items]).reshape(-1, 3)),
+        CrossMoments.empty(3),
+        lists(MAYBE, SIGNED, SIGNED),
+        (CrossMoments.empty(2),),
     ),
     Case(
         "deviation",

@@ -85,7 +85,7 @@ def rank_candidates(
         # Beyond either end of the file there is no rank.
         low[told, j] = np.where(first < len(ordered), ordered[np.clip(first, 0, len(ordered) - 1)], np.inf)
         high[told, j] = np.where(last >= 0, ordered[np.clip(last, 0, len(ordered) - 1)], -np.inf)
-    return _within(low, high, masked, own)
+    return _within(low, high, ~np.isnan(known), masked, own)
 
 
 def axis_candidates(known: FloatArray, masked: FloatArray, own: LongArray | None = None) -> Candidates:
@@ -125,24 +125,25 @@ def axis_candidates(known: FloatArray, masked: FloatArray, own: LongArray | None
         above = np.searchsorted(centres, known[told, j] + slack, side="right")
         low[told, j] = np.where(below >= 0, centres[np.maximum(below, 0)] - slack, -np.inf)
         high[told, j] = np.where(above < len(centres), centres[np.minimum(above, len(centres) - 1)] + slack, np.inf)
-    return _within(low, high, masked, own)
+    return _within(low, high, ~np.isnan(known), masked, own)
 
 
-def _within(low: FloatArray, high: FloatArray, masked: FloatArray, own: LongArray | None) -> Candidates:
-    """Masked records with every value between two bounds; no bound is met by a missing value too."""
+def _within(
+    low: FloatArray, high: FloatArray, told: BoolArray, masked: FloatArray, own: LongArray | None
+) -> Candidates:
+    """Masked records with every value between two bounds, where the known value is told."""
     m, a = low.shape
     orders = [np.argsort(masked[:, j], kind="stable") for j in range(a)]
     columns = [masked[order, j] for j, order in enumerate(orders)]
     begin = np.column_stack([np.searchsorted(column, low[:, j], side="left") for j, column in enumerate(columns)])
     end = np.column_stack([np.searchsorted(column, high[:, j], side="right") for j, column in enumerate(columns)])
-    bounded = np.isfinite(low) | np.isfinite(high) | (low > high)
-    sizes = np.where(bounded, np.maximum(end - begin, 0), len(masked))
+    sizes = np.where(told, np.maximum(end - begin, 0), len(masked))
     fewest = np.argmin(sizes, axis=1)
     rows, only = np.zeros(m, dtype=np.int64), np.full(m, -1, dtype=np.int64)
     for i in range(m):
         j = int(fewest[i])
-        at = orders[j][begin[i, j] : end[i, j]] if bounded[i, j] else np.arange(len(masked))
-        for other in np.flatnonzero(bounded[i]).tolist():
+        at = orders[j][begin[i, j] : end[i, j]] if told[i, j] else np.arange(len(masked))
+        for other in np.flatnonzero(told[i]).tolist():
             if other != j:
                 value = masked[at, other]
                 at = at[(value >= low[i, other]) & (value <= high[i, other])]
@@ -154,7 +155,7 @@ def _within(low: FloatArray, high: FloatArray, masked: FloatArray, own: LongArra
         there = own >= 0
         value = masked[own[there]]
         between = (value >= low[there]) & (value <= high[there])
-        holds[there] = (between | ~bounded[there]).all(axis=1)
+        holds[there] = (between | ~told[there]).all(axis=1)
     return Candidates(rows, only, holds)
 
 

@@ -111,7 +111,7 @@ class CrossMoments:
         spread = deviations > 0
         correlation = np.eye(len(deviations))
         both = np.ix_(spread, spread)
-        correlation[both] = covariance[both] / np.outer(deviations[spread], deviations[spread])
+        correlation[both] = np.clip(covariance[both] / np.outer(deviations[spread], deviations[spread]), -1.0, 1.0)
         np.fill_diagonal(correlation, 1.0)
         return correlation
 

@@ -22,8 +22,9 @@ import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
-from privrisk_spark.kernels.masking.point_tree import farthest, give_back, nearest, take, tree_of
-from privrisk_spark.machine_code import compiled
+
+_LARGEST = 1e150
+"""Squares of differences stay finite."""
 
 
 def mdav(points: FloatArray, k: int) -> LongArray:
@@ -47,7 +48,10 @@ def mdav(points: FloatArray, k: int) -> LongArray:
         If the points are not finite or k is out of range.
     """
     _refuse_points(points, k)
-    return _mdav(np.ascontiguousarray(points, dtype=np.float64), k)
+    # Imported here, as it takes Numba a second, which plans and centroids do without.
+    from privrisk_spark.kernels.masking.grouping import mdav_groups
+
+    return mdav_groups(np.ascontiguousarray(points, dtype=np.float64), k)
 
 
 def v_mdav(points: FloatArray, k: int, gamma: float) -> LongArray:
@@ -77,8 +81,10 @@ def v_mdav(points: FloatArray, k: int, gamma: float) -> LongArray:
     _refuse_points(points, k)
     if not 0 <= gamma < math.inf:
         raise InputError(f"V-MDAV: gamma must be finite and at least 0. Got {gamma}.")
+    from privrisk_spark.kernels.masking.grouping import variable_groups
+
     points = np.ascontiguousarray(points, dtype=np.float64)
-    groups = _variable_groups(points, k, gamma, _outermost_first(points))
+    groups = variable_groups(points, k, gamma, _outermost_first(points))
     apart = np.flatnonzero(groups < 0)
     means = centroids(points[groups >= 0], groups[groups >= 0])
     for record in apart.tolist():
@@ -108,8 +114,10 @@ def univariate_optimal(values: FloatArray, k: int) -> LongArray:
         If the values are not finite or k is out of range.
     """
     _refuse_points(values[:, None], k)
+    from privrisk_spark.kernels.masking.grouping import optimal_starts
+
     order = np.argsort(values, kind="stable")
-    starts = _optimal_starts(np.ascontiguousarray(values[order], dtype=np.float64), k)
+    starts = optimal_starts(np.ascontiguousarray(values[order], dtype=np.float64), k)
     groups = np.empty(len(values), dtype=np.int64)
     groups[order] = np.cumsum(starts) - 1
     return groups
@@ -235,42 +243,8 @@ def _refuse_points(points: FloatArray, k: int) -> None:
         raise InputError(f"Microaggregation: k must be at least 1 and at most the number of records. Got {k}.")
     if not np.isfinite(points).all():
         raise InputError("Microaggregation: values must be finite, and some are missing or infinite.")
-
-
-@compiled
-def _mdav(points: FloatArray, k: int) -> LongArray:
-    n, p = points.shape
-    tree = tree_of(points)
-    groups = np.full(n, -1)
-    group = 0
-    # Sums of what is left, as two numbers each: what rounding takes from the first is in the second.
-    total = np.zeros(p)
-    rest = np.zeros(p)
-    for record in range(n):
-        _add(total, rest, points[record], 1.0)
-    while tree.left[0] >= 2 * k:
-        left = tree.left[0]
-        outer = farthest(tree, (total + rest) / left)
-        for turn in range(2 if left >= 3 * k else 1):
-            centre = outer if turn == 0 else farthest(tree, points[outer])
-            for member in nearest(tree, points[centre], k)[0]:
-                groups[member] = group
-                take(tree, member)
-                _add(total, rest, points[member], -1.0)
-            group += 1
-    groups[groups < 0] = group
-    return groups
-
-
-@compiled
-def _add(total: FloatArray, rest: FloatArray, point: FloatArray, sign: float) -> None:
-    """Add a point to sums, and what rounding loses of each to ``rest`` (Knuth's exact sum of two numbers)."""
-    for i in range(len(total)):
-        value = sign * point[i]
-        both = total[i] + value
-        part = both - total[i]
-        rest[i] += (total[i] - (both - part)) + (value - part)
-        total[i] = both
+    if (np.abs(points) > _LARGEST).any():
+        raise InputError(f"Microaggregation: values must be at most {_LARGEST:g} in amount, and some are not.")
 
 
 def _outermost_first(points: FloatArray) -> LongArray:
@@ -280,67 +254,3 @@ def _outermost_first(points: FloatArray) -> LongArray:
     for i in range(points.shape[1]):
         squares += (points[:, i] - mean[i]) ** 2
     return np.argsort(-squares, kind="stable").astype(np.int64)
-
-
-@compiled
-def _variable_groups(points: FloatArray, k: int, gamma: float, order: LongArray) -> LongArray:
-    """Groups of V-MDAV; -1 of points that are left at the end."""
-    n = len(points)
-    tree = tree_of(points)
-    groups = np.full(n, -1)
-    members = np.empty(2 * k - 1, dtype=np.int64)
-    group = 0
-    at = 0
-    while tree.left[0] >= k:
-        while groups[order[at]] >= 0:
-            at += 1
-        size = 0
-        for member in nearest(tree, points[order[at]], k)[0]:
-            groups[member] = group
-            take(tree, member)
-            members[size] = member
-            size += 1
-        while size < 2 * k - 1 and tree.left[0] > 0:
-            closest, inside = n, np.inf
-            for m in range(size):
-                record, squares = nearest(tree, points[members[m]], 1)
-                if squares[0] < inside or (squares[0] == inside and record[0] < closest):
-                    closest, inside = record[0], squares[0]
-            take(tree, closest)
-            others = nearest(tree, points[closest], 1)[1]
-            outside = others[0] if len(others) > 0 else np.inf
-            joins = gamma > 0 and np.sqrt(inside) < gamma * np.sqrt(outside)
-            if not joins:
-                give_back(tree, closest)
-                break
-            groups[closest] = group
-            members[size] = closest
-            size += 1
-        group += 1
-    return groups
-
-
-@compiled
-def _optimal_starts(values: FloatArray, k: int) -> LongArray:
-    """1 where a group starts among sorted values, else 0: the shortest path over groups of k to 2k - 1 values."""
-    n = len(values)
-    best = np.full(n + 1, np.inf)
-    best[0] = 0.0
-    size_of = np.zeros(n + 1, dtype=np.int64)
-    for end in range(k, n + 1):
-        mean = 0.0
-        squares = 0.0
-        for size in range(1, min(2 * k - 1, end) + 1):
-            value = values[end - size]
-            gap = value - mean
-            mean += gap / size
-            squares += gap * (value - mean)
-            if size >= k and best[end - size] + squares < best[end]:
-                best[end] = best[end - size] + squares
-                size_of[end] = size
-    starts = np.zeros(n, dtype=np.int64)
-    end = n
-    while end > 0:
-        end -= size_of[end]
-        starts[end] = 1
-    return starts

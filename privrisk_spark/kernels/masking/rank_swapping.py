@@ -21,7 +21,6 @@ import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray, WordArray
-from privrisk_spark.machine_code import compiled
 
 _MOST_RANKS = 2**32
 _SHORTEST = 4
@@ -94,7 +93,10 @@ def partners_within(width: int, words: WordArray) -> LongArray:
     """
     if width < 0 or words.ndim != 1 or len(words) >= _MOST_RANKS:
         raise InputError(f"Rank swapping: the width must be at least 0, and ranks fewer than 2^32. Got {width}.")
-    return _partners(width, np.ascontiguousarray(words, dtype=np.uint64))
+    # Imported here, as it takes Numba a second, which plans of swaps do without.
+    from privrisk_spark.kernels.masking.partners import drawn_partners
+
+    return drawn_partners(width, np.ascontiguousarray(words, dtype=np.uint64))
 
 
 def swap_segments(n: int, width: int, segments: int) -> LongArray:
@@ -138,57 +140,3 @@ def swapped(values: FloatArray, p: float, words: WordArray) -> FloatArray:
         raise InputError("Rank swapping: values must be sorted, with none missing.")
     result: FloatArray = values[swap_partners(len(values), p, words)]
     return result
-
-
-@compiled
-def _partners(width: int, words: WordArray) -> LongArray:
-    """Moore's swaps; free ranks are counted in a binary indexed tree, in which the m-th free one is looked up."""
-    n = len(words)
-    partner = np.arange(n)
-    counts = np.zeros(n + 1, dtype=np.int64)
-    for place in range(1, n + 1):
-        counts[place] += 1
-        above = place + (place & -place)
-        if above <= n:
-            counts[above] += counts[place]
-    highest = 1
-    while 2 * highest <= n:
-        highest *= 2
-    free = np.ones(n, dtype=np.bool_)  # none below the rank looked at, so that the first free ones are its partners
-    reach = 0  # free ranks from the one looked at up to the last it may swap with, itself among them
-    last = -1
-    for rank in range(n):
-        while last < min(n - 1, rank + width):
-            last += 1
-            reach += 1
-        if not free[rank]:
-            continue
-        free[rank] = False
-        reach -= 1
-        place = rank + 1
-        while place <= n:
-            counts[place] -= 1
-            place += place & -place
-        if reach == 0:
-            continue
-        # The top 64 bits of word times reach: each free rank is drawn with probability 1 / reach but for reach / 2^64.
-        word, many = words[rank], np.uint64(reach)
-        high = (word >> np.uint64(32)) * many
-        low = ((word & np.uint64(0xFFFFFFFF)) * many) >> np.uint64(32)
-        wanted = np.int64((high + low) >> np.uint64(32)) + 1
-        place = 0
-        step = highest
-        while step > 0:
-            if place + step <= n and counts[place + step] < wanted:
-                place += step
-                wanted -= counts[place]
-            step //= 2
-        other = place
-        free[other] = False
-        reach -= 1
-        place = other + 1
-        while place <= n:
-            counts[place] -= 1
-            place += place & -place
-        partner[rank], partner[other] = other, rank
-    return partner
