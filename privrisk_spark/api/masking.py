@@ -35,8 +35,16 @@ def mask_table(
         None is the table the policy names.
     policy : Policy
         With ``guarantee={"kind": "masked"}``, and a ``mask`` for every quasi-identifier.
-    output, vault, run_id, date, announce
-        As :func:`release` takes them.
+    output : str or Path, optional
+        Directory of published releases, or its URI in an object store, in place of ``output.path``.
+    vault : str or Path, optional
+        Directory of what must not be published, in place of ``output.vault``.
+    run_id : str, optional
+        Default from name, date and policy.
+    date : date, optional
+        Business date; default that of the policy, else today (UTC).
+    announce : callable, optional
+        Called with the plan once it is chosen.
 
     Returns
     -------
