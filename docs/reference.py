@@ -16,7 +16,18 @@ import privrisk_spark as pr
 PAGE = Path(__file__).with_name("api.md")
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "What to run": ("assess", "attack", "plan", "release", "fit", "approve", "curves", "compose", "audit"),
+    "What to run": (
+        "assess",
+        "attack",
+        "plan",
+        "release",
+        "mask_table",
+        "fit",
+        "approve",
+        "curves",
+        "compose",
+        "audit",
+    ),
     "Policies": ("load", "Policy"),
     "Roles of columns": ("quasi_identifier", "sensitive", "insensitive", "identifier", "weight"),
     "Hierarchies": ("intervals", "mask", "dates", "order", "flat", "tree", "file"),

@@ -28,6 +28,7 @@ from privrisk_spark.api.composing import Composed, compose
 from privrisk_spark.api.dictionary_curves import Curves, curves
 from privrisk_spark.api.dry_run import plan
 from privrisk_spark.api.fitting import Fitted, approve, fit
+from privrisk_spark.api.masking import mask_table
 from privrisk_spark.api.policies import Policy, load
 from privrisk_spark.api.releasing import Released, release
 from privrisk_spark.results.page import Page
@@ -59,6 +60,7 @@ __all__ = [
     "intervals",
     "load",
     "mask",
+    "mask_table",
     "order",
     "plan",
     "quasi_identifier",

@@ -21,6 +21,8 @@ Reading = Mapping[str, Any]
 """How values are tidied when they are read: what a policy file holds under ``read:``."""
 Coarser = Mapping[str, Any]
 """How numbers are made coarser before they are released: what a policy file holds under ``release:``."""
+Masking = Mapping[str, Any]
+"""How values are masked: what a policy file holds under ``mask:``."""
 
 
 def intervals(
@@ -231,18 +233,21 @@ def file(path: str | Path, *, separator: str = ";") -> Hierarchy:
 
 
 def quasi_identifier(
-    hierarchy: Hierarchy,
+    hierarchy: Hierarchy | None = None,
     *,
+    mask: Masking | None = None,
     nulls: Literal["own-value", "wildcard", "forbid", "suppress"] | None = None,
     unknown: Literal["error", "suppress"] | None = None,
     read: Reading | None = None,
 ) -> Column:
-    """Declare a column an attacker may know; it is generalized.
+    """Declare a column an attacker may know; it is generalized, or masked.
 
     Parameters
     ----------
-    hierarchy : dict
-        As :func:`intervals` and the like return it.
+    hierarchy : dict, optional
+        As :func:`intervals` and the like return it; needed unless there is a mask.
+    mask : mapping, optional
+        How its values are masked, in a policy of the kind ``masked``, such as ``{"method": "noise", "share": 0.1}``.
     nulls : {"suppress", "own-value", "wildcard", "forbid"}, optional
         What a missing value is: ⊥ from the start (default), a value like any other, ⊥ that is consistent with every
         value, or an error.
@@ -264,12 +269,16 @@ def quasi_identifier(
     >>> pr.quasi_identifier(pr.flat("F", "M"), read={"trim": True, "null_if": ["", "?"], "map": {"m": "M"}})["read"]
     {'trim': True, 'null_if': ['', '?'], 'map': {'m': 'M'}}
     """
-    column = {"role": "quasi-identifier", "hierarchy": hierarchy} | _given(nulls=nulls, unknown=unknown)
-    return column | _parts(read=read)
+    column = {"role": "quasi-identifier"} | _given(hierarchy=hierarchy, nulls=nulls, unknown=unknown)
+    return column | _parts(mask=mask, read=read)
 
 
 def sensitive(
-    action: Literal["keep", "drop"] = "keep", *, release: Coarser | None = None, read: Reading | None = None
+    action: Literal["keep", "drop"] = "keep",
+    *,
+    release: Coarser | None = None,
+    mask: Masking | None = None,
+    read: Reading | None = None,
 ) -> Column:
     """Declare a column worth protecting: what an attacker wants to learn.
 
@@ -280,6 +289,8 @@ def sensitive(
     release : mapping, optional
         How its numbers are made coarser before they are released: ``bottom_code``, ``top_code``, ``round`` and
         ``intervals``.
+    mask : mapping, optional
+        How its values are masked, as for :func:`quasi_identifier`.
     read : mapping, optional
         How its values are tidied when they are read, as for :func:`quasi_identifier`.
 
@@ -296,11 +307,15 @@ def sensitive(
     >>> pr.sensitive(release={"round": 100, "top_code": 5000})
     {'role': 'sensitive', 'action': 'keep', 'release': {'round': 100, 'top_code': 5000}}
     """
-    return {"role": "sensitive", "action": action} | _parts(release=release, read=read)
+    return {"role": "sensitive", "action": action} | _parts(release=release, mask=mask, read=read)
 
 
 def insensitive(
-    action: Literal["keep", "drop"] = "keep", *, release: Coarser | None = None, read: Reading | None = None
+    action: Literal["keep", "drop"] = "keep",
+    *,
+    release: Coarser | None = None,
+    mask: Masking | None = None,
+    read: Reading | None = None,
 ) -> Column:
     """Declare a column no attacker knows and nobody minds.
 
@@ -308,7 +323,7 @@ def insensitive(
     ----------
     action : {"keep", "drop"}
         Whether it is released, as it is or as `release` says, or dropped.
-    release, read : mapping, optional
+    release, mask, read : mapping, optional
         As for :func:`sensitive`.
 
     Returns
@@ -322,7 +337,7 @@ def insensitive(
     >>> pr.insensitive("drop")
     {'role': 'insensitive', 'action': 'drop'}
     """
-    return {"role": "insensitive", "action": action} | _parts(release=release, read=read)
+    return {"role": "insensitive", "action": action} | _parts(release=release, mask=mask, read=read)
 
 
 def identifier(*, read: Reading | None = None) -> Column:

@@ -47,12 +47,12 @@ def release(
     if scheme is not None:
         overrides = [*(overrides or []), f"guarantee.scheme={json.dumps(scheme)}"]
     for day in days_of(date, until, run_id):
-        _release(
+        release_day(
             files, overrides, day, run_id, dry_run=dry_run, explain=explain, log_format=log_format, told=status_file
         )
 
 
-def _release(
+def release_day(
     files: list[str],
     overrides: list[str] | None,
     date: str | None,
@@ -62,14 +62,19 @@ def _release(
     explain: bool,
     log_format: LogFormat,
     told: Path | None,
+    masked: bool = False,
 ) -> None:
+    """Release one day's table, or plan it; ``masked`` refuses policies of another kind."""
     with attempted(run_id, log_format, told=told) as attempt:
         from privrisk_spark.runs.vaults import vault_at
 
         policy, day = attempt.policy(files, overrides, date)
         attempt.status = None if dry_run else vault_at(policy.places.vault).status
         from privrisk_spark import api
+        from privrisk_spark.policy.rules.masking import refuse_other_kinds
 
+        if masked:
+            refuse_other_kinds(policy)
         if dry_run:
             typer.echo(api.plan(None, policy, run_id=attempt.run_id, date=day))
             return
@@ -81,3 +86,5 @@ def _release(
     typer.echo(f"  data      {done.data_at}")
     typer.echo(f"  report    {done.place}/report.html")
     typer.echo(f"  vault     {done.vault} (never publish: exact risks, decisions, full report)")
+    if policy.guarantee.kind == "masked":
+        typer.echo(f"  {done.manifest['guarantee']['statement']}")

@@ -1,4 +1,4 @@
-"""Fingerprints of Arrow columns of any type."""
+"""Fingerprints of Arrow columns of any type, and the identities of records as bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privrisk_spark.kernels.arrays import WordArray
+from privrisk_spark.engine.schemas import BLOCK
+from privrisk_spark.kernels.arrays import ByteArray, WordArray
 from privrisk_spark.kernels.numeric import fingerprint
 
 
@@ -60,3 +61,12 @@ def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
     _, offsets, data = texts.buffers()
     places = np.frombuffer(offsets, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
     return places, np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
+
+
+def record_blocks(table: pa.Table) -> ByteArray:
+    """Blocks of records as a byte matrix; one buffer per chunk."""
+    column = table.column(BLOCK).combine_chunks().cast(pa.binary(16))
+    array = column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
+    start = array.offset * 16
+    raw = np.frombuffer(array.buffers()[1], dtype=np.uint8)[start : start + 16 * len(array)]
+    return raw.reshape(-1, 16)

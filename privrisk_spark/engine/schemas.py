@@ -16,6 +16,8 @@ DECIDED   ENCODED with codes resolved, then ``l<i>`` tinyint level, ``n<i>`` int
 CELLS     ``scheme`` int, ``n<i>`` int node, ``n_rows`` long; admitted: ``noisy`` long
 MEMBERS   ``n<i>`` int node, ``entity`` string, ``n_rows`` long, ``millionths`` long sampling weight: who is in a
           released class, where the policy names persons or sampling weights
+HELD      ``record_id`` string, ``block`` binary, ``r<i>`` released column i as it is, ``d<i>`` double of column i
+          where it is masked as a number, NaN where missing
 TUPLES    ``n<i>`` int node, ``r<i>`` released column i, ``n_rows`` long: what is released, each tuple once or once a
           part; under dp the crowd histogram, which has no ``r<i>``, is all that leaves the trusted zone
 ========  ==========================================================================================================
@@ -24,6 +26,7 @@ TUPLES    ``n<i>`` int node, ``r<i>`` released column i, ``n_rows`` long: what i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -115,6 +118,11 @@ def weights(n: int) -> list[str]:
 def released(n: int) -> list[str]:
     """Columns released as they are."""
     return [f"r{i}" for i in range(n)]
+
+
+def doubles(positions: Iterable[int]) -> list[str]:
+    """Columns of numbers, by the positions of the released columns they are of."""
+    return [f"d{i}" for i in positions]
 
 
 def sensitive(n: int) -> list[str]:

@@ -20,6 +20,7 @@ from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import earlier_releases, refuse_differences
 from privrisk_spark.planning.lakes import pin_tables
+from privrisk_spark.planning.masking import mask_plan
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import PublicCells
 from privrisk_spark.planning.request import tables_of
@@ -27,8 +28,10 @@ from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.explanation import explanation
+from privrisk_spark.reporting.masking import masking_explanation
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
+from privrisk_spark.stages.masking.numbers import check_types
 from privrisk_spark.stages.publishing.directories import check_partitions
 
 
@@ -52,7 +55,8 @@ def plan_only(
     """
     policy = pin_tables(policy, TABLES, given=table is not None).policy
     sources = open_sources(spark, policy, table)
-    complete = open_hierarchies(policy, sources)
+    masked = policy.guarantee.kind == "masked"
+    complete = {} if masked else open_hierarchies(policy, sources)
     check_partitions(policy, complete, sources.table.schema)
     plan: Mechanism | AsPublished | None = None
     if isinstance(policy.guarantee, AsPublishedGuarantee):
@@ -66,6 +70,10 @@ def plan_only(
     refuse_note(policy, place, date=date)
     lake_place(policy, place, tables_of(policy, given=table is not None))
     check_lake(policy, place.output)
+    if masked:
+        of_masks = mask_plan(policy)
+        check_types(of_masks, sources.table.schema)
+        return masking_explanation(policy, of_masks)
     of_policy = axes(policy, complete)
     if plan is None:
         decision_of(policy).procedure(complete)

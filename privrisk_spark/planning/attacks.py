@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.planning.assessment import reading_only
+from privrisk_spark.planning.masking import NUMERIC
 from privrisk_spark.policy.attacks import OF_VALUES, AttackPolicy, Errors
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.dictionaries import DictionaryTable, Table
+from privrisk_spark.policy.policy import Policy, QuasiIdentifier
 from privrisk_spark.results.inferences import Inference, MembershipFound
 
 PROTECTED, SHARE, HIS_TABLE, OTHERS = (
@@ -33,22 +35,48 @@ def known_columns(policy: Policy) -> list[str]:
 
 def read_policy(policy: Policy) -> Policy:
     """Return the policy to read the original table by: quasi-identifiers, and sensitive values if they are tried."""
-    return reading_only(policy, policy.sensitive_as_they_are if OF_VALUES & set(attack_of(policy).tried) else [])
+    reading = reading_only(policy, policy.sensitive_as_they_are if OF_VALUES & set(attack_of(policy).tried) else [])
+    flat = {
+        name: column.model_copy(update={"hierarchy": _FLAT})
+        for name, column in reading.quasi_identifiers.items()
+        if isinstance(column.mask, NUMERIC)
+    }
+    # Masked numbers are no nodes of a hierarchy.
+    return reading.model_copy(update={"columns": {**reading.columns, **flat}}) if flat else reading
+
+
+_FLAT = QuasiIdentifier.model_validate({"role": "quasi-identifier", "hierarchy": {"flat": {}}}).hierarchy
+
+
+def compared_as_numbers(policy: Policy) -> list[str]:
+    """Known columns that are compared as numbers: those that are named, and those that are masked as numbers."""
+    asked = attack_of(policy)
+    return [
+        name
+        for name in known_columns(policy)
+        if name in asked.numbers or (isinstance(policy.masks.get(name), NUMERIC) and name not in asked.texts)
+    ]
+
+
+def leaves_of(source: Table, columns: Mapping[str, str]) -> DictionaryTable:
+    """Return a table as one that may hold leaves of hierarchies.
+
+    Parameters
+    ----------
+    source : Table
+    columns : mapping of quasi-identifier to column
+    """
+    fields = {name: getattr(source, name) for name in Table.model_fields}
+    return DictionaryTable(**fields, columns=dict(columns)).at(source.pinned)
 
 
 def in_words(policy: Policy) -> dict[str, str]:
     """How each known column is compared."""
-    asked = attack_of(policy)
+    asked, numbers = attack_of(policy), compared_as_numbers(policy)
 
     def compared(name: str) -> str:
         level = asked.intruder.levels.get(name, 0)
-        how = (
-            "as a number"
-            if name in asked.numbers
-            else "as a text"
-            if name in asked.texts
-            else "by levels of its hierarchy"
-        )
+        how = "as a number" if name in numbers else "as a text" if name in asked.texts else "by levels of its hierarchy"
         return f"{how}, known up to level {level}" if level else how
 
     return {name: compared(name) for name in known_columns(policy)}

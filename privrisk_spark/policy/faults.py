@@ -369,7 +369,7 @@ def _tags(annotation: Any) -> tuple[str, dict[str, Any]]:
         if len(tagged) == len(alternatives):
             told_by = {model.told_by for model in _models(annotation) if issubclass(model, Variant)}
             return next(iter(told_by), ""), tagged
-        for key in ("kind", "role", "problem"):
+        for key in ("kind", "role", "problem", "method"):
             if all(key in model.model_fields for model in _models(annotation)):
                 return key, {
                     tag: alternative
@@ -382,7 +382,7 @@ def _tags(annotation: Any) -> tuple[str, dict[str, Any]]:
 
 def _label(key: str, tag: str) -> str:
     """Return how a person would name what a tag stands for; those of variants are such names."""
-    return tag if " " in tag or key not in ("kind", "role", "problem") else f"{key} '{tag}'"
+    return tag if " " in tag or key not in ("kind", "role", "problem", "method") else f"{key} '{tag}'"
 
 
 def _tag_of(annotation: Any) -> list[str]:

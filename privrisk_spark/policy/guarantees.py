@@ -1,4 +1,4 @@
-"""What a release guarantees: least risk, k-anonymity, differential privacy, or nothing (as published)."""
+"""What a release guarantees: least risk, k-anonymity, differential privacy, or nothing (masked, as published)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pydantic import Field
 
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.as_published import AnyAsPublished
+from privrisk_spark.policy.masking import MaskedGuarantee
 from privrisk_spark.policy.private import AnyDp
 from privrisk_spark.policy.types import Part
 
@@ -18,5 +19,7 @@ class RiskGuarantee(Part):
     kind: Literal["risk"] = "risk"
 
 
-Guarantee = Annotated[RiskGuarantee | KAnonymityGuarantee | AnyDp | AnyAsPublished, Field(discriminator="kind")]
+Guarantee = Annotated[
+    RiskGuarantee | KAnonymityGuarantee | MaskedGuarantee | AnyDp | AnyAsPublished, Field(discriminator="kind")
+]
 """What a release guarantees, by its kind."""

@@ -9,9 +9,9 @@ import datetime as dt
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, PrivateAttr, Tag
+from pydantic import ConfigDict, Discriminator, Field, PrivateAttr, Tag, model_validator
 
 from privrisk_spark.hierarchies.builders import HierarchySpec
 from privrisk_spark.policy.assessment import AssessPolicy
@@ -30,6 +30,7 @@ from privrisk_spark.policy.dictionaries import (
     TableMember,
 )
 from privrisk_spark.policy.guarantees import Guarantee, RiskGuarantee
+from privrisk_spark.policy.masking import Mask, Masked
 from privrisk_spark.policy.secrets import FromEnvironment, without_secrets
 from privrisk_spark.policy.sensitivity import LinearSensitivity, Sensitivity
 from privrisk_spark.policy.types import (
@@ -92,11 +93,22 @@ Recoded = Annotated[
 ]
 
 
+def _hierarchy_or_mask(schema: dict[str, Any]) -> None:
+    """Say in a JSON Schema that a column with a mask needs no hierarchy."""
+    schema["required"] = [key for key in schema["required"] if key != "hierarchy"]
+    schema["anyOf"] = [{"required": ["hierarchy"]}, {"required": ["mask"]}]
+
+
 class QuasiIdentifier(Part):
-    """A column an attacker may know; it is generalized."""
+    """A column an attacker may know; it is generalized, or masked."""
+
+    model_config = ConfigDict(json_schema_extra=_hierarchy_or_mask)
 
     role: Literal["quasi-identifier"]
-    hierarchy: HierarchySpec = Field(description="How values are generalized, such as {file: age.csv}.")
+    hierarchy: HierarchySpec = Field(
+        description="How values are generalized, such as {file: age.csv}; where there is a mask, none is needed."
+    )
+    mask: Masked = None
     nulls: NullPolicy = Field(
         "suppress",
         description="A missing value is: 'suppress' ⊥ from the start, 'own-value' a value like any other, 'wildcard' ⊥ "
@@ -107,6 +119,14 @@ class QuasiIdentifier(Part):
     )
     read: Read = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def flat_where_masked(cls, value: Any) -> Any:
+        """Let a column with a mask do without a hierarchy: what looks at its values takes each for itself then."""
+        if isinstance(value, Mapping) and value.get("mask") is not None and value.get("hierarchy") is None:
+            return {**value, "hierarchy": {"flat": {}}}
+        return value
+
 
 class Sensitive(Part):
     """A column worth protecting; released as it is, or as ``release`` says, or dropped."""
@@ -114,6 +134,7 @@ class Sensitive(Part):
     role: Literal["sensitive"]
     action: Literal["keep", "drop"] = "keep"
     release: Recoded = None
+    mask: Masked = None
     read: Read = None
 
 
@@ -123,6 +144,7 @@ class Insensitive(Part):
     role: Literal["insensitive"]
     action: Literal["keep", "drop"] = "keep"
     release: Recoded = None
+    mask: Masked = None
     read: Read = None
 
 
@@ -394,8 +416,8 @@ class Policy(Part):
 
     @property
     def decides(self) -> bool:
-        """Whether every row's disclosure is decided on exact counts, and not drawn."""
-        return self.guarantee.kind in ("risk", "k-anonymity")
+        """Whether exact figures of the table may decide what is released, and whether it is."""
+        return self.guarantee.kind in ("risk", "k-anonymity", "masked")
 
     @property
     def dictionaries(self) -> tuple[OneDictionary, ...]:
@@ -424,12 +446,20 @@ class Policy(Part):
 
     @property
     def kept_columns(self) -> list[str]:
-        """Columns released as they are, in the order of the policy."""
+        """Columns released as values, as they are or masked, and not as labels; in the order of the policy."""
+        masked = self.guarantee.kind == "masked"
         return [
             name
             for name, column in self.columns.items()
-            if isinstance(column, Sensitive | Insensitive) and column.action == "keep"
+            if (isinstance(column, Sensitive | Insensitive) and column.action == "keep")
+            or (masked and isinstance(column, QuasiIdentifier))
         ]
+
+    @property
+    def masks(self) -> dict[str, Mask]:
+        """How each column is masked that says so, in the order of the policy."""
+        asked = {name: getattr(column, "mask", None) for name, column in self.columns.items()}
+        return {name: mask for name, mask in asked.items() if mask is not None}
 
     @property
     def sensitive_as_they_are(self) -> list[str]:
@@ -437,7 +467,10 @@ class Policy(Part):
         return [
             name
             for name, column in self.columns.items()
-            if isinstance(column, Sensitive) and column.action == "keep" and column.release is None
+            if isinstance(column, Sensitive)
+            and column.action == "keep"
+            and column.release is None
+            and (column.mask is None or column.mask.method == "none")
         ]
 
     @property

@@ -303,6 +303,8 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any], path: _KEY_PATH =
         if path in (("dictionary",), ("guarantee",))
         else "problem"
         if path == ("decision",)
+        else "method"
+        if len(path) == 3 and path[0] == "columns" and path[2] == "mask"
         else ""
     )
     usual = "min-risk" if tag == "problem" else None

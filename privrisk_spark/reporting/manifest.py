@@ -14,6 +14,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.readings import declared_readings
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.masking import declared_columns
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.facts import ReleaseFacts
 from privrisk_spark.results.release import (
@@ -45,6 +46,7 @@ def summary(
         "risk_basis": {
             "risk": "dictionary counts",
             "k-anonymity": "dictionary counts",
+            "masked": "none: no risk is computed; privrisk attack measures it",
             "dp": "admitted (noisy or public) counts; before: an upper bound, as if one row were consistent",
             "as-published": "counts of the table; before: an upper bound, as if one row were consistent",
         }[report.guarantee.kind],
@@ -120,6 +122,8 @@ def manifest(
 
 def data_dictionary(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> list[dict[str, Any]]:
     """Describe the released columns for a consumer."""
+    if policy.guarantee.kind == "masked":
+        return declared_columns(policy)
     columns: list[dict[str, Any]] = []
     for name in policy.columns:
         if name in hierarchies:

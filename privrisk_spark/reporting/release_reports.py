@@ -179,6 +179,32 @@ def drawn_reports(
     return vault, replace(public, levels=levels)
 
 
+def masked_reports(run: RunRecord, rows: int, released: ReleaseFacts, found: Section) -> tuple[Report, Report]:
+    """Vault and public report of a masked release.
+
+    Parameters
+    ----------
+    run : RunRecord
+    rows : int
+        Of the table.
+    released : ReleaseFacts
+        Its classes are those of values of quasi-identifiers.
+    found : Section
+        What masking did; for the vault.
+    """
+    kept = uniqueness_section(released) if released.unique_by_kept else None
+    of_release = () if kept is None else (kept,)
+    shared: dict[str, str | int | float] = {
+        "released rows": released.rows,
+        "different combinations of quasi-identifiers": released.classes,
+        "rows of the rarest combination": released.min_class_size,
+        "rows whose combination no other has": released.unique_by_cells,
+    }
+    vault = _report(run, "vault", {"records": rows, **shared}, None)
+    public = _report(run, "public", shared, None)
+    return replace(vault, sections=(found, *of_release)), replace(public, sections=of_release)
+
+
 def _report(
     run: RunRecord, edition: str, facts: Mapping[str, str | int | float], measured: DecisionFacts | None
 ) -> Report:

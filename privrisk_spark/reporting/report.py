@@ -42,6 +42,9 @@ MEANINGS: Final[Mapping[Status, str]] = {
 _NOTHING_PROVED: Final = (
     "There is no proof of anything here, and a known error in the one that was published. Do not rely on it."
 )
+_MASKED: Final = (
+    "There is no proof of anything here. Whether people can be found in this release is shown by an attack alone."
+)
 _PROVED: Final[Mapping[str, str]] = {
     "risk": (
         "What is proved is the optimum: no other disclosure it allows is better by the risk and utility it names. Not "
@@ -50,6 +53,10 @@ _PROVED: Final[Mapping[str, str]] = {
     "k-anonymity": (
         "What is proved is what every released class has, by the released labels. Not that nobody can be found by "
         "other means, and nothing about columns of which nothing is asked."
+    ),
+    "masked": (
+        "What is proved is how many released rows are equal in all quasi-identifiers. Not that nobody can be found by "
+        "other columns, and nothing else of the masks."
     ),
     "dp": (
         "What is proved is how little one row, or one person, changes the chance of anything that is published. Not "
@@ -84,6 +91,8 @@ def render(report: Report) -> str:
     meanings = dict(MEANINGS)
     if report.guarantee.kind == "as-published":
         meanings["heuristic"] = _NOTHING_PROVED
+    if report.guarantee.kind == "masked":
+        meanings["heuristic"] = _MASKED
     return fill(
         "report.html.j2",
         report=report,

@@ -436,9 +436,9 @@ class Guarantee:
 
     Attributes
     ----------
-    kind : {'risk', 'k-anonymity', 'dp', 'as-published'}
-        A disclosure-risk statement about the records that were there, what every released class has, differential
-        privacy, or nothing: an algorithm of the literature whose proof does not hold.
+    kind : {'risk', 'k-anonymity', 'masked', 'dp', 'as-published'}
+        A disclosure-risk statement about the records that were there, what every released class has, nothing (masked
+        values), differential privacy, or nothing: an algorithm of the literature whose proof does not hold.
     statement : str
         The promise in one plain paragraph. For ``dp``: (epsilon, delta), the neighbouring relation, the
         unit, and the assumption on the pseudo-random function.
@@ -449,7 +449,7 @@ class Guarantee:
         which share of the rows can be published at most.
     """
 
-    kind: Literal["risk", "k-anonymity", "dp", "as-published"]
+    kind: Literal["risk", "k-anonymity", "masked", "dp", "as-published"]
     statement: str
     status: Status
     parameters: Mapping[str, object]

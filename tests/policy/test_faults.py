@@ -183,7 +183,7 @@ def test_a_wrong_value_is_one_fault_with_rule_and_value(path: str, value: Any, r
         (
             "guarantee.kind",
             "ddp",
-            "must be 'risk', 'k-anonymity', 'dp' or 'as-published'. Got 'ddp' (did you mean 'dp'?)",
+            "must be 'risk', 'k-anonymity', 'masked', 'dp' or 'as-published'. Got 'ddp' (did you mean 'dp'?)",
         ),
         ("guarantee.mode", "as_published", "must be 'local', 'global' or 'public-dictionary'. Got 'as_published'"),
         ("guarantee.epsilon", 1, "must be a mapping with keys among choose, admit, keep. Got a single value"),

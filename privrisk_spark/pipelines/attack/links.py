@@ -17,7 +17,7 @@ from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule, optimal_rul
 from privrisk_spark.pipelines.attack.opened import Opened, Run
 from privrisk_spark.pipelines.attack.protected import Protected
 from privrisk_spark.planning.attack_findings import match_model
-from privrisk_spark.planning.attacks import attack_of, refuse_cost, weights_of
+from privrisk_spark.planning.attacks import attack_of, compared_as_numbers, refuse_cost, weights_of
 from privrisk_spark.results.inferences import MatchModel, Search
 from privrisk_spark.stages.attacking.distance import (
     Comparison,
@@ -83,9 +83,9 @@ def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
 
 def compared_by(run: Run, opened: Opened, protected: Protected) -> Comparison:
     """How the known columns are compared, and with which weights."""
-    asked, known = attack_of(run.policy), opened.known
+    asked, known, numbers = attack_of(run.policy), opened.known, compared_as_numbers(run.policy)
     ends = tuple(
-        number_ends(name, tree, rows_of_nodes(protected.people, j, tree)) if name in asked.numbers else None
+        number_ends(name, tree, rows_of_nodes(protected.people, j, tree)) if name in numbers else None
         for j, (name, tree) in enumerate(known.items())
     )
     texts = frozenset(j for j, name in enumerate(known) if name in asked.texts)

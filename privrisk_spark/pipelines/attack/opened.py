@@ -15,7 +15,16 @@ from privrisk_spark.engine.released import parts_at
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.pipelines.assess.opened import open_release
-from privrisk_spark.planning.attacks import HIS_TABLE, OTHERS, PROTECTED, attack_of, known_columns, read_policy
+from privrisk_spark.planning.attacks import (
+    HIS_TABLE,
+    OTHERS,
+    PROTECTED,
+    attack_of,
+    known_columns,
+    leaves_of,
+    read_policy,
+)
+from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.progress import Progress
 from privrisk_spark.runs.vaults import vault_at
@@ -24,6 +33,7 @@ from privrisk_spark.stages.assessing.sources import Release, collect_strangers
 from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
 
 
@@ -102,23 +112,32 @@ def read(run: Run, table: DataFrame | None) -> Opened:
         if table is None:
             collect_files_read(spark, reading.table, opened.as_read, key="table")
         collect_values_read(opened)
-        hierarchies = collect_hierarchies(reading, opened.rows, [], given=table is not None)
         names = known_columns(policy)
-        known = {name: hierarchies[name] for name in names}
         release = open_release(spark, policy, asked.protected, names, key=PROTECTED)
-        collect_strangers(release, known, key=PROTECTED)
         his = None
         if asked.intruder.table is not None:
             his = open_release(spark, policy, asked.intruder.table, names, key=HIS_TABLE)
-            collect_strangers(his, known, key=HIS_TABLE)
-        others = []
-        for i, given in enumerate(asked.also if "composition" in asked.tried else ()):
-            others.append(open_release(spark, policy, given, names, key=f"{OTHERS}.{i}"))
-            collect_strangers(others[-1], known, key=f"{OTHERS}.{i}")
+        others = [
+            open_release(spark, policy, given, names, key=f"{OTHERS}.{i}")
+            for i, given in enumerate(asked.also if "composition" in asked.tried else ())
+        ]
         decisions, levels = None, asked.levels or None
         if release.manifest is not None:
-            decisions, summary = open_decisions(spark, policy, release.manifest["run_id"])
+            decisions, summary, place = open_decisions(spark, policy, release.manifest["run_id"])
             levels = levels or (summary.get("recoding") or {}).get("levels")
+            if release.manifest["guarantee"]["kind"] == "masked":
+                release, decisions = with_ids(release, decisions, place), None
+        tables = {PROTECTED: release, **({} if his is None else {HIS_TABLE: his})}
+        tables |= {f"{OTHERS}.{i}": other for i, other in enumerate(others)}
+        # Masked values are in no hierarchy that is made of the original ones.
+        leaves = [
+            (leaves_of(one.source, {name: one.column(name) for name in names}), one.frame) for one in tables.values()
+        ]
+        masked = policy.guarantee.kind == "masked"
+        hierarchies = collect_hierarchies(reading, opened.rows, leaves if masked else [], given=table is not None)
+        known = {name: hierarchies[name] for name in names}
+        for key, one in tables.items():
+            collect_strangers(one, known, key=key)
         stage.sentence = f"Opened the table and {release.title}; the intruder knows {len(known)} columns."
     return Opened(
         opened.rows,
@@ -134,8 +153,23 @@ def read(run: Run, table: DataFrame | None) -> Opened:
     )
 
 
-def open_decisions(spark: SparkSession, policy: Policy, run_id: str) -> tuple[DataFrame, dict[str, Any]]:
-    """Open the decisions of a release that the vault holds, and its summary.
+def with_ids(release: Release, decisions: DataFrame, place: Location) -> Release:
+    """Return a masked release as the vault holds it: the same values, with the id of each record before them.
+
+    Parameters
+    ----------
+    release : Release
+    decisions : DataFrame
+        Of the vault.
+    place : Location
+        Where they lie.
+    """
+    own = MaskedTable(path=str(place), record_id=decisions.columns[0])
+    return Release(decisions, own, own, release.title)
+
+
+def open_decisions(spark: SparkSession, policy: Policy, run_id: str) -> tuple[DataFrame, dict[str, Any], Location]:
+    """Open the decisions of a release that the vault holds; its summary, and where they lie.
 
     Raises
     ------
@@ -149,4 +183,5 @@ def open_decisions(spark: SparkSession, policy: Policy, run_id: str) -> tuple[Da
             "are; release again, or name a protected table with an id: {path: …, record_id: …}."
         )
     summary = json.loads(open_store(left).read("summary.json").content)
-    return parts_at(spark, left.below("decisions")), summary
+    place = left.below("decisions")
+    return parts_at(spark, place), summary, place

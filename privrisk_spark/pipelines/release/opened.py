@@ -192,7 +192,8 @@ def open_run(run: Run) -> Opened:
         said = None if files is None else files.rows
         collect_enough_rows(sources.opened["table"].as_read, policy.checks.complete, said=said)
     values = _collect_values_read(policy, sources)
-    hierarchies = open_hierarchies(policy, sources, files)
+    # Masked values are values: no hierarchy is looked at.
+    hierarchies = {} if policy.guarantee.kind == "masked" else open_hierarchies(policy, sources, files)
     check_partitions(policy, hierarchies, sources.table.schema)
     return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files, values)
 

@@ -237,5 +237,5 @@ def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, da
             f"{', '.join(others)}. Use a new run id."
         )
     _note(policy, place, date=date)
-    if not policy.decides:
+    if not policy.decides or policy.guarantee.kind == "masked":
         destroy_key(place.vault.keys, place.run_id)

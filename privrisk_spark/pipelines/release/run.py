@@ -16,6 +16,7 @@ from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.pipelines.release.as_published import release_as_published
 from privrisk_spark.pipelines.release.by_risk import release_by_risk
 from privrisk_spark.pipelines.release.lake_output import check_lake, commit_to_lake, lake_place
+from privrisk_spark.pipelines.release.masked import release_masked
 from privrisk_spark.pipelines.release.opened import TABLES, Announce, Run
 from privrisk_spark.pipelines.release.private import release_privately
 from privrisk_spark.pipelines.release.published import confirm, refuse_note
@@ -34,6 +35,7 @@ from privrisk_spark.storage.metrics import write_metrics
 BY_KIND: dict[str, Callable[[Run], dict[str, Any]]] = {
     "risk": release_by_risk,
     "k-anonymity": release_by_risk,
+    "masked": release_masked,
     "dp": release_privately,
     "as-published": release_as_published,
 }

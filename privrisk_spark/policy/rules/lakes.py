@@ -67,7 +67,7 @@ def impossible_lake(policy: Policy, output: Output) -> Iterable[Fault]:
     a = "a Delta" if output.lake.format == "delta" else "an Iceberg"
     marks, allowed = _NO_NAME[output.lake.format]
     before: dict[str, str] = {}
-    named = [(f"columns.{name}", name) for name in (*policy.quasi_identifiers, *policy.kept_columns)]
+    named = [(f"columns.{name}", name) for name in dict.fromkeys((*policy.quasi_identifiers, *policy.kept_columns))]
     if output.lake.date_column is not None:
         named.append(("output.lake.date_column", output.lake.date_column))
     for key, name in named:

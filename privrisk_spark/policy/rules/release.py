@@ -18,6 +18,7 @@ from privrisk_spark.policy.dictionaries import (
     Table,
 )
 from privrisk_spark.policy.guarantees import RiskGuarantee
+from privrisk_spark.policy.masking import MaskedGuarantee
 from privrisk_spark.policy.overlap import overlapping, places_read
 from privrisk_spark.policy.policy import Identifier, Insensitive, Policy, Sensitive, WeightColumn
 from privrisk_spark.policy.private import DpGuarantee, PublicDp
@@ -29,6 +30,7 @@ from privrisk_spark.policy.rules.attacks import impossible_attack
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
 from privrisk_spark.policy.rules.history import impossible_history
 from privrisk_spark.policy.rules.lakes import impossible_lake, lake_faults
+from privrisk_spark.policy.rules.masking import impossible_masking, impossible_masks
 from privrisk_spark.policy.rules.partitions import impossible_partitions
 from privrisk_spark.policy.rules.private import impossible_dp
 from privrisk_spark.policy.sensitivity import (
@@ -66,6 +68,10 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
         yield from impossible_partitions(policy, policy.output)
     if policy.output is None and releasing:
         yield Fault("output", "is required to release; write output: {path: …, vault: …}")
+    if isinstance(policy.guarantee, MaskedGuarantee):
+        yield from impossible_masking(policy)
+        return
+    yield from impossible_masks(policy)
     if isinstance(policy.guarantee, DpGuarantee):
         for fault in impossible_dp(policy, policy.guarantee):
             # A rule for another key is one of what may be published at all.

@@ -8,8 +8,10 @@ parts, which every worker maps: no window over the whole table, no shuffle of re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -81,6 +83,13 @@ class StoredRanks:
             yield pa.table({VALUE: block.values, N_ROWS: block.rows, FIRST_POSITION: block.first + block.offset})
 
         return Batches.of_parts(spark, self.parts, read, RANKS).frame()
+
+    def quantiles(self, shares: Sequence[float]) -> tuple[float, ...]:
+        """Values at shares of the ranks, in [0, 1], those at ``⌊q (n - 1)⌋``; none where no row has a value."""
+        if not self.rows:
+            return ()
+        positions = [math.floor(Fraction(str(share)) * (self.rows - 1)) for share in shares]
+        return tuple(self.load().at(np.array(positions, dtype=np.int64)).tolist())
 
     def load(self) -> Ranks:
         """Map the parts; only their ends and what is looked up are read."""

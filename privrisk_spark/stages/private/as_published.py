@@ -18,6 +18,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import grouped
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.decided import Decide, Decided, integers
+from privrisk_spark.engine.fingerprints import record_blocks
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import LevelArray
 from privrisk_spark.kernels.as_published.algorithm6 import NOTHING, algorithm_6, element_law, random_threshold
@@ -37,7 +38,6 @@ from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.policy.as_published import ThresholdAsPublished, WalkAsPublished
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
-from privrisk_spark.stages.private.release_keys import record_blocks
 from privrisk_spark.stages.private.sampling import Disclosing, FrequentCells
 
 IntArray = npt.NDArray[np.int32]

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
@@ -14,6 +13,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch, in_chunks
+from privrisk_spark.engine.fingerprints import record_blocks
 from privrisk_spark.kernels.random import keyed
 
 
@@ -94,12 +94,3 @@ def one_row_each(encoded: Batches, keys: ReleaseKeys) -> DataFrame:
 
 
 _DRAW = "draw"
-
-
-def record_blocks(table: pa.Table) -> npt.NDArray[np.uint8]:
-    """Blocks of records as a byte matrix; one buffer per chunk."""
-    column = table.column(schemas.BLOCK).combine_chunks().cast(pa.binary(16))
-    array = column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
-    start = array.offset * 16
-    raw = np.frombuffer(array.buffers()[1], dtype=np.uint8)[start : start + 16 * len(array)]
-    return raw.reshape(-1, 16)

@@ -21,6 +21,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, grouped, in_chunks
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.decided import Decide, Decided, integers
+from privrisk_spark.engine.fingerprints import record_blocks
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.cell_index import CellIndex
@@ -37,7 +38,7 @@ from privrisk_spark.planning.disclosure import node_utilities, sensitivity
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import Draw, ThresholdDraw
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.stages.private.release_keys import ReleaseKeys, record_blocks
+from privrisk_spark.stages.private.release_keys import ReleaseKeys
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]

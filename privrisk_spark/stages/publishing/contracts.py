@@ -143,6 +143,51 @@ def release_rules(
     return rules, values
 
 
+def masked_rules(
+    facts: InputFacts, released: ReleaseFacts, *, proved_k: int | None
+) -> tuple[list[FactRule], dict[str, float | int]]:
+    """Rules on the staged files of a masked release, and the facts they read.
+
+    Parameters
+    ----------
+    facts : InputFacts
+    released : ReleaseFacts
+        Its classes are those of values.
+    proved_k : int or None
+        What microaggregation over all quasi-identifiers proves.
+    """
+    rules = [FactRule("released rows", "every record read is released", facts.rows, facts.rows)]
+    values: dict[str, float | int] = {"released rows": released.rows}
+    if proved_k is not None:
+        text = f"every released class with a value in a quasi-identifier has at least {proved_k:,} rows"
+        rules.append(FactRule("smallest class with values", text, at_least=proved_k))
+        least = released.min_telling_size
+        values["smallest class with values"] = proved_k if least is None else least
+    return rules, values
+
+
+def refuse_missing(missing: Mapping[str, int]) -> None:
+    """Refuse columns with missing values, of which the policy says that there are none.
+
+    Parameters
+    ----------
+    missing : mapping of column to rows
+
+    Raises
+    ------
+    SchemaError
+        Naming every such column and its rows.
+    """
+    faults = [
+        f"columns.{name}: {rows:,} rows have no value, and columns.{name}.nulls is 'forbid'; mend them, or choose "
+        "'suppress'."
+        for name, rows in missing.items()
+        if rows
+    ]
+    if faults:
+        raise SchemaError(" | ".join(faults))
+
+
 def decision_rules(
     policy: Policy,
     facts: InputFacts,

@@ -46,7 +46,8 @@ def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], 
     SchemaError, HierarchyError
         Naming attribute and number of rows, never a value.
     """
-    specs = policy.quasi_identifiers
+    # Of masked columns there are no codes.
+    specs = {name: spec for name, spec in policy.quasi_identifiers.items() if name in facts.nulls}
     for name, spec in specs.items():
         if facts.nulls[name] and spec.nulls == "forbid":
             raise SchemaError(

@@ -85,6 +85,7 @@ def test_ranks_and_disclosure_are_those_of_one_array(spark, tmp_path, monkeypatc
         assert (ranks.rows, ranks.distinct) == (len(ranked), len(set(ranked)))
         assert positions(spark, ranks) == [(v, ranked.count(v), ranked.index(v)) for v in sorted(set(ranked))]
         assert ranks.load().at(np.arange(ranks.rows)).tolist() == ranked
+        assert ranks.quantiles((0, 0.1, 1)) == (ranked[0], ranked[(len(ranked) - 1) // 10], ranked[-1])
         for p in (0, 30.5) if i == 0 else (30.5,):
             disclosed = rank_disclosure(frame, "id", "income", MASKED, ranks, p=p)
             assert told(disclosed) == wanted(rows, rid(original, masked, p))
@@ -121,6 +122,7 @@ def test_nothing_to_rank(spark, tmp_path):
         ranks = collect_ranks(scratch, frame, MASKED, store=f"ranks{i}")
         assert (ranks.parts, ranks.rows, ranks.distinct) == ((), 0, 0)
         assert positions(spark, ranks) == []
+        assert ranks.quantiles((0.5,)) == ()
         disclosed = rank_disclosure(frame, "id", "income", MASKED, ranks, p=5)
         assert told(disclosed) == {row[0]: None for row in rows}
         assert collect_disclosed(disclosed) == IntervalTally(0, 0, len(rows))

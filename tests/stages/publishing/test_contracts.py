@@ -6,6 +6,7 @@ import json
 import math
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privrisk_spark.results.contract import FactRule
-from privrisk_spark.stages.publishing.contracts import validate
+from privrisk_spark.results.facts import InputFacts, ReleaseFacts
+from privrisk_spark.stages.publishing.contracts import masked_rules, validate
 from privrisk_spark.stages.publishing.suites import Contract, fact_suite, prepare
 
 NAMES = ["a.b", "<script>alert(1)</script>", "`c`", "struct.field", "plain & simple"]
@@ -113,3 +115,20 @@ def test_great_expectations_comes_to_the_same_outcome(tmp_path: Path) -> None:
         theirs = {r.expectation_config.kwargs["column"]: r.success for r in batch.validate(suite).results}
     ours = {r["expectation_config"]["kwargs"]["column"]: r["success"] for r in written["result"]["results"]}
     assert ours == theirs == {"a": True, "b": True, "c": False, "d": False}
+
+
+def test_classes_of_values_are_held_against_what_microaggregation_proves() -> None:
+    read = InputFacts(9, 0, 0, 0, {}, {}, {}, {}, "snapshot")
+    found = ReleaseFacts(rows=9, classes=3, min_class_size=1, off_hierarchy={}, label_rows={}, min_telling_size=3)
+    assert kept_to(*masked_rules(read, found, proved_k=3)) == {
+        "released rows": True,
+        "smallest class with values": True,
+    }
+    assert kept_to(*masked_rules(read, found, proved_k=4))["smallest class with values"] is False
+    assert kept_to(*masked_rules(read, replace(found, rows=8), proved_k=None)) == {"released rows": False}
+    nothing = replace(found, min_telling_size=None)
+    assert kept_to(*masked_rules(read, nothing, proved_k=4))["smallest class with values"], "no row has a value"
+
+
+def kept_to(rules: list[FactRule], values: dict[str, float | int]) -> dict[str, bool]:
+    return {rule.name: rule.holds(float(values[rule.name])) for rule in rules}

@@ -1,0 +1,49 @@
+"""The command ``privrisk mask``."""
+
+from __future__ import annotations
+
+from privrisk_spark.cli.attempt import days_of
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    DryRun,
+    Explain,
+    Fast,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    RunId,
+    StatusFile,
+    Until,
+)
+from privrisk_spark.cli.release import release_day
+
+
+def mask(
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    date: Date = None,
+    until: Until = None,
+    run_id: RunId = None,
+    dry_run: DryRun = False,
+    explain: Explain = False,
+    log_format: Log = LogFormat.text,
+    status_file: StatusFile = None,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Mask the columns of a table as its policy says (guarantee.kind: masked), and publish it; no guarantee."""
+    files = [*(policies or []), *(config or [])]
+    for day in days_of(date, until, run_id):
+        release_day(
+            files,
+            overrides,
+            day,
+            run_id,
+            dry_run=dry_run,
+            explain=explain,
+            log_format=log_format,
+            told=status_file,
+            masked=True,
+        )

@@ -1,0 +1,140 @@
+"""What is said of a masked release: that nothing is guaranteed, what was done, and what it did to the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from privrisk_spark.planning.masking import BLOCK_ROWS, EXACT_ROWS, MaskPlan, declared_masks
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.numbers import short_number
+from privrisk_spark.results.masking import MaskedColumn, MaskingFacts
+from privrisk_spark.results.release import Guarantee, Section
+
+KNOWN = (
+    "Whoever has the release may know the methods and their parameters. Not to be known is the key that drew the "
+    "noise, the partners and the categories; the run destroys it, unless it was given one. Neither is what the "
+    "parameters do not say of the table: its variances, its groups, its shares."
+)
+"""What an intruder may know, for a manifest."""
+
+
+def masked_guarantee(policy: Policy, plan: MaskPlan) -> Guarantee:
+    """Guarantee of a masked release: none, but for the classes of microaggregation over all quasi-identifiers.
+
+    Parameters
+    ----------
+    policy : Policy
+    plan : MaskPlan
+    """
+    statement = (
+        "No guarantee: values are masked, that is changed so that they are hard to link to a person, and how hard it "
+        "is shows in an attack alone (privrisk attack)."
+    )
+    parameters: dict[str, object] = {"masks": declared_masks(policy), "known": KNOWN}
+    if plan.proved_k is None:
+        return Guarantee("masked", statement, "heuristic", parameters)
+    statement += (
+        f" One thing holds of every released row: at least {plan.proved_k:,} rows are equal in all quasi-identifiers, "
+        "as these are aggregated together, or the row has none of them. It is counted on the written files. It is no "
+        "promise of columns that are not quasi-identifiers."
+    )
+    return Guarantee("masked", statement, "proved", {"k": plan.proved_k, **parameters})
+
+
+def masking_sentence(plan: MaskPlan) -> str:
+    """What the masking stage did, in words."""
+    methods = dict.fromkeys(mask.method for mask in plan.masks.values())
+    named = [f"'{method}'" for method in methods]
+    return f"Masked {len(plan.masks)} columns by {', '.join(named)}; what is drawn, is drawn by a key of each record."
+
+
+def masking_explanation(policy: Policy, plan: MaskPlan) -> str:
+    """What a run will do, as text."""
+    lines = ["guarantee: " + masked_guarantee(policy, plan).statement]
+    for name in policy.kept_columns:
+        mask = plan.masks.get(name)
+        said = "as it is" if mask is None else ", ".join(f"{key} {value}" for key, value in mask.declared().items())
+        lines.append(f"{name}: {said}")
+    for one in plan.arranged:
+        if one.together:
+            lines.append(
+                f"{', '.join(one.columns)}: aggregated together, up to {EXACT_ROWS:,} rows all at once, and beyond in "
+                f"blocks of {BLOCK_ROWS:,} along the first principal axis"
+            )
+    return "\n".join(lines)
+
+
+def masking_section(found: MaskingFacts) -> Section:
+    """Return the masked columns before and after, for the vault.
+
+    Parameters
+    ----------
+    found : MaskingFacts
+    """
+    facts: dict[str, str | int | float] = {}
+    for column in found.columns:
+        facts |= _column_facts(column, found.percent)
+    lost = "" if found.il1s is None else f" The loss IL1s of the columns of numbers is {found.il1s:.4g} on average."
+    paragraph = (
+        f"{len(found.columns)} columns of {found.rows:,} records are masked.{lost} Within so many percent of the "
+        "ranks, or of the standard deviation, of a masked value the true one is found as often as is told below "
+        "(interval disclosure)."
+    )
+    return Section("masking", "What masking did", paragraph, "tested", facts, tuple(_remarks(found)), found.to_dict())
+
+
+def _column_facts(column: MaskedColumn, percent: float) -> dict[str, str | int | float]:
+    facts: dict[str, str | int | float] = {f"{column.name}: records changed": column.changed}
+    if column.missing_before or column.missing_after:
+        facts[f"{column.name}: missing, before → after"] = f"{column.missing_before:,} → {column.missing_after:,}"
+    if column.before is not None and column.after is not None:
+        pairs = {"mean": (column.before.mean, column.after.mean)}
+        pairs["standard deviation"] = (column.before.deviation, column.after.deviation)
+        for name, (before, after) in pairs.items():
+            facts[f"{column.name}: {name}, before → after"] = f"{short_number(before)} → {short_number(after)}"
+    measures = {
+        "loss IL1s": column.il1s,
+        f"share within {percent:g} % of the ranks": column.disclosed_by_rank,
+        f"share within {percent:g} % of the standard deviation": column.disclosed_by_deviation,
+    }
+    return facts | {f"{column.name}: {name}": value for name, value in measures.items() if value is not None}
+
+
+def _remarks(found: MaskingFacts) -> list[str]:
+    remarks = []
+    for i, one in enumerate(found.numbers):
+        for j in range(i + 1, len(found.numbers)):
+            before, after = found.correlations_before[i][j], found.correlations_after[i][j]
+            remarks.append(f"Correlation of {one} and {found.numbers[j]}: {before:.3f} before, {after:.3f} after.")
+    for loss in found.losses:
+        remarks.append(
+            f"Grouped in blocks along the first principal axis ({loss.label}). On {loss.sampled:,} records drawn by "
+            f"key, groups of four blocks lose {100 * loss.blocks:.3g} % of the sum of squares, and groups of all "
+            f"at once {100 * loss.exact:.3g} %."
+        )
+    if found.suppressed:
+        remarks.append(
+            f"{found.suppressed:,} values are missing in the release, as fewer than k records lack the same columns."
+        )
+    if found.clipped:
+        remarks.append(f"{found.clipped:,} masked values left the range of their type, and are its end.")
+    remarks.append("Whole numbers and days are rounded back to whole ones after they are masked.")
+    return remarks
+
+
+def declared_columns(policy: Policy) -> list[dict[str, Any]]:
+    """Describe the released columns for a consumer.
+
+    Parameters
+    ----------
+    policy : Policy
+    """
+    columns: list[dict[str, Any]] = []
+    for name in policy.kept_columns:
+        column = policy.columns[name]
+        mask = policy.masks.get(name)
+        recoding = getattr(column, "release", None)
+        said: Mapping[str, Any] | str = "as it is" if recoding is None else recoding.declared()
+        columns.append({"name": name, "role": column.role, "released": said if mask is None else mask.declared()})
+    return columns

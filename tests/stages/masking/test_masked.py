@@ -1,0 +1,288 @@
+"""A table masked in tasks, against the same masks on arrays in one place, whatever the partitions."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import types as T
+
+from privrisk_spark.engine import batches
+from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.errors import SchemaError
+from privrisk_spark.kernels.masking.microaggregation import centroids, mdav
+from privrisk_spark.kernels.masking.rank_swapping import swapped
+from privrisk_spark.kernels.random import keyed
+from privrisk_spark.kernels.random.normals import normals
+from privrisk_spark.planning import masking
+from privrisk_spark.planning.masking import mask_plan
+from privrisk_spark.policy.masking import TopBottom
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.reading import parse
+from privrisk_spark.results.masking import MaskingFacts
+from privrisk_spark.stages.masking import arranging
+from privrisk_spark.stages.masking.arranging import collect_arrangement
+from privrisk_spark.stages.masking.held import Held, collect_held
+from privrisk_spark.stages.masking.keys import MaskKeys
+from privrisk_spark.stages.masking.masked import MaskedRows, bounds_of, collect_masked, masking_facts
+from privrisk_spark.stages.masking.solving import collect_solved, measure_block_loss
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEYS = MaskKeys(bytes(range(32)), ("r1", "snapshot"))
+N = 240
+COLUMNS = ("age", "income", "born", "sex", "pay", "stay", "cost", "days")
+AGGREGATED = {"method": "microaggregation", "k": 3}
+POLICY = parse(
+    {
+        "version": 1,
+        "run": {"name": "t"},
+        "table": {"path": "in/t"},
+        "columns": {
+            "age": {"role": "quasi-identifier", "mask": AGGREGATED},
+            "income": {"role": "quasi-identifier", "mask": AGGREGATED},
+            "born": {"role": "quasi-identifier", "mask": {"method": "rank-swapping", "percent": 10}},
+            "sex": {"role": "quasi-identifier", "mask": {"method": "pram", "invariant": {"keep": 0.5}}},
+            "pay": {"role": "sensitive", "mask": {"method": "noise", "share": 0.1}},
+            "stay": {"role": "sensitive", "mask": {"method": "shuffle", "known": ["age", "income"]}},
+            "cost": {"role": "sensitive", "mask": {"method": "top-bottom", "low": 10, "high": 90}},
+            "days": {"role": "sensitive", "mask": {"method": "rounding", "base": 7}},
+        },
+        "guarantee": {"kind": "masked"},
+        "output": {"path": "out", "vault": "vault"},
+    }
+)
+TOGETHER = POLICY.model_copy(
+    update={
+        "columns": {
+            name: column if i < 2 else column.model_copy(update={"mask": None})
+            for i, (name, column) in enumerate(POLICY.columns.items())
+        }
+    }
+)
+"""The columns that are aggregated alone."""
+
+TYPES = [T.DoubleType(), T.DoubleType(), T.LongType(), T.StringType(), *[T.DoubleType()] * 3, T.IntegerType()]
+SCHEMA = T.StructType(
+    [
+        T.StructField("record_id", T.StringType()),
+        T.StructField("block", T.BinaryType()),
+        *(T.StructField(f"r{i}", kind) for i, kind in enumerate(TYPES)),
+    ]
+)
+
+
+def records() -> list[tuple[Any, ...]]:
+    """Correlated numbers with ties and missing values; ids that are in no order."""
+    pick = random.Random(3)
+    rows: list[tuple[Any, ...]] = []
+    for i in range(N):
+        age = float(pick.randint(18, 60))
+        values: list[Any] = [
+            None if i % 40 == 7 else age,
+            None if i % 40 in (7, 9) or i in (1, 2) else 100 * age + pick.randint(0, 500),
+            pick.randint(0, 30),
+            pick.choices(["f", "m", "d", None], [10, 9, 2, 1])[0],
+            math.nan if i == 5 else pick.gauss(1000, 50),
+            None if i == 11 else float(pick.randint(0, 9)),
+            pick.uniform(0, 100),
+            pick.randint(0, 99),
+        ]
+        name = f"p{(i * 77) % N}"
+        rows.append((name, hashlib.sha256(name.encode()).digest()[:16], *values))
+    return rows
+
+
+ROWS = records()
+
+
+def encoded(spark: SparkSession, rows: list[tuple[Any, ...]], partitions: int) -> Batches:
+    return Batches.of_frame(spark.createDataFrame(rows, SCHEMA).repartition(partitions))
+
+
+def masked(
+    spark: SparkSession, place: Path, rows: list[tuple[Any, ...]], partitions: int, policy: Policy = POLICY
+) -> tuple[dict[str, dict[str, Any]], MaskingFacts, Held, MaskedRows]:
+    """Everything that is written of each record, by id, and what is told of it."""
+    place.mkdir()
+    scratch, plan = Scratch(spark, place), mask_plan(policy)
+    held = collect_held(scratch, encoded(spark, rows, partitions), COLUMNS, plan)
+    solved = []
+    for i, one in enumerate(plan.arranged):
+        order = collect_arrangement(scratch, held, one, KEYS.of(one.label), store=f"order{i}")
+        solved.append(collect_solved(scratch, held, order, store=f"solved{i}"))
+    bounds = {name: bounds_of(mask) for name, mask in plan.masks.items() if isinstance(mask, TopBottom)}
+    done = collect_masked(scratch, held, solved, KEYS, bounds, record_id="who", files=1)
+    done.decisions.take(done.decision_names, place / "vault")
+    found = pq.read_table(place / "vault").to_pylist()
+    return {row.pop("who"): row for row in found}, masking_facts(held, done, solved, [], {}), held, done
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return masked(spark, tmp_path_factory.mktemp("whole") / "scratch", ROWS, 1)
+
+
+def words(label: str) -> np.ndarray:
+    blocks = np.frombuffer(b"".join(row[1] for row in ROWS), dtype=np.uint8).reshape(-1, 16)
+    return keyed.prf(KEYS.of(label), keyed.record_messages(blocks))
+
+
+def column(name: str) -> np.ndarray:
+    values = [row[2 + COLUMNS.index(name)] for row in ROWS]
+    return np.array([math.nan if value is None else value for value in values])
+
+
+def of(found: dict[str, dict[str, Any]], name: str) -> np.ndarray:
+    return np.array([math.nan if found[row[0]][name] is None else found[row[0]][name] for row in ROWS])
+
+
+@pytest.mark.parametrize("partitions", [4, 11])
+def test_partitions_order_and_ranges_change_nothing(
+    spark: SparkSession, tmp_path: Path, whole: Any, partitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arranging, "ROWS_PER_RANGE", 50)
+    monkeypatch.setattr(batches, "CHUNK_ROWS", 30)
+    shuffled = random.Random(partitions).sample(ROWS, N)
+    found, facts, _, done = masked(spark, tmp_path / "scratch", shuffled, partitions)
+    assert found == whole[0]
+    assert facts == whole[1]
+    tuples = Counter(tuple(row) for row in done.tuples.frame(spark).collect())
+    assert tuples == Counter(tuple(row) for row in whole[3].tuples.frame(spark).collect())
+    assert done.tuples.schema == T.StructType([*SCHEMA.fields[2:], T.StructField("n_rows", T.LongType(), False)])
+
+
+def test_records_are_aggregated_by_what_they_have(whole: Any) -> None:
+    found, facts, _, _ = whole
+    age, income = column("age"), column("income")
+    both, age_only = ~np.isnan(age) & ~np.isnan(income), ~np.isnan(age) & np.isnan(income)
+    assert (np.count_nonzero(both), np.count_nonzero(age_only)) == (226, 8)
+    points = np.column_stack([(x - np.nanmean(x)) / np.nanstd(x) for x in (age, income)])[both]
+    values = np.column_stack([age, income])[both]
+    # In another order the groups may differ by ties, their loss hardly.
+    groups = mdav(points, 3)
+    lost = ((centroids(values, groups)[groups] - values) ** 2 / np.nanvar(np.column_stack([age, income]), axis=0)).sum()
+    after = np.column_stack([of(found, "age"), of(found, "income")])
+    mine = ((after[both] - values) ** 2 / np.nanvar(np.column_stack([age, income]), axis=0)).sum()
+    assert mine == pytest.approx(lost, rel=0.1)
+    np.testing.assert_allclose(after[both].mean(axis=0), values.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(after[age_only, 0].mean(), age[age_only].mean(), rtol=1e-12)
+    sizes = Counter((row["age"], row["income"]) for row in found.values())
+    sizes.pop((None, None))
+    assert min(sizes.values()) >= 3
+    assert facts.suppressed == 0
+    assert [one.missing_after for one in facts.columns[:2]] == [6, 14]
+
+
+def test_a_pattern_of_too_few_records_is_suppressed(spark: SparkSession, tmp_path: Path) -> None:
+    alone = [row for row in ROWS if row[2] is not None and row[3] is None]
+    few, kept = alone[:2], [row for row in ROWS if row not in alone[2:]]
+    found, facts, _, _ = masked(spark, tmp_path / "scratch", kept, 2, TOGETHER)
+    assert all(found[row[0]]["age"] is None and found[row[0]]["income"] is None for row in few)
+    assert facts.suppressed == 2
+    sizes = Counter((row["age"], row["income"]) for row in found.values())
+    sizes.pop((None, None))
+    assert min(sizes.values()) >= 3
+
+
+def test_ranks_are_swapped_as_on_arrays(whole: Any) -> None:
+    found = whole[0]
+    drawn, values = words("rank swapping born"), column("born")
+    order = np.lexsort((drawn[:, 1], drawn[:, 0], values))
+    wanted = np.empty(N)
+    wanted[order] = swapped(values[order], 10, drawn[order, 1])
+    assert of(found, "born").tolist() == wanted.tolist()
+    assert sorted(of(found, "born")) == sorted(values)
+    assert not np.array_equal(wanted, values)
+
+
+def test_noise_is_drawn_for_each_record(whole: Any) -> None:
+    found, facts, _, _ = whole
+    values = column("pay")
+    deviation = math.sqrt(0.1) * np.nanstd(values)
+    wanted = values + deviation * normals(words("noise pay")[:, 0])
+    np.testing.assert_allclose(of(found, "pay"), wanted, rtol=1e-12)
+    pay = facts.columns[4]
+    assert (pay.missing_before, pay.missing_after, pay.changed) == (1, 1, N - 1)
+    assert pay.before is not None
+    assert pay.after is not None
+    assert pay.before.mean == pytest.approx(np.nanmean(values), rel=1e-14)
+    assert pay.after.deviation == pytest.approx(np.nanstd(wanted), rel=1e-12)
+    apart = np.nanmean(np.abs(wanted - values))
+    assert pay.il1s == pytest.approx(apart / (math.sqrt(2) * np.nanstd(values)), rel=1e-12)
+    near = np.abs(wanted - values) <= 0.1 * np.nanstd(values)
+    assert pay.disclosed_by_deviation == pytest.approx(np.count_nonzero(near) / (N - 1))
+
+
+def test_other_methods_do_what_they_say(whole: Any) -> None:
+    found, facts, held, _ = whole
+    np.testing.assert_array_equal(of(found, "cost"), np.clip(column("cost"), 10, 90))
+    np.testing.assert_array_equal(of(found, "days"), np.rint(column("days") / 7) * 7)
+    stay = of(found, "stay")
+    assert sorted(stay[~np.isnan(stay)]) == sorted(column("stay")[~np.isnan(column("stay"))])
+    assert np.flatnonzero(np.isnan(stay)).tolist() == [11]
+    before, after = ([row[5] for row in ROWS], [found[row[0]]["sex"] for row in ROWS])
+    assert [one is None for one in before] == [one is None for one in after]
+    changed = sum(one != other for one, other in zip(before, after, strict=True))
+    assert facts.columns[3].changed == changed
+    assert 0.15 * N < changed < 0.4 * N
+    assert held.categories["sex"] == Counter(one for one in before if one is not None)
+    numbers = np.array([column(name) for name in facts.numbers])
+    complete = numbers[:, ~np.isnan(numbers).any(axis=0)]
+    np.testing.assert_allclose(facts.correlations_before, np.corrcoef(complete), rtol=1e-9, atol=1e-12)
+
+
+def test_another_key_draws_otherwise_and_another_table_too() -> None:
+    other = MaskKeys(bytes(32), KEYS.bound)
+    assert len({KEYS.of("a"), KEYS.of("b"), other.of("a"), MaskKeys(KEYS.release_key, ("r1", "x")).of("a")}) == 4
+    assert "release_key" not in repr(KEYS)
+
+
+def test_blocks_are_compared_with_all_at_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(masking, "EXACT_ROWS", 100)
+    monkeypatch.setattr(masking, "BLOCK_ROWS", 40)
+    losses = []
+    for partitions in (1, 4):
+        place = tmp_path / str(partitions)
+        found, _, held, _ = masked(spark, place, ROWS, partitions, TOGETHER)
+        sizes = Counter((row["age"], row["income"]) for row in found.values())
+        sizes.pop((None, None))
+        assert min(sizes.values()) >= 3
+        one = mask_plan(POLICY).arranged[0]
+        of_ids = {name: (row["age"], row["income"]) for name, row in found.items()}
+        losses.append((of_ids, measure_block_loss(Scratch(spark, place), held, one, KEYS.of("sample"))))
+    assert losses[0] == losses[1]
+    loss = losses[0][1]
+    assert loss.sampled == 226
+    assert 0 < loss.exact < 1.1 * loss.blocks
+    assert loss.blocks < 0.2
+
+
+def test_what_cannot_be_masked_is_refused_by_name_and_number(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    rows = [(*row[:6], math.inf if i < 3 else row[6], *row[7:]) for i, row in enumerate(ROWS)]
+    with pytest.raises(SchemaError, match=r"columns\.pay\.mask: 3 values are infinite or beyond 2\^53"):
+        collect_held(Scratch(spark, tmp_path / "a"), encoded(spark, rows, 2), COLUMNS, mask_plan(POLICY))
+    (tmp_path / "b").mkdir()
+    rows = [(*row[:5], f"category {i}", *row[6:]) for i, row in enumerate(ROWS)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("privrisk_spark.stages.masking.held.MOST_CATEGORIES", 100)
+        with pytest.raises(SchemaError, match=r"columns\.sex\.mask: 'pram' takes a column of at most 100 categories"):
+            collect_held(Scratch(spark, tmp_path / "b"), encoded(spark, rows, 2), COLUMNS, mask_plan(POLICY))
+
+
+def test_columns_without_any_value_stay_so(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [(*row[:2], *[None] * len(COLUMNS)) for row in ROWS[:5]]
+    found, facts, _, _ = masked(spark, tmp_path / "scratch", rows, 2)
+    assert all(value is None for row in found.values() for value in row.values())
+    assert [one.missing_after for one in facts.columns] == [5] * len(COLUMNS)
