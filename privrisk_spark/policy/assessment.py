@@ -107,8 +107,8 @@ class AdversaryPolicy(Part):
 class Classifiers(Part):
     """Classifiers that predict the label from the quasi-identifiers, of the table and of the release."""
 
-    models: list[Literal["logistic-regression", "random-forest"]] = Field(
-        default_factory=lambda: ["logistic-regression", "random-forest"],
+    models: tuple[Literal["logistic-regression", "random-forest"], ...] = Field(
+        ("logistic-regression", "random-forest"),
         min_length=1,
         description="Of scikit-learn, with its usual parameters (the extra `ml`).",
     )

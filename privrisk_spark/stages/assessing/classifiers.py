@@ -19,7 +19,7 @@ from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.policy.assessment import Classifiers
 from privrisk_spark.results.assessment import Measured
-from privrisk_spark.stages.assessing.classes import Layout, values
+from privrisk_spark.stages.assessing.classes import Layout
 from privrisk_spark.storage.parts import PartDirectory
 
 _DRAWN, _LABEL = "drawn", "label"
@@ -86,7 +86,7 @@ def _collect_sample(
 ) -> pa.Table:  # fmt: skip
     """At most so many rows with a label, those of the least fingerprints; equal rows are told apart by ordinal."""
     held, k = tuple(names), len(layout.radices)
-    column, missing = values(len(layout.value_counts))[label], layout.value_counts[label]
+    column, missing = schemas.sensitive(len(layout.value_counts))[label], layout.value_counts[label]
     # Six deviations more than are wanted, so that fewer are drawn next to never.
     share = min(1.0, (most + 6 * math.sqrt(most) + 36) / max(rows, 1))
     bound = np.uint64(min(int(share * 2.0**64), 2**64 - 1))

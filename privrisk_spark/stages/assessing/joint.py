@@ -18,7 +18,7 @@ from privrisk_spark.kernels.classes import criteria
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.tally import ClassTally
 from privrisk_spark.kernels.numeric.fold import folded
-from privrisk_spark.stages.assessing.classes import Layout, classes_of, values
+from privrisk_spark.stages.assessing.classes import Layout, classes_of
 from privrisk_spark.stages.assessing.tallies import Sensitive
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -68,7 +68,7 @@ def collect_joint_diversity(
 
 def _knowing(table: pa.Table | None, layout: Layout, j: int, sensitive: int) -> tuple[Classes, Layout]:
     """Classes by the quasi-identifiers and the sensitive columns but the j-th, which they hold."""
-    k, columns = len(layout.radices), values(len(layout.value_counts))
+    k, columns = len(layout.radices), schemas.sensitive(len(layout.value_counts))
     others = [i for i in range(sensitive) if i != j]
     radices = (*layout.radices, *(layout.value_counts[i] + 1 for i in others))
     finer = Layout(radices, (layout.value_counts[j],), layout.persons)
