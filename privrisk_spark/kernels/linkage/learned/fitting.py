@@ -69,8 +69,8 @@ class Limits:
     each: int = 4
     ramps: int = 2
     constraints: int = 1500
-    nodes: int = 2_000
-    seconds: float = 20.0
+    nodes: int = 500
+    seconds: float = 60.0
 
 
 @dataclass(frozen=True, eq=False)
