@@ -1,4 +1,4 @@
-"""Population uniques by log-linear models: each set of quasi-identifiers in a task, which holds its distinct records."""
+"""Population uniques by log-linear models: each set in a task, which holds its distinct records."""
 
 from __future__ import annotations
 
