@@ -28,7 +28,7 @@ _HEADLINES: tuple[tuple[str, tuple[str, ...]], ...] = (
             "records", "suppressed_records", "k", "uniques", "records_below_k", "prosecutor_max", "prosecutor_mean",
             "household_risk_max", "household_risk_mean",
             "k_map", "journalist_max", "marketer", "presence_max", "individual_risk_max", "expected_reidentifications",
-            "tau_1", "tau_2",
+            "tau_one", "tau_two",
             "special_uniques", "homogeneity_share", "t_closeness", "attacked_records", "p_reid_max",
         ),
     ),
