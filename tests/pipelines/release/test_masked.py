@@ -235,7 +235,7 @@ def test_csv_and_directories(spark: Any, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_refused(tmp_path: Path, change: str, said: str) -> None:
-    more = {"decision": {"utility_at_least": 1}} if "risk" in change else {}
+    more: dict[str, Any] = {"decision": {"utility_at_least": 1}} if "risk" in change else {}
     file = policy(tmp_path, written(tmp_path / "table", rows()[:60], 1), **more)
     ran = mask(file, f"--set={change}", root=tmp_path)
     assert ran.code == 2
