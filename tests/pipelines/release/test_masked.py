@@ -215,7 +215,8 @@ def test_a_key_that_is_drawn_is_destroyed(spark: Any, tmp_path: Path) -> None:
 
 def test_csv_and_directories(spark: Any, tmp_path: Path) -> None:
     table = written(tmp_path / "table", rows()[:60], 1)
-    for i, asked in enumerate(({"format": "csv"}, {"partition_by": ["ward"]})):
+    asked_for: list[dict[str, Any]] = [{"format": "csv"}, {"partition_by": ["ward"]}]
+    for i, asked in enumerate(asked_for):
         root = tmp_path / str(i)
         root.mkdir()
         ran = mask(policy(root, table, output={"path": "o", "vault": "v", **asked}), root=root)
