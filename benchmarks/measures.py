@@ -32,7 +32,7 @@ from benchmarks.measure import Measured, measure
 
 RATIO_AT_MOST = 2.0
 POLICY = Path(__file__).with_name("measures.yaml")
-COUNTING, MEASURING = ("encode", "count"), ("measure", "compare", "attack")
+COUNTING, MEASURING = ("encode", "count"), ("measure", "compare", "identify", "attack", "tell")
 LEVELS = {"city": 1, "race": 1, "income": 1}
 """Released level of each quasi-identifier that has a file; of birth dates, the year."""
 

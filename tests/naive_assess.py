@@ -85,10 +85,25 @@ def identity(
     }
     if people != len(rows):
         found["persons", None] = people
+    starts = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000, math.inf)
+    for least, end in itertools.pairwise(starts):
+        found["records_by_class_size", least] = sum(own[key] for key, size in sizes.items() if least <= size < end)
+    found |= separation(rows, names)
     found["unique_share", None] = found["uniques", None] / people
     for threshold in thresholds:
         above = sum(own[key] for key, size in sizes.items() if 1 / size > threshold)
         found["prosecutor_share_above", threshold] = above / people
+    return found
+
+
+def separation(rows: Sequence[Row], names: Sequence[str]) -> Figures:
+    """By pairs of rows, of the columns together and each alone."""
+    found: Figures = {}
+    for of in (None, *names):
+        values = [tuple(row[name] for name in names) if of is None else row[of] for row in rows]
+        pairs = list(itertools.combinations(values, 2))
+        found["distinction", of] = len(set(values)) / len(values)
+        found["separation", of] = sum(a != b for a, b in pairs) / len(pairs)
     return found
 
 
@@ -123,6 +138,8 @@ def population(
         ("contradicted_classes", None): sum(size < own[key] for key, size in covered.items()),
         ("journalist_max", None): 1 / min(covered.values()),
         ("marketer", None): sum(own[key] / size for key, size in covered.items()) / total,
+        ("presence_max", None): max(min(own[key] / size, 1) for key, size in covered.items()),
+        ("presence_min", None): min(min(own[key] / size, 1) for key, size in covered.items()),
         ("population_uniques", None): sum(sizes[key] == 1 for key in singles),
         ("population_unique_share", None): sum(sizes[key] == 1 for key in singles) / len(singles) if singles else None,
     }
@@ -165,6 +182,10 @@ def special(rows: Sequence[Row], names: Sequence[str], *, size: int, fraction: f
     """Minimal sample uniques of every record, over all sets of attributes."""
     k = len(names)
     most = min(size, k)
+
+    def worth(s: int) -> int:
+        return math.prod(k - i for i in range(s, min(most, k - 1) + 1))
+
     alone = {
         subset: {
             i
@@ -175,13 +196,12 @@ def special(rows: Sequence[Row], names: Sequence[str], *, size: int, fraction: f
         for subset in itertools.combinations(names, n)
     }
     minimal: dict[int, list[int]] = defaultdict(list)
+    due: Counter[str] = Counter()
     for subset, records in alone.items():
         for i in records:
             if not any(i in alone[part] for n in range(1, len(subset)) for part in itertools.combinations(subset, n)):
                 minimal[i].append(len(subset))
-
-    def worth(s: int) -> int:
-        return math.prod(k - i for i in range(s, min(most, k - 1) + 1))
+                due.update(dict.fromkeys(subset, worth(len(subset))))
 
     scores = {i: sum(map(worth, sets)) for i, sets in minimal.items()}
     sizes = Counter(len(held) for held in grouped(rows, names).values())
@@ -196,6 +216,8 @@ def special(rows: Sequence[Row], names: Sequence[str], *, size: int, fraction: f
         ("dis_max", None): max(shared.values(), default=0.0),
         ("dis_mean", None): math.fsum(shared.values()) / len(rows),
     }
+    for name in names:
+        found["suda_contribution", name] = due[name] / sum(scores.values()) if scores else 0.0
     for n in range(1, most + 1):
         found["minimal_uniques", n] = sum(sets.count(n) for sets in minimal.values())
     return found
@@ -262,6 +284,7 @@ def attribute(
         worst["enhanced_beta_likeness"].append(math.inf if beyond else max(0.0, *gains.values()))
         ratios = [abs(math.log(q[value] / p[value])) if q[value] else math.inf for value in domain if p[value]]
         worst["delta_disclosure"].append(max(ratios))
+        worst["delta_disclosure_present"].append(max(ratio for ratio in ratios if ratio < math.inf))
         homogeneous += size * everybody
         likely += size * (falling[0] / size > 0.5 + 1e-12)
     people = sum(size for size, _ in classes)
@@ -269,6 +292,51 @@ def attribute(
     found: Figures = {(name, column): min(values) if name in least else max(values) for name, values in worst.items()}
     found["homogeneity_share", column] = homogeneous / people
     found["majority_share_above", column] = likely / people
+    return found
+
+
+def joint(
+    rows: Sequence[Row], names: Sequence[str], columns: Mapping[str, float], person: str | None = None
+) -> Figures:
+    """Diversity of each column, given the values of the others; ``columns`` has the c of each."""
+    found: Figures = {}
+    for column, c in columns.items():
+        others = [*names, *(other for other in columns if other != column)]
+        domain = list({row[column] for row in rows})
+        alone = attribute(rows, others, column, domain, distance="equal", c=c, person=person)
+        told = {"p_sensitive": "l_distinct_joint", "l_entropy": "l_entropy_joint", "l_recursive": "l_recursive_joint"}
+        found |= {(to, column): alone[name, column] for name, to in told.items()}
+    return found
+
+
+def households(risks: Sequence[float], household: Sequence[Any]) -> tuple[float, float]:
+    """Greatest, and mean over the records; None is a household of its own."""
+    missed: dict[Any, float] = {}
+    keys = [("nobody", i) if of is None else of for i, of in enumerate(household)]
+    for key, risk in zip(keys, risks, strict=True):
+        missed[key] = missed.get(key, 1.0) * (1 - risk)
+    return 1 - min(missed.values()), math.fsum(1 - missed[key] for key in keys) / len(keys)
+
+
+def numeric(original: Sequence[Sequence[float]], masked: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """By column over pairs that are known; of rows of which all are known for correlations."""
+    x, y = np.array(original, dtype=float), np.array(masked, dtype=float)
+    found: dict[str, Any] = {"il1s": [], "mean_shift": [], "variance_ratio": []}
+    known = ~np.isnan(x) & ~np.isnan(y)
+    for j in range(x.shape[1]):
+        a, b = x[known[:, j], j], y[known[:, j], j]
+        s = np.std(a, ddof=1)
+        found["il1s"].append(np.mean(np.abs(a - b)) / (math.sqrt(2) * s))
+        found["mean_shift"].append((np.mean(b) - np.mean(a)) / s)
+        found["variance_ratio"].append(np.var(b) / np.var(a))
+    if x.shape[1] == 1:
+        return found
+    whole = known.all(axis=1)
+    r, q = (np.corrcoef(side[whole], rowvar=False) for side in (x, y))
+    upper = np.triu_indices(x.shape[1], 1)
+    found["correlation_change"] = float(np.mean(np.abs(r[upper] - q[upper])))
+    eigen = [np.sort(np.linalg.eigvalsh(side)) for side in (r, q)]
+    found["eigenvalue_change"] = float(np.mean(np.abs(eigen[0] - eigen[1])))
     return found
 
 
@@ -294,6 +362,7 @@ def cells(rows: Sequence[Row], names: Sequence[str], trees: Mapping[str, Tree]) 
     losses: dict[str, Callable[[Tree, Any], float]] = {
         "precision": lambda tree, node: tree.level[node] / max(tree.level.values()),
         "generalized_information_loss": lambda tree, node: len(tree.under[node]) / len(tree.paths),
+        "iyengar_loss": lambda tree, node: (len(tree.under[node]) - 1) / max(len(tree.paths) - 1, 1),
         "gcp": lambda tree, node: 0.0 if len(tree.under[node]) == 1 else len(tree.under[node]) / len(tree.paths),
     }
     found: Figures = {}
@@ -302,6 +371,7 @@ def cells(rows: Sequence[Row], names: Sequence[str], trees: Mapping[str, Tree]) 
         means[None] = math.fsum(means.values()) / len(names)  # type: ignore[index]
         for of, mean in means.items():
             found[name, of] = 1 - mean if name == "precision" else mean
+    found["loss", None] = math.prod(1 + found["iyengar_loss", of] for of in names) ** (1 / len(names)) - 1
     volumes = [math.prod(len(trees[of].under[row[of]]) for of in names) for row in rows]
     found["penalty_mean", None] = math.fsum(1 - 1 / volume for volume in volumes) / len(rows)
     return found

@@ -73,6 +73,7 @@ LIBRARIES: dict[str, set[str]] = {
     "numba": {"machine_code"},
     "cryptography": {"kernels"},
     "rapidfuzz": {"kernels"},
+    "sklearn": {"kernels"},
     "scipy": {"kernels", "planning", "experiments"},
     "numpy": {
         "kernels", "hierarchies", "results", "ledger", "planning", "reporting", "engine", "stages", "experiments",

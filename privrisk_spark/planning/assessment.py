@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from privrisk_spark.policy.assessment import Population
+from privrisk_spark.policy.assessment import Detection, Population
 from privrisk_spark.policy.dictionaries import SelfDictionary, TableDictionary
 from privrisk_spark.policy.guarantees import RiskGuarantee
-from privrisk_spark.policy.policy import Policy, RiskPolicy
+from privrisk_spark.policy.policy import Insensitive, Policy, RiskPolicy
 from privrisk_spark.policy.policy import Sensitive as SensitiveColumn
+from privrisk_spark.results.assessment import Assumption
 
 POPULATION = "assess.population"
 RELEASE = "assess.release"
@@ -35,7 +36,13 @@ def narrowed(policy: Policy) -> Policy:
     """Return the policy by which the table is read: what is measured is carried, and nothing is decided."""
     population = policy.assess.population
     dictionary = SelfDictionary(consistency="compatible") if population is None else population_dictionary(population)
-    return reading_only(policy, [*carried(policy), *policy.assess.intervals], dictionary)
+    kept, household = [*carried(policy), *policy.assess.intervals], policy.assess.household
+    if household is not None:
+        # An identifier cannot be kept; to read it, it is like any other column.
+        named = Insensitive(role="insensitive", read=getattr(policy.columns[household], "read", None))
+        columns = policy.columns if household in kept else {**policy.columns, household: named}
+        policy, kept = policy.model_copy(update={"columns": columns}), [*kept, household]
+    return reading_only(policy, kept, dictionary)
 
 
 def reading_only(
@@ -63,6 +70,28 @@ def reading_only(
     against = SelfDictionary(consistency="compatible") if dictionary is None else dictionary
     changed = {"columns": columns, "dictionary": against, "risk": RiskPolicy(), "guarantee": RiskGuarantee()}
     return policy.model_copy(update={**changed, "decision": None, "linkage": None, "output": None})
+
+
+_MONEY = frozenset({"gain", "penalty", "cost_access", "cost_link", "cost_exploit"})
+
+
+def assumptions_of(policy: Policy) -> tuple[Assumption, ...]:
+    """Return what the policy assumes of the adversary, if it has one."""
+    adversary = policy.assess.adversary
+    if adversary is None:
+        return ()
+    found = []
+    for name, field in type(adversary).model_fields.items():
+        given, value = name in adversary.model_fields_set, getattr(adversary, name)
+        if isinstance(value, Detection):
+            for part, of in type(value).model_fields.items():
+                said = given and part in value.model_fields_set
+                found.append(Assumption(f"{name} {part}", getattr(value, part), "", of.description or "", said))
+            continue
+        unit = adversary.currency if name in _MONEY else ""
+        shown = "as many as are detected" if name == "fines" and value is None else value
+        found.append(Assumption(name.replace("_", " "), shown, unit, field.description or "", given))
+    return tuple(found)
 
 
 def population_dictionary(population: Population) -> TableDictionary:

@@ -9,13 +9,15 @@ import numpy as np
 
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.linkage.evidence import Found, deciles, found
+from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel
 from privrisk_spark.kernels.linkage.learned.fitting import Learned
 from privrisk_spark.kernels.linkage.membership import Bound, Membership
+from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule
 from privrisk_spark.kernels.linkage.transparency import ExactLinks
 from privrisk_spark.planning.attacks import known_columns
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.attacks import Attack, Calibration, Group
-from privrisk_spark.results.inferences import Inference, LearnedDistance, MembershipFound, Search
+from privrisk_spark.results.inferences import Agreement, Inference, LearnedDistance, MatchModel, MembershipFound, Search
 
 SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
 """Groups of records by the candidates that look like their own."""
@@ -107,7 +109,10 @@ CELLS: dict[str, str] = {
 """What a generalized cell is taken for, in words."""
 
 
-HOW: dict[str, str] = {"transparency": "by the levels that the table was recoded by"}
+HOW: dict[str, str] = {
+    "probabilistic": "by match weights",
+    "transparency": "by the levels that the table was recoded by",
+}
 """How is searched by a method, in words; where cells are read in one of several ways, those say it."""
 
 
@@ -190,6 +195,45 @@ def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
         )
         for search, candidates, one, away, groups in zip(known, (rows, people), found, absent, classes, strict=True)
     ]
+
+
+def match_model(
+    policy: Policy,
+    search: Search,
+    model: LinkageModel,
+    fitted: Fitted,
+    rule: OptimalRule,
+    classes: Mapping[str, tuple[FloatArray, LongArray]],
+) -> MatchModel:
+    """Say what was estimated of agreement, by the names of the columns.
+
+    Parameters
+    ----------
+    policy : Policy
+    search : Search
+    model : LinkageModel
+        By which was searched.
+    fitted : Fitted
+        What was estimated.
+    rule : OptimalRule
+    classes : mapping of class to (ndarray of float64, ndarray of int64)
+        Probability of the links of records, and how many records there are with each.
+    """
+    agreements = []
+    for j, column in enumerate(known_columns(policy)):
+        n = len(model.m[j])
+        named = ["agrees", *(f"near ({i})" if n > 3 else "near" for i in range(1, n - 1)), "differs"]
+        for level, m, u, weight in zip(named, model.m[j], model.u[j], model.weights[j][:n], strict=True):
+            agreements.append(Agreement(column, level, m, u, weight))
+    return MatchModel(
+        search,
+        tuple(agreements),
+        fitted.converged,
+        fitted.parted,
+        rule.upper,
+        rule.lower,
+        {name: found(*of) for name, of in classes.items()},
+    )
 
 
 class FittedDistance(Protocol):

@@ -76,13 +76,14 @@ class SpecialUniques(Part):
 class Detection(Part):
     """Probability that an exploit is detected, a logistic function of those before it (X15 eq 4)."""
 
-    h0: Finite = -4.59
-    h1: Finite = 0.0
+    h0: Finite = Field(-4.59, description="Log odds that the first exploit is detected.")
+    h1: Finite = Field(0.0, description="What each exploit before adds to the log odds.")
 
 
 class AdversaryPolicy(Part):
     """An adversary who attacks if it pays (Xia et al. 2015); the defaults are the paper's case study."""
 
+    currency: Text = Field("US dollars", description="Of gain, penalty and costs; only a name.")
     group: Literal["known", "unknown"] = Field(
         "known", description="Whether the adversary knows how many candidates a record has before paying for access."
     )
@@ -95,9 +96,25 @@ class AdversaryPolicy(Part):
     cost_link: NonNegative = Field(0.0, description="Of finding the candidates.")
     cost_exploit: NonNegative = Field(10.0, description="Of approaching a candidate.")
     detection: Detection = Detection()
-    discount: Annotated[float, Field(gt=0, lt=1), NUMBER] = 0.9
+    discount: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
+        0.9, description="Worth today of what is earned or paid a step later."
+    )
     risk_at_most: Share | None = Field(
         0.05, description="Least penalty and least group size that bring every record's p_reid under this bound."
+    )
+
+
+class Classifiers(Part):
+    """Classifiers that predict the label from the quasi-identifiers, of the table and of the release."""
+
+    models: tuple[Literal["logistic-regression", "random-forest"], ...] = Field(
+        ("logistic-regression", "random-forest"),
+        min_length=1,
+        description="Of scikit-learn, with its usual parameters (the extra `ml`).",
+    )
+    sample: Annotated[int, Field(ge=10, le=1_000_000), NUMBER] = Field(10_000, description="Records drawn at most.")
+    folds: Annotated[int, Field(ge=2, le=20), NUMBER] = Field(
+        5, description="Parts of the sample, each predicted by what is fitted to the others."
     )
 
 
@@ -128,7 +145,13 @@ class AssessPolicy(Part):
     intervals: Annotated[dict[str, Interval], SORTED] = Field(
         default_factory=dict, description="Numeric columns whose masked values are compared record by record."
     )
+    household: Text | None = Field(
+        None, description="Column that names the household of a record, for the risk that one of its members is found."
+    )
     label: Text | None = Field(None, description="Column a classifier would predict, for the classification metric.")
+    classifiers: Classifiers | None = Field(
+        None, description="Predict the label, before and after, from the first set of quasi-identifiers."
+    )
     k: Count = Field(5, description="k of the metrics that need one; records_below_k takes thresholds.k if given.")
     risk_above: list[Share] = Field(
         default_factory=lambda: [0.05, 0.2, 0.5], description="Thresholds whose share of records above is told."

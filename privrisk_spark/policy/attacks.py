@@ -11,6 +11,7 @@ from privrisk_spark.policy.types import NUMBER, SORTED, Count, Natural, NonNegat
 
 Method = Literal[
     "distance",
+    "probabilistic",
     "learned",
     "transparency",
     "homogeneity",
@@ -73,6 +74,18 @@ class Intruder(Part):
     )
 
 
+class ProbabilisticPolicy(Part):
+    """Links by match weights, whose probabilities are estimated from the two files alone (Fellegi and Sunter 1969)."""
+
+    false_links: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
+        1e-4, description="Share of the pairs of two people that may be taken for links, by the model."
+    )
+    false_non_links: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
+        0.1,
+        description="Share of the pairs of one person that may be taken for no links; a clerk decides what is between.",
+    )
+
+
 class LearnedPolicy(Part):
     """Distances an intruder learns who has seen true pairs: the worst case."""
 
@@ -102,11 +115,11 @@ class AttackPolicy(Part):
     methods: tuple[Literal[Method, "all"], ...] = Field(
         ("distance",),
         min_length=1,
-        description="What is tried, or [all] that can be. Links: 'distance', to the nearest candidates; 'learned', "
-        "likewise, by distances learned from true pairs; 'transparency', by the levels a table was recoded by. "
-        "Sensitive values: 'homogeneity' of classes; 'external', with the intruder's own row taken away; 'background', "
-        "with a value he knows to be false; 'skewness' and 'similarity' of values; 'composition' with other releases. "
-        "'membership': who is in the protected table.",
+        description="What is tried, or [all] that can be. Links: 'distance', to the nearest candidates; "
+        "'probabilistic', to the likeliest ones (Fellegi and Sunter); 'learned', by distances learned from true pairs; "
+        "'transparency', by the levels a table was recoded by. Sensitive values: 'homogeneity' of classes; 'external', "
+        "with the intruder's own row taken away; 'background', with a value he knows to be false; 'skewness' and "
+        "'similarity' of values; 'composition' with other releases. 'membership': who is in the protected table.",
     )
     levels: Annotated[dict[str, Natural], SORTED] = Field(
         default_factory=dict,
@@ -133,6 +146,7 @@ class AttackPolicy(Part):
         description="What a generalized cell is taken for, each tried: the value it covers that is 'nearest', a "
         "'uniform' draw of them, or, where all known columns are numbers, its 'midpoint'.",
     )
+    probabilistic: ProbabilisticPolicy = ProbabilisticPolicy()
     learned: LearnedPolicy = LearnedPolicy()
     exact_pairs: Count = Field(
         10**10, description="Comparisons of cells that an attack may take; it is exact, or it is refused."

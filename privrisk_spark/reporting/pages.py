@@ -9,14 +9,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from privrisk_spark.kernels.measures.catalogue import CATALOGUE
-from privrisk_spark.kernels.measures.measure import FAMILIES
 from privrisk_spark.reporting.attack_plots import calibration_plot, membership_plot
 from privrisk_spark.reporting.charts import draw
 from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
 from privrisk_spark.reporting.page_templates import fill
 from privrisk_spark.reporting.report import MEANINGS
-from privrisk_spark.results.assessment import Assessment
 from privrisk_spark.results.attacks import AttackResult
 from privrisk_spark.results.audit import ALPHA, AuditResult
 from privrisk_spark.results.composition import QUANTILES, Composition
@@ -26,7 +23,6 @@ from privrisk_spark.results.plots import Panel, Plot, Series
 from privrisk_spark.results.release import Check
 
 __all__ = [
-    "render_assessment",
     "render_attack",
     "render_audit",
     "render_composition",
@@ -37,20 +33,6 @@ __all__ = [
 
 _ROWS = 60
 """Rows of a chart's table, at most; all points are in the CSV file."""
-
-
-def render_assessment(result: Assessment) -> str:
-    """Return an assessment as a page.
-
-    Parameters
-    ----------
-    result : Assessment
-    """
-    charts = [
-        [(plot, Markup(draw(plot, prefix=f"{subject.name}-{plot.key}"))) for plot in subject.plots]
-        for subject in result.subjects
-    ]
-    return fill("assessment.html.j2", result=result, charts=charts, catalogue=CATALOGUE, families=FAMILIES)
 
 
 def render_attack(result: AttackResult) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.claims import Status
@@ -161,6 +161,34 @@ class Subject:
 
 
 @dataclass(frozen=True)
+class Assumption:
+    """What is assumed of the adversary.
+
+    Attributes
+    ----------
+    name : str
+        Its key in the policy, in words.
+    value : float or int or str or None
+    unit : str
+        Empty for what has none.
+    means : str
+        In plain words, a sentence.
+    given : bool
+        Whether the policy says so, and not the default.
+    """
+
+    name: str
+    value: float | int | str | None
+    unit: str
+    means: str
+    given: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
+        return {key: json_safe(value) for key, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
 class Assessment:
     """Everything an assessment has to say.
 
@@ -174,6 +202,8 @@ class Assessment:
         Whether the table is anonymous, and why not.
     notes : tuple of str
     stages : tuple of StageRecord
+    assumptions : tuple of Assumption
+        Of the adversary, if there is one.
     """
 
     title: str
@@ -185,6 +215,7 @@ class Assessment:
     paragraph: str
     notes: tuple[str, ...] = ()
     stages: tuple[StageRecord, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -249,6 +280,7 @@ class Assessment:
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "worst_classes": [one.to_dict() for subject in self.subjects for one in subject.worst],
             "notes": list(self.notes),
+            "assumptions": [one.to_dict() for one in self.assumptions],
             "stages": [stage.to_dict() for stage in self.stages],
         }
 

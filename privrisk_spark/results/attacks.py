@@ -12,6 +12,7 @@ from privrisk_spark.results.inferences import (
     Figure,
     Inference,
     LearnedDistance,
+    MatchModel,
     MembershipFound,
     Search,
     found_figures,
@@ -124,6 +125,8 @@ class AttackResult:
         By links, the strongest first: the one with the greatest share found.
     at_most : float or None
         Greatest share that may be found.
+    models : tuple of MatchModel
+        What an intruder estimated of agreement, of each search.
     learned : tuple of LearnedDistance
         What an intruder learned who had seen true pairs.
     inferences : tuple of Inference
@@ -145,6 +148,7 @@ class AttackResult:
     weights: Mapping[str, float]
     attacks: tuple[Attack, ...]
     at_most: float | None
+    models: tuple[MatchModel, ...] = ()
     learned: tuple[LearnedDistance, ...] = ()
     inferences: tuple[Inference, ...] = ()
     membership: MembershipFound | None = None
@@ -194,7 +198,8 @@ class AttackResult:
     @property
     def told(self) -> tuple[str, ...]:
         """What was found by each method, in sentences."""
-        found = (*self.attacks, *self.inferences, *([] if self.membership is None else [self.membership]))
+        members = [] if self.membership is None else [self.membership]
+        found: tuple[Attack | Inference | MembershipFound, ...] = (*self.attacks, *self.inferences, *members)
         return tuple(one.sentence for one in found)
 
     @property
@@ -204,7 +209,13 @@ class AttackResult:
 
     def measures(self) -> list[dict[str, Any]]:
         """Every figure as ``{name, value, unit, parameters, status}``, JSON-safe."""
-        others = (*self.learned, *self.inferences, *([] if self.membership is None else [self.membership]))
+        members = [] if self.membership is None else [self.membership]
+        others: tuple[MatchModel | LearnedDistance | Inference | MembershipFound, ...] = (
+            *self.models,
+            *self.learned,
+            *self.inferences,
+            *members,
+        )
         figures = [
             *(
                 (name, value, unit, {**one.search.parameters, **of})
@@ -252,9 +263,10 @@ class AttackResult:
 
     def _repr_html_(self) -> str:
         head = ("attack", "records", "found", "share", "at least", "at most")
+        found: tuple[Attack | Inference, ...] = (*self.attacks, *self.inferences)
         rows = [
             (one.title, one.found.tried, one.found.correct, one.found.share, one.found.low, one.found.high)
-            for one in (*self.attacks, *self.inferences)
+            for one in found
         ]
         return html_table(f"Attack on {self.protected}", head, rows, notes=(self.paragraph, *self.notes))
 

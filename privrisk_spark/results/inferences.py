@@ -53,6 +53,68 @@ class Search:
 
 
 @dataclass(frozen=True)
+class Agreement:
+    """One way in which a column of two records may agree.
+
+    Attributes
+    ----------
+    column, level : str
+    m, u : float
+        Its probability among pairs of one person, and among the others.
+    weight : float
+        ``log2(m/u)``, in bits.
+    """
+
+    column: str
+    level: str
+    m: float
+    u: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class MatchModel:
+    """What an intruder has estimated of agreement, and how far it leads.
+
+    Attributes
+    ----------
+    search : Search
+    agreements : tuple of Agreement
+        Column after column.
+    converged : bool
+        Whether the estimation has come to its end.
+    parted : bool
+        Whether by the estimate agreement speaks for a link at all. If not, pairs of one person are taken to agree with
+        probability 0.9 in each column instead.
+    upper, lower : float
+        A pair of a greater weight is linked, one of less is not, in bits; a clerk decides between them.
+    classes : mapping of {"linked", "clerical", "not linked"} to Found
+        Records by the weight of their best candidate, and those of them that are linked rightly if it is taken.
+    """
+
+    search: Search
+    agreements: tuple[Agreement, ...]
+    converged: bool
+    parted: bool
+    upper: float
+    lower: float
+    classes: Mapping[str, Found]
+
+    def figures(self) -> Iterator[Figure]:
+        """Its measures."""
+        of = self.search.parameters
+        for name, records in self.classes.items():
+            yield from found_figures(records, {**of, "class": name})
+        for one in self.agreements:
+            at = {**of, "column": one.column, "level": one.level}
+            yield "m_probability", one.m, "probability", at
+            yield "u_probability", one.u, "probability", at
+            yield "match_weight", one.weight, "bits", at
+        yield "upper_threshold", self.upper, "bits", of
+        yield "lower_threshold", self.lower, "bits", of
+
+
+@dataclass(frozen=True)
 class LearnedDistance:
     """What an intruder has learned from true pairs, and what it is worth.
 

@@ -29,9 +29,11 @@ from privrisk_spark.kernels.linkage.patterns import PatternCounts
 from privrisk_spark.kernels.masking.covariance import CrossMoments
 from privrisk_spark.kernels.measures.classification import ClassificationTally
 from privrisk_spark.kernels.measures.divergence import DivergenceTally, LeafCounts
+from privrisk_spark.kernels.measures.household import HouseholdTally
 from privrisk_spark.kernels.measures.identity import SizeHistogram
 from privrisk_spark.kernels.measures.interval_disclosure import Deviation, IntervalTally
 from privrisk_spark.kernels.measures.loss import CellTally, SizeTally
+from privrisk_spark.kernels.measures.numeric_utility import NumericMeans, NumericSpread
 from privrisk_spark.kernels.measures.population_risk import IndividualRiskTally
 from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
 from privrisk_spark.kernels.measures.special_uniques import ScoreTally, SpecialUniques
@@ -168,6 +170,13 @@ def tallies(items: Sequence[Item]) -> Tallies:
     return Tallies.of(classes, ASKED, longs(people))
 
 
+def sides(items: Sequence[Item]) -> tuple[np.ndarray, np.ndarray]:
+    """Two columns of numbers, original and masked."""
+    return (floats([item[:2] for item in items]).reshape(-1, 2), floats([item[2:] for item in items]).reshape(-1, 2))
+
+
+SMALL = st.one_of(st.floats(-1e9, 1e9), st.just(math.nan))
+ABOUT = NumericMeans.of(floats([[0.1, 2.0], [0.3, -7.0]]), floats([[0.7, 1.0], [0.1, 1 / 3]]))
 NODES = st.tuples(st.integers(0, 6), st.integers(0, 3))
 CASES = [
     Case(
@@ -255,6 +264,26 @@ CASES = [
         PatternCounts.empty((3, 2)),
         lists(st.integers(0, 11), st.one_of(st.just(0), st.integers(0, 2**59))),
         (PatternCounts.empty((2, 3)), PatternCounts.empty((3,))),
+        "households",
+        lambda items: HouseholdTally.of(
+            longs([i for i, item in enumerate(items) for _ in item[0]]), floats([r for item in items for r in item[0]])
+        ),
+        HouseholdTally.empty(),
+        lists(st.lists(st.floats(0, 1), min_size=1, max_size=4)),
+    ),
+    Case(
+        "means of numbers",
+        lambda items: NumericMeans.of(*sides(items)),
+        NumericMeans.empty(2),
+        lists(*[SMALL] * 4),
+        (NumericMeans.empty(3),),
+    ),
+    Case(
+        "spread of numbers",
+        lambda items: NumericSpread.of(*sides(items), ABOUT),
+        NumericSpread.empty(2),
+        lists(*[SMALL] * 4),
+        (NumericSpread.empty(1),),
     ),
     Case("classification", classification, ClassificationTally.empty(), lists(HELD, st.booleans())),
     Case(

@@ -8,6 +8,7 @@ import math
 import random
 import re
 import stat
+import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
@@ -69,7 +70,9 @@ class Assessed:
             given = one["parameters"]
             if (given["subject"], given["set"]) != (subject, set_name):
                 continue
-            key: Hashable = next((given[name] for name in ("column", "attributes", "model") if name in given), None)
+            key: Hashable = next(
+                (given[name] for name in ("column", "attributes", "model", "from") if name in given), None
+            )
             key = given.get("threshold", key) if "share_above" in one["name"] and key is None else key
             assert (one["name"], key) not in found
             found[one["name"], key] = float(one["value"]) if isinstance(one["value"], str) else one["value"]
@@ -239,6 +242,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(root, table, release, register, document)
 
 
+PREDICTED = {"classifier_accuracy", "majority_accuracy"}
 ATTACK = {"access_threshold", "sunk_threshold", "least_group_size", "least_penalty"}
 
 
@@ -258,6 +262,8 @@ def groups(rows: list[naive.Row], names: list[str], person: str | None = None) -
 
 FULL = {
     "label": "label",
+    "household": "who",
+    "classifiers": {"sample": 30, "folds": 3},
     "k": 3,
     "concealment": True,
     "intervals": {"income": {"masked": "pay", "p": 15}},
@@ -295,15 +301,25 @@ def incomes(rows: list[naive.Row]) -> list[Any]:
     return sorted(value for value in values if value is not None) + ([None] if None in values else [])
 
 
+def homes(rows: list[naive.Row], household: list[Any], lost: tuple[str, ...] = ()) -> naive.Figures:
+    """Household risk of records that are found with 1/f; those that are suppressed whole are not."""
+    sizes = {key: len(held) for key, held in naive.grouped(rows, NAMES).items()}
+    keys = [tuple(row[name] for name in NAMES) for row in rows]
+    most, mean = naive.households([0.0 if key == lost else 1 / sizes[key] for key in keys], household)
+    return {("household_risk_max", None): most, ("household_risk_mean", None): mean}
+
+
 def test_every_figure_of_the_table(compared: Assessed, world: World) -> None:
     rows = rows_of(world.table)
     expected = naive.identity(rows, NAMES, k=3, thresholds=THRESHOLDS)
     expected |= naive.special(rows, NAMES, size=3, fraction=0.1)
     expected |= attributes(rows, NAMES)
     expected |= naive.attribute(rows, NAMES, "income", incomes(rows), distance="ordered")
+    expected |= naive.joint(rows, NAMES, {"income": 3.0, "diagnosis": 1.5, "ward": 3.0})
+    expected |= homes(rows, [row["who"] for row in rows])
     expected |= naive.sizes_utility(rows, NAMES, k=3, label="label", suppressed=("*",) * 3)
     expected |= naive.Adversary().attacks(groups(rows, NAMES))
-    agree(compared.figures(), expected, besides=ATTACK)
+    agree(compared.figures(), expected, besides=ATTACK | PREDICTED)
     found = compared.figures()
     assert [found[name, None] for name in ("access_threshold", "sunk_threshold")] == [48, 54]
 
@@ -313,6 +329,9 @@ def test_every_figure_of_a_release_by_other_software(compared: Assessed, world: 
     expected = naive.identity(rows, NAMES, k=3, thresholds=THRESHOLDS)
     expected |= naive.special(rows, NAMES, size=3, fraction=0.1)
     expected |= attributes(rows, NAMES)
+    expected |= naive.joint(rows, NAMES, {"diagnosis": 1.5, "ward": 3.0})
+    who = {row["id"]: row["who"] for row in table}
+    expected |= homes(rows, [who[row["key"]] for row in rows])
     expected |= naive.sizes_utility(rows, NAMES, k=3, label="label", suppressed=("*",) * 3)
     expected |= naive.cells(rows, NAMES, TREES)
     expected["kl_divergence", None] = naive.divergence(table, rows, NAMES, TREES)
@@ -320,9 +339,12 @@ def test_every_figure_of_a_release_by_other_software(compared: Assessed, world: 
     expected |= naive.concealment(pairs, NAMES, TREES)
     pay = [after["pay"] for _, after in pairs]
     expected |= naive.intervals([before["income"] for before, _ in pairs], pay, pay, 15, "income")
+    numbers = [[[math.nan if one is None else one] for one in side] for side in ([b["income"] for b, _ in pairs], pay)]
+    known = naive.numeric(*numbers)
+    expected |= {(name, "income"): known[name][0] for name in ("il1s", "mean_shift", "variance_ratio")}
     expected |= naive.Adversary().attacks(groups(rows, NAMES))
     expected["suppressed_records", None] = 0
-    agree(compared.figures("release"), expected, besides=ATTACK)
+    agree(compared.figures("release"), expected, besides=ATTACK | PREDICTED)
     # The bound is met by groups of that size, and by no smaller ones; by that fine, and by no less.
     found, planner = compared.figures("release"), naive.Adversary()
     chance = [planner.succeeds(g) * (planner.known(g) > naive.TOLERANCE) for g in range(60)]
@@ -349,11 +371,69 @@ def test_records_of_both(compared: Assessed, world: World) -> None:
             for row in held:
                 one = told.loc[row[key]]
                 assert (one["class_size"], one["prosecutor"]) == (size, 1 / size)
+                wards = Counter(row["ward"] for row in held)
+                assert one["l_distinct_ward"] == len(wards)
+                assert one["alpha_ward"] == pytest.approx(max(wards.values()) / size)
+                entropy = -sum(n / size * math.log(n / size) for n in wards.values())
+                assert one["l_entropy_ward"] == pytest.approx(math.exp(entropy))
+                assert 0 <= one["t_closeness_diagnosis"] <= 1
                 assert one["p_reid"] == pytest.approx(planner.succeeds(size)) == pytest.approx(one["risk"])
                 assert one["expected_payoff"] == pytest.approx(planner.known(size))
     assert {stat.S_IMODE(path.stat().st_mode) for path in compared.place.iterdir() if path.is_file()} == {0o600}
     assert stat.S_IMODE(compared.place.stat().st_mode) == 0o700
     assert not [path for path in compared.place.iterdir() if path.name.startswith(".scratch")]
+
+
+def test_classifiers_predict_the_label_of_a_sample(
+    compared: Assessed, assess: Assess, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A label that is a column's value is known from it in the table, and not from what the release tells of it."""
+    told = [one for one in compared.measures if one["name"] in PREDICTED]
+    assert [one["parameters"]["subject"] for one in told] == ["table"] * 3 + ["release"] * 3
+    assert {one["parameters"]["sample"] for one in told} == {30}
+    table, hidden = world.table.copy(), world.masked.copy()
+    table["label"] = table["sex"]
+    hidden["label"] = hidden["key"].map(dict(zip(table["id"], table["sex"], strict=True)))
+    hidden["sex"] = "*"
+    table.to_parquet(world.root / "labelled.parquet", index=False)
+    hidden.to_parquet(world.root / "hidden.parquet", index=False)
+    source = {"path": str(world.root / "labelled.parquet"), "record_id": "id"}
+    asked: dict[str, Any] = {"classifiers": {}, "label": "label", "adversary": None, "special_uniques": None}
+    asked["release"] = {"path": str(world.root / "hidden.parquet"), "columns": world.release["columns"]}
+    policy = world.policy("labelled", table=source, assess=asked)
+    ran = assess(policy)
+    assert ran.code == 0, ran.err
+    before, after = ran.figures("table"), ran.figures("release")
+    for model in ("logistic-regression", "random-forest"):
+        assert before["classifier_accuracy", model] >= 0.95
+        assert after["classifier_accuracy", model] < 0.85
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    ran = assess(policy, output=world.root / "without")
+    assert ran.code == 2
+    assert "privrisk_spark[ml]" in ran.err
+
+
+def test_records_without_a_household_are_alone(assess: Assess, world: World) -> None:
+    """A sensitive column names the household, and is missing in some records; a record that is lost has no risk."""
+    rows = rows_of(world.table)
+    quiet: dict[str, Any] = {"household": "diagnosis", "adversary": None, "special_uniques": None, "records": False}
+    ran = assess(world.policy("alone", assess=quiet))
+    assert ran.code == 0, ran.err
+    expected = homes(rows, [row["diagnosis"] for row in rows])
+    assert {key: value for key, value in ran.figures().items() if key in expected} == pytest.approx(expected)
+    table, lost = with_suppressed(world, 3)
+    table.to_parquet(world.root / "alone.parquet", index=False)
+    given = {**world.release, "path": str(world.root / "alone.parquet")}
+    of = {row["id"]: row["diagnosis"] for row in rows}
+    ran = assess(world.policy("alone-release", assess={**quiet, "release": given}))
+    assert ran.code == 0, ran.err
+    expected = homes(lost, [of[row["key"]] for row in lost], ("*",) * 3)
+    found = ran.figures("release")
+    assert {key: value for key, value in found.items() if key in expected} == pytest.approx(expected)
+    # Without the records' ids nothing is known, and a threshold would be missed.
+    ran = assess(world.policy("alone-unnamed", assess={**quiet, "release": {**given, "record_id": None}}))
+    assert ran.code == 0, ran.err
+    assert ran.figures("release")["household_risk_max", None] is None
 
 
 @pytest.mark.parametrize("files", [1, 11])
@@ -409,6 +489,7 @@ def test_persons_a_population_and_sets(assess: Assess, world: World) -> None:
             ("ward", "equal", DOMAINS["ward"]),
         ):
             expected |= naive.attribute(rows, columns, column, domain, distance=distance, person="who")
+        expected |= naive.joint(rows, columns, dict.fromkeys(("income", "diagnosis", "ward"), 3.0), person="who")
         expected |= naive.sizes_utility(rows, columns, k=5, label=None, suppressed=("*",) * len(columns))
         found = ran.figures(set_name=name)
         people = sum(row["n"] for row in known)
@@ -503,6 +584,14 @@ def test_a_sampling_fraction(assess: Assess, world: World) -> None:
     assert {key: found[key] for key in expected} == pytest.approx(expected)
     uniques = {key for measure, key in found if measure == "estimated_population_uniques"}
     assert len(uniques) == 3
+    # By independence of the three columns.
+    shares = {of: Counter(row[of] for row in rows) for of in NAMES}
+    alone = [held[0] for held in naive.grouped(rows, NAMES).values() if len(held) == 1]
+    others = [9 * ROWS * math.prod(shares[of][row[of]] / ROWS for of in NAMES) for row in alone]
+    model = "log-linear, main effects"
+    assert found["tau_1", model] == pytest.approx(sum(math.exp(-d) for d in others))
+    assert found["tau_2", model] == pytest.approx(sum((1 - math.exp(-d)) / d for d in others))
+    assert 0 < found["tau_1", "log-linear, two-way"] < len(alone)
     # Which of the three to believe is said, in a tenth of the population Pitman's.
     (believed,) = [one for one in ran.measures if one["name"] == "estimated_population_uniques" and _rule(one)]
     assert believed["parameters"]["model"] == "pitman"
@@ -876,7 +965,17 @@ def test_nothing_leaks(assess: Assess, world: World, tmp_path: Path, capfd: pyte
     held = {path.name for path in ran.place.iterdir() if path.is_file() and PLANTED.encode() in path.read_bytes()}
     assert held == {"assessment.json", "report.html"}, "worst classes, for the vault"
     lines = [json.loads(line) for line in ran.err.splitlines() if line.startswith("{")]
-    assert {line["stage"] for line in lines} == {"read", "encode", "count", "measure", "compare", "attack", "judge"}
+    assert {line["stage"] for line in lines} == {
+        "read",
+        "encode",
+        "count",
+        "measure",
+        "compare",
+        "identify",
+        "attack",
+        "tell",
+        "judge",
+    }
     # Without worst classes there are none.
     again = assess(policy, "--set=assess.worst=0", output=ran.place)
     assert again.code == 0, again.err

@@ -254,9 +254,21 @@ def greatest_log_ratio(runs: SensitiveRuns, table: TableDistribution) -> FloatAr
     InputError
         If a class is no part of the table.
     """
-    table.holds(runs)
-    ratio = runs.greatest(np.abs(np.log(runs.share / table.share[runs.value])))
+    ratio = greatest_log_ratio_present(runs, table)
     return np.where(np.diff(runs.class_start) < table.present, np.inf, ratio)
+
+
+def greatest_log_ratio_present(runs: SensitiveRuns, table: TableDistribution) -> FloatArray:
+    """:func:`greatest_log_ratio` over the values that the class holds: finite.
+
+    Parameters and errors as there. It is no criterion: what is said of a value that is missing is nothing.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+    """
+    table.holds(runs)
+    return runs.greatest(np.abs(np.log(runs.share / table.share[runs.value])))
 
 
 def _at_most_one(distance: FloatArray) -> FloatArray:

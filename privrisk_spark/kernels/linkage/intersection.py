@@ -161,7 +161,8 @@ def common_class_sizes(places: LongArray, people: LongArray) -> LongArray:
     Parameters
     ----------
     places : ndarray of int64, shape (g, r)
-        As for :func:`intersected`; those who are not in a release are known not to be.
+        As for :func:`intersected`, but classes of rows: where somebody is placed by what is known of him, nothing is
+        said of rows. Those who are not in a release are known not to be.
     people : ndarray of int64, shape (g,)
 
     Returns

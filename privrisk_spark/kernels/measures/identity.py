@@ -55,6 +55,27 @@ class SizeBin:
     records: int
 
 
+def records_by_size(sizes: LongArray, records: LongArray) -> tuple[tuple[int, int | None, int], ...]:
+    """Put records into the bins of :data:`SIZE_BINS`.
+
+    Parameters
+    ----------
+    sizes : ndarray of int64, shape (m,)
+        Records a record hides among, at least 1.
+    records : ndarray of int64, shape (m,)
+        Records with each.
+
+    Returns
+    -------
+    tuple of (int, int or None, int)
+        Least and greatest size of each bin, None for the last, which has no end, and its records.
+    """
+    of_bin = np.zeros(len(SIZE_BINS), dtype=np.int64)
+    np.add.at(of_bin, np.searchsorted(SIZE_BINS, sizes, side="right") - 1, records)
+    ends = [following - 1 for following in SIZE_BINS[1:]]
+    return tuple(zip(SIZE_BINS, [*ends, None], of_bin.tolist(), strict=True))
+
+
 @dataclass(frozen=True)
 class SampleRisk:
     """Measures that need the data alone.

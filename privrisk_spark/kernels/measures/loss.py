@@ -22,6 +22,7 @@ Sizes of classes at every node of a lattice, before anything is released, are in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -343,6 +344,12 @@ class CellTally:
     def retained_by_attribute(self) -> tuple[float, ...]:
         """``1 - mean`` of each attribute."""
         return tuple(float(1 - attribute.exact) for attribute in self.attributes)
+
+    @property
+    def geometric(self) -> float:
+        """``(Π_i (1 + mean_i))^(1/k) - 1``, with the loss of Iyengar what ARX calls loss; 0 without attributes."""
+        means = self.means
+        return math.exp(math.fsum(math.log1p(mean) for mean in means) / len(means)) - 1 if means else 0.0
 
     def weighted_mean(self, weights: Sequence[float]) -> float:
         """Mean loss with a weight per attribute, ``Σ w_i mean_i / Σ w_i`` (the weighted penalty of Xu et al.).

@@ -8,17 +8,30 @@ from typing import Literal
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.classes.criteria import Criterion
 
-Family = Literal["identity", "population", "special", "attribute", "concealment", "interval", "utility", "attack"]
+Family = Literal[
+    "identity",
+    "population",
+    "special",
+    "columns",
+    "attribute",
+    "concealment",
+    "interval",
+    "utility",
+    "numeric",
+    "attack",
+]
 Safe = Literal["low", "high"]
 
 FAMILIES: dict[Family, str] = {
     "identity": "Identity disclosure: how many records look alike",
     "population": "Identity disclosure in the population",
     "special": "Special uniques: few values that single a record out",
+    "columns": "Which columns identify",
     "attribute": "Attribute disclosure: what a class gives away",
     "concealment": "Concealment: how many releases a record could be",
     "interval": "Interval disclosure: how close masked numbers are",
     "utility": "Utility of the release",
+    "numeric": "Utility of masked numbers",
     "attack": "An adversary who attacks if it pays",
 }
 

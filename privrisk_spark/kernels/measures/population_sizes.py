@@ -211,6 +211,18 @@ class PopulationHistogram:
             above=tuple(Above.of_sizes(t, by_population, covered_records) for t in thresholds),
         )
 
+    @property
+    def presence(self) -> tuple[float, float] | None:
+        """Least and greatest ``f / F`` over the classes the population covers; None if it covers none.
+
+        Of the people who share the values of a class, so many are in the data: ``delta_min`` and ``delta_max`` of
+        delta-presence (Nergiz, Atzori and Clifton, SIGMOD 2007) over the combinations that occur. Of the others the
+        share is 0. At most 1: a class of more records than people contradicts the population, and is counted as
+        such.
+        """
+        shares = [min(f / big, 1.0) for f, big in self.pairs if big]
+        return (min(shares), max(shares)) if shares else None
+
     def _uniques(self, population: int | None = None) -> int:
         """Sample uniques, or those whose class has ``population`` members in the population."""
         return sum(

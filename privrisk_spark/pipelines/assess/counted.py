@@ -13,6 +13,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.pipelines.assess.opened import Opened, Run
 from privrisk_spark.planning.assessment import POPULATION
 from privrisk_spark.stages.assessing.classes import Layout, buckets_of, count_rows, table_rows
+from privrisk_spark.stages.assessing.households import HOUSEHOLD, with_household
 from privrisk_spark.stages.assessing.matched import Matched, as_doubles, collect_matched
 from privrisk_spark.stages.assessing.sources import (
     Release,
@@ -162,8 +163,17 @@ def _count_table(run: Run, opened: Opened, encoded: Encoded, vocabularies: Seque
     table, kept = run.policy.table, opened.policy.kept_columns
     layout = _layout(opened, vocabularies, persons=table.entity_id is not None, weighted=table.weight is not None)
     codes = {f"r{kept.index(vocabulary.name)}": vocabulary.codes for vocabulary in vocabularies}
-    rows = table_rows(encoded.rows, opened.hierarchies, codes, layout, more=[schemas.RECORD_ID])
+    known, told = _of_households(run, opened, encoded.rows)
+    rows = table_rows(known, opened.hierarchies, codes, layout, more=[schemas.RECORD_ID, *told])
     return _count(run, "table", "the table as it is", rows, layout, encoded.n_rows, vocabularies)
+
+
+def _of_households(run: Run, opened: Opened, rows: Batches) -> tuple[Batches, list[str]]:
+    """Rows of the table with their household, and the name of its column, if the policy names one."""
+    household = run.policy.assess.household
+    if household is None:
+        return rows, []
+    return with_household(rows, f"r{opened.policy.kept_columns.index(household)}"), [HOUSEHOLD]
 
 
 def _count_release(
@@ -186,10 +196,10 @@ def _count_release(
     more = [schemas.RECORD_ID, *numbers.values()]
     more += [schemas.ENTITY] if layout.persons else []
     more += [schemas.SAMPLE_WEIGHT] if layout.weighted else []
-    records = as_doubles(encoded.rows, list(numbers.values()))
+    records, told = _of_households(run, opened, as_doubles(encoded.rows, list(numbers.values())))
     alone = _layout(opened, [], persons=False, weighted=False)
-    originals = table_rows(records, opened.hierarchies, {}, alone, more)
-    matched = collect_matched(run.scratch, originals, released, layout, numbers, n_rows)
+    originals = table_rows(records, opened.hierarchies, {}, alone, [*more, *told])
+    matched = collect_matched(run.scratch, originals, released, layout, numbers, n_rows, texts=told)
     subject = _count(run, "release", release.title, matched.rows, layout, n_rows, held)
     return subject, Pairs(matched, records)
 

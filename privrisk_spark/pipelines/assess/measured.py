@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.population import PeopleOf
 from privrisk_spark.kernels.adversary.process import Solution
+from privrisk_spark.kernels.measures.household import HouseholdTally
 from privrisk_spark.kernels.numeric.fold import folded
 from privrisk_spark.pipelines.assess.counted import Counted, CountedSubject
 from privrisk_spark.pipelines.assess.opened import Opened, Run
@@ -28,7 +30,13 @@ from privrisk_spark.stages.assessing.classes import (
     kept_tables,
     renamed,
 )
+from privrisk_spark.stages.assessing.classifiers import collect_predictions
+from privrisk_spark.stages.assessing.columns import KeptSet, Separated, collect_separation
 from privrisk_spark.stages.assessing.compatible import CompatibleClasses, Overlap, collect_compatible
+from privrisk_spark.stages.assessing.households import HOUSEHOLD, collect_households
+from privrisk_spark.stages.assessing.joint import JointDiversity, collect_joint_diversity
+from privrisk_spark.stages.assessing.log_linear import collect_log_linear
+from privrisk_spark.stages.assessing.numeric_utility import collect_numeric_utility
 from privrisk_spark.stages.assessing.pairs import collect_concealment, collect_entropy_loss, collect_intervals
 from privrisk_spark.stages.assessing.plots import plots_of
 from privrisk_spark.stages.assessing.records import (
@@ -72,6 +80,8 @@ class MeasuredSet:
         Of the parts.
     suppressed : Suppressed or None
         Of a release.
+    joint : tuple of mapping of measure to ClassTally
+        Diversity of each sensitive attribute for who knows the others; empty of fewer than two.
     """
 
     tallies: Tallies
@@ -80,6 +90,7 @@ class MeasuredSet:
     parts: tuple[dict[str, Any], ...]
     schema: T.StructType
     suppressed: measures.Suppressed | None = None
+    joint: tuple[JointDiversity, ...] = ()
 
     @property
     def n_classes(self) -> int:
@@ -96,17 +107,27 @@ MeasuredSets = Mapping[str, Mapping[str, MeasuredSet]]
 """By subject and set."""
 
 
-def measure_sets(run: Run, opened: Opened, counted: Counted) -> MeasuredSets:
-    """Measure each set of each subject; the release first, whose cells the table is spread over."""
+def measure_sets(run: Run, opened: Opened, counted: Counted) -> tuple[MeasuredSets, dict[str, float]]:
+    """Measure each set of each subject; the release first, whose cells the table is spread over.
+
+    Returns
+    -------
+    MeasuredSets
+    dict of str to float
+        Seconds each of them took.
+    """
     measured: dict[str, dict[str, MeasuredSet]] = {subject.name: {} for subject in counted.subjects}
+    seconds: dict[str, float] = {}
     for number, (name, columns) in enumerate(opened.sets.items()):
         released: Released | None = None
         for subject in reversed(counted.subjects):
+            begun = time.monotonic()
             of_set = _measure_set(run, opened, counted, subject, number, columns, released)
+            seconds[f"{subject.name}, set {name}"] = round(time.monotonic() - begun, 3)
             measured[subject.name][name] = of_set
             if subject.name == "release":
                 released = _cells(of_set)
-    return measured
+    return measured, seconds
 
 
 def _cells(measured: MeasuredSet) -> Released | None:
@@ -158,9 +179,19 @@ def _measure_set(
     written = scratch.collect_parts(of_buckets)
     first, *others = (Tallies.from_dict(part["tallies"]) for part in written)  # at least one bucket
     tallies = folded(first, others)
-    schema = kept_schema(len(columns), population=counted.population is not None, weighted=layout.weighted)
+    schema = kept_schema(
+        len(columns),
+        population=counted.population is not None,
+        weighted=layout.weighted,
+        sensitive=[sensitive.name for sensitive in asked.sensitive],
+    )
+    joint: tuple[JointDiversity, ...] = ()
+    if len(asked.sensitive) > 1:
+        joint = collect_joint_diversity(
+            scratch, directory, names, buckets, layout, asked.sensitive, apart=of_lost != "class"
+        )
     suppressed = measures.Suppressed(lost, of_lost) if subject.name == "release" else None
-    return MeasuredSet(tallies, asked, target, tuple(written), schema, suppressed)
+    return MeasuredSet(tallies, asked, target, tuple(written), schema, suppressed, joint)
 
 
 def _wild(run: Run, columns: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
@@ -213,13 +244,14 @@ def compare_pairs(run: Run, opened: Opened, counted: Counted, n_rows: int) -> It
     kept = opened.policy.kept_columns
     intervals = {name: (interval, f"r{kept.index(name)}") for name, interval in assess.intervals.items()}
     yield from collect_intervals(run.scratch, matched, counted.pairs.records, intervals, of)
+    yield from collect_numeric_utility(run.scratch, matched, list(assess.intervals), of)
 
 
 SpecialUniques = Mapping[tuple[str, str], Sequence[Measured]]
 """Measures of minimal sample uniques by subject and set."""
 
 
-def find_special_uniques(run: Run, measured: MeasuredSets) -> SpecialUniques:
+def find_special_uniques(run: Run, opened: Opened, measured: MeasuredSets) -> SpecialUniques:
     """Find the minimal sample uniques of each set of each subject, if the policy asks for them."""
     asked, most = run.policy.assess.special_uniques, run.policy.counting.sorted_vectors
     if asked is None:
@@ -230,13 +262,98 @@ def find_special_uniques(run: Run, measured: MeasuredSets) -> SpecialUniques:
         for name, of_set in sets.items():
             if of_set.n_classes > most:
                 reason = f"more than {most:,} distinct records (counting.sorted_vectors); assess smaller sets"
-                unknown = ("special_uniques", "suda_max", "dis_max", "dis_mean")
+                unknown = ("special_uniques", "suda_max", "dis_max", "dis_mean", "suda_contribution")
                 skipped[subject, name] = [Measured(measure, None, {"reason": reason}) for measure in unknown]
                 continue
-            k = len(of_set.asked.hierarchies)
+            columns = tuple(opened.sets[name])
             fraction = run.policy.assess.sampling_fraction or asked.dis_fraction
-            sought[subject, name] = Sought(of_set.classes, of_set.names, k, min(asked.size, k), fraction)
+            sought[subject, name] = Sought(
+                of_set.classes, of_set.names, columns, min(asked.size, len(columns)), fraction
+            )
     return skipped | dict(zip(sought, collect_special(run.scratch, list(sought.values())), strict=True))
+
+
+SeparatedSets = Mapping[tuple[str, str], Separated]
+"""How well each set of each subject tells records apart."""
+
+
+def find_separation(run: Run, measured: MeasuredSets) -> SeparatedSets:
+    """Find how well each set of each subject, and each of its columns, tells records apart."""
+    sets = {(subject, name): of_set for subject, held in measured.items() for name, of_set in held.items()}
+    kept = [KeptSet(one.classes, one.names, len(one.asked.hierarchies)) for one in sets.values()]
+    return dict(zip(sets, collect_separation(run.scratch, kept), strict=True))
+
+
+LogLinear = Mapping[tuple[str, str], Sequence[Measured]]
+"""Estimates of each set of each subject by log-linear models."""
+
+
+def find_log_linear(run: Run, measured: MeasuredSets) -> LogLinear:
+    """Estimate population uniques by log-linear models, where the share of the population in the table is known."""
+    fraction, most = run.policy.assess.sampling_fraction, run.policy.counting.sorted_vectors
+    if fraction is None or fraction == 1:
+        return {}
+    kept, of = {}, []
+    for subject, sets in measured.items():
+        for name, of_set in sets.items():
+            if of_set.tallies.compatible is None and of_set.n_classes <= most:
+                kept[subject, name] = KeptSet(of_set.classes, of_set.names, len(of_set.asked.hierarchies))
+                of.append({"subject": subject, "set": name})
+    return dict(zip(kept, collect_log_linear(run.scratch, list(kept.values()), fraction, of), strict=True))
+
+
+Households = Mapping[tuple[str, str], Mapping[str, HouseholdTally]]
+"""Risks of the households of each set of each subject, by what the risk of a record is."""
+
+
+def find_households(run: Run, opened: Opened, counted: Counted, measured: MeasuredSets, n_rows: int) -> Households:
+    """Find the risk of each household, if the policy names them; of a release, where it names its records."""
+    found: dict[tuple[str, str], Mapping[str, HouseholdTally]] = {}
+    for subject in counted.subjects:
+        if HOUSEHOLD not in subject.rows.schema.fieldNames():
+            continue
+        for number, (name, columns) in enumerate(opened.sets.items()):
+            rows = renamed(subject.rows, opened.positions(columns), [HOUSEHOLD], named=[schemas.RECORD_ID])
+            kept = _kept(opened, measured[subject.name][name], columns)
+            beside = beside_classes(run.spark, rows, kept, most=run.policy.counting.sorted_vectors)
+            store = f"households-{subject.name}-{number}"
+            found[subject.name, name] = collect_households(run.scratch, beside, n_rows, store=store)
+    return found
+
+
+def _kept(opened: Opened, of_set: MeasuredSet, columns: Sequence[str]) -> KeptClasses:
+    radices = tuple(opened.hierarchies[column].n_nodes for column in columns)
+    return KeptClasses(of_set.classes, of_set.names, of_set.schema, radices, of_set.n_classes)
+
+
+def predict_labels(run: Run, opened: Opened, counted: Counted) -> dict[str, list[Measured]]:
+    """Predict the label of each subject that holds it, from the first set, if the policy asks for classifiers."""
+    asked, label = run.policy.assess.classifiers, run.policy.assess.label
+    found: dict[str, list[Measured]] = {}
+    if asked is None or label is None:
+        return found
+    name, columns = next(iter(opened.sets.items()))
+    for subject in counted.subjects:
+        held = [vocabulary.name for vocabulary in subject.vocabularies]
+        if label not in held:
+            continue
+        rows = sum(part["rows"] for part in subject.parts)
+        of = {"subject": subject.name, "set": name}
+        found[subject.name] = list(
+            collect_predictions(
+                run.scratch,
+                subject.directory,
+                subject.names,
+                subject.buckets,
+                subject.layout,
+                opened.positions(columns),
+                held.index(label),
+                rows,
+                asked,
+                of,
+            )
+        )
+    return found
 
 
 Planned = tuple[attack.Groups, Solution, attack.AttackTable]
@@ -262,6 +379,9 @@ def subject_of(
     counted: Counted,
     measured: MeasuredSets,
     special: SpecialUniques,
+    separated: SeparatedSets,
+    households: Households,
+    log_linear: LogLinear,
     subject: CountedSubject,
     more: Sequence[Measured],
 ) -> Subject:
@@ -269,7 +389,7 @@ def subject_of(
 
     Parameters
     ----------
-    run, opened, counted, measured, special
+    run, opened, counted, measured, special, separated, households, log_linear
         As the stages before returned them.
     subject : CountedSubject
     more : sequence of Measured
@@ -285,10 +405,14 @@ def subject_of(
         tallies, asked = of_set.tallies, of_set.asked
         original = measured["table"][name].tallies if subject.name == "release" else None
         found += measures.identity(tallies, asked, of, suppressed=of_set.suppressed)
+        if assess.household is not None:
+            found += measures.households(households.get((subject.name, name)), of)
         found += measures.population(tallies, asked, of, assess.sampling_fraction)
+        found += log_linear.get((subject.name, name), ())
         for unique in special.get((subject.name, name), ()):
             found.append(replace(unique, parameters={**of, **unique.parameters}))
-        found += measures.attribute(tallies, asked, of)
+        found += measures.separation(separated[subject.name, name], of, columns)
+        found += measures.attribute(tallies, asked, of, of_set.joint)
         found += measures.utility(tallies, asked, of, columns, original=original)
         worst += measures.worst_classes(tallies, asked, of, asked.hierarchies)
         planned = planned_attack(run, counted, of_set)
@@ -306,8 +430,7 @@ def write_records(run: Run, opened: Opened, counted: Counted, measured: Measured
             continue
         of_set = measured[subject.name][name]
         planned = planned_attack(run, counted, of_set)
-        radices = tuple(opened.hierarchies[column].n_nodes for column in columns)
-        kept = KeptClasses(of_set.classes, of_set.names, of_set.schema, radices, of_set.n_classes)
+        kept = _kept(opened, of_set, columns)
         known = renamed(subject.rows, opened.positions(columns), [schemas.RECORD_ID])
         rows = of_records(
             beside_classes(run.spark, known, kept, most=run.policy.counting.sorted_vectors),

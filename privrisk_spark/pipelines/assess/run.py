@@ -1,6 +1,6 @@
 """How risky a table is, alone or against a release and a population: the order of stages.
 
-read → encode → count → measure → compare → attack → judge
+read → encode → count → measure → compare → identify → attack → tell → judge
 
 Each subject, the table as it is and a release of it, is counted once; its classes lie in buckets, and every measure is
 a tally of the classes of a bucket. Nothing is transformed or published: all of it is exact and for the trusted zone.
@@ -26,24 +26,29 @@ from privrisk_spark.pipelines.assess.measured import (
     RECORDS,
     MeasuredSets,
     compare_pairs,
+    find_households,
+    find_log_linear,
+    find_separation,
     find_special_uniques,
     measure_sets,
+    predict_labels,
     subject_of,
     write_records,
 )
 from privrisk_spark.pipelines.assess.opened import Opened, Run, explained, open_assessment
-from privrisk_spark.planning.assessment import POPULATION, RELEASE
+from privrisk_spark.planning.assessment import POPULATION, RELEASE, assumptions_of
 from privrisk_spark.planning.lakes import pin_tables, versions_of
 from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.pages import render_assessment
+from privrisk_spark.reporting.assessment_page import render_assessment
 from privrisk_spark.reporting.verdict import assessment_notes, paragraph
 from privrisk_spark.results.assessment import Assessment, Subject, Verdict, judged
 from privrisk_spark.results.facts import values_changed
 from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
+from privrisk_spark.stages.assessing.classifiers import require_classifiers
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.storage.locations import Location
@@ -58,7 +63,7 @@ FILES = (
     ".lock",
 )
 
-STAGES = 7
+STAGES = 9
 
 READ = ("table", "assess")
 """Parts of a policy that name the tables that are read."""
@@ -133,6 +138,8 @@ def assess(
     pinned = pin_tables(policy, READ, given=table is not None)
     refuse_input({"--output": Location("file", "", str(place))}, {**given, **pinned.places})
     policy = pinned.policy
+    if policy.assess.classifiers is not None:
+        require_classifiers()
     with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
         run = Run(spark, policy, place, scratch, Progress(place, run_id, STAGES, labels(spark)))
         opened, vocabularies = read(run, table, announce)
@@ -157,6 +164,7 @@ def assess(
                 )
             ),
             stages=tuple(run.progress.records),
+            assumptions=assumptions_of(policy),
         )
         write(run, result)
         code = 0 if result.passed else RefusedError.exit_code
@@ -209,7 +217,8 @@ def count(run: Run, opened: Opened, encoded: Encoded, vocabularies: Sequence[Voc
 def measure(run: Run, opened: Opened, counted: Counted) -> MeasuredSets:
     """Stage: measure every class of every set."""
     with run.progress.stage("measure") as stage:
-        measured = measure_sets(run, opened, counted)
+        measured, seconds = measure_sets(run, opened, counted)
+        stage.parameters = {"seconds": seconds}
         stage.sentence = "Measured every class of each set of quasi-identifiers."
         stage.status = "tested"
     return measured
@@ -218,29 +227,58 @@ def measure(run: Run, opened: Opened, counted: Counted) -> MeasuredSets:
 def compare_and_attack(
     run: Run, opened: Opened, encoded: Encoded, counted: Counted, measured: MeasuredSets
 ) -> list[Subject]:
-    """Stages: compare records with their released forms, plan the attack, and put the measures together.
+    """Stages: compare records with their released forms, find what identifies, plan the attack, tell each record.
 
     Minimal sample uniques are found beside the first: one long task a set, which leaves the other cores to what
     follows.
     """
     with ThreadPoolExecutor(1) as beside:
-        finding = beside.submit(find_special_uniques, run, measured)
+        finding = beside.submit(find_special_uniques, run, opened, measured)
         with run.progress.stage("compare") as stage:
             pairs = list(compare_pairs(run, opened, counted, encoded.n_rows))
+            predictions = predict_labels(run, opened, counted)
             stage.sentence = (
                 "Compared records with their released forms." if pairs else "No records to compare with released forms."
             )
+            if predictions:
+                stage.sentence += " Predicted the label by classifiers."
             stage.status = "tested"
-        with run.progress.stage("attack") as stage:
+        with run.progress.stage("identify") as stage:
+            separated = find_separation(run, measured)
+            households = find_households(run, opened, counted, measured, encoded.n_rows)
+            log_linear = find_log_linear(run, measured)
             special = finding.result()
-            subjects = [
-                subject_of(run, opened, counted, measured, special, subject, pairs if subject.name == "release" else [])
-                for subject in counted.subjects
-            ]
-            if run.policy.assess.records:
-                write_records(run, opened, counted, measured)
-            stage.sentence = "Planned the attack of the adversary assumed on every group size."
+            stage.sentence = "Found how well each column, and few values together, single records out."
             stage.status = "tested"
+    with run.progress.stage("attack") as stage:
+        subjects = [
+            subject_of(
+                run,
+                opened,
+                counted,
+                measured,
+                special,
+                separated,
+                households,
+                log_linear,
+                subject,
+                [*predictions.get(subject.name, []), *(pairs if subject.name == "release" else [])],
+            )
+            for subject in counted.subjects
+        ]
+        attacked = run.policy.assess.adversary is not None
+        stage.sentence = (
+            "Planned the attack of the adversary assumed on every group size."
+            if attacked
+            else "No adversary to plan for."
+        )
+        stage.status = "tested" if attacked else None
+    with run.progress.stage("tell") as stage:
+        if run.policy.assess.records:
+            write_records(run, opened, counted, measured)
+            stage.sentence = "Wrote the risks of each record."
+        else:
+            stage.sentence = "No risks of single records were asked for."
     return subjects
 
 

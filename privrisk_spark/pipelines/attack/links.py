@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import get_args
 
 import numpy as np
 from pyspark.sql import DataFrame
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel, fitted, started
+from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule, optimal_rule
 from privrisk_spark.pipelines.attack.opened import Opened, Run
 from privrisk_spark.pipelines.attack.protected import Protected
+from privrisk_spark.planning.attack_findings import match_model
 from privrisk_spark.planning.attacks import attack_of, compared_as_numbers, refuse_cost, weights_of
-from privrisk_spark.results.inferences import Search
+from privrisk_spark.results.inferences import MatchModel, Search
 from privrisk_spark.stages.attacking.distance import (
     Comparison,
     Outcomes,
-    StoredFile,
+    Searched,
     collect_links,
     collect_outcomes,
     linked,
     number_ends,
     rows_of_nodes,
     store_file,
+)
+from privrisk_spark.stages.attacking.probabilistic import (
+    Class,
+    LevelColumn,
+    NumberColumn,
+    StoredWeights,
+    collect_patterns,
+    in_class,
+    store_compared,
 )
 
 
@@ -36,10 +50,13 @@ class Tried:
     outcomes : Outcomes
     pairs : DataFrame
         One row a record.
+    model : MatchModel or None
+        Of a search by match weights.
     """
 
     outcomes: Outcomes
     pairs: DataFrame
+    model: MatchModel | None = None
 
 
 Attacks = Mapping[Search, Tried]
@@ -91,7 +108,7 @@ def by_distance(run: Run, opened: Opened, protected: Protected) -> Attacks:
 
 
 def both_ways(
-    run: Run, protected: Protected, rows: StoredFile, people: StoredFile, *, method: str, cells: str | None = None
+    run: Run, protected: Protected, rows: Searched, people: Searched, *, method: str, cells: str | None = None
 ) -> Attacks:
     """Link the people who are tried to the rows of a file, and their rows to the people of one.
 
@@ -99,7 +116,7 @@ def both_ways(
     ----------
     run : Run
     protected : Protected
-    rows, people : StoredFile
+    rows, people : Searched
         In which is searched, and how.
     method : str
     cells : str or None
@@ -124,5 +141,47 @@ def both_ways(
     return tried
 
 
-BY_SEARCH: dict[str, Callable[[Run, Opened, Protected], Attacks]] = {"distance": by_distance}
+def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
+    """Link people and rows to what is likeliest, by probabilities of agreement estimated from the two files."""
+    compared = compared_by(run, opened, protected)
+    columns = [
+        LevelColumn(tree, near=(1,) if tree.height > 1 else ()) if ends is None else NumberColumn(*ends)
+        for tree, ends in zip(compared.hierarchies, compared.ends, strict=True)
+    ]
+    rows_at, people_at = (run.scratch.directory(f"{of}-weighed") for of in ("rows", "people"))
+    rows = store_compared(rows_at, protected.rows, columns, protected.present)
+    people = store_compared(people_at, protected.people, columns, np.ones(len(protected.people.rows)))
+    counts = collect_patterns(run.scratch, rows, protected.known, "rows")
+    # He knows how large both files are: of all pairs so many are of one person.
+    prior = 1 / max(protected.rows.total, protected.people.total, 2)
+    begin = started(counts, prior=prior)
+    estimated = fitted(counts, begin, fixed_prior=True)
+    # An estimate by which agreement does not speak for a link is of two other kinds of pairs.
+    model, asked = estimated.model if estimated.parted else begin, attack_of(run.policy).probabilistic
+    rule = optimal_rule(
+        *model.expected(counts), false_links=asked.false_links, false_non_links=asked.false_non_links, coins=False
+    )
+    weighed = rows.weighed(model), people.weighed(model)
+    found = both_ways(run, protected, *weighed, method="probabilistic")
+    searched = {"person": weighed[0], "row": weighed[1]}
+    return {
+        search: replace(one, model=weighed_model(run, search, one, searched[search.begins], model, estimated, rule))
+        for search, one in found.items()
+    }
+
+
+def weighed_model(
+    run: Run, search: Search, one: Tried, file: StoredWeights, model: LinkageModel, estimated: Fitted, rule: OptimalRule
+) -> MatchModel:
+    """Divide records by the match weight of their best candidate, and say which of these are right."""
+    names: tuple[Class, ...] = get_args(Class)
+    classes = {name: collect_outcomes(Batches.of_frame(in_class(one.pairs, file, rule, name))) for name in names}
+    told: dict[str, tuple[FloatArray, LongArray]] = {name: (of.probability, of.people) for name, of in classes.items()}
+    return match_model(run.policy, search, model, estimated, rule, told)
+
+
+BY_SEARCH: dict[str, Callable[[Run, Opened, Protected], Attacks]] = {
+    "distance": by_distance,
+    "probabilistic": by_match_weights,
+}
 """Methods that search record by record."""

@@ -183,7 +183,7 @@ def judge(
             for search, one in findings.links.items()
         ]
         rows = protected.rows
-        found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned]
+        found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned if not one.fell_back]
         left_out = not_tried(policy, opened.levels, findings.inferences, findings.members)
         if not (found or findings.inferences or findings.members):
             raise InputError(f"attack.methods: nothing of it can be tried: {' '.join(left_out)}")
@@ -199,6 +199,7 @@ def judge(
             weights=weights_of(policy),
             attacks=tuple(sorted(found, key=lambda one: -one.found.share)),
             at_most=attack_of(policy).correct_links_at_most,
+            models=tuple(one.model for one in findings.links.values() if one.model is not None),
             learned=findings.learned,
             inferences=findings.inferences,
             membership=findings.members,

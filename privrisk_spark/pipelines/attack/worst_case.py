@@ -23,7 +23,8 @@ def learn(run: Run, opened: Opened, protected: Protected) -> tuple[LearnedDistan
             protected.rows,
             compared_by(run, opened, protected),
             protected.present,
-            reading=asked.cells[0],
+            # Taken for the nearest value it covers, a person's own cell is at no distance by any weights.
+            reading="uniform" if "uniform" in asked.cells else asked.cells[-1],
         )
         sample = collect_sample(
             of_both(protected.records),

@@ -47,6 +47,17 @@ def _columns(policy: Policy) -> Iterator[Fault]:
         if name not in carried:
             rule = "column with the role 'sensitive' or 'insensitive'"
             yield _absent(f"assess.intervals.{name}", name, carried, rule)
+    if asked.household is not None:
+        others = [name for name in policy.columns if name not in quasi]
+        if asked.household not in others:
+            rule = "column with the role 'identifier', 'insensitive' or 'sensitive'"
+            yield _absent("assess.household", asked.household, others, rule)
+        if policy.table.entity_id is not None:
+            yield Fault(
+                "assess.household", "counts each row as a member; leave it out where table.entity_id names persons"
+            )
+    if asked.classifiers is not None and asked.label is None:
+        yield Fault("assess.classifiers", "predicts assess.label; name the column to predict, or leave it out")
     if asked.label is not None and asked.label not in carried:
         yield _absent("assess.label", asked.label, carried, "column with the role 'sensitive' or 'insensitive'")
 

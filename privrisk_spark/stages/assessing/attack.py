@@ -22,6 +22,9 @@ LongArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 
+NONE_NEEDED = "none needed: every record is under the bound as it is"
+
+
 def attack_of(policy: AdversaryPolicy) -> Attack:
     """What the policy assumes of the adversary."""
     return Attack(
@@ -170,7 +173,8 @@ def attacked(
     yield Measured("p_reid_mean", mean(found.p_reid), about)
     yield Measured("expected_loss", mean(found.p_reid) * total * policy.loss, {**about, "loss": policy.loss})
     yield Measured("p_reid_baseline_mean", mean(found.p_reid_baseline), about)
-    yield Measured("expected_payoff_max", float(found.expected_payoff.max(initial=0.0)), about)
+    money = {"currency": policy.currency}
+    yield Measured("expected_payoff_max", float(found.expected_payoff.max(initial=0.0)), {**about, **money})
     reason = {"reason": "no cost limits the groups worth attacking"}
     for name, threshold in (
         ("access_threshold", solution.known_threshold),
@@ -183,14 +187,17 @@ def attacked(
     about = {**about, "risk_at_most": bound}
     ones = np.ones(len(groups.sizes))
     plain = Table(groups.sizes, records, ones)
-    group = least_group(
-        solution.attack, plain, bound, accessed=policy.group == "unknown", largest_group=_largest(solution, groups)
-    )
-    yield Measured(
-        "least_group_size",
-        None if group is None else group.group_size,
-        about if group is not None else {**about, "reason": "no group size up to the largest solved suffices"},
-    )
+    if found.p_reid.max(initial=0.0) <= bound:
+        yield Measured("least_group_size", None, {**about, "none": NONE_NEEDED})
+    else:
+        group = least_group(
+            solution.attack, plain, bound, accessed=policy.group == "unknown", largest_group=_largest(solution, groups)
+        )
+        yield Measured(
+            "least_group_size",
+            None if group is None else group.group_size,
+            about if group is not None else {**about, "reason": "no group size up to the largest solved suffices"},
+        )
     believed = plain
     if policy.group == "unknown":
         people = np.full(len(groups.sizes), groups.people, dtype=np.int64)
@@ -203,7 +210,7 @@ def attacked(
     yield Measured(
         "least_penalty",
         None if penalty is None else penalty.penalty,
-        about if penalty is not None else {**about, "reason": why},
+        {**about, **money} if penalty is not None else {**about, "reason": why},
     )
 
 

@@ -12,9 +12,10 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.population import PeopleOf
 from privrisk_spark.kernels.classes.classes import Classes
+from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.measures.loss import fully_suppressed
 from privrisk_spark.stages.assessing.records import CLASS_SIZE, POPULATION, ROWS, WEIGHT
-from privrisk_spark.stages.assessing.tallies import ClassMeasures, Tallies
+from privrisk_spark.stages.assessing.tallies import DIVERSITY, ClassMeasures, Tallies
 
 
 def tallying(
@@ -50,17 +51,23 @@ def tallying(
         if classes.millionths is not None:
             alike = classes.compatible_millionths
             kept[WEIGHT] = pa.array((classes.millionths if alike is None else alike) / 1e6)
+        for sensitive, runs, count in zip(asked.sensitive, classes.held, asked.tables, strict=False):
+            of_class = sensitive.of_classes(runs, TableDistribution(count if count[-1] else count[:-1]))
+            kept |= {f"{name}_{sensitive.name}": pa.array(values) for name, values in of_class.items()}
         return pa.table(kept), {"tallies": tallies.to_dict(), "classes": len(classes)}
 
     return measured
 
 
-def kept_schema(k: int, *, population: bool, weighted: bool) -> T.StructType:
-    """Schema of what is kept of a class of ``k`` attributes."""
+def kept_schema(k: int, *, population: bool, weighted: bool, sensitive: Sequence[str] = ()) -> T.StructType:
+    """Schema of what is kept of a class of ``k`` attributes, and of sensitive columns by name."""
     kept = [T.StructField(name, T.IntegerType(), False) for name in schemas.nodes(k)]
     kept += [T.StructField(name, T.LongType(), False) for name in (ROWS, CLASS_SIZE)]
     kept += [T.StructField(POPULATION, T.LongType(), False)] if population else []
     kept += [T.StructField(WEIGHT, T.DoubleType(), False)] if weighted else []
+    for column in sensitive:
+        kept.append(T.StructField(f"{DIVERSITY[0]}_{column}", T.LongType(), False))
+        kept += [T.StructField(f"{name}_{column}", T.DoubleType(), False) for name in DIVERSITY[1:]]
     return T.StructType(kept)
 
 

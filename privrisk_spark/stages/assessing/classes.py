@@ -187,16 +187,22 @@ def counted_rows(spark: SparkSession, directory: PartDirectory, parts: Sequence[
     return materialized(spark, directory, parts, layout.schema)
 
 
-def renamed(rows: Batches, positions: Sequence[int], more: Sequence[str]) -> Batches:
-    """Rows with some of the nodes, numbered from 0, and some other columns."""
+def renamed(
+    rows: Batches, positions: Sequence[int], more: Sequence[str], named: Sequence[str] | None = None
+) -> Batches:
+    """Rows with some of the nodes, numbered from 0, and some other columns, by other names if these are given."""
     nodes, names = [f"n{i}" for i in positions], schemas.nodes(len(positions))
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in tables:
-            yield table.select([*nodes, *more]).rename_columns([*names, *more])
+            yield table.select([*nodes, *more]).rename_columns([*names, *(more if named is None else named)])
 
     fields = [T.StructField(name, T.IntegerType(), False) for name in names]
-    return rows.then(step, T.StructType([*fields, *(rows.schema[name] for name in more)]))
+    carried = [
+        T.StructField(to, rows.schema[name].dataType, rows.schema[name].nullable)
+        for name, to in zip(more, more if named is None else named, strict=True)
+    ]
+    return rows.then(step, T.StructType([*fields, *carried]))
 
 
 def buckets_of(rows: int) -> int:

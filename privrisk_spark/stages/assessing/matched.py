@@ -52,8 +52,9 @@ class Matched:
 
 
 def collect_matched(
-    scratch: Scratch, table: Batches, release: Batches, layout: Layout, numbers: Mapping[str, str], rows: int
-) -> Matched:
+    scratch: Scratch, table: Batches, release: Batches, layout: Layout, numbers: Mapping[str, str], rows: int,
+    *, texts: Sequence[str] = (),
+) -> Matched:  # fmt: skip
     """Put each released row beside its record.
 
     Parameters
@@ -70,6 +71,8 @@ def collect_matched(
         Column of the table that holds the number's original.
     rows : int
         Of the table.
+    texts : sequence of str
+        Columns of texts of the table to carry.
 
     Raises
     ------
@@ -78,7 +81,7 @@ def collect_matched(
     """
     k, buckets = len(layout.radices), max(1, -(-rows // ROWS_PER_BUCKET))
     theirs = [schemas.RECORD_ID, *layout.names, schemas.N_ROWS, *numbers]
-    mine = [schemas.RECORD_ID, *schemas.nodes(k), *dict.fromkeys(numbers.values())]
+    mine = [schemas.RECORD_ID, *schemas.nodes(k), *dict.fromkeys(numbers.values()), *texts]
     mine += ([schemas.ENTITY] if layout.persons else []) + ([schemas.SAMPLE_WEIGHT] if layout.weighted else [])
     sides = []
     for name, side, columns in (("table", table, mine), ("release", release, theirs)):
@@ -89,7 +92,7 @@ def collect_matched(
 
     def read(bucket: int) -> Iterator[pa.Table]:
         records, released = (read_slices(directory, names, bucket) for directory, names in sides)
-        joined, absent, again = _joined(records, released, layout, numbers)
+        joined, absent, again = _joined(records, released, layout, numbers, texts)
         yield report(write_ipc(joined, target), {"absent": absent, "again": again})
 
     parts = scratch.collect_parts(Batches.of_parts(scratch.spark, range(buckets), read, PARTS))
@@ -99,7 +102,7 @@ def collect_matched(
             f"table.record_id: {again:,} records have an id that another record has; records can be held against their "
             "released forms by an id that is unique only."
         )
-    joined = materialized(scratch.spark, target, [part["name"] for part in parts], _schema(layout, numbers))
+    joined = materialized(scratch.spark, target, [part["name"] for part in parts], _schema(layout, numbers, texts))
     return Matched(joined, sum(part["absent"] for part in parts))
 
 
@@ -137,10 +140,11 @@ def _number(text: str | None) -> float | None:
         return None
 
 
-def _schema(layout: Layout, numbers: Mapping[str, str]) -> T.StructType:
+def _schema(layout: Layout, numbers: Mapping[str, str], texts: Sequence[str]) -> T.StructType:
     fields = [T.StructField(schemas.RECORD_ID, T.StringType())]
     fields += [T.StructField(name, T.IntegerType(), False) for name in originals(len(layout.radices))]
     fields += [T.StructField(name, T.DoubleType(), False) for of in numbers for name in (_x(of), of)]
+    fields += [T.StructField(name, T.StringType()) for name in texts]
     return T.StructType([*layout.schema.fields, *fields])
 
 
@@ -149,14 +153,18 @@ def _x(masked: str) -> str:
 
 
 def _joined(
-    records: pa.Table | None, released: pa.Table | None, layout: Layout, numbers: Mapping[str, str]
+    records: pa.Table | None,
+    released: pa.Table | None,
+    layout: Layout,
+    numbers: Mapping[str, str],
+    texts: Sequence[str],
 ) -> tuple[pa.Table, int, int]:
     """Released rows of a bucket beside their records, how many of these have none, and how many share an id."""
     k = len(layout.radices)
     ids = pa.array([], pa.string()) if records is None else records.column(schemas.RECORD_ID).combine_chunks()
     again = len(ids) - len(pc.unique(ids))
     if released is None:
-        return _schema_table(layout, numbers), len(ids), again
+        return _schema_table(layout, numbers, texts), len(ids), again
     named = released.column(schemas.RECORD_ID).combine_chunks()
     place = pc.index_in(named, value_set=ids, skip_nulls=True)
     known = place.is_valid().to_numpy(zero_copy_only=False)
@@ -186,10 +194,12 @@ def _joined(
     for masked, original in numbers.items():
         columns[_x(masked)] = of_record(original, np.nan).astype(np.float64)
         columns[masked] = released.column(masked).to_numpy().astype(np.float64)
+    for name in texts:
+        columns[name] = pa.nulls(len(named), pa.string()) if records is None else records.column(name).take(place)
     return pa.table(columns), absent, again
 
 
-def _schema_table(layout: Layout, numbers: Mapping[str, str]) -> pa.Table:
+def _schema_table(layout: Layout, numbers: Mapping[str, str], texts: Sequence[str]) -> pa.Table:
     kinds = {T.IntegerType: pa.int32(), T.LongType: pa.int64(), T.DoubleType: pa.float64(), T.StringType: pa.string()}
-    fields = _schema(layout, numbers).fields
+    fields = _schema(layout, numbers, texts).fields
     return pa.schema([(field.name, kinds[type(field.dataType)]) for field in fields]).empty_table()

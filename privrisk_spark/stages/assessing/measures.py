@@ -15,11 +15,14 @@ from typing import Literal
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.tally import ClassTally
+from privrisk_spark.kernels.measures.household import HouseholdTally
+from privrisk_spark.kernels.measures.identity import records_by_size
 from privrisk_spark.kernels.measures.population_risk import risks_at_fraction
 from privrisk_spark.kernels.measures.population_sizes import PopulationRisk
 from privrisk_spark.kernels.measures.population_uniques import decided, pitman, slide_negative_binomial, zayatz
 from privrisk_spark.kernels.measures.special_uniques import ScoreTally, SpecialUniques
 from privrisk_spark.results.assessment import Measured, WorstClass
+from privrisk_spark.stages.assessing.columns import Separated
 from privrisk_spark.stages.assessing.tallies import ClassMeasures, Tallies
 
 Parameters = Mapping[str, object]
@@ -55,6 +58,9 @@ def identity(
     if tallies.persons != tallies.rows - tallies.apart:
         yield Measured("persons", tallies.persons, of)
     yield Measured("classes", risk.classes, of)
+    for least, most, records in records_by_size(*tallies.crowds.candidates):
+        until = {} if most is None else {"to": most}
+        yield Measured("records_by_class_size", records, {**of, "from": least, **until})
     wild = None if tallies.compatible is None else tallies.compatible.risk(asked.thresholds)
     if wild is None:
         yield Measured("k", risk.k, of)
@@ -81,7 +87,7 @@ def identity(
 def population(tallies: Tallies, asked: ClassMeasures, of: Parameters, fraction: float | None) -> Iterator[Measured]:
     """Journalist and marketer risk from a population table, or estimates from weights or a sampling fraction."""
     if tallies.population is not None:
-        yield from _known(tallies.population.risk(asked.thresholds), of)
+        yield from _known(tallies.population.risk(asked.thresholds), tallies.population.presence, of)
     if tallies.weights is not None and tallies.individual is not None:
         model = {**of, "model": "negative binomial, sampling weights"}
         yield Measured("weighted_population", tallies.weights.population, of)
@@ -125,7 +131,7 @@ def population(tallies: Tallies, asked: ClassMeasures, of: Parameters, fraction:
             yield Measured("estimated_population_unique_share", share, rule)
 
 
-def _known(risk: PopulationRisk, of: Parameters) -> Iterator[Measured]:
+def _known(risk: PopulationRisk, presence: tuple[float, float] | None, of: Parameters) -> Iterator[Measured]:
     # Nothing is known of people the population lacks but that the table holds them.
     contained = risk.uncovered_records > 0
     held = {"uncovered_records": risk.uncovered_records}
@@ -138,26 +144,53 @@ def _known(risk: PopulationRisk, of: Parameters) -> Iterator[Measured]:
         yield Measured("journalist_share_above", above.share, {**of, "threshold": above.threshold})
     yield Measured("marketer", risk.marketer, of)
     yield Measured("population_uniques", risk.population_uniques, of)
+    if presence is not None:
+        rarest, commonest = presence
+        yield Measured("presence_max", commonest, of)
+        yield Measured("presence_min", rarest, of)
     none = {} if risk.sample_uniques else {"none": NO_UNIQUES}
     yield Measured("population_unique_share", risk.population_uniques_share, {**of, **none})
 
 
-def attribute(tallies: Tallies, asked: ClassMeasures, of: Parameters) -> Iterator[Measured]:
-    """What the classes give away of each sensitive attribute."""
-    for sensitive, found in zip(asked.sensitive, tallies.attribute, strict=True):
+def households(found: Mapping[str, HouseholdTally] | None, of: Parameters) -> Iterator[Measured]:
+    """Risk of households, by what the risk of a record is."""
+    if found is None:
+        reason = {"reason": "the release does not name its records (assess.release.record_id), so nor its households"}
+        for name in ("household_risk_max", "household_risk_mean"):
+            yield Measured(name, None, {**of, **reason})
+        return
+    for risk, tally in found.items():
+        about = {**of, "risk": risk, "households": tally.households}
+        yield Measured("household_risk_max", tally.most, about)
+        yield Measured("household_risk_mean", tally.of_records.mean, about)
+
+
+def attribute(
+    tallies: Tallies, asked: ClassMeasures, of: Parameters, joint: Sequence[Mapping[str, ClassTally]] = ()
+) -> Iterator[Measured]:
+    """What the classes give away of each sensitive attribute, alone and to who knows the others."""
+    of_each = zip(asked.sensitive, tallies.attribute, tallies.log_ratios, strict=True)
+    for number, (sensitive, found, present) in enumerate(of_each):
         about = {**of, "column": sensitive.name}
         for name, tally in found.items():
             if name == "homogeneity":
                 continue
-            parameters = dict(about)
+            parameters: dict[str, object] = dict(about)
             if name == "t_closeness":
                 parameters["distance"] = sensitive.distance
             if name == "l_recursive":
                 parameters["c"] = sensitive.c
-            parameters["failing_records"] = tally.failing_rows
-            parameters["asked"] = tally.asked
+            if name in asked.bounds:  # nothing is failed that nobody asked for
+                parameters["failing_records"] = tally.failing_rows
+                parameters["asked"] = tally.asked
             whole = tally.criterion.whole and math.isfinite(tally.achieved)
             yield Measured(name, int(tally.achieved) if whole else tally.achieved, parameters)
+            if name == "delta_disclosure":
+                yield Measured("delta_disclosure_present", present, about)
+        for name, tally in (joint[number] if joint else {}).items():
+            c = {"c": sensitive.c} if name == "l_recursive_joint" else {}
+            value = tally.achieved
+            yield Measured(name, int(value) if tally.criterion.whole else value, {**about, **c})
         yield Measured("homogeneity_share", found["homogeneity"].failing_share, about)
         yield Measured(
             "majority_share_above", found["alpha"].failing_share, {**about, "threshold": found["alpha"].asked}
@@ -177,6 +210,8 @@ def utility(
         values = cells.retained_by_attribute if kept else cells.means
         for column, value in zip(attributes, values, strict=True):
             yield Measured(name, value, {**of, "column": column})
+        if name == "iyengar_loss":
+            yield Measured("loss", cells.geometric, of)
     if tallies.penalty is not None:
         yield Measured("penalty_mean", tallies.penalty.mean, of)
     if original is not None and original.divergence is not None:
@@ -186,8 +221,10 @@ def utility(
         yield Measured("classification_penalty", tallies.label.charged, of)
 
 
-def special(found: SpecialUniques, of: Parameters, *, size: int, fraction: float) -> Iterator[Measured]:
-    """Minimal sample uniques and their scores."""
+def special(
+    found: SpecialUniques, of: Parameters, columns: Sequence[str], *, size: int, fraction: float
+) -> Iterator[Measured]:
+    """Minimal sample uniques and their scores, and which columns they are due to."""
     tally, about = ScoreTally.of(found), {**of, "size": size}
     yield Measured("special_uniques", tally.special, about)
     for attributes, number in enumerate(tally.by_size, 1):
@@ -198,6 +235,16 @@ def special(found: SpecialUniques, of: Parameters, *, size: int, fraction: float
     mean = math.fsum((scores * found.counts).tolist()) / records if records else 0.0
     yield Measured("dis_max", float(scores.max(initial=0.0)), {**about, "fraction": fraction})
     yield Measured("dis_mean", mean, {**about, "fraction": fraction})
+    for column, share in zip(columns, tally.shares, strict=True):
+        yield Measured("suda_contribution", share, {**about, "column": column})
+
+
+def separation(found: Separated, of: Parameters, columns: Sequence[str]) -> Iterator[Measured]:
+    """How well the set, and each of its columns, tells records apart."""
+    for name in ("distinction", "separation"):
+        yield Measured(name, getattr(found.whole, name), of)
+        for column, alone in zip(columns, found.columns, strict=True):
+            yield Measured(name, getattr(alone, name), {**of, "column": column})
 
 
 def worst_classes(

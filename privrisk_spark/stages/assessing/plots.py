@@ -102,7 +102,7 @@ def _attack(policy: AdversaryPolicy, groups: Groups, solution: Solution, name: s
         found=f"{text} Candidates: {groups.basis}; {share:.3g} % of the records have no more than shown.",
         panels=(
             Panel("Re-identification", "candidates of the record", "probability", risk),
-            Panel("Payoff", "candidates of the record", "money", payoff),
+            Panel("Payoff", "candidates of the record", policy.currency, payoff),
             Panel("Plan", "candidates of the record", "candidates", plan),
         ),
         data=name,

@@ -44,8 +44,8 @@ class KeptClasses:
     names : tuple of str
         Parts there.
     schema : StructType
-        ``n<i>``, ``class_size`` (0 of what is in no class), and ``population_size`` and ``weighted_population`` where
-        there are such.
+        ``n<i>``, ``class_size`` (0 of what is in no class), what the class gives away of sensitive columns, and
+        ``population_size`` and ``weighted_population`` where there are such.
     radices : tuple of k int
         Exclusive upper bound of each ``n<i>``.
     number : int
@@ -112,7 +112,7 @@ def of_records(
     attack: AttackTable | None,
     fraction: float | None,
 ) -> Batches:
-    """Return one row a record: its id, class size, population size where it is known, and risks.
+    """Return one row a record: its id, class size, what the class gives away, population size if known, and risks.
 
     A record that is in no class, as one that is suppressed whole, has nothing but its id.
 
@@ -127,7 +127,7 @@ def of_records(
         Share of the population in the table, by which groups were scaled.
     """
     kinds = {field.name: field.dataType for field in rows.schema.fields}
-    there = [name for name in (CLASS_SIZE, POPULATION, WEIGHT) if name in kinds]
+    there = [name for name in kinds if name not in (schemas.RECORD_ID, ROWS)]
     risks = ["prosecutor", *(["journalist"] if POPULATION in there else [])]
     risks += ["individual_risk"] if WEIGHT in there else []
     added = [*risks, *(_ATTACK if attack is not None else ())]

@@ -27,7 +27,7 @@ class Sought:
     directory : PartDirectory
     parts : tuple of str
         Tables of classes in it.
-    k : int
+    columns : tuple of k str
         Quasi-identifiers.
     size : int
         Most attributes of a minimal sample unique.
@@ -37,7 +37,7 @@ class Sought:
 
     directory: PartDirectory
     parts: tuple[str, ...]
-    k: int
+    columns: tuple[str, ...]
     size: int
     fraction: float
 
@@ -45,9 +45,9 @@ class Sought:
         """Measure them; parameters are those of the measure alone."""
         cells = kept_tables(self.directory, [{"name": part} for part in self.parts])
         there = cells.column(CLASS_SIZE).to_numpy() > 0
-        nodes = np.column_stack([cells.column(name).to_numpy()[there] for name in schemas.nodes(self.k)])
+        nodes = np.column_stack([cells.column(name).to_numpy()[there] for name in schemas.nodes(len(self.columns))])
         special = SpecialUniques.of(nodes, cells.column(ROWS).to_numpy()[there], self.size)
-        yield from measures.special(special, {}, size=self.size, fraction=self.fraction)
+        yield from measures.special(special, {}, self.columns, size=self.size, fraction=self.fraction)
 
 
 def collect_special(scratch: Scratch, sought: Sequence[Sought]) -> list[list[Measured]]:

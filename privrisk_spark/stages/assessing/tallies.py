@@ -15,7 +15,7 @@ import numpy.typing as npt
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes import criteria
 from privrisk_spark.kernels.classes.classes import Classes
-from privrisk_spark.kernels.classes.closeness import TableDistribution
+from privrisk_spark.kernels.classes.closeness import TableDistribution, greatest_log_ratio_present
 from privrisk_spark.kernels.classes.criteria import Criterion
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.classes.tally import ClassTally
@@ -86,6 +86,22 @@ class Sensitive:
             (name, criterion, criterion.numbers(runs, **given), asked.get(name, usual))
             for name, criterion, given, usual in models
         ]
+
+    def of_classes(self, runs: SensitiveRuns, table: TableDistribution) -> dict[str, FloatArray | LongArray]:
+        """What each class gives away, by the names of :data:`DIVERSITY`: what a record is told of its class."""
+        closeness = criteria.CLOSENESS[self.distance]
+        ground = {"ancestor": self.ancestor} if self.distance == "hierarchical" else {}
+        found = (
+            criteria.DISTINCT_DIVERSITY.numbers(runs),
+            criteria.ENTROPY_DIVERSITY.numbers(runs),
+            closeness.numbers(runs, table=table, **ground),
+            criteria.ALPHA.numbers(runs),
+        )
+        return dict(zip(DIVERSITY, found, strict=True))
+
+
+DIVERSITY = ("l_distinct", "l_entropy", "t_closeness", "alpha")
+"""What is kept of a class for each sensitive attribute; the first is a count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +179,8 @@ class Tallies:
     individual : IndividualRiskTally or None
     attribute : tuple of mapping of measure to ClassTally
         Of each sensitive attribute.
+    log_ratios : tuple of float
+        Greatest ``|ln(q/p)|`` over the values a class holds, of each sensitive attribute; 0 of no class.
     spread : SizeTally
     label : ClassificationTally or None
     cells : mapping of measure to CellTally
@@ -181,6 +199,7 @@ class Tallies:
     weights: WeightTally | None
     individual: IndividualRiskTally | None
     attribute: tuple[Mapping[str, ClassTally], ...]
+    log_ratios: tuple[float, ...]
     spread: SizeTally
     label: ClassificationTally | None
     cells: Mapping[str, CellTally]
@@ -211,11 +230,13 @@ class Tallies:
             population = None if population is None else population[~lost]
         sizes, crowds, nodes, thresholds = classes.sizes, classes.crowds, classes.nodes, asked.thresholds
         overlapping = classes.compatible is not None
-        attribute = []
+        attribute, log_ratios = [], []
         for sensitive, runs, count in zip(asked.sensitive, telling.held, asked.tables, strict=False):
             # A missing value is one more value of the domain only where there is one.
             domain = count if count[-1] else count[:-1]
-            of_class = sensitive.criteria(runs, TableDistribution(domain), asked=asked.bounds)
+            distribution = TableDistribution(domain)
+            of_class = sensitive.criteria(runs, distribution, asked=asked.bounds)
+            log_ratios.append(float(greatest_log_ratio_present(runs, distribution).max(initial=0.0)))
             attribute.append(
                 {
                     name: ClassTally.of(criterion, values, telling.sizes, telling.nodes, asked=bound, most=asked.worst)
@@ -230,6 +251,7 @@ class Tallies:
                 "precision": [step_loss(node_levels(hierarchy.parent)) for hierarchy in asked.hierarchies],
                 "generalized_information_loss": [share_loss(count) for count in leaves],
                 "gcp": [leaf_ncp(count) for count in leaves],
+                "iyengar_loss": [leaf_ncp(count, "iyengar") for count in leaves],
             }
             cells = {name: CellTally.of(all_nodes, all_rows, loss) for name, loss in losses.items()}
             of_record = record_penalty(all_nodes, leaves)
@@ -256,6 +278,7 @@ class Tallies:
             weights=weights,
             individual=individual,
             attribute=tuple(attribute),
+            log_ratios=tuple(log_ratios),
             spread=SizeTally.of(all_rows, k=asked.k, suppressed=lost),
             label=None
             if runs_of_label is None
@@ -312,6 +335,7 @@ class Tallies:
                 {name: one[name].plus(two[name]) for name in one}
                 for one, two in zip(self.attribute, other.attribute, strict=True)
             ),
+            log_ratios=tuple(max(pair) for pair in zip(self.log_ratios, other.log_ratios, strict=True)),
             spread=self.spread.plus(other.spread),
             label=_added(self.label, other.label),
             cells={name: one.plus(other.cells[name]) for name, one in self.cells.items()},
@@ -333,6 +357,7 @@ class Tallies:
             "weights": _written(self.weights),
             "individual": _written(self.individual),
             "attribute": [{name: tally.to_dict() for name, tally in of.items()} for of in self.attribute],
+            "log_ratios": list(self.log_ratios),
             "spread": self.spread.to_dict(),
             "label": _written(self.label),
             "cells": {name: tally.to_dict() for name, tally in self.cells.items()},
@@ -361,6 +386,7 @@ class Tallies:
             attribute=tuple(
                 {name: ClassTally.from_dict(tally) for name, tally in of.items()} for of in given["attribute"]
             ),
+            log_ratios=tuple(float(one) for one in given["log_ratios"]),
             spread=SizeTally.from_dict(given["spread"]),
             label=read(ClassificationTally, "label"),
             cells={name: CellTally.from_dict(tally) for name, tally in given["cells"].items()},

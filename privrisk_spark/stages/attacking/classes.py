@@ -116,12 +116,12 @@ def collect_sensitive_classes(
     Parameters
     ----------
     rows : Batches
-        Of a release, or people beside their protected forms: with codes in the columns below, none missing.
+        Of a release, or people beside their protected forms.
     names : sequence of k str
-        Columns of nodes; ``n<j>`` of what is shown, ``q<j>`` of what is known. Rows with a negative one are in no class
-        and left out.
+        Columns of nodes; ``n<j>`` of what is shown, ``q<j>`` of what is known. Rows with a negative one, or none, are
+        in no class and left out.
     sensitive : sequence of str
-        Columns of codes of sensitive values, one at least.
+        Columns of codes of sensitive values, one at least; a missing value has a code, too.
     most : int
         Pairs of class and value that the driver may hold of each column.
     key : str
@@ -135,7 +135,7 @@ def collect_sensitive_classes(
     InputError
         If there are more, or no row.
     """
-    frame = rows.frame().where(F.least(*names, F.lit(0)) >= 0)
+    frame = rows.frame().where(F.forall(F.array(*names), lambda node: F.coalesce(node >= 0, F.lit(False))))
     counted = [F.count("*").alias(schemas.N_ROWS)]
     if persons:
         unnamed = F.max(F.col(schemas.ENTITY).isNull().cast("long"))

@@ -65,7 +65,7 @@ def placed(records: Batches, classes: StoredClasses, names: Sequence[str]) -> Ba
     Parameters
     ----------
     records : Batches
-        ``record_id``, and columns of nodes, negative for a record the release lacks.
+        ``record_id``, and columns of nodes, negative or missing for a record the release lacks.
     classes : StoredClasses
         Of the rows the release shows; or, where rows overlap and an intruder cannot tell which class somebody is in,
         of the tuples he knows, of which :func:`~privrisk_spark.stages.attacking.classes.candidates` has the values.
@@ -80,7 +80,7 @@ def placed(records: Batches, classes: StoredClasses, names: Sequence[str]) -> Ba
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            nodes = integers(table, names)
+            nodes = integers(pa.table({name: table.column(name).fill_null(-1) for name in names}), names)
             place = np.where((nodes < 0).any(axis=1), -1, places_of(classes.load(), np.maximum(nodes, 0)))
             yield pa.table({schemas.RECORD_ID: table.column(schemas.RECORD_ID), PLACE: place.astype(np.int64)})
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.batches import (
     PARTS,
@@ -30,14 +33,21 @@ from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.agreement import Agreement, LevelAgreement, LostWeight, NumberAgreement
 from privrisk_spark.kernels.linkage.fellegi_sunter import LinkageModel
 from privrisk_spark.kernels.linkage.nearest import SearchedFile
+from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule
 from privrisk_spark.kernels.linkage.patterns import ComparedFile, PatternCounts
 from privrisk_spark.kernels.numeric.fold import folded
 from privrisk_spark.kernels.recoding.listed import keys_of
-from privrisk_spark.stages.attacking.distance import LoadedFile, slices
+from privrisk_spark.stages.attacking.distance import DISTANCE, LoadedFile, slices
 from privrisk_spark.stages.attacking.protected import Tuples
 from privrisk_spark.storage.parts import PartDirectory
 
 CODE, N_PAIRS = "code", "pairs"
+
+Class = Literal["linked", "clerical", "not linked"]
+"""What a rule makes of a pair."""
+
+SLACK = 1e-9
+"""By which distances may differ that are of one match weight: what rounding adds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +160,30 @@ class StoredWeights:
     def weights_at(self, distance: FloatArray) -> FloatArray:
         """Match weights of pairs at some distances, in bits; inverse of how distances are made of them."""
         return np.asarray(sum(max(one) for one in self.weights) - len(self.weights) * distance)
+
+    def distance_at(self, weight: float) -> float:
+        """Distance of pairs of a match weight in bits; inverse of :meth:`weights_at`."""
+        return (sum(max(one) for one in self.weights) - weight) / len(self.weights)
+
+
+def in_class(pairs: DataFrame, file: StoredWeights, rule: OptimalRule, name: Class) -> DataFrame:
+    """Choose the records whose best candidate is in one of the classes of a rule without coins.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        :data:`~privrisk_spark.stages.attacking.distance.OUTCOMES`.
+    file : StoredWeights
+        In which was searched.
+    rule : OptimalRule
+    name : {"linked", "clerical", "not linked"}
+    """
+    upper, lower = (F.lit(file.distance_at(weight)) for weight in (rule.upper, rule.lower))
+    slack = F.lit(SLACK)
+    linked = F.col(DISTANCE) <= upper + (slack if rule.linked_at_upper == 1 else -slack)
+    apart = F.col(DISTANCE) >= lower - (slack if rule.apart_at_lower == 1 else -slack)
+    chosen = {"linked": linked, "clerical": ~linked & ~apart, "not linked": apart & ~linked}
+    return pairs.where(chosen[name])
 
 
 @functools.lru_cache(maxsize=4)

@@ -104,6 +104,12 @@ def test_two_hospitals() -> None:
     assert after.right.tolist() == [1, 1 / 3, 1, 1 / 2, 1 / 4]
 
 
+def test_who_has_no_value_has_none_of_a_neighbour() -> None:
+    """The last value of one class is not that of somebody without a value in the next one."""
+    (left,) = intersected(*given_to([[[0, 1], [0, 0]]], [((0,), 1, 1), ((1,), -1, 1)]))
+    assert left.holds.tolist() == [True, False]
+
+
 def test_nine_patients_of_the_docs() -> None:
     """docs/history.md: by city on Monday and by age on Tuesday; three of nine are alone in both."""
     monday = [0, 0, 0, 1, 1, 1, 2, 2, 2]

@@ -96,18 +96,18 @@ def test_what_was_generalized_for_its_size_tells_nothing() -> None:
 
 
 def test_improbable_tables_are_told() -> None:
-    """300 of 1,000 people are ill, and only parts of 400 and of 600 in which 0.7 or more are would have violated.
+    """3,000 of 10,000 are ill, and only a part of 4,000 of whom 0.7 are would have violated: improbable beyond floats.
 
-    That is 280 or more of the 400; the 600 cannot. The least number is by far the most probable one: the ratio of
-    C(400, 281) C(600, 19) to C(400, 280) C(600, 20) is (120/281)(20/581) = 0.0147.
+    That is 2,800 or more of the 4,000; the 6,000 cannot. The least number is by far the most probable one: the ratio of
+    C(4000, 2801) C(6000, 199) to C(4000, 2800) C(6000, 200) is (1200/2801)(200/5801) = 0.0148.
     """
-    parts = Parts(np.array([0, 0]), np.array([400, 600]), np.array([300]))
+    parts = Parts(np.array([0, 0]), np.array([4000, 6000]), np.array([3000]))
     found = credibility(parts, alpha=0.6999, recoding="local")
-    assert 280 < found.after[0] * 400 < 280.02
-    assert found.after @ found.people == pytest.approx(300, rel=1e-9)
+    assert 2800.01 < found.after[0] * 4000 < 2800.02
+    assert found.after @ found.people == pytest.approx(3000, rel=1e-9)
     # And with 20 such classes, the one of them that violates may be any.
     many = 20
-    several = Parts(np.repeat(np.arange(many), 2), np.tile([400, 600], many), np.full(many, 300))
+    several = Parts(np.repeat(np.arange(many), 2), np.tile([4000, 6000], many), np.full(many, 3000))
     any_of = credibility(several, alpha=0.6999, recoding="global")
     expected = (found.after[0] + (many - 1) * 0.3) / many
     np.testing.assert_allclose(any_of.after[::2], expected, rtol=1e-9)

@@ -105,6 +105,16 @@ def test_mdav_by_hand() -> None:
     assert mdav(line[[0, 1, 2, 3, 3, 4, 5]], 3).tolist() == [0, 0, 0, 1, 1, 1, 1]
 
 
+def test_the_mean_of_what_is_left_forgets_what_was_far() -> None:
+    """Beside 2^40, numbers of some 2^-20 are lost in a sum of float64; when it is gone they have their mean again.
+
+    k = 2: the two far pairs first. Of 1 5 6 6 7 7 the mean is 5.3, and 1 the farthest; of 0 it would be 7.
+    """
+    far, near = 2.0**40, 2.0**-20
+    line = np.array([far, far, near, 5 * near, 6 * near, 6 * near, 7 * near, 7 * near, -far, -far])
+    assert mdav(line[:, None], 2).tolist() == [0, 0, 2, 2, 4, 4, 3, 3, 1, 1]
+
+
 def test_fewer_than_2k_points_are_one_group() -> None:
     points = np.arange(10.0).reshape(5, 2)
     assert mdav(points, 3).tolist() == [0] * 5

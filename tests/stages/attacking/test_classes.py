@@ -36,7 +36,7 @@ ULM, BONN, ANY = range(3)
 FLU, ASTHMA, MISSING = range(3)
 CODES = (ValueCodes.of({"flu": FLU, "asthma": ASTHMA}), 2)
 
-Row = tuple[str | None, str | None, int, int, int]
+Row = tuple[str | None, str | None, int | None, int, int]
 """Record id, person, two nodes, code of a sensitive value."""
 
 ROWS: list[Row] = [
@@ -48,6 +48,7 @@ ROWS: list[Row] = [
     ("f", "r", ROOT, ANY, MISSING),
     ("g", "s", NULL, BONN, FLU),
     (None, "p", -1, -1, FLU),  # nobody shows this
+    (None, None, None, ULM, FLU),
 ]
 
 
@@ -100,7 +101,7 @@ def test_several_columns_and_one_node_are_told_alike(spark: Any) -> None:
     found = collect_sensitive_classes(again, ["n1"], ["s0", "s1"], most=10, key="table")
     assert found.tuples.nodes.tolist() == [[ULM], [BONN], [ANY]]
     one, other = found.held
-    assert one.count.tolist() == other.count.tolist() == [3, 2, 1, 1]
+    assert one.count.tolist() == other.count.tolist() == [4, 2, 1, 1]  # with the row that shows no age
 
 
 def test_what_is_too_much_or_nothing_is_refused(spark: Any) -> None:
@@ -160,9 +161,9 @@ SHOWN = classes_of({(LOW, ULM): [FLU, FLU], (LOW, ANY): [ASTHMA], (ROOT, ANY): [
 
 
 def test_people_beside_the_class_they_are_taken_for() -> None:
-    people = classes_of({(LOW, ULM): [FLU, ASTHMA], (HIGH, ULM): [FLU], (ROOT, ANY): [MISSING]})
+    people = classes_of({(NULL, BONN): [FLU], (LOW, ULM): [FLU, ASTHMA], (ROOT, ANY): [MISSING]})
     there, mine, theirs = matched(people, SHOWN)
-    assert there.tolist() == [True, False, True]
+    assert there.tolist() == [False, True, True]
     assert mine.tuples.nodes.tolist() == theirs.tuples.nodes.tolist() == [[LOW, ULM], [ROOT, ANY]]
     found = guessed(theirs.held[0], mine.held[0])
     assert found.certain.tolist() == [0.5, 0]  # the one with asthma is taken for one with the flu, surely

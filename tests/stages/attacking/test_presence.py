@@ -33,7 +33,7 @@ def frame_of(spark: Any, names: list[str], rows: list[tuple[Any, ...]], parts: i
 
 def releases_of(spark: Any, scratch: Scratch, parts: int) -> list[Batches]:
     """Two releases: d is in neither, c in the first alone, z in none of the tables; y shows what no class has."""
-    monday = [("a", 0, 2), ("b", 0, 2), ("c", 1, 1), ("d", -1, -1), ("y", 1, 0), ("z", 1, 2)]
+    monday = [("a", 0, 2), ("b", 0, 2), ("c", 1, 1), ("d", -1, -1), ("y", 1, 0), ("z", 1, 2), (None, None, 2)]
     tuesday = [("a", 4), ("b", 7), ("z", 4)]
     stored = [store_classes(scratch.directory(name), of) for name, of in (("m", MONDAY), ("t", TUESDAY))]
     return [
@@ -42,25 +42,25 @@ def releases_of(spark: Any, scratch: Scratch, parts: int) -> list[Batches]:
     ]
 
 
-PEOPLE = [("a", 5, 0), ("b", 5, 1), ("c", 6, 0), ("d", 5, 0), ("y", 6, 2)]
-"""Record id, what is known, code of the sensitive value."""
+PEOPLE = [("a", 5, 0), ("b", 5, 1), ("c", 6, 0), ("d", 5, 0), ("y", 6, 2), (None, 7, 2)]
+"""Record id, what is known, code of the sensitive value; somebody without an id is in no release."""
 
 
 @pytest.mark.parametrize("parts", [1, 4, 11])
 def test_people_by_their_classes(spark: Any, tmp_path: Any, parts: int) -> None:
     releases = releases_of(spark, Scratch(spark, tmp_path), parts)
     assert releases[0].frame().schema == PLACED
-    assert sorted(tuple(row) for row in releases[0].frame().collect()) == [
-        ("a", 0), ("b", 0), ("c", 1), ("d", -1), ("y", -1), ("z", 2)
+    assert sorted((row["record_id"] or "", row["place"]) for row in releases[0].frame().collect()) == [
+        ("", -1), ("a", 0), ("b", 0), ("c", 1), ("d", -1), ("y", -1), ("z", 2)
     ]  # fmt: skip
     people = frame_of(spark, ["record_id", "q0", "s0"], PEOPLE, parts)
     found = collect_histories(people, releases, "s0", most=9, key="table")
     assert found.places.tolist() == [[-1, -1], [-1, -1], [0, 0], [0, 1], [1, -1]]
     assert found.own.tolist() == [0, 2, 0, 1, 0]
-    assert found.people.tolist() == [1] * 5
-    assert common_class_sizes(found.places, found.people).tolist() == [[2, 2], [2, 2], [2, 1], [2, 1], [1, 1]]
+    assert found.people.tolist() == [1, 2, 1, 1, 1]
+    assert common_class_sizes(found.places, found.people).tolist() == [[3, 3], [3, 3], [2, 1], [2, 1], [1, 1]]
     alone = collect_histories(people, [], "s0", most=9, key="table")
-    assert (alone.places.shape, alone.people.tolist()) == ((3, 0), [3, 1, 1])
+    assert (alone.places.shape, alone.people.tolist()) == ((3, 0), [3, 1, 2])
 
 
 @pytest.mark.parametrize("parts", [1, 4, 11])
@@ -69,13 +69,13 @@ def test_members_of_those_who_are_alike(spark: Any, tmp_path: Any, parts: int) -
     monday, _ = releases_of(spark, Scratch(spark, tmp_path), parts)
     people = frame_of(spark, ["record_id", "q0", "s0"], PEOPLE, parts)
     found = collect_presence(people, monday, np.array([0.75, 1.0, 1.0]), 1, most=9, key="table")
-    assert found.known.nodes.tolist() == [[5], [6]]
-    assert found.known.rows.tolist() == [3, 2]
-    assert found.members.tolist() == [1.5, 1]
-    assert found.others.tolist() == [1.5, 1]
-    assert membership(found.members, found.others).advantage == 0
+    assert found.known.nodes.tolist() == [[5], [6], [7]]
+    assert found.known.rows.tolist() == [3, 2, 1]
+    assert found.members.tolist() == [1.5, 1, 0]
+    assert found.others.tolist() == [1.5, 1, 1]
+    assert membership(found.members, found.others).score.tolist() == [0.5, 0]
     surely = collect_presence(people, monday, np.ones(3), 1, most=9, key="table")
-    assert surely.members.tolist() == [2, 1]
+    assert surely.members.tolist() == [2, 1, 0]
 
 
 def test_what_is_too_much_or_nobody_is_refused(spark: Any, tmp_path: Any) -> None:

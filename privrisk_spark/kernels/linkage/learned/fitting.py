@@ -150,9 +150,12 @@ def fit(kind: Kind, file: SearchedFile, records: KnownRecords, limits: Limits | 
     if not people:
         raise InputError("Record linkage: a distance needs records to be learned from.")
     family, those = family_of(kind, len(file.weights)), records.only(records.own >= 0)
-    fitting = _Fitting(Training(family, file, those), limits or Limits())
+    means = fitting = _Fitting(Training(family_of("weighted_mean", len(file.weights)), file, those), limits or Limits())
+    if kind != "weighted_mean":
+        fitting = _Fitting(Training(family, file, those), limits or Limits())
+        # Of the standard weights, what ordered differences do not tell apart counts too.
+        fitting.best = fitting.standard = means.standard
     if kind in ("bilinear", "choquet"):
-        means = _Fitting(Training(family_of("weighted_mean", len(file.weights)), file, those), limits or Limits())
         means.relax()
         fitting.begin(means.best.aggregate)
     fitting.relax()

@@ -29,6 +29,9 @@ __all__ = ["Constraints", "Solved", "fewest_failures", "least_hinge"]
 _STEPS = 400
 """Subgradients that are followed where the parameters are no polytope."""
 
+_TIMES, _MISSED = 6, 1e-7
+"""Times a part of the constraints is tried before all are taken, and what counts as missed."""
+
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
@@ -83,7 +86,8 @@ def least_hinge(constraints: Constraints, stakes: FloatArray, margin: float, sta
     """Minimize ``Σ s_i ξ_i`` with ``ξ_i >= ε - gap_ij · θ``.
 
     Over a polytope it is a linear program, and the solution optimal. For bilinear forms projected subgradients are
-    followed for a fixed number of steps, and the best point on the way is returned, with no bound.
+    followed for a fixed number of steps, and the best point on the way is returned, with no bound. Both begin with the
+    constraints that matter at a start, and take more as they are missed.
 
     Parameters
     ----------
@@ -93,7 +97,7 @@ def least_hinge(constraints: Constraints, stakes: FloatArray, margin: float, sta
         At least 0; constraints of records without a stake are left out.
     margin : float
     start : ndarray of float64, shape (f,), optional
-        Parameters of a bilinear form from which to go on; else its distance is the mean.
+        Parameters of the family that may be near.
 
     Raises
     ------
@@ -101,61 +105,77 @@ def least_hinge(constraints: Constraints, stakes: FloatArray, margin: float, sta
         If HiGHS does not solve it, though it always has a solution.
     """
     kept = np.flatnonzero(stakes[constraints.record] > 0)
-    order = kept[np.argsort(constraints.record[kept], kind="stable")]
-    if isinstance(constraints.family, BilinearFamily):
-        return _descended(constraints, constraints.family, order, stakes, margin, start)
-    f, m = constraints.gaps.shape[1], len(stakes)
-    ones = csr_array((np.ones(len(order)), (np.arange(len(order)), constraints.record[order])), shape=(len(order), m))
-    family, least, most = constraints.family.rows()
-    beside = coo_array((len(least), m))
-    sides = [hstack([-constraints.gaps[order], -ones]), hstack([-family, beside]), hstack([family, beside])]
-    cost = np.concatenate([np.zeros(f), stakes])
-    low, high = constraints.family.limits()
+    kept = kept[np.argsort(constraints.record[kept], kind="stable")]
+    record, gaps = constraints.record[kept], constraints.gaps[kept]
+    slack = np.full(len(stakes), -np.inf)
+    held = np.ones(len(kept), dtype=np.bool_)
+    if start is not None:
+        short = margin - gaps @ start
+        np.maximum.at(slack, record, short)
+        held = (short > -margin) & (short >= slack[record] - margin)
+    family = constraints.family
+    for last in (*[False] * _TIMES, True):
+        if last:
+            held[:] = True
+        part = record[held], gaps[held]
+        if isinstance(family, BilinearFamily):
+            parameters = _descended(family, *part, stakes, margin, start)
+        else:
+            parameters = _solved(family, *part, stakes, margin)
+        short = margin - gaps @ parameters
+        among = np.zeros(len(stakes))
+        np.maximum.at(among, record[held], short[held])
+        missed = short > among[record] + _MISSED
+        if last or not missed.any():
+            break
+        held |= missed
+    np.maximum.at(among, record, short)
+    value = float(stakes @ among)
+    return Solved(parameters, value, 0.0 if isinstance(family, BilinearFamily) else value, among)
+
+
+def _solved(family: Family, record: LongArray, gaps: Any, stakes: FloatArray, margin: float) -> FloatArray:
+    """Parameters of the least hinge loss: a linear program."""
+    f, m, c = gaps.shape[1], len(stakes), len(record)
+    matrix, least, most = family.rows()
+    slacks, none = csr_array((np.ones(c), (np.arange(c), record)), shape=(c, m)), coo_array((len(least), m))
+    low, high = family.limits()
     # The stubs of linprog know no sparse matrix.
     given: Any = {
-        "A_ub": vstack(sides).tocsr(),
-        "b_ub": np.concatenate([np.full(len(order), -margin), -least, most]),
+        "A_ub": vstack([hstack([-gaps, -slacks]), hstack([-matrix, none]), hstack([matrix, none])]).tocsr(),
+        "b_ub": np.concatenate([np.full(c, -margin), -least, most]),
         "bounds": np.column_stack([np.concatenate([low, np.zeros(m)]), np.concatenate([high, np.full(m, np.inf)])]),
     }
     for method in ("highs-ipm", "highs-ds"):
-        found: Any = linprog(cost, method=method, **given)
+        found: Any = linprog(np.concatenate([np.zeros(f), stakes]), method=method, **given)
         if found.status == 0:
-            return Solved(found.x[:f], float(found.fun), float(found.fun), found.x[f:])
+            return np.asarray(found.x[:f])
     raise InternalError(f"record linkage: the linear program was not solved: {found.message}")
 
 
 def _descended(
-    constraints: Constraints,
-    family: BilinearFamily,
-    order: LongArray,
-    stakes: FloatArray,
-    margin: float,
-    start: FloatArray | None,
-) -> Solved:
-    """Projected subgradients of the hinge loss, with steps that fall as one over the root of their number."""
-    gaps = constraints.gaps[order].toarray()
-    record, first, size = np.unique(constraints.record[order], return_index=True, return_counts=True)
-    best, slack = np.inf, np.zeros(len(stakes))
+    family: BilinearFamily, record: LongArray, gaps: Any, stakes: FloatArray, margin: float, start: FloatArray | None
+) -> FloatArray:
+    """Best of projected subgradients of the hinge loss, with steps that fall as one over the root of their number."""
     mean = family.parameters(Bilinear(np.eye(family.n) / family.n))
     parameters = found = mean if start is None else start
-    for step in range(_STEPS):
-        short = margin - gaps @ parameters
+    best, dense = np.inf, gaps.toarray()
+    those, first, size = np.unique(record, return_index=True, return_counts=True)
+    for step in range(_STEPS if len(record) else 0):
+        short = margin - dense @ parameters
         most = np.maximum.reduceat(short, first)
-        loss = np.maximum(most, 0.0)
-        value = float(stakes[record] @ loss)
+        value = float(stakes[those] @ np.maximum(most, 0.0))
         if value < best:
             best, found = value, parameters
-            slack = np.zeros(len(stakes))
-            slack[record] = loss
         # Of each record that falls short, the mean of the constraints by which it does so most.
         worst = (short >= np.repeat(most, size)) & (short > 0)
         share = worst / np.repeat(np.maximum(np.add.reduceat(worst.astype(np.int64), first), 1), size)
-        slope = -(np.repeat(stakes[record], size) * share) @ gaps
+        slope = -(np.repeat(stakes[those], size) * share) @ dense
         length = float(np.linalg.norm(slope))
         if not length:
             break
         parameters = family.moved(parameters, -slope / (2 * length * np.sqrt(step + 1.0)))
-    return Solved(found, best, 0.0, slack)
+    return found
 
 
 def fewest_failures(

@@ -19,6 +19,8 @@ from privrisk_spark.kernels.classes.criteria import (
 )
 from privrisk_spark.kernels.measures.measure import Measure
 
+_JOINT = "Machanavajjhala et al. 2007"
+
 ATTRIBUTE: dict[str, Measure] = {
     "p_sensitive": Measure.of_criteria(
         "attribute",
@@ -79,6 +81,38 @@ ATTRIBUTE: dict[str, Measure] = {
         "nats",
         "The greatest |ln(q/p)| of a value's frequency in a class to the table's; infinite if a class lacks a value.",
         (DELTA_DISCLOSURE,),
+    ),
+    "delta_disclosure_present": Measure(
+        "attribute",
+        "delta-disclosure over values present",
+        "nats",
+        "The greatest |ln(q/p)| over the values a class does hold; finite where a class lacks some value.",
+        "after Brickell and Shmatikov 2008",
+        "low",
+    ),
+    "l_distinct_joint": Measure(
+        "attribute",
+        "Distinct l-diversity, knowing the others",
+        "values",
+        "The fewest different values in a class of records that agree in the other sensitive columns too.",
+        _JOINT,
+        "high",
+    ),
+    "l_entropy_joint": Measure(
+        "attribute",
+        "Entropy l-diversity, knowing the others",
+        "values",
+        "The same for entropy l-diversity.",
+        _JOINT,
+        "high",
+    ),
+    "l_recursive_joint": Measure(
+        "attribute",
+        "Recursive (c, l)-diversity, knowing the others",
+        "values",
+        "The same for recursive (c, l)-diversity.",
+        _JOINT,
+        "high",
     ),
     "homogeneity_share": Measure(
         "attribute",

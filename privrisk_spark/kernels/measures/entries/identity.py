@@ -8,6 +8,10 @@ from privrisk_spark.kernels.measures.measure import Measure
 _BETHLEHEM = "Bethlehem, Keller and Pannekoek 1990"
 _EL_EMAM = "El Emam and Dankar 2008"
 _BENEDETTI = "Benedetti and Franconi 1998"
+_HUNDEPOOL = "Hundepool et al. 2012"
+_SKINNER = "Skinner and Holmes 1998; Skinner and Shlomo 2008"
+_MOTWANI = "Motwani and Xu 2008"
+_NERGIZ = "Nergiz, Atzori and Clifton 2007"
 _ELLIOT = "Elliot, Manning and Ford 2002"
 
 IDENTITY: dict[str, Measure] = {
@@ -60,6 +64,13 @@ IDENTITY: dict[str, Measure] = {
     "unique_share": Measure(
         "identity", "Share of unique records", "share", "Unique records over all records.", _BETHLEHEM, "low"
     ),
+    "records_by_class_size": Measure(
+        "identity",
+        "Records by the size of their class",
+        "records",
+        "Records in classes of so many records.",
+        "Samarati and Sweeney 1998",
+    ),
     "prosecutor_max": Measure(
         "identity",
         "Prosecutor risk, highest",
@@ -82,6 +93,22 @@ IDENTITY: dict[str, Measure] = {
         "share",
         "Share of records whose prosecutor risk is above the threshold.",
         _EL_EMAM,
+        "low",
+    ),
+    "household_risk_max": Measure(
+        "identity",
+        "Household risk, highest",
+        "probability",
+        "Chance that at least one record of a household is found, and with it the household, for the one worst off.",
+        _HUNDEPOOL,
+        "low",
+    ),
+    "household_risk_mean": Measure(
+        "identity",
+        "Household risk, mean",
+        "probability",
+        "The same for the household of a record taken at random.",
+        _HUNDEPOOL,
         "low",
     ),
     "k_map": Measure.of_criteria(
@@ -199,6 +226,41 @@ IDENTITY: dict[str, Measure] = {
         "low",
         "heuristic",
     ),
+    "tau_1": Measure(
+        "population",
+        "Population uniques among the uniques, τ₁",
+        "records",
+        "Unique records expected to be alone in the population too, by a log-linear model of the cells; with the range "
+        "of 95 % of what the model, as it is fitted, would give.",
+        _SKINNER,
+        "low",
+        "heuristic",
+    ),
+    "tau_2": Measure(
+        "population",
+        "Right matches of uniques, τ₂",
+        "records",
+        "Unique records expected to be named rightly if each is matched to somebody of the population who fits.",
+        _SKINNER,
+        "low",
+        "heuristic",
+    ),
+    "presence_max": Measure(
+        "population",
+        "delta-presence, highest",
+        "probability",
+        "Of the people who share a combination that occurs in the table, the greatest share who are in the table: "
+        "how sure it is of somebody that he is there.",
+        _NERGIZ,
+        "low",
+    ),
+    "presence_min": Measure(
+        "population",
+        "delta-presence, lowest",
+        "probability",
+        "The same share where it is least; of combinations that do not occur it is 0.",
+        _NERGIZ,
+    ),
     "special_uniques": Measure(
         "special",
         "Records with a minimal sample unique",
@@ -230,6 +292,32 @@ IDENTITY: dict[str, Measure] = {
     ),
     "dis_mean": Measure(
         "special", "DIS score, mean", "probability", "The same over all records.", "Elliot 2000", "low", "heuristic"
+    ),
+    "distinction": Measure(
+        "columns",
+        "Distinction",
+        "share",
+        "Different values over records, of a column or of all of the set: 1 if every record has a value of its own.",
+        _MOTWANI,
+        "low",
+    ),
+    "separation": Measure(
+        "columns",
+        "Separation",
+        "share",
+        "Share of the pairs of records that the values of the column, or of all of the set, tell apart.",
+        _MOTWANI,
+        "low",
+    ),
+    "suda_contribution": Measure(
+        "columns",
+        "Contribution to SUDA scores",
+        "share",
+        "Share of the scores that is due to minimal sample uniques with the column; shares add up to more than 1, as a "
+        "minimal sample unique counts for each of its columns.",
+        _ELLIOT,
+        None,
+        "heuristic",
     ),
 }
 """In the order of the report."""

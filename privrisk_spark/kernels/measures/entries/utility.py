@@ -5,6 +5,7 @@ from __future__ import annotations
 from privrisk_spark.kernels.measures.measure import Measure
 
 _IYENGAR = "Iyengar 2002"
+_TORRA = "Domingo-Ferrer and Torra 2001"
 
 UTILITY: dict[str, Measure] = {
     "c_avg": Measure(
@@ -48,6 +49,21 @@ UTILITY: dict[str, Measure] = {
         "Mean normalized certainty penalty of a cell: 0 for an original value, 1 for a suppressed one.",
         "Xu et al. 2006; Ghinita et al. 2007",
     ),
+    "iyengar_loss": Measure(
+        "utility",
+        "General loss",
+        "share",
+        "Mean of (values a cell covers - 1) over (values of the domain - 1): 0 for an original value, 1 for a "
+        "suppressed one, and no jump between.",
+        _IYENGAR,
+    ),
+    "loss": Measure(
+        "utility",
+        "Loss, geometric over columns",
+        "share",
+        "Geometric mean over the columns of 1 + general loss, less 1: the metric k-anonymization minimizes.",
+        f"{_IYENGAR}, as in ARX: Prasser, Kohlmayer, Lautenschläger and Kuhn 2014",
+    ),
     "kl_divergence": Measure(
         "utility",
         "Kullback-Leibler divergence",
@@ -68,6 +84,59 @@ UTILITY: dict[str, Measure] = {
         "records",
         "The form of the classification metric that charges the size of the class.",
         "after Iyengar 2002",
+    ),
+    "classifier_accuracy": Measure(
+        "utility",
+        "Accuracy of a classifier",
+        "share",
+        "Share of the held-out records of a sample whose label a classifier predicts from the quasi-identifiers.",
+        f"{_IYENGAR}; LeFevre, DeWitt and Ramakrishnan 2006",
+        None,
+        "heuristic",
+    ),
+    "majority_accuracy": Measure(
+        "utility",
+        "Accuracy of the most frequent label",
+        "share",
+        "The same for whoever always says the most frequent label; what is above it, a classifier owes to the values.",
+        _IYENGAR,
+        None,
+        "heuristic",
+    ),
+    "il1s": Measure(
+        "numeric",
+        "IL1s",
+        "deviations",
+        "Mean of |original - masked| over √2 standard deviations of the original column.",
+        "Yancey, Winkler and Creecy 2002",
+    ),
+    "mean_shift": Measure(
+        "numeric",
+        "Shift of the mean",
+        "deviations",
+        "Masked mean less original mean, in standard deviations of the original column.",
+        _TORRA,
+    ),
+    "variance_ratio": Measure(
+        "numeric",
+        "Ratio of variances",
+        "times",
+        "Masked variance over original variance; 1 is ideal.",
+        _TORRA,
+    ),
+    "correlation_change": Measure(
+        "numeric",
+        "Change of correlations",
+        "correlation",
+        "Mean over the pairs of columns of how far Pearson's correlation moved.",
+        _TORRA,
+    ),
+    "eigenvalue_change": Measure(
+        "numeric",
+        "Change of eigenvalues",
+        "eigenvalue",
+        "Mean of how far the eigenvalues of the matrix of correlations moved, from the greatest to the least.",
+        f"after {_TORRA}",
     ),
 }
 """In the order of the report."""

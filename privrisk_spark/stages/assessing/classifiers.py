@@ -1,0 +1,120 @@
+"""A bounded sample of the rows of a subject, the same however they lie, and what classifiers predict of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.slices import read_slices
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.measures.prediction import predicted
+from privrisk_spark.kernels.numeric import fingerprint
+from privrisk_spark.kernels.numeric.distinct import distinct_rows
+from privrisk_spark.policy.assessment import Classifiers
+from privrisk_spark.results.assessment import Measured
+from privrisk_spark.stages.assessing.classes import Layout
+from privrisk_spark.storage.parts import PartDirectory
+
+_DRAWN, _LABEL = "drawn", "label"
+
+
+def require_classifiers() -> None:
+    """Refuse to go on without scikit-learn, before anything is read.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        import_module("sklearn")
+    except ImportError:
+        raise InputError(
+            "assess.classifiers: the package 'scikit-learn' is not installed; install privrisk_spark[ml], or leave "
+            "assess.classifiers out."
+        ) from None
+
+
+def collect_predictions(
+    scratch: Scratch, directory: PartDirectory, names: Sequence[str], buckets: int, layout: Layout,
+    positions: Sequence[int], label: int, rows: int, asked: Classifiers, of: Mapping[str, object],
+) -> Iterator[Measured]:  # fmt: skip
+    """Predict the label from quasi-identifiers by each classifier.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    directory, names, layout
+        As :func:`privrisk_spark.stages.assessing.classes.read_bucket` takes them, of all quasi-identifiers.
+    buckets : int
+    positions : sequence of int
+        Quasi-identifiers to predict from.
+    label : int
+        Which of the held columns is to be predicted.
+    rows : int
+        Of the subject.
+    asked : Classifiers
+    of : mapping
+        Parameters of the measures.
+    """
+    sample = _collect_sample(scratch, directory, names, buckets, layout, label, rows, asked.sample)
+    codes = np.column_stack([sample.column(f"n{i}").to_numpy() for i in positions]).astype(np.int32)
+    labels = sample.column(_LABEL).to_numpy().astype(np.int32)
+    about = {**of, "sample": len(labels), "folds": asked.folds}
+    if len(labels) < asked.folds:
+        reason = "fewer records have a label than there are folds"
+        yield Measured("majority_accuracy", None, {**about, "reason": reason})
+        for model in asked.models:
+            yield Measured("classifier_accuracy", None, {**about, "model": model, "reason": reason})
+        return
+    for number, model in enumerate(asked.models):
+        found = predicted(codes, labels, model=model, folds=asked.folds)
+        if not number:
+            yield Measured("majority_accuracy", found.baseline, about)
+        yield Measured("classifier_accuracy", found.accuracy, {**about, "model": model})
+
+
+def _collect_sample(
+    scratch: Scratch, directory: PartDirectory, names: Sequence[str], buckets: int, layout: Layout,
+    label: int, rows: int, most: int,
+) -> pa.Table:  # fmt: skip
+    """At most so many rows with a label, those of the least fingerprints; equal rows are told apart by ordinal."""
+    held, k = tuple(names), len(layout.radices)
+    column, missing = schemas.sensitive(len(layout.value_counts))[label], layout.value_counts[label]
+    # Six deviations more than are wanted, so that fewer are drawn next to never.
+    share = min(1.0, (most + 6 * math.sqrt(most) + 36) / max(rows, 1))
+    bound = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+
+    def read(bucket: int) -> Iterator[pa.Table]:
+        table = read_slices(directory, held, bucket)
+        if table is None or not table.num_rows:
+            return
+        keys = [table.column(name).to_numpy() for name in (*schemas.nodes(k), column)]
+        first, member = distinct_rows(keys)
+        times = np.zeros(len(first), dtype=np.int64)
+        np.add.at(times, member, table.column(schemas.N_ROWS).to_numpy())
+        distinct = [key[first].astype(np.int64) for key in keys]
+        times[distinct[-1] == missing] = 0
+        row = np.repeat(np.arange(len(first)), times)
+        ordinal = np.arange(len(row)) - np.repeat(np.cumsum(times) - times, times)
+        words = fingerprint.of_rows([fingerprint.of_integers(key[row]) for key in (*distinct, ordinal)], len(row))
+        drawn = np.flatnonzero(words < bound) if share < 1 else np.arange(len(row))
+        columns = {
+            name: key[row[drawn]].astype(np.int32) for name, key in zip(schemas.nodes(k), distinct, strict=False)
+        }
+        # Spark has no unsigned integers; the order stays.
+        place = (words[drawn] ^ np.uint64(2**63)).view(np.int64)
+        yield pa.table({**columns, _LABEL: distinct[-1][row[drawn]].astype(np.int32), _DRAWN: place})
+
+    fields = [T.StructField(name, T.IntegerType(), False) for name in (*schemas.nodes(k), _LABEL)]
+    schema = T.StructType([*fields, T.StructField(_DRAWN, T.LongType(), False)])
+    found = Batches.of_parts(scratch.spark, range(buckets), read, schema).frame().toArrow()
+    keys = [found.column(name).to_numpy() for name in (*schemas.nodes(k), _LABEL)]
+    order = np.lexsort((*keys[::-1], found.column(_DRAWN).to_numpy()))
+    return found.take(pa.array(order[:most]))

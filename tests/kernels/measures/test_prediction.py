@@ -1,0 +1,55 @@
+"""Accuracy of classifiers: what must be found, what must not, and that the order of the records is nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.measures.prediction import Prediction, predicted
+
+pytest.importorskip("sklearn")
+
+MODELS = ("logistic-regression", "random-forest")
+PICK = np.random.default_rng(5)
+CODES = PICK.integers(0, 4, (400, 3)).astype(np.int32)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_label_that_follows_from_a_column_is_predicted(model: str) -> None:
+    """And is not, where the column is gone: what is left is the most frequent label, give or take chance."""
+    label = (CODES[:, 1] == 2).astype(np.int32)
+    found = predicted(CODES, label, model=model, folds=4)  # type: ignore[arg-type]
+    assert (found.records, found.right) == (400, 400)
+    assert found.majority == 400 - label.sum()
+    hidden = CODES.copy()
+    hidden[:, 1] = 9
+    lost = predicted(hidden, label, model=model, folds=4)  # type: ignore[arg-type]
+    assert lost.accuracy <= found.baseline + 0.02
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_order_of_the_records_is_nothing(model: str) -> None:
+    label = ((CODES[:, 0] + CODES[:, 2] + PICK.integers(0, 3, 400)) % 3).astype(np.int32)
+    found = predicted(CODES, label, model=model, folds=5)  # type: ignore[arg-type]
+    order = PICK.permutation(400)
+    assert predicted(CODES[order], label[order], model=model, folds=5) == found  # type: ignore[arg-type]
+
+
+def test_nothing_of_a_record_is_used_to_predict_it() -> None:
+    """A column of a value a record and a label by chance: fitted and predicted on the same records it is all right."""
+    label = PICK.integers(0, 2, 300).astype(np.int32)
+    named = np.arange(300, dtype=np.int32)[:, None]
+    found = predicted(named, label, model="random-forest", folds=3)
+    assert 0.3 < found.accuracy < 0.65
+
+
+def test_one_label_and_what_is_refused() -> None:
+    codes = np.zeros((4, 1), dtype=np.int32)
+    label = np.array([0, 0, 0, 1], dtype=np.int32)
+    # Where the other folds hold one label, that is what is said.
+    assert predicted(codes, label, model="logistic-regression", folds=4) == Prediction(4, 3, 3)
+    with pytest.raises(InputError, match="2 folds or more"):
+        predicted(codes, label, model="random-forest", folds=5)
+    with pytest.raises(InputError, match="one label per record"):
+        predicted(codes, label[:2], model="random-forest", folds=2)

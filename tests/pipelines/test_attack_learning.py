@@ -1,0 +1,133 @@
+"""Attacks that estimate or learn from the two files, end to end, on tables whose truth is known."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from product import Privrisk
+from typer.testing import CliRunner
+
+from privrisk_spark.cli.app import app
+
+Row = dict[str, Any]
+
+COLUMNS = ("town", "job", "pet", "noise")
+VALUES = {name: [f"{name}{i}" for i in range(8)] for name in COLUMNS}
+
+Run = Callable[[Sequence[Row], Sequence[Row], Row], tuple[int, Row]]
+
+
+@pytest.fixture
+def run(privrisk: Privrisk, tmp_path: Path) -> Run:
+    """``run(rows, shown, attack)``: exit code and document of an attack on a table of the same ids."""
+    del privrisk
+
+    def attack(rows: Sequence[Row], shown: Sequence[Row], asked: Row) -> tuple[int, Row]:
+        for name, table in (("table", rows), ("shown", shown)):
+            pq.write_table(pa.Table.from_pylist(list(table)), tmp_path / f"{name}.parquet")
+        document = {
+            "version": 1,
+            "run": {"name": "attacked"},
+            "table": {"path": str(tmp_path / "table.parquet"), "record_id": "who"},
+            "columns": {
+                "who": {"role": "identifier"},
+                **{c: {"role": "quasi-identifier", "hierarchy": {"flat": {"values": VALUES[c]}}} for c in COLUMNS},
+            },
+            "attack": {"protected": {"path": str(tmp_path / "shown.parquet"), "record_id": "who"}, **asked},
+        }
+        path = tmp_path / "policy.yaml"
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        result = CliRunner().invoke(app, ["attack", str(path), f"--output={tmp_path / 'attack'}"])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code in (0, 1), result.stderr
+        report = (tmp_path / "attack" / "report.html").read_text()
+        assert "who" in report
+        return result.exit_code, json.loads((tmp_path / "attack" / "attack.json").read_text())
+
+    return attack
+
+
+def files(n: int, agreeing: Row, seed: int = 3) -> tuple[list[Row], list[Row]]:
+    """A table, and one in which each value is the same with its column's probability, else another one."""
+    of = random.Random(seed)
+    rows = [{"who": f"p{i}", **{c: of.choice(VALUES[c]) for c in COLUMNS}} for i in range(n)]
+    shown = [
+        {c: v if c == "who" or of.random() < agreeing[c] else of.choice([x for x in VALUES[c] if x != v])
+         for c, v in row.items()} for row in rows
+    ]  # fmt: skip
+    return rows, shown
+
+
+def value(document: Row, name: str, **parameters: object) -> float:
+    (found,) = [m for m in document["measures"] if m["name"] == name and m["parameters"] == parameters]
+    return float(found["value"])
+
+
+def test_probabilities_of_agreement_are_found_without_a_known_pair(run: Run) -> None:
+    """400 people, of whom town and job mostly agree: m is estimated, u is one in eight; a noisy column says little."""
+    agreeing = {"town": 0.97, "job": 0.9, "pet": 0.8, "noise": 0.125}
+    rows, shown = files(400, agreeing)
+    code, document = run(rows, shown, {"methods": ["probabilistic", "distance"], "cells": ["nearest"]})
+    assert code == 0
+    of = {"method": "probabilistic", "attack": "person"}
+    for column, m in agreeing.items():
+        at = {**of, "column": column, "level": "agrees"}
+        assert value(document, "m_probability", **at) == pytest.approx(m, abs=0.12)
+        assert value(document, "u_probability", **at) == pytest.approx(1 / 8, abs=0.02)
+    weights = {c: value(document, "match_weight", **of, column=c, level="agrees") for c in COLUMNS}
+    assert weights["town"] > weights["noise"] + 1
+    tried = {c: value(document, "links_tried", **of, **{"class": c}) for c in ("linked", "clerical", "not linked")}
+    assert sum(tried.values()) == 400
+    assert value(document, "correct_link_share", **of) > value(
+        document, "correct_link_share", method="distance", attack="person", cells="nearest"
+    )
+
+
+def test_what_decides_is_learned_and_holds_of_others(run: Run) -> None:
+    """Only town, job and pet tell anything; the standard weights are misled by a column that is noise."""
+    rows, shown = files(600, {"town": 1.0, "job": 1.0, "pet": 1.0, "noise": 0.0})
+    asked = {
+        "methods": ["distance", "learned"],
+        "learned": {"training": 100, "held_out": 500, "distances": ["weighted_mean", "choquet"]},
+    }
+    code, document = run(rows, shown, asked)
+    assert code == 0
+    for kind in ("weighted_mean", "choquet"):
+        of = {"method": "learned", "attack": "person", "distance": kind}
+        standard = value(document, "correct_link_share", **of, records="held_out_standard")
+        assert value(document, "correct_link_share", **of) > standard + 0.1
+        assert value(document, "correct_links", **of, records="training") >= value(
+            document, "correct_links", **of, records="training_standard"
+        )
+        assert value(document, "links_tried", **of) == 500
+        weights = {c: value(document, "column_weight", **of, column=c) for c in COLUMNS}
+        assert weights["noise"] < 0.05
+        assert sum(weights.values()) == pytest.approx(1)
+    assert document["attacks"][0].startswith("From a person to the row, by")
+    assert "learned from 100 true pairs" in document["attacks"][0]
+    again = run(rows[::-1], shown[::-1], asked)[1]
+    assert again["measures"] == document["measures"]
+
+
+def test_bad_input_is_refused_by_name(run: Run) -> None:
+    rows, shown = files(20, dict.fromkeys(COLUMNS, 1.0))
+    for asked, said in (
+        (
+            {"methods": ["learned"], "learned": {"distances": ["bilinear", "bilinear"]}},
+            "learned.distances.1: 'bilinear'",
+        ),
+        ({"methods": ["learned"], "learned": {"training": 0}}, "attack.learned.training"),
+        ({"methods": ["probabilistic"], "probabilistic": {"false_links": 0}}, "attack.probabilistic.false_links"),
+        ({"methods": ["learned"], "intruder": {"share": 1e-9}}, "attack.intruder.share: there are no rows"),
+    ):
+        with pytest.raises(AssertionError, match=said.replace(".", r"\.")):
+            run(rows, shown, asked)
