@@ -23,7 +23,7 @@ def check_request(policy: Policy, output: str, *, files: Sequence[str], what: st
     ConfigError, InputError
         If the policy's figures may not be computed exactly, or the directory is no place for them.
     """
-    if not policy.decides:
+    if not policy.decides or policy.guarantee.kind == "masked":
         which = "no differentially private policy allows" if policy.guarantee.kind == "dp" else "the kind is not for"
         raise InputError(
             f"guarantee.kind: {what} are exact figures about the table, which {which}; use a policy of the kind 'risk'."

@@ -29,11 +29,11 @@ from privrisk_spark.results.masking import MaskingFacts
 from privrisk_spark.results.release import Check
 from privrisk_spark.runs.keystore import destroy_key, pin_snapshot, release_key
 from privrisk_spark.runs.progress import LOGGER
-from privrisk_spark.stages.assessing.ranks import collect_disclosed, collect_ranks_of, rank_disclosure
+from privrisk_spark.stages.assessing.ranks import collect_rank_disclosure, collect_ranks_of
 from privrisk_spark.stages.masking.arranging import collect_arrangement
 from privrisk_spark.stages.masking.held import Held, collect_held
 from privrisk_spark.stages.masking.keys import MaskKeys
-from privrisk_spark.stages.masking.masked import PERCENT, ROW, MaskedRows, bounds_of, collect_masked, masking_facts
+from privrisk_spark.stages.masking.masked import PERCENT, MaskedRows, bounds_of, collect_masked, masking_facts
 from privrisk_spark.stages.masking.numbers import check_types
 from privrisk_spark.stages.masking.solving import collect_solved, measure_block_loss
 from privrisk_spark.stages.publishing import contracts
@@ -145,8 +145,7 @@ def _by_rank(run: Run, held: Held, masked: MaskedRows) -> dict[str, IntervalTall
         if name in held.plan.masks:
             before, after = (f"{kind}{held.position(name)}" for kind in ("o", "m"))
             ranks = collect_ranks_of(run.scratch, masked.compared, after, store=f"ranks-{after}")
-            told = rank_disclosure(masked.compared.frame(), ROW, before, after, ranks, p=PERCENT)
-            found[name] = collect_disclosed(told)
+            found[name] = collect_rank_disclosure(run.scratch, masked.compared, before, after, ranks, p=PERCENT)
     return found
 
 

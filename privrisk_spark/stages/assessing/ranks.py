@@ -252,6 +252,32 @@ def rank_disclosure(
     return _pairs(frame, record_id, original, masked).then(step, _schema(frame, record_id))
 
 
+def collect_rank_disclosure(
+    scratch: Scratch, rows: Batches, original: str, masked: str, ranks: StoredRanks, *, p: float
+) -> IntervalTally:
+    """Rank-based interval disclosure of doubles that tasks hold, counted: as :func:`rank_disclosure` has it of records.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    rows : Batches
+    original, masked : str
+        Columns of doubles, NaN for a missing value.
+    ranks : StoredRanks
+        Of the masked column of the whole file, see :func:`collect_ranks_of`.
+    p : float
+        Percentage in [0, 100].
+    """
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            before, after = _values(table, original), _values(table, masked)
+            told = rid(before, after, p, ranks=ranks.load())
+            yield report("", IntervalTally.of(before, after, told).to_dict())
+
+    return folded_dicts(IntervalTally.empty(), scratch.collect_parts(rows.then(step, PARTS)))
+
+
 def deviation_disclosure(
     frame: DataFrame, record_id: str, original: str, masked: str, deviation: Deviation, *, p: float
 ) -> Batches:

@@ -39,8 +39,6 @@ from privrisk_spark.storage.parts import PartDirectory
 PERCENT = 10.0
 """Of the standard deviation, or of the ranks, in which the interval about a masked value is measured."""
 
-ROW = "row"
-
 
 @dataclass(frozen=True, eq=False)
 class MaskedRows:
@@ -54,7 +52,7 @@ class MaskedRows:
     decision_names : tuple of str
         Parts with the id of each record and the values it is released with.
     compared : Batches
-        ``row``, ``o<i>`` and ``m<i>``, numbers of released column i before and after.
+        ``o<i>`` and ``m<i>``, numbers of released column i before and after.
     parts : tuple of mapping
         What tasks found.
     """
@@ -106,6 +104,8 @@ def collect_masked(
     kinds = {name: held.schema[f"r{held.position(name)}"].dataType for name in columns}
     numeric = [name for name in plan.numbers if name in plan.masks]
     tuples, decisions = scratch.directory("tuples"), scratch.directory("decision-parts")
+    while record_id in columns:  # one that was derived has no name of its own
+        record_id = f"{record_id}_"
     compared = scratch.directory("compared")
 
     def masked_numbers(table: pa.Table, number: int) -> dict[str, FloatArray]:
@@ -149,15 +149,14 @@ def collect_masked(
         with decisions.writing(facts["decisions"]) as path:
             own = pa.table({record_id: table.column(schemas.RECORD_ID), **released})
             pq.write_table(own, path, store_schema=False)
-        pairs: dict[str, Any] = {ROW: np.arange(table.num_rows, dtype=np.int64)}
+        pairs: dict[str, FloatArray] = {}
         for name in numeric:
             pairs[f"o{held.position(name)}"] = held.numbers(table, [name])[:, 0]
             pairs[f"m{held.position(name)}"] = after[name]
         yield report(write_ipc(pa.table(pairs), compared), facts)
 
     parts = scratch.collect_parts(Batches.of_parts(scratch.spark, range(len(held.names)), mask_part, PARTS))
-    fields = [T.StructField(ROW, T.LongType())]
-    fields += [T.StructField(f"{o}{held.position(name)}", T.DoubleType()) for name in numeric for o in ("o", "m")]
+    fields = [T.StructField(f"{o}{held.position(name)}", T.DoubleType()) for name in numeric for o in ("o", "m")]
     names = [part["name"] for part in parts]
     return MaskedRows(
         TupleParts(tuples, tuple(part["tuples"] for part in parts), schemas.tuples(held.schema, 0)),

@@ -13,7 +13,7 @@ from privrisk_spark.engine.fingerprints import one_chunk
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.planning.masking import NUMERIC, MaskPlan
-from privrisk_spark.policy.masking import Pram
+from privrisk_spark.policy.masking import Pram, TopBottom
 
 LARGEST = 2.0**53
 """Whole numbers beyond it are no doubles."""
@@ -62,6 +62,8 @@ def _unfit(plan: MaskPlan, kinds: Mapping[str, T.DataType]) -> Iterator[str]:
                 f"columns.{name}.mask: '{mask.method}' is for numbers and days, and the column holds "
                 f"{kind.simpleString()}{_way(name, kind)}."
             )
+        if isinstance(mask, TopBottom) and mask.quantiles is None and isinstance(kind, T.DateType):
+            yield f"columns.{name}.mask: low and high are numbers, and the column holds days; give quantiles."
         if isinstance(mask, Pram) and not isinstance(kind, _CATEGORIES):
             yield (
                 f"columns.{name}.mask: 'pram' is for texts, whole numbers, days, true and false, and the column holds "

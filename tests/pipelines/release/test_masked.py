@@ -215,7 +215,8 @@ def test_a_key_that_is_drawn_is_destroyed(spark: Any, tmp_path: Path) -> None:
 
 def test_csv_and_directories(spark: Any, tmp_path: Path) -> None:
     table = written(tmp_path / "table", rows()[:60], 1)
-    for i, asked in enumerate(({"format": "csv"}, {"partition_by": ["ward"]})):
+    asked_for: list[dict[str, Any]] = [{"format": "csv"}, {"partition_by": ["ward"]}]
+    for i, asked in enumerate(asked_for):
         root = tmp_path / str(i)
         root.mkdir()
         ran = mask(policy(root, table, output={"path": "o", "vault": "v", **asked}), root=root)
@@ -235,7 +236,7 @@ def test_csv_and_directories(spark: Any, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_refused(tmp_path: Path, change: str, said: str) -> None:
-    more = {"decision": {"utility_at_least": 1}} if "risk" in change else {}
+    more: dict[str, Any] = {"decision": {"utility_at_least": 1}} if "risk" in change else {}
     file = policy(tmp_path, written(tmp_path / "table", rows()[:60], 1), **more)
     ran = mask(file, f"--set={change}", root=tmp_path)
     assert ran.code == 2

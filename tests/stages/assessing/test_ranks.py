@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from naive_records import layouts
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from privrisk_spark.engine import batches
@@ -20,6 +21,7 @@ from privrisk_spark.stages.assessing.ranks import (
     StoredRanks,
     collect_deviation,
     collect_disclosed,
+    collect_rank_disclosure,
     collect_ranks,
     collect_ranks_of,
     deviation_disclosure,
@@ -91,6 +93,8 @@ def test_ranks_and_disclosure_are_those_of_one_array(spark, tmp_path, monkeypatc
             assert told(disclosed) == wanted(rows, rid(original, masked, p))
         tally = collect_disclosed(disclosed)
         assert tally == IntervalTally.of(original, masked, rid(original, masked, p))
+        numbers = Batches.of_frame(frame.select("income", F.col(f"`{MASKED.replace('`', '``')}`").alias("masked")))
+        assert collect_rank_disclosure(scratch, numbers, "income", "masked", ranks, p=p) == tally
         assert tally.missing > 0
         deviation = collect_deviation(scratch, frame, "income")
         assert deviation == Deviation.of(original)

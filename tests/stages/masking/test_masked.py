@@ -164,7 +164,7 @@ def test_records_are_aggregated_by_what_they_have(whole: Any) -> None:
     found, facts, _, _ = whole
     age, income = column("age"), column("income")
     both, age_only = ~np.isnan(age) & ~np.isnan(income), ~np.isnan(age) & np.isnan(income)
-    assert (np.count_nonzero(both), np.count_nonzero(age_only)) == (226, 8)
+    assert [int(np.count_nonzero(some)) for some in (both, age_only)] == [226, 8]
     points = np.column_stack([(x - np.nanmean(x)) / np.nanstd(x) for x in (age, income)])[both]
     values = np.column_stack([age, income])[both]
     # In another order the groups may differ by ties, their loss hardly.

@@ -1,0 +1,99 @@
+"""An attack on a masked release: numbers are compared as numbers, and the vault tells whose each row is."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from product import Privrisk
+from typer.testing import CliRunner
+
+from privrisk_spark.cli.app import app
+
+N = 80
+
+
+def rows() -> list[dict[str, Any]]:
+    pick = random.Random(8)
+    return [
+        {"who": f"p{i}", "age": float(pick.randint(20, 60)), "income": pick.gauss(2000, 400), "sex": pick.choice("fm")}
+        for i in range(N)
+    ]
+
+
+def policy(root: Path, noise: float) -> str:
+    pq.write_table(pa.Table.from_pylist(rows()), root / "table.parquet")
+    columns = {
+        "who": {"role": "identifier"},
+        "age": {"role": "quasi-identifier", "mask": {"method": "noise", "deviation": noise}},
+        "income": {
+            "role": "quasi-identifier",
+            "mask": {"method": "noise", "deviation": 100 * noise},
+            # Of other use: what is masked is in none of its intervals.
+            "hierarchy": {"intervals": {"widths": [1000], "domain": [0, 9999]}},
+        },
+        "sex": {"role": "quasi-identifier", "mask": {"method": "none"}},
+    }
+    document = {
+        "version": 1,
+        "run": {"name": "masked"},
+        "table": {"path": str(root / "table.parquet"), "record_id": "who"},
+        "columns": columns,
+        "guarantee": {"kind": "masked"},
+        "output": {"path": str(root / "out"), "vault": str(root / "vault")},
+    }
+    file = root / "policy.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    return str(file)
+
+
+def attacked(file: str, root: Path) -> dict[str, Any]:
+    result = CliRunner().invoke(app, ["attack", file, f"--output={root / 'attack'}"])
+    assert result.exit_code == 0, result.output
+    return dict(json.loads((root / "attack" / "attack.json").read_text()))
+
+
+def found(document: dict[str, Any], begins: str) -> float:
+    wanted = {"method": "distance", "attack": begins, "cells": "nearest"}
+    (one,) = [m for m in document["measures"] if m["name"] == "correct_links" and m["parameters"] == wanted]
+    return float(one["value"])
+
+
+@pytest.mark.parametrize("noise", [1.0, 5.0])
+def test_as_many_are_found_as_two_loops_find(privrisk: Privrisk, tmp_path: Path, noise: float) -> None:
+    file = policy(tmp_path, noise)
+    ran = privrisk(file)
+    assert ran.code == 0, ran.err
+    document = attacked(file, tmp_path)
+    masked = {row["who"]: row for row in pq.read_table(tmp_path / "vault" / "decisions").to_pylist()}
+    people = rows()
+    before = np.array([[row["age"], row["income"]] for row in people])
+    after = np.array([[masked[row["who"]][name] for name in ("age", "income")] for row in people])
+    sex = np.array([row["sex"] for row in people])
+    # Squares of the differences in standard deviations, and 0 or 1 of what is equal or not (T20).
+    near: np.ndarray = (((before[:, None] - after[None]) / before.std(axis=0)) ** 2).sum(axis=2)
+    near += sex[:, None] != sex[None]
+    own = np.arange(N)
+    wanted = tuple(int(np.count_nonzero(near.argmin(axis=axis) == own)) for axis in (1, 0))
+    assert (found(document, "person"), found(document, "row")) == wanted
+    assert wanted[0] > 0
+    assert document["known"]["age"] == "as a number"
+    assert document["known"]["sex"] == "by levels of its hierarchy"
+
+
+def test_a_later_run_takes_the_vault_away(privrisk: Privrisk, tmp_path: Path) -> None:
+    file = policy(tmp_path, 1.0)
+    assert privrisk(file).code == 0
+    for path in (tmp_path / "vault" / "decisions").iterdir():
+        path.unlink()
+    (tmp_path / "vault" / "decisions").rmdir()
+    result = CliRunner().invoke(app, ["attack", file, f"--output={tmp_path / 'attack'}"])
+    assert result.exit_code == 2
+    assert "the vault no longer holds the decisions" in result.stderr
