@@ -22,7 +22,7 @@ def refuse_other_kinds(policy: Policy) -> None:
     """
     if not isinstance(policy.guarantee, MaskedGuarantee):
         rule = f"must be 'masked' to mask a table; use privrisk release. Got '{policy.guarantee.kind}'"
-        raise ConfigError([Fault("guarantee.kind", rule)])
+        raise ConfigError([Fault("guarantee.kind", rule, guide="masked")])
 
 
 def impossible_masks(policy: Policy) -> Iterable[Fault]:
