@@ -87,7 +87,7 @@ class Segment:
     begin, end : int
         Ranks.
     pattern : int
-        Bits of the columns that are missing in all of its records; of a shuffle 1 where a known column is.
+        Bits of the columns that are missing in all of its records.
     suppressed : bool
         Whether there are too few records of the pattern to be a group: their values are missing then.
     """

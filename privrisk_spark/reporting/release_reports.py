@@ -193,6 +193,13 @@ def masked_reports(run: RunRecord, rows: int, released: ReleaseFacts, found: Sec
         What masking did; for the vault.
     """
     kept = uniqueness_section(released) if released.unique_by_kept else None
+    if kept is not None:
+        both, cells = released.unique_by_all or 0, released.unique_by_cells
+        text = (
+            f"Columns without a mask are released as they are. Of {released.rows:,} rows, {both:,} differ from all "
+            f"others in quasi-identifiers and kept columns together, {cells:,} in quasi-identifiers alone."
+        )
+        kept = replace(kept, paragraph=text)
     of_release = () if kept is None else (kept,)
     shared: dict[str, str | int | float] = {
         "released rows": released.rows,

@@ -22,7 +22,7 @@ def refuse_other_kinds(policy: Policy) -> None:
     """
     if not isinstance(policy.guarantee, MaskedGuarantee):
         rule = f"must be 'masked' to mask a table; use privrisk release. Got '{policy.guarantee.kind}'"
-        raise ConfigError([Fault("guarantee.kind", rule)])
+        raise ConfigError([Fault("guarantee.kind", rule, guide="masked")])
 
 
 def impossible_masks(policy: Policy) -> Iterable[Fault]:
@@ -67,6 +67,7 @@ def _unused(policy: Policy) -> Iterator[Fault]:
         "dictionary": "nothing is looked up; privrisk attack tells what an intruder finds",
         "history": "releases by risk and k-anonymity are composed alone",
         "counting.plan": "nothing is counted",
+        "assess.release": "masked values are no labels of hierarchies; privrisk attack tells what they give away",
         "table.entity_id": "each row is masked by itself, and a person with several rows is found by them together; "
         "give one row per person",
         "table.weight": "rows are counted",
@@ -81,6 +82,7 @@ def _unused(policy: Policy) -> Iterator[Fault]:
         "dictionary": policy.dictionary != SelfDictionary(),
         "history": policy.history is not None,
         "counting.plan": policy.counting.plan != "auto",
+        "assess.release": policy.assess.release == "published",
         "table.entity_id": policy.table.entity_id is not None,
         "table.weight": policy.table.weight is not None,
         "checks.max_mean_risk": checks.max_mean_risk is not None,

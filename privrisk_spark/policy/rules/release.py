@@ -69,7 +69,8 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
     if policy.output is None and releasing:
         yield Fault("output", "is required to release; write output: {path: …, vault: …}")
     if isinstance(policy.guarantee, MaskedGuarantee):
-        yield from impossible_masking(policy)
+        for fault in impossible_masking(policy):
+            yield replace(fault, guide="masked")
         return
     yield from impossible_masks(policy)
     if isinstance(policy.guarantee, DpGuarantee):

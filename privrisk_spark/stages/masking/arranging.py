@@ -63,7 +63,7 @@ def collect_arrangement(scratch: Scratch, held: Held, one: Arranged, key: bytes,
     """Put the records that take part in order.
 
     By value for one column; for several together by what is missing, then along the first principal axis of the
-    standardized columns; for a shuffle by what is missing, then by chance.
+    standardized columns; for a shuffle by chance.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def collect_arrangement(scratch: Scratch, held: Held, one: Arranged, key: bytes,
 
     def keys(numbers: FloatArray, pattern: npt.NDArray[np.int64]) -> list[npt.NDArray[Any]]:
         if isinstance(one.mask, Shuffle):
-            return [pattern]
+            return []
         if not one.together:
             return [numbers[:, 0]]
         score = np.zeros(len(numbers))
@@ -92,7 +92,7 @@ def collect_arrangement(scratch: Scratch, held: Held, one: Arranged, key: bytes,
     def sort_part(number: int) -> Iterator[pa.Table]:
         table = held.part(number)
         numbers, known = held.numbers(table, one.columns), held.numbers(table, one.known)
-        pattern, there = patterns_of(one, numbers, known)
+        pattern, there = patterns_of(one, numbers)
         rows = np.flatnonzero(there)
         words = record_words(key, table)[rows]
         of_rows = [of[rows] for of in keys(numbers, pattern)]

@@ -24,7 +24,7 @@ from privrisk_spark.kernels.measures.interval_disclosure import Deviation
 from privrisk_spark.kernels.numeric.exact_sums import UNIT_BITS
 from privrisk_spark.kernels.numeric.fold import folded_dicts
 from privrisk_spark.planning.masking import MOST_CATEGORIES, Arranged, MaskPlan
-from privrisk_spark.policy.masking import Microaggregation, Pram, Shuffle
+from privrisk_spark.policy.masking import Pram
 from privrisk_spark.stages.masking.numbers import doubles_of
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -107,7 +107,7 @@ def mean_of(moments: Deviation) -> float:
     return float(Fraction(moments.total, moments.weight << UNIT_BITS)) if moments.weight else 0.0
 
 
-def patterns_of(one: Arranged, numbers: FloatArray, known: FloatArray) -> tuple[LongArray, BoolArray]:
+def patterns_of(one: Arranged, numbers: FloatArray) -> tuple[LongArray, BoolArray]:
     """Return which columns each record lacks, and whether it takes part at all.
 
     Parameters
@@ -115,7 +115,6 @@ def patterns_of(one: Arranged, numbers: FloatArray, known: FloatArray) -> tuple[
     one : Arranged
     numbers : ndarray of float64, shape (n, c)
         Of its columns, NaN where missing.
-    known : ndarray of float64, shape (n, q)
 
     Returns
     -------
@@ -126,9 +125,7 @@ def patterns_of(one: Arranged, numbers: FloatArray, known: FloatArray) -> tuple[
     """
     lacks: BoolArray = np.isnan(numbers)
     there: BoolArray = np.asarray(~lacks.all(axis=1), dtype=np.bool_)
-    if isinstance(one.mask, Shuffle):
-        return np.asarray(np.isnan(known).any(axis=1), dtype=np.int64), there
-    if isinstance(one.mask, Microaggregation) and one.together:
+    if one.together:
         bits: LongArray = np.zeros(len(numbers), dtype=np.int64)
         for i in range(numbers.shape[1]):
             bits |= lacks[:, i].astype(np.int64) << i
@@ -170,7 +167,7 @@ def collect_held(scratch: Scratch, encoded: Batches, columns: Sequence[str], pla
 
             patterns = {}
             for one in plan.arranged:
-                pattern, there = patterns_of(one, matrix_of(finite, one.columns, n), matrix_of(finite, one.known, n))
+                pattern, there = patterns_of(one, matrix_of(finite, one.columns, n))
                 values, times = np.unique(pattern[there], return_counts=True)
                 patterns[one.label] = dict(zip(map(str, values.tolist()), times.tolist(), strict=True))
             facts: dict[str, Any] = {

@@ -78,6 +78,7 @@ def collect_solved(scratch: Scratch, held: Held, arrangement: Arrangement, *, st
     patterns = held.patterns[one.label]
     segments = segments_of(one, patterns)
     means, spread = held.scales(one.columns)
+    middles, _ = held.scales(one.known)
     width = 0
     if isinstance(one.mask, RankSwapping):
         width = swap_width(sum(patterns.values()), one.mask.percent)
@@ -88,6 +89,7 @@ def collect_solved(scratch: Scratch, held: Held, arrangement: Arrangement, *, st
         values = np.column_stack([table.column(f"x{i}").to_numpy() for i in range(len(one.columns))])
         known = [table.column(f"z{i}").to_numpy() for i in range(len(one.known))]
         there = np.column_stack(known) if known else np.zeros((len(values), 0))
+        there = np.where(np.isnan(there), middles, there)
         draws = table.column(DRAW).to_numpy()
         masked = _masked(one, segment, values, there, draws, (means, spread), width)
         lost = int(np.count_nonzero(np.isnan(masked) & ~np.isnan(values)))
@@ -124,8 +126,7 @@ def _masked(
         result = np.full_like(values, np.nan)
         result[:, there] = centroids(values[:, there], groups)[groups]
         return result
-    of_known = known if segment.pattern == 0 else known[:, :0]
-    return shuffled(values, of_known, normals(draws)[:, None])
+    return shuffled(values, known, normals(draws)[:, None])
 
 
 def _groups(mask: Microaggregation, points: FloatArray) -> LongArray:

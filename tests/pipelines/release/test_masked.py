@@ -13,10 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from canaries import plans
 from product import Ran, production_batches
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
+
+__all__ = ["plans"]
 
 N = 400
 KEY = "ab" * 32
@@ -211,6 +214,20 @@ def test_a_key_that_is_drawn_is_destroyed(spark: Any, tmp_path: Path) -> None:
     assert again.code == 0, again.err
     assert not key.exists()
     assert kept.hex() not in (tmp_path / "out/manifest.json").read_text()
+
+
+def test_no_plan_of_spark_holds_a_value_or_the_key(
+    tmp_path: Path, plans: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASKING_KEY", KEY)
+    asked = {"kind": "masked", "key": "env:MASKING_KEY"}
+    ran = mask(policy(tmp_path, written(tmp_path / "table", rows()[:60], 2), guarantee=asked), root=tmp_path)
+    assert ran.code == 0, ran.err
+    assert len(plans) > 8
+    for plan in plans:
+        assert "canary" not in plan
+        assert "777777" not in plan
+        assert KEY not in plan
 
 
 def test_csv_and_directories(spark: Any, tmp_path: Path) -> None:
