@@ -1,14 +1,14 @@
 """Access control (F12 §7.4): which level ``A_ijk`` of user i's attribute k user j sees.
 
 Here levels count the other way round, as in §7.4: 0 shows nothing, ``g_k`` everything. Loss and utility are sums over
-entries e = (i, j, k): ``L(A) = Σ a_e A_e`` with ``a_e = f(T_ij) Φ_ik`` and ``U(A) = Σ b_e A_e`` with ``b_e = Ψ_ik``. Levels
-enter as numbers, so both are linear in every entry and neither concave nor convex in any narrower sense: an entry's
-worth per level is the same from its first level to its last.
+entries e = (i, j, k): ``L(A) = Σ a_e A_e`` with ``a_e = f(T_ij) Φ_ik``, and ``U(A) = Σ b_e A_e`` with ``b_e = Ψ_ik``.
+Levels enter as numbers, so both are linear in every entry and neither concave nor convex in any narrower sense: an
+entry's worth per level is the same from its first level to its last.
 
 * ``min L - λU`` separates: an entry is shown whole where ``λb > a`` and not at all elsewhere. Exact.
-* ``max U s.t. L <= c`` and ``min L s.t. U >= c`` are bounded integer knapsacks. Their linear relaxations take entries in
-  the order of ``b/a``, and at most one is not whole (Dantzig 1957). Rounded to a whole level, that entry alone can be
-  worth less than in the relaxation, by less than its last level: the gap.
+* ``max U s.t. L <= c`` and ``min L s.t. U >= c`` are bounded integer knapsacks. Their linear relaxations take entries
+  in the order of ``b/a``, and at most one is not whole (Dantzig 1957). Rounded to a whole level, that entry alone can
+  be worth less than in the relaxation, by less than its last level: the gap.
 """
 
 from __future__ import annotations

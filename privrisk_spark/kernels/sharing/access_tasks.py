@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from privrisk_spark.kernels.arrays import LevelArray, LongArray, WordArray
+from privrisk_spark.kernels.arrays import LevelArray, WordArray
 from privrisk_spark.kernels.sharing.access import Entries
 
 Problem = Literal["most-utility", "least-loss"]

@@ -6,11 +6,12 @@ The thesis says of one L that its rows sum to one and that it is a Laplacian, wh
 * ``stochastic``: ``L = D^-1 A - I``. Every user leaks at rate 1, to a friend drawn evenly; one without friends keeps
   what he has. The rows of K sum to one.
 
-K is never formed. With a rate ``q`` at least as large as every ``-L_ii``, ``B = I + L/q`` has non-negative entries and rows
-that sum to one, and ``K = Σ_k P(N = k) B^k`` for N of the Poisson law of mean ``qt`` (uniformization: Jensen 1953). Cut
-off after some terms the series is at most K in every entry, so that what is missing of the sum of a row bounds its
-error in the 1-norm; the weights are rounded down, so that this is a bound for the computed weights too. Walks of p
-steps (``L^p`` for the row-stochastic leak matrix) and personalized PageRank are the same sum with other weights.
+K is never formed. With a rate ``q`` at least as large as every ``-L_ii``, ``B = I + L/q`` has non-negative entries and
+rows that sum to one, and ``K = Σ_k P(N = k) B^k`` for N of the Poisson law of mean ``qt`` (uniformization: Jensen
+1953). Cut off after some terms the series is at most K in every entry, so that what is missing of the sum of a row
+bounds its error in the 1-norm; the weights are rounded down, so that this is a bound for the computed weights too.
+Walks of p steps (``L^p`` for the row-stochastic leak matrix) and personalized PageRank are the same sum with other
+weights.
 """
 
 from __future__ import annotations
