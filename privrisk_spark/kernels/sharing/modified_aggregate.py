@@ -37,7 +37,10 @@ ENUMERATED = 2**20
 """Largest lattice that is enumerated by default where boxes prove nothing, in nodes."""
 
 BOXES = 1000
-"""Boxes after which a search gives up by default."""
+"""Boxes after which a search gives up by default where enumeration or nothing follows."""
+
+BOXES_BEFORE_CUTS = 100
+"""The same where cuts follow that cost about as much: under ``all`` and κ of 0 or 1."""
 
 _AT_ONCE = 4096
 """Lattices up to this size are enumerated without trying boxes. Does not change a result."""
@@ -142,7 +145,7 @@ def modified_aggregate(
     zero_phi: ZeroPhi = "exclude",
     zero_count: ZeroCount = "owner",
     most_nodes: int = ENUMERATED,
-    most_boxes: int = BOXES,
+    most_boxes: int | None = None,
     most_cuts: int | None = None,
 ) -> Shown:
     """Maximize ``f(x) = λ ξ(x)/Φ(x) + u(x)^κ`` for every pair.
@@ -165,8 +168,9 @@ def modified_aggregate(
         risk is infinite, ``f = u^κ``, as the formula says; pairs without common friends then show everything.
     most_nodes : int
         Largest lattice to be enumerated; 0 for none. An answer that is proved does not depend on it.
-    most_boxes : int
-        Boxes into which a larger lattice is divided before the search goes on by enumeration, by cuts, or ends.
+    most_boxes : int, optional
+        Boxes into which a larger lattice is divided before the search goes on by enumeration, by cuts, or ends; by
+        default :data:`BOXES` or :data:`BOXES_BEFORE_CUTS`.
     most_cuts : int, optional
         Minimum cuts for each pair, under ``all`` and a κ of 0, 1 or 2; by default as many as are needed.
 
@@ -174,7 +178,8 @@ def modified_aggregate(
     -------
     Shown
         Of level vectors with equal ``f`` the one with the highest utility, of those the lexicographically smallest;
-        numbers within :data:`privrisk_spark.kernels.lattice.lattice.TOLERANCE` of each other count as equal.
+        numbers within :data:`privrisk_spark.kernels.lattice.lattice.TOLERANCE` of each other count as equal. Where a
+        search ends early, there may be another one that is as good and comes first.
 
     Raises
     ------
@@ -185,6 +190,9 @@ def modified_aggregate(
         raise InputError(f"sharing.lambda: must be finite and at least 0, not {trade_off:g}.")
     if not (kappa == 0 or 1 <= kappa < np.inf):
         raise InputError(f"sharing.kappa: must be 0 or finite and at least 1, not {kappa:g}.")
+    cuts_follow = consistency == "all" and kappa in (0, 1, 2) and most_cuts != 0
+    if most_boxes is None:
+        most_boxes = BOXES_BEFORE_CUTS if cuts_follow and kappa < 2 else BOXES
     question = (float(trade_off), float(kappa), consistency == "any", zero_phi == "floor", zero_count == "owner")
     heights, agreements = np.ascontiguousarray(pairs.heights), np.ascontiguousarray(pairs.agreements)
     weights, utilities = np.ascontiguousarray(pairs.weights), np.ascontiguousarray(pairs.utilities)
@@ -192,14 +200,14 @@ def modified_aggregate(
         heights, weights, utilities, pairs.first, agreements, *question, most_nodes, most_boxes, _AT_ONCE
     )
     proved = figures[:, 1] <= figures[:, 0] * (1 + TOLERANCE)
-    if consistency == "all" and kappa in (0, 1, 2) and most_cuts != 0:
-        for p in np.flatnonzero(~proved).tolist():
+    if cuts_follow:
+        for p in np.flatnonzero(counts[:, 3] == 0).tolist():
             rows = agreements[pairs.first[p] : pairs.first[p + 1]]
             pair, attributes = pair_of(heights[p], weights[p], utilities[p], rows, *question)
             best, left, cuts = _by_cuts(pair, most_cuts)
             levels[p, attributes] = best.levels
             figures[p] = best.figures[0], left, total(pair.weights, best.levels), total(pair.utilities, best.levels)
-            counts[p] = count(pair, best.levels), pair.always, counts[p, 2] + cuts
+            counts[p, :3] = count(pair, best.levels), pair.always, counts[p, 2] + cuts
             proved[p] = left <= best.figures[0] * (1 + _PROVED)
     return Shown(
         levels=levels,
