@@ -32,6 +32,7 @@ from privrisk_spark.kernels.sharing.access import LAST, Entries, Problem, unreac
 LIMIT = 1 << 62
 """The limit, in units."""
 
+_TINY = 5e-324
 _DIGIT = 16
 _WORD = 64
 _HALF = 31
@@ -144,8 +145,9 @@ class Search:
         """
         here = self._here(entries.places(), keys)
         found = np.zeros(len(entries.tops))
-        units = self.units(entries.part(here)).astype(np.float64)
-        found[here] = np.minimum((LIMIT - self.before) / np.maximum(units, 1.0), entries.tops[here])
+        values = (entries.loss if self.problem == "most-utility" else entries.utility)[here]
+        left = self.limit * ((LIMIT - self.before) / LIMIT)
+        found[here] = np.where(values * entries.tops[here] > left, left / np.maximum(values, _TINY), entries.tops[here])
         return found
 
     def units(self, entries: Entries) -> LongArray:
@@ -153,7 +155,8 @@ class Search:
         up = self.problem == "most-utility"
         values = entries.loss if up else entries.utility
         # The quotient is rounded by half a unit in the last place, the product by a power of two not at all.
-        scaled = np.nextafter(values / self.limit, np.inf if up else 0.0) * float(LIMIT)
+        with np.errstate(over="ignore"):
+            scaled = np.nextafter(values / self.limit, np.inf if up else 0.0) * float(LIMIT)
         scaled = np.where(values == 0, 0.0, scaled)
         found = np.ceil(scaled) if up else np.floor(scaled)
         return np.where(found > LIMIT, LIMIT + 1, np.minimum(found, float(LIMIT)).astype(np.int64))
