@@ -21,6 +21,7 @@ from privrisk_spark.kernels.sharing.diffusion import (
     Series,
     diffused,
     ego_diffused,
+    expected,
     expected_trust,
     flow,
     rate,
@@ -45,8 +46,7 @@ def test_the_laplacian_of_three_nodes() -> None:
     graph = graph_of(3, TRIANGLE)
     assert naive_sharing.generator(3, TRIANGLE, "laplacian").tolist() == [[-2, 1, 1], [1, -2, 1], [1, 1, -2]]
     found = diffused(graph, "laplacian", 0.7, users_of(3), 1e-10)
-    expected = 1 / 3 + math.exp(-2.1) * (np.eye(3) - 1 / 3)
-    np.testing.assert_allclose(found.values, expected, atol=1e-10)
+    np.testing.assert_allclose(found.values, 1 / 3 + math.exp(-2.1) * (np.eye(3) - 1 / 3), atol=1e-10)
 
 
 @given(NETWORKS, LEAKS, TIMES, st.sampled_from([1e-2, 1e-6, 1e-11]))
@@ -199,19 +199,22 @@ def test_scipy_agrees_on_a_larger_graph() -> None:
         np.testing.assert_allclose(diffused(graph, leak, 1.3, users, 1e-9).values, other, atol=2e-9)
 
 
-@given(NETWORKS, st.data())
-@settings(max_examples=50, deadline=None)
-def test_expected_trust_is_the_sum_of_the_thesis(drawn, data) -> None:
+@given(NETWORKS, LEAKS, st.data())
+@settings(max_examples=80, deadline=None)
+def test_expected_trust_is_the_sum_of_the_thesis_from_both_ends(drawn, leak: str, data) -> None:
     n, edges = drawn
     trust = np.array(data.draw(st.lists(st.sampled_from([-2.0, 0.0, 1.0]), min_size=n * n, max_size=n * n)))
     trust = trust.reshape(n, n)
-    k = naive_sharing.kernel(n, edges, "stochastic", 1.0)
-    found = diffused(graph_of(n, edges), "stochastic", 1.0, users_of(n), 1e-9)
+    k, graph = naive_sharing.kernel(n, edges, leak, 1.0), graph_of(n, edges)
+    found = diffused(graph, leak, 1.0, users_of(n), 1e-9)
     pairs = [(u, v) for u in range(n) for v in range(n)]
     rows = sparse.csr_array(trust[[u for u, _ in pairs]])
-    expected = [naive_sharing.risk(3.0, k, trust, u, v) for u, v in pairs]
+    exact = [naive_sharing.risk(3.0, k, trust, u, v) for u, v in pairs]
     got = 3.0 * expected_trust(found.values, np.array([v for _, v in pairs]), rows)
-    np.testing.assert_allclose(got, expected, atol=3 * 2 * (found.error + 1e-12))
+    np.testing.assert_allclose(got, exact, atol=3 * 2 * (found.error + 1e-12))
+    back = expected(graph, leak, Series.poisson(rate(graph, leak), 1e-9), trust.T)
+    got = [3.0 * back.values[v, u] for u, v in pairs]
+    np.testing.assert_allclose(got, exact, atol=3 * 2 * (back.error + 1e-12))
 
 
 def test_a_million_friends_and_none() -> None:
