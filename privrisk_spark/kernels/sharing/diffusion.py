@@ -209,7 +209,10 @@ def _series_of(
     *,
     backward: bool = False,
 ) -> FloatArray:
-    """``Σ_k weights[k] B^k`` times starts from the left, or ``backward`` from the right; with degrees that count friends outside the graph, what goes to these is lost."""
+    """``Σ_k weights[k] B^k`` times starts from the left, or ``backward`` from the right.
+
+    With degrees that count friends outside the graph, what goes to these is lost.
+    """
     amount = np.array(starts, dtype=np.float64)
     total: FloatArray = series.weights[0] * amount
     friends = degree.astype(np.float64)[:, None]
