@@ -234,16 +234,35 @@ def test_under_all_it_is_the_aggregate_model_with_friends_for_a_table(pairs: Pai
     assert found.objective[0] == pytest.approx(table.objective)
 
 
-def large(seed: int, n: int, k: int, friends: int, near: float) -> Pairs:
+def large(seed: int, n: int, k: int, friends: int, near: float, *, height: int = 10, steepness: float = 1.0) -> Pairs:
     """Random pairs with weights and utilities of any falling shape."""
     rng = np.random.default_rng(seed)
-    heights = rng.integers(1, 11, (n, k)).astype(np.int8)
-    level = np.arange(11)
+    heights = rng.integers(1, height + 1, (n, k)).astype(np.int8)
+    level = np.arange(height + 1)
     top = np.where(level <= heights[:, :, None], 1.0, 0.0)
-    weights, utilities = (-np.sort(-rng.exponential(1.0, (n, k, 11)), axis=2) * top for _ in range(2))
+    weights, utilities = (-np.sort(-rng.exponential(1.0, (n, k, height + 1)), axis=2) * top for _ in range(2))
+    weights = weights**steepness
     wide = np.repeat(heights, friends, axis=0)
     rows = np.minimum(rng.random((n * friends, k)) ** near * (wide + 1), wide).astype(np.int8)
     return Pairs(heights, weights, utilities, np.arange(n + 1) * friends, rows)
+
+
+@pytest.mark.parametrize("consistency", ["all", "any"])
+@pytest.mark.parametrize("seed", range(4))
+def test_graded_optima_are_found_by_boxes(seed: int, consistency: str) -> None:
+    """Weights of any falling shape: the best is neither end. What was cut off for a smaller α was once lost."""
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        k, friends = int(rng.integers(2, 5)), int(rng.integers(1, 9))
+        pairs = large(int(rng.integers(2**31)), 1, k, friends, 0.3, height=3, steepness=3.0)
+        question = {
+            "trade_off": float(rng.choice([0.05, 0.5, 3.0, 30.0])),
+            "kappa": float(rng.choice([0, 1, 1, 2, 1.7])),
+            "consistency": consistency,
+            "zero_phi": "exclude",
+            "zero_count": str(rng.choice(["owner", "infinite"])),
+        }
+        holds(modified_aggregate(pairs, **question, most_nodes=0, most_cuts=0), pairs, question)
 
 
 @pytest.mark.parametrize("consistency", ["all", "any"])
