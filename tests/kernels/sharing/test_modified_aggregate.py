@@ -22,7 +22,7 @@ from privrisk_spark.kernels.sharing.modified_aggregate import (
     modified_aggregate,
     rejected,
 )
-from privrisk_spark.kernels.sharing.pair_lattice import count, pair_of, total, value
+from privrisk_spark.kernels.sharing.pair_lattice import count, counts_around, pair_of, total, value
 
 Friends = list[tuple[int, ...]]
 
@@ -263,6 +263,38 @@ def test_graded_optima_are_found_by_boxes(seed: int, consistency: str) -> None:
             "zero_count": str(rng.choice(["owner", "infinite"])),
         }
         holds(modified_aggregate(pairs, **question, most_nodes=0, most_cuts=0), pairs, question)
+
+
+@pytest.mark.parametrize(
+    ("seed", "k", "friends", "near", "height", "steepness", "trade_off", "consistency"),
+    [(60, 2, 1, 0.3, 2, 1.0, 0.5, "any"), (277, 2, 3, 2.0, 3, 3.0, 0.05, "all"), (90, 3, 1, 2.0, 2, 3.0, 1.0, "all")],
+)
+def test_a_box_is_begun_again_when_something_better_is_found(
+    seed: int, k: int, friends: int, near: float, height: int, steepness: float, trade_off: float, consistency: str
+) -> None:
+    """One pair in ten thousand: what was cut off for a smaller α is better than what was then found."""
+    pairs = large(seed, 40, k, friends, near, height=height, steepness=steepness)
+    boxes, enumerated = (
+        modified_aggregate(pairs, trade_off=trade_off, consistency=consistency, most_nodes=most, most_cuts=0)
+        for most in (0, 2**20)
+    )
+    assert boxes.levels.tolist() == enumerated.levels.tolist()
+
+
+@given(problems(), st.booleans(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_counts_around_a_level_vector_are_those_of_its_neighbours(pairs: Pairs, any_of: bool, data) -> None:
+    pair, _ = pair_of(
+        pairs.heights[0], pairs.weights[0], pairs.utilities[0], pairs.agreements, 1.0, 1.0, any_of, False, True
+    )
+    levels = np.array([data.draw(st.integers(0, h)) for h in pair.heights.tolist()], dtype=np.int64)
+    found = np.zeros((len(levels), pairs.weights.shape[2]))
+    counts_around(pair, levels, found)
+    for i, h in enumerate(pair.heights.tolist()):
+        for s in range(h + 1):
+            neighbour = levels.copy()
+            neighbour[i] = s
+            assert found[i, s] == count(pair, neighbour)
 
 
 @pytest.mark.parametrize("consistency", ["all", "any"])
