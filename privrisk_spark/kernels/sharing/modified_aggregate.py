@@ -15,6 +15,7 @@ user's value covers the friend's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -48,6 +49,11 @@ _AT_ONCE = 4096
 _ARCS = 1_000_000
 """Networks of more arcs are not built: a cut would take minutes."""
 
+SMALLEST, LARGEST = 1e-60, 1e60
+"""Between which weights, utilities and λ lie, unless they are 0: no figure of the search then leaves float64."""
+
+_LARGEST_WORTH = 1e200
+
 _PROVED = 1e-9
 """Largest relative resolution of the cuts under which an answer counts as proved."""
 
@@ -62,7 +68,7 @@ class Pairs:
         ``h_i`` of each pair's owner, at most ``H``; 0 where the owner has nothing to show, an attribute that counts
         nowhere.
     weights : ndarray of float64, shape (n, k, H + 1)
-        ``w_i`` of each level: finite, non-negative, non-increasing up to ``h_i``; what is beyond is not read.
+        ``w_i`` of each level: 0 or in [1e-60, 1e60], non-increasing up to ``h_i``; what is beyond is not read.
     utilities : ndarray of float64, shape (n, k, H + 1)
         ``d_i``, likewise.
     first : ndarray of int64, shape (n + 1,)
@@ -92,8 +98,9 @@ class Pairs:
         inside = np.arange(width) <= self.heights[:, :, None]
         for name, values in (("weights", self.weights), ("utilities", self.utilities)):
             rising = (values[:, :, 1:] > values[:, :, :-1]) & inside[:, :, 1:]
-            if not ((values >= 0) & (values < np.inf))[inside].all() or rising.any():
-                raise InternalError(f"{name} must be finite, non-negative and non-increasing")
+            usual = (values == 0) | ((values >= SMALLEST) & (values <= LARGEST))
+            if not usual[inside].all() or rising.any():
+                raise InternalError(f"{name} must be 0 or in [{SMALLEST:g}, {LARGEST:g}], and non-increasing")
 
     @property
     def n(self) -> int:
@@ -154,7 +161,7 @@ def modified_aggregate(
     ----------
     pairs : Pairs
     trade_off : float
-        ``λ >= 0``, finite.
+        ``λ``: 0 or in [1e-60, 1e60].
     kappa : float
         ``κ``: 0, or at least 1; ``0^0`` is 1. Minimum cuts are for 0, 1 and 2; for others ``all`` may leave a gap.
     consistency : {"all", "any"}
@@ -186,10 +193,13 @@ def modified_aggregate(
     InputError
         If a parameter is out of range.
     """
-    if not 0 <= trade_off < np.inf:
-        raise InputError(f"sharing.lambda: must be finite and at least 0, not {trade_off:g}.")
+    if trade_off != 0 and not SMALLEST <= trade_off <= LARGEST:
+        raise InputError(f"sharing.lambda: must be 0 or in [{SMALLEST:g}, {LARGEST:g}], not {trade_off:g}.")
     if not (kappa == 0 or 1 <= kappa < np.inf):
         raise InputError(f"sharing.kappa: must be 0 or finite and at least 1, not {kappa:g}.")
+    most = float(np.where(pairs.heights > 0, pairs.utilities[:, :, 0], 0.0).sum(axis=1).max(initial=0.0))
+    if most > 1 and kappa * math.log(most) > math.log(_LARGEST_WORTH):
+        raise InputError(f"sharing.kappa: {kappa:g} makes utilities of up to {most:g} too large; choose a smaller one.")
     cuts_follow = consistency == "all" and kappa in (0, 1, 2) and most_cuts != 0
     if most_boxes is None:
         most_boxes = BOXES_BEFORE_CUTS if cuts_follow and kappa < 2 else BOXES

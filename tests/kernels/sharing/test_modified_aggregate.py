@@ -374,9 +374,30 @@ def test_agreements_are_levels_of_common_ancestors() -> None:
 
 
 def test_parameters_out_of_range_are_refused() -> None:
-    for wrong in ({"trade_off": -1.0}, {"trade_off": np.inf}, {"trade_off": 1.0, "kappa": 0.5}):
+    for wrong in (
+        {"trade_off": -1.0}, {"trade_off": np.inf}, {"trade_off": 1e-70}, {"trade_off": 1.0, "kappa": 0.5},
+        {"trade_off": 1.0, "kappa": 300.0},
+    ):  # fmt: skip
         with pytest.raises(InputError, match="sharing"):
             modified_aggregate(EXAMPLE, **wrong)
+
+
+@pytest.mark.parametrize("kappa", [0, 1, 2, 1.5])
+@pytest.mark.parametrize("consistency", ["all", "any"])
+def test_no_figure_leaves_the_range_of_numbers(kappa: float, consistency: str) -> None:
+    """A warning would be an error."""
+    small, large_one = kernel.SMALLEST, kernel.LARGEST
+    chains = ([small, 0.0], [large_one, small], [large_one, 0.0], [1.0, 1.0])
+    for weights in chains:
+        for utilities in chains:
+            pairs = one_pair([weights, [1.0, 0.0]], [utilities, [1.0, 0.0]], [(0, 1), (1, 1)])
+            for trade_off in (small, 1.0, large_one):
+                for shortcuts in ({}, {"most_nodes": 0}, {"most_nodes": 0, "most_boxes": 0}):
+                    question = {"trade_off": trade_off, "kappa": kappa, "consistency": consistency}
+                    found = modified_aggregate(pairs, **question, **shortcuts)
+                    assert np.isfinite(found.objective).all()
+                    assert np.isfinite(found.bound).all()
+                    assert (found.bound >= found.objective).all()
 
 
 @pytest.mark.parametrize(
