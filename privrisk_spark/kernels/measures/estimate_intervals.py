@@ -60,8 +60,9 @@ def sampling_deviation(estimate: Estimate, sizes: SizeHistogram, population: int
     if about is None or sizes.classes < 2:
         return None
     f, number = np.array(sizes.sizes, dtype=np.float64), np.array(sizes.numbers, dtype=np.float64)
-    rest = np.unique(np.linspace(_ALL, len(f) - 1, _SOME).round().astype(np.int64)) if len(f) > _ALL else []
-    taken = [*range(min(_ALL, len(f))), *(int(at) for at in rest)]
+    others = np.linspace(_ALL, len(f) - 1, _SOME).round().astype(np.int64)
+    rest = sorted(set(others.tolist())) if len(f) > _ALL else []
+    taken = [*range(min(_ALL, len(f))), *rest]
     change = []
     for at in taken:
         fewer = dict(zip(sizes.sizes, sizes.numbers, strict=True))
