@@ -302,6 +302,10 @@ INFERENCES: dict[tuple[str, str], str] = {
     ("background", "certain"): "The value of '{column}' is certain for somebody who knows the most telling false value",
     ("skewness", "exposed"): "The value of '{column}' is more than {gain_above:g} times as likely as in the table",
     ("similarity", "certain"): "What the values of '{column}' have in common, a level up, is certain",
+    (
+        "minimality",
+        "exposed",
+    ): "A value of '{column}' is believed with more than {alpha:g}, as a finer scheme was given up",
     ("composition", "certain"): "The value of '{column}' is certain after {releases} of the releases",
 }
 """What is learned, in words."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from privrisk_spark.errors import InputError
 from privrisk_spark.planning.assessment import reading_only
 from privrisk_spark.planning.masking import NUMERIC
+from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.attacks import OF_VALUES, AttackPolicy, Errors
 from privrisk_spark.policy.dictionaries import DictionaryTable, Table
 from privrisk_spark.policy.policy import Policy, QuasiIdentifier
@@ -152,6 +153,20 @@ def why_not_transparent(asked: AttackPolicy, levels: Mapping[str, int] | None) -
     return None
 
 
+def alpha_of(policy: Policy, column: str) -> tuple[float, int] | None:
+    """Greatest share of a class that may hold a value of a column, and k, if the policy's guarantee asks for it."""
+    guarantee = policy.guarantee
+    if not isinstance(guarantee, KAnonymityGuarantee):
+        return None
+    asked = [besides.alpha for besides in guarantee.also if besides.alpha is not None]
+    return next(((one.alpha, guarantee.k) for one in asked if one.column == column), None)
+
+
+def minimal(asked: AttackPolicy, levels: Mapping[str, int] | None) -> bool:
+    """Whether it can be told which finer schemes were given up for a condition."""
+    return why_not_transparent(asked, levels) is None
+
+
 def not_tried(
     policy: Policy,
     levels: Mapping[str, int] | None,
@@ -178,6 +193,7 @@ _NO_VALUES = "the protected table has no sensitive column that is released as it
 _LACKING = {
     "similarity": "no hierarchy says which sensitive values are alike (assess.sensitive), or persons are counted",
     "composition": "no other release is named (attack.also)",
+    "minimality": "the guarantee has no condition 'alpha' on a sensitive column, or is met by no scheme that is known",
 }
 
 

@@ -19,6 +19,7 @@ Method = Literal[
     "background",
     "skewness",
     "similarity",
+    "minimality",
     "composition",
     "membership",
 ]
@@ -27,7 +28,7 @@ Method = Literal[
 METHODS: tuple[Method, ...] = get_args(Method)
 
 OF_VALUES: frozenset[Method] = frozenset(
-    {"homogeneity", "external", "background", "skewness", "similarity", "composition"}
+    {"homogeneity", "external", "background", "skewness", "similarity", "minimality", "composition"}
 )
 """Attacks on sensitive values."""
 
@@ -119,7 +120,8 @@ class AttackPolicy(Part):
         "'probabilistic', to the likeliest ones (Fellegi and Sunter); 'learned', by distances learned from true pairs; "
         "'transparency', by the levels a table was recoded by. Sensitive values: 'homogeneity' of classes; 'external', "
         "with the intruder's own row taken away; 'background', with a value he knows to be false; 'skewness' and "
-        "'similarity' of values; 'composition' with other releases. 'membership': who is in the protected table.",
+        "'similarity' of values; 'minimality', as finer schemes were given up; 'composition' with other releases. "
+        "'membership': who is in the protected table.",
     )
     levels: Annotated[dict[str, Natural], SORTED] = Field(
         default_factory=dict,

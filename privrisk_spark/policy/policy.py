@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Discriminator, Field, PrivateAttr, Tag, model_v
 from privrisk_spark.hierarchies.builders import HierarchySpec
 from privrisk_spark.policy.assessment import AssessPolicy
 from privrisk_spark.policy.attacks import AttackPolicy
+from privrisk_spark.policy.checks import Checks
 from privrisk_spark.policy.contents import contents_of
 from privrisk_spark.policy.decisions import DecisionPolicy
 from privrisk_spark.policy.dictionaries import (
@@ -39,7 +40,6 @@ from privrisk_spark.policy.types import (
     Count,
     Day,
     Delta,
-    Natural,
     NonNegative,
     NullPolicy,
     Part,
@@ -209,47 +209,6 @@ class LinkagePolicy(Table):
     )
     probability: Text = Field(description="Column with p(z | record); what is left of 1 is no link.")
     columns: dict[str, LinkedColumn] = Field(min_length=1, description="Added attributes by name.")
-
-
-class RowCount(Part):
-    """Range of the number of rows."""
-
-    at_least: Natural = 1
-    at_most: Natural | None = None
-
-
-class Complete(Part):
-    """What tells that the table has arrived whole; a run that comes too early ends with exit code 3."""
-
-    marker: Text | None = Field(
-        None, description="File that must lie in the table's directory, such as _SUCCESS.", pattern="^[^/]+$"
-    )
-    rows_at_least: Count | None = Field(None, description="Fewer rows are a part of the table.")
-    written_within_days: Natural | None = Field(
-        None,
-        description="The newest data file must have been written no earlier than so many days before the business "
-        "date; 0: on it, or later.",
-    )
-
-
-class Checks(Part):
-    """Contracts a release must meet."""
-
-    complete: Complete | None = Field(
-        None, description="What the table must have before it is read, such as {marker: _SUCCESS}.", exclude_if=unsaid
-    )
-    row_count: RowCount = RowCount()
-    min_class_size: Count | None = Field(None, description="Least class size of released quasi-identifiers.")
-    max_mean_risk: NonNegative | None = None
-    max_risk: NonNegative | None = None
-    forbid_verbatim: bool = Field(False, description="No record may be released with all its original values.")
-    kept_uniqueness_at_most: Annotated[float, Field(ge=0, le=1), NUMBER] | None = Field(
-        None,
-        description="Of no kept column may a greater share of the rows, or of the persons with table.entity_id, have a "
-        "value that no other has.",
-        exclude_if=unsaid,
-    )
-    fail_on: Literal["error", "warning"] = "error"
 
 
 class LakeOutput(Part):

@@ -28,7 +28,7 @@ _HEADLINES: tuple[tuple[str, tuple[str, ...]], ...] = (
             "records", "suppressed_records", "k", "uniques", "records_below_k", "prosecutor_max", "prosecutor_mean",
             "household_risk_max", "household_risk_mean",
             "k_map", "journalist_max", "marketer", "presence_max", "individual_risk_max", "expected_reidentifications",
-            "tau_1", "tau_2",
+            "tau_one", "tau_two",
             "special_uniques", "homogeneity_share", "t_closeness", "attacked_records", "p_reid_max",
         ),
     ),
@@ -46,7 +46,14 @@ _HEADLINES: tuple[tuple[str, tuple[str, ...]], ...] = (
 _ASSUMED = frozenset({"group", "candidates", "loss", "currency"})
 """Parameters that the table of assumptions has."""
 
-_UNSEEN = frozenset({"subject", "set", "reason", "none", "rule", "failing_records", "counted", "interval"}) | _ASSUMED
+_COUNTED = ("population", "sample", "households")
+"""Parameters that say of how many a number is; they stand beside it."""
+
+_UNSEEN = (
+    frozenset({"subject", "set", "reason", "none", "rule", "failing_records", "asked", "counted", "interval"})
+    | _ASSUMED
+    | frozenset(_COUNTED)
+)
 """Parameters that do not tell one row from another."""
 
 _UNITLESS = frozenset({"share", "probability", "score"})
@@ -177,23 +184,32 @@ def _bin(one: Measured) -> str:
 def _cell(one: Measured | None) -> _Cell:
     if one is None:
         return _Cell("–")
-    remark = str(one.parameters.get("none", one.parameters.get("reason", one.parameters.get("rule", ""))))
-    if "failing_records" in one.parameters:
-        asked, missing = (_real(one.parameters[key]) for key in ("asked", "failing_records"))
-        remark = f"asked {short_number(asked)}; {short_number(missing)} records miss it"
-    if isinstance(interval := one.parameters.get("interval"), list | tuple):
-        remark = f"95 %: {' to '.join(short_number(_real(end)) for end in interval)}"
     if one.value is None:
-        text, _, more = remark.partition(":")
-        return (
-            _Cell("none needed", more.strip())
-            if text == "none needed"
-            else _Cell("none" if "none" in one.parameters else "not computed", remark)
-        )
+        why = str(one.parameters.get("none", one.parameters.get("reason", "")))
+        text, _, more = why.partition(":")
+        if text == "none needed":
+            return _Cell(text, more.strip())
+        return _Cell("none" if "none" in one.parameters else "not computed", why)
     unit = str(one.parameters.get("currency", one.measure.unit))
-    if one.value == 1 and unit.endswith("s") and unit != "classes":
-        unit = unit.removesuffix("s")
-    return _Cell(short_number(one.value) + ("" if unit in _UNITLESS else f" {unit}"), remark)
+    if one.value == 1 and unit.endswith("s") and not unit.endswith("ss"):
+        unit = "class" if unit == "classes" else unit.removesuffix("s")
+    text = short_number(one.value) + ("" if unit in _UNITLESS else f" {unit}")
+    return _Cell(text, "; ".join(_remarks(one)))
+
+
+def _remarks(one: Measured) -> Iterator[str]:
+    """What stands beside a value."""
+    given = one.parameters
+    if "failing_records" in given:
+        asked, failing = (short_number(_real(given[key])) for key in ("asked", "failing_records"))
+        yield f"asked {asked}; {failing} records miss it"
+    if isinstance(interval := given.get("interval"), list | tuple):
+        yield f"95 %: {' to '.join(short_number(_real(end)) for end in interval)}"
+    if "rule" in given:
+        yield str(given["rule"])
+    for key in _COUNTED:
+        if key in given:
+            yield f"{key}: {short_number(_real(given[key]))}"
 
 
 def _real(value: object) -> float:

@@ -265,6 +265,37 @@ def test_releases_together_leave_fewer_values(run: Run, tmp_path: Path) -> None:
     assert both > alone
 
 
+SOUTH: dict[str, tuple[list[str], list[str], int]] = {
+    "two of Ulm's two": (["Ulm"] * 2 + ["Augsburg"] * 6, ["HIV", "HIV", *["flu", "cold", "ache"] * 2], 2),
+    "either town": (["Ulm"] * 2 + ["Augsburg"] * 3, ["HIV", "HIV", "flu", "cold", "ache"], 0),
+}
+"""Towns, illnesses, and how many are believed to have one with more than 1/2 because the towns were not released.
+
+Of the eight in the first region two have HIV. Had each town met alpha = 1/2, the towns would have been released. Two of
+Augsburg's six are within it, so it was Ulm: both have it, surely (as for each other illness, of which two have it).
+
+Of the five in the second two have HIV. Ulm violates with two (1 of 10 ways), Augsburg with two of three (3 ways): in
+Ulm each has it with (1 · 2 + 3 · 0) / 4 / 2 = 1/4, in Augsburg with (1 · 0 + 3 · 2) / 4 / 3 = 1/2, which is not more.
+"""
+
+
+@pytest.mark.parametrize("case", SOUTH)
+def test_a_scheme_that_was_given_up_tells_of_values(run: Run, case: str) -> None:
+    cities, ills, believed = SOUTH[case]
+    columns = {
+        "who": {"role": "identifier"},
+        "city": {"role": "quasi-identifier", "hierarchy": TREES["city"]},
+        "ill": {"role": "sensitive"},
+    }
+    rows = [{"who": f"p{i}", "city": c, "ill": ill} for i, (c, ill) in enumerate(zip(cities, ills, strict=True))]
+    also = [{"alpha": {"column": "ill", "alpha": 0.5}}]
+    guarantee = {"kind": "k-anonymity", "k": 2, "metric": "classes", "also": also}
+    ended = run(rows, {"methods": ["minimality"]}, columns=columns, guarantee=guarantee)
+    assert ended.code == 0, ended.err
+    assert ended.measure("values_exposed", method="minimality", column="ill", alpha=0.5) == believed
+    assert ended.measure("people_tried", method="minimality", column="ill", alpha=0.5, outcome="exposed") == len(rows)
+
+
 def test_members_are_told_from_others(run: Run, tmp_path: Path) -> None:
     """Suppressed rows are left out: who has rare values is not there."""
     guarantee = {"kind": "k-anonymity", "k": 4, "suppression_limit": 0.4, "metric": "loss", "suppressed": "drop"}

@@ -114,6 +114,10 @@ def test_what_is_measured_takes_no_part_in_a_release() -> None:
         (("intervals.age", {}), "intervals.age", "the role 'sensitive' or 'insensitive'"),
         (("intervals.pay.p", 101), "intervals.pay.p", "at most 100"),
         (("label", "sex"), "label", "the role 'sensitive' or 'insensitive'"),
+        (("household", "age"), "household", "the role 'identifier', 'insensitive' or 'sensitive'"),
+        (("household", "nobody"), "household", "'nobody' is no column"),
+        (("classifiers", {"folds": 1}), "classifiers.folds", "at least 2"),
+        (("classifiers", {"models": []}), "classifiers.models", "at least 1"),
         (("k", 0), "k", "greater than 0"),
         (("risk_above", [0.5, 1.5]), "risk_above.1", "at most 1"),
         (("worst", -1), "worst", "at least 0"),
@@ -133,6 +137,13 @@ def test_faults_are_at_their_key(change: tuple[str, Any], path: str, words: str)
     found = faults(document)
     assert f"assess.{path}" in found, found
     assert words in found[f"assess.{path}"]
+
+
+def test_keys_that_need_or_exclude_another() -> None:
+    found = faults(changed(EVERYTHING, ("assess.household", "sick"), ("table.entity_id", "id")))
+    assert "leave it out where table.entity_id" in found["assess.household"]
+    found = faults(changed(EVERYTHING, ("assess.classifiers", {}), ("assess.label", None)))
+    assert "predicts assess.label" in found["assess.classifiers"]
 
 
 @pytest.mark.parametrize("lost", ["assess.release.record_id", "table.record_id", "assess.release"])

@@ -22,7 +22,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import FloatArray, IntArray, LevelArray, LongArray
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LevelArray, LongArray
 
 __all__ = ["Difference", "LevelDifference", "NumberDifference", "Reading", "standard_units"]
 
@@ -209,6 +209,10 @@ class NumberDifference:
         if (self.high < self.low).any():
             raise InputError("Record linkage: an interval must not end before it begins.")
         refuse_other_than_nodes(self.nodes, len(self.low))
+
+    def is_number(self, nodes: IntArray) -> BoolArray:
+        """Which nodes stand for one number; ndarray of bool, shape (n,)."""
+        return np.asarray((self.low[nodes] == self.high[nodes]) & np.isfinite(self.low[nodes]))
 
     @property
     def cells(self) -> int:

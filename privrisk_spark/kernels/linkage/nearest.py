@@ -12,14 +12,15 @@ every record, bit for bit, as the terms are added in the same order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
-from privrisk_spark.kernels.linkage.differences import Difference
+from privrisk_spark.kernels.linkage.differences import Difference, NumberDifference
+from privrisk_spark.kernels.linkage.points import Points, tie
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 __all__ = ["Linked", "SearchedFile", "tie"]
@@ -31,11 +32,6 @@ _MOST_AT_ONCE = 512
 """Known records whose differences are looked up together; does not change a result."""
 
 _TOLERANCE = 1e-9
-
-
-def tie(least: FloatArray) -> FloatArray:
-    """Greatest distance that counts as the least one: what rounding of sums of differences can add."""
-    return np.asarray(least + _TOLERANCE * (1.0 + least))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +65,9 @@ class SearchedFile:
         At least 1.
     passing_over : bool
         Whether groups of records are passed over. It changes no result.
+    as_points : bool
+        Whether records are compared as points where all of their attributes are numbers. It changes no result but the
+        last bits of distances.
 
     Raises
     ------
@@ -81,6 +80,7 @@ class SearchedFile:
     cells: IntArray
     rows: LongArray
     passing_over: bool = True
+    as_points: bool = True
 
     def __post_init__(self) -> None:
         """Refuse a file with nothing in it, and weights that are none."""
@@ -114,6 +114,28 @@ class SearchedFile:
         start = np.concatenate([[0], np.cumsum(np.bincount(member, minlength=len(first)))]).astype(np.int64)
         return j, order, start, first
 
+    @cached_property
+    def _points(self) -> Points | None:
+        """The records as points, where each attribute of each is a number."""
+        if not self.as_points:
+            return None
+        columns = []
+        for j, (one, weight) in enumerate(zip(self.differences, self.weights, strict=True)):
+            if not isinstance(one, NumberDifference) or not one.is_number(one.nodes).all():
+                return None
+            columns.append(np.sqrt(weight) * one.low[one.nodes][self.cells[:, j]])
+        return Points(np.ascontiguousarray(np.column_stack(columns)), self.rows)
+
+    def _as_points(self, known: IntArray) -> tuple[BoolArray, FloatArray]:
+        """Which known records are points of numbers alone, and these, in the units of the file's."""
+        there: BoolArray = np.ones(len(known), dtype=np.bool_)
+        columns = []
+        for j, one in enumerate(self.differences):
+            assert isinstance(one, NumberDifference)
+            there &= one.is_number(known[:, j])
+            columns.append(np.sqrt(self.weights[j]) * one.low[known[:, j]])
+        return there, np.column_stack(columns)[there]
+
     def linked(self, known: IntArray) -> Linked:
         """Find what is nearest to known records.
 
@@ -122,6 +144,18 @@ class SearchedFile:
         known : ndarray of int32, shape (m, k)
             Nodes, as each attribute's difference takes them.
         """
+        if self._points is None:
+            return self._searched(known)
+        there, points = self._as_points(known)
+        distance, rows = np.zeros(len(known)), np.zeros(len(known), dtype=np.int64)
+        distance[there], rows[there] = self._points.linked(points)
+        if not there.all():
+            others = self._searched(known[~there])
+            distance[~there], rows[~there] = others.distance, others.rows
+        return Linked(distance, rows)
+
+    def _searched(self, known: IntArray) -> Linked:
+        """Look the differences up in tables of distinct cells, and pass groups of records over."""
         m = len(known)
         distance, rows = np.zeros(m), np.zeros(m, dtype=np.int64)
         j, order, start, first = self._groups
@@ -155,6 +189,13 @@ class SearchedFile:
         ndarray of float64, shape (m,)
         """
         found = np.zeros(len(known))
+        if self._points is not None:
+            there, points = self._as_points(known)
+            found[there] = self._points.distances(points, record[there])
+            if not there.all():
+                alone = replace(self, as_points=False)
+                found[~there] = alone.distances(known[~there], record[~there])
+            return found
         block = max(1, min(_MOST_AT_ONCE, _TABLE_CELLS // max(one.cells for one in self.differences)))
         for begin in range(0, len(known), block):
             part = slice(begin, begin + block)

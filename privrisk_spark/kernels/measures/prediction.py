@@ -11,13 +11,15 @@ and Ramakrishnan, "Workload-aware anonymization", KDD 2006.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import IntArray, LongArray
+from privrisk_spark.kernels.arrays import IntArray, LongArray, WordArray
+from privrisk_spark.kernels.numeric import fingerprint
 
 Model = Literal["logistic-regression", "random-forest"]
 
@@ -25,6 +27,29 @@ SEED = 20020723
 """Of folds and forests: the first day of the conference Iyengar spoke at; any other would do."""
 
 _TREES = 100
+
+
+def sampling_words(columns: Sequence[LongArray], times: LongArray) -> tuple[LongArray, WordArray]:
+    """Word of each row by which a sample takes the least: a function of the row's values and its ordinal among equals.
+
+    Parameters
+    ----------
+    columns : sequence of ndarrays of int64, shape (m,)
+        Of the distinct rows.
+    times : ndarray of int64, shape (m,)
+        Rows that are alike.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        Distinct row of each row.
+    ndarray of uint64, shape (n,)
+        Fingerprints of 64 bits.
+    """
+    row = np.repeat(np.arange(len(times)), times)
+    ordinal = np.arange(len(row)) - np.repeat(np.cumsum(times) - times, times)
+    of_columns = [fingerprint.of_integers(column)[row] for column in columns]
+    return row, fingerprint.of_rows([*of_columns, fingerprint.of_integers(ordinal)], len(row))
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,8 @@ def plan_only(spark: SparkSession, policy: Policy, *, table: DataFrame | None = 
         Of the same session; instead of the policy's table.
     """
     policy = pin_tables(policy, READ, given=table is not None).policy
+    if policy.assess.classifiers is not None:
+        require_classifiers()
     return explained(policy, open_assessment(spark, policy, table))
 
 

@@ -19,8 +19,9 @@ from privrisk_spark.kernels.linkage.membership import membership
 from privrisk_spark.kernels.linkage.skewness import gains, similar
 from privrisk_spark.pipelines.attack.opened import Opened, Run
 from privrisk_spark.pipelines.attack.protected import Protected, rows_in
+from privrisk_spark.pipelines.attack.transparent import by_minimality
 from privrisk_spark.planning.attack_findings import inferred, membership_bound, membership_found
-from privrisk_spark.planning.attacks import OTHERS, PROTECTED, attack_of
+from privrisk_spark.planning.attacks import OTHERS, PROTECTED, alpha_of, attack_of, minimal
 from privrisk_spark.results.inferences import Inference, MembershipFound
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_vocabularies, held_in
 from privrisk_spark.stages.attacking.classes import (
@@ -67,6 +68,10 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
         found: list[Inference] = []
         for i, vocabulary in enumerate(values.vocabularies):
             found += of_classes(run, values, i, vocabulary)
+            bound = alpha_of(run.policy, vocabulary.name)
+            if "minimality" in asked.tried and bound is not None and minimal(asked, opened.levels):
+                alpha, k = bound
+                found += by_minimality(opened, protected, values.shown, i, vocabulary.name, alpha=alpha, k=k)
             if "composition" in asked.tried and asked.also:
                 found += composed(run, opened, protected, values, i)
         stage.sentence = f"Inferred the values of {len(names)} sensitive columns from the classes people are in."

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from privrisk_spark.errors import Fault
 from privrisk_spark.policy.as_published import AnyAsPublished, AsPublishedGuarantee, WalkAsPublished
+from privrisk_spark.policy.checks import RowCount
 from privrisk_spark.policy.dictionaries import SelfDictionary
-from privrisk_spark.policy.policy import Policy, RowCount
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.sensitivity import WeighedSensitivity
 
 GUIDE = AsPublishedGuarantee.guide

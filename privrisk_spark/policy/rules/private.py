@@ -7,8 +7,9 @@ from decimal import Decimal
 from pathlib import Path
 
 from privrisk_spark.errors import Fault, listing, nearest
+from privrisk_spark.policy.checks import RowCount
 from privrisk_spark.policy.dictionaries import SelfDictionary, Table, TableDictionary
-from privrisk_spark.policy.policy import Policy, RowCount
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import AnyDp, GlobalDp, PeeledDp, PublicDp, ReusingDp
 
 

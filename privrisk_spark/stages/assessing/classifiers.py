@@ -14,8 +14,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.slices import read_slices
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.measures.prediction import predicted
-from privrisk_spark.kernels.numeric import fingerprint
+from privrisk_spark.kernels.measures.prediction import predicted, sampling_words
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.policy.assessment import Classifiers
 from privrisk_spark.results.assessment import Measured
@@ -101,9 +100,7 @@ def _collect_sample(
         np.add.at(times, member, table.column(schemas.N_ROWS).to_numpy())
         distinct = [key[first].astype(np.int64) for key in keys]
         times[distinct[-1] == missing] = 0
-        row = np.repeat(np.arange(len(first)), times)
-        ordinal = np.arange(len(row)) - np.repeat(np.cumsum(times) - times, times)
-        words = fingerprint.of_rows([fingerprint.of_integers(key[row]) for key in (*distinct, ordinal)], len(row))
+        row, words = sampling_words(distinct, times)
         drawn = np.flatnonzero(words < bound) if share < 1 else np.arange(len(row))
         columns = {
             name: key[row[drawn]].astype(np.int32) for name, key in zip(schemas.nodes(k), distinct, strict=False)

@@ -1,4 +1,4 @@
-"""Population uniques by log-linear models: each set of quasi-identifiers in a task, with its distinct records."""
+"""Population uniques by log-linear models: each set in a task, which holds its distinct records."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def _measured(told: Sequence[Sequence[float] | None], fraction: float, of: Mappi
         about = {**of, "model": f"log-linear, {effects}", "fraction": fraction}
         if found is None:
             reason = {"reason": f"the contingency table has more than {MOST_CELLS:,} cells; assess smaller sets"}
-            yield from (Measured(name, None, {**about, **reason}) for name in ("tau_1", "tau_2"))
+            yield from (Measured(name, None, {**about, **reason}) for name in ("tau_one", "tau_two"))
             continue
         first, second, low, high = found
-        yield Measured("tau_1", first, {**about, "interval": [low, high]})
-        yield Measured("tau_2", second, about)
+        yield Measured("tau_one", first, {**about, "interval": [low, high]})
+        yield Measured("tau_two", second, about)

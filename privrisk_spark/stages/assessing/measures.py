@@ -9,17 +9,25 @@ the report. What cannot be computed has the value None and a reason; what is of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.tally import ClassTally
+from privrisk_spark.kernels.measures.estimate_intervals import sampling_interval
 from privrisk_spark.kernels.measures.household import HouseholdTally
-from privrisk_spark.kernels.measures.identity import records_by_size
+from privrisk_spark.kernels.measures.identity import SizeHistogram, records_by_size
 from privrisk_spark.kernels.measures.population_risk import risks_at_fraction
 from privrisk_spark.kernels.measures.population_sizes import PopulationRisk
-from privrisk_spark.kernels.measures.population_uniques import decided, pitman, slide_negative_binomial, zayatz
+from privrisk_spark.kernels.measures.population_uniques import (
+    UniquesEstimate,
+    decided,
+    pitman,
+    slide_negative_binomial,
+    zayatz,
+)
 from privrisk_spark.kernels.measures.special_uniques import ScoreTally, SpecialUniques
 from privrisk_spark.results.assessment import Measured, WorstClass
 from privrisk_spark.stages.assessing.columns import Separated
@@ -122,6 +130,9 @@ def population(tallies: Tallies, asked: ClassMeasures, of: Parameters, fraction:
                 model["reason"] = estimate.reason
             elif estimate.model == chosen.model:
                 model["rule"] = BELIEVED
+            interval = sampling_interval(partial(_uniques_by, estimated), tallies.sizes, people)
+            if interval is not None:
+                model["interval"] = list(interval)
             yield Measured("estimated_population_uniques", estimate.uniques, model)
         rule = {**of, "model": chosen.model, "rule": BELIEVED, "population": people}
         if not alone:
@@ -129,6 +140,12 @@ def population(tallies: Tallies, asked: ClassMeasures, of: Parameters, fraction:
         elif chosen.uniques is not None:
             share = min(1.0, chosen.uniques * fraction / alone)
             yield Measured("estimated_population_unique_share", share, rule)
+
+
+def _uniques_by(
+    estimated: Callable[[SizeHistogram, int], UniquesEstimate], sizes: SizeHistogram, people: int
+) -> float | None:
+    return estimated(sizes, people).uniques
 
 
 def _known(risk: PopulationRisk, presence: tuple[float, float] | None, of: Parameters) -> Iterator[Measured]:

@@ -56,9 +56,9 @@ def collect_numeric_utility(
     spread = folded(NumericSpread.empty(p), [NumericSpread.from_dict(part["spread"]) for part in parts])
     constant = {"reason": "the column does not vary, or no record has a number on both sides"}
     each = column_utility(means, spread)
-    for name in ("il1s", "mean_shift", "variance_ratio"):
+    for name, attribute in (("masked_distance", "il1s"), ("mean_shift", "mean_shift"), ("variance_ratio",) * 2):
         for column, found in zip(columns, each, strict=True):
-            value = getattr(found, name)
+            value = getattr(found, attribute)
             yield Measured(name, value, {**of, "column": column, **(constant if value is None else {})})
     if p > 1:
         for name, value in (

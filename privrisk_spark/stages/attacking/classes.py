@@ -19,6 +19,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import BoolArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.linkage.inference import consistent_values
+from privrisk_spark.kernels.linkage.minimality import Parts
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.listed import keys_of, places_of
 from privrisk_spark.stages.attacking.protected import Tuples
@@ -354,3 +355,39 @@ def finer_parts(
     people = np.zeros(len(first), dtype=np.int64)
     np.add.at(people, part, known.rows)
     return classes.member[first], people
+
+
+def released_parts(
+    parts: tuple[LongArray, LongArray], classes: SchemeClasses, shown: SensitiveClasses, i: int
+) -> Iterator[tuple[int, Parts]]:
+    """Put the parts of the released classes beside how often each of them holds each value of a sensitive column.
+
+    Parameters
+    ----------
+    parts : tuple of ndarray of int64
+        As :func:`finer_parts` returns them.
+    classes : SchemeClasses
+    shown : SensitiveClasses
+        Of the release.
+    i : int
+        Which of its sensitive columns.
+
+    Yields
+    ------
+    tuple of (int, Parts)
+        Code of a value, and the parts. Values that no released class holds are passed over.
+    """
+    owner, rows = parts
+    released = classes.released > 0
+    number = np.cumsum(released) - 1
+    there = released[owner]
+    place = places_of(keys_of(shown.tuples.nodes), classes.tuples.nodes[released])
+    of_class = np.full(len(shown.tuples.rows), -1, dtype=np.int64)
+    of_class[place] = np.arange(len(place))
+    runs = shown.held[i]
+    at, m = of_class[runs.owner], int(released.sum())
+    for value in np.unique(runs.value[at >= 0]).tolist():
+        held = np.zeros(m, dtype=np.int64)
+        chosen = (runs.value == value) & (at >= 0)
+        held[at[chosen]] = runs.count[chosen]
+        yield value, Parts(number[owner[there]], rows[there], held)

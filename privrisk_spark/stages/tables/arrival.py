@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from privrisk_spark.engine.object_tables import in_object_store
 from privrisk_spark.engine.source_files import local_files
 from privrisk_spark.errors import ConfigError, Fault, IncompleteError
+from privrisk_spark.policy.checks import Complete
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.overlap import named_here
-from privrisk_spark.policy.policy import Complete
 from privrisk_spark.storage.files import files_below
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.opening import open_store

@@ -21,7 +21,7 @@ def arrays(table: dict[tuple[int, ...], int]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_hand(table: dict[tuple[int, ...], int], margins: list[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
-    """Deming and Stephan's procedure cell by cell, over the product of the values that occur, as many rounds."""
+    """Deming and Stephan's procedure cell by cell, over all combinations of values that occur; as many rounds."""
     values = [sorted({cell[i] for cell in table}) for i in range(len(next(iter(table))))]
     cells = dict.fromkeys(itertools.product(*values), 1.0)
     for _ in range(200):

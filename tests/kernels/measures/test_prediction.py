@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest, kstest
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.measures.prediction import Prediction, predicted
+from privrisk_spark.kernels.measures.prediction import Prediction, predicted, sampling_words
 
 pytest.importorskip("sklearn")
 
@@ -53,3 +54,20 @@ def test_one_label_and_what_is_refused() -> None:
         predicted(codes, label, model="random-forest", folds=5)
     with pytest.raises(InputError, match="one label per record"):
         predicted(codes, label[:2], model="random-forest", folds=2)
+
+
+def test_equal_rows_are_drawn_each_for_itself() -> None:
+    """No two rows have one word, those of one tuple are uniform, and so are those of all tuples at one ordinal."""
+    columns = [np.arange(300) // 30, np.arange(300) % 30]
+    times = np.full(300, 40)
+    times[7], times[8] = 4000, 0
+    row, words = sampling_words(columns, times)
+    assert (np.bincount(row, minlength=300) == times).all()
+    assert len(np.unique(words)) == len(words) == times.sum()
+    for chosen in (row == 7, np.concatenate([np.flatnonzero(row == i)[:1] for i in range(300) if i != 8])):
+        assert kstest(words[chosen] / 2.0**64, "uniform").pvalue > 1e-4
+    drawn = words < np.uint64(2**61)
+    assert binomtest(int(drawn.sum()), len(words), 0.125).pvalue > 1e-4
+    # Of the copies of a tuple some are drawn and some are not, as many as a fair draw would.
+    of_tuple = np.bincount(row, weights=drawn, minlength=300)[times == 40]
+    assert 0.6 < of_tuple.var() / (40 * 0.125 * 0.875) < 1.6

@@ -76,7 +76,7 @@ def fitted(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     stored = store_file(scratch.directory("rows"), Tuples(nodes, of), compared, present, reading="nearest")
     sample = drawn(spark, 3)
     sample.held_out.own[0] = -1  # somebody the file lacks
-    limits = Limits(rounds=2, ramps=1, constraints=0)
+    limits = Limits(rounds=2, ramps=1, nodes=20)
     return collect_learned(scratch, stored, sample, KINDS, name="person", limits=limits)
 
 

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.errors import ConfigError, IncompleteError
+from privrisk_spark.policy.checks import Complete
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.policy.policy import Complete
 from privrisk_spark.stages.tables.arrival import check_arrived, collect_enough_rows
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store

@@ -3,10 +3,10 @@
 The rows in the way of a record enter the programs as they are met: those nearest under the parameters at hand, until
 none is left that the program does not know (working sets). First the hinge relaxation is solved, with two margins; then
 again without the records that it gives up, which else pull at it (a ramp loss, by the concave-convex procedure). A
-family that holds the weighted means begins with the one learned. Where few enough constraints are known, T20's
-mixed-integer program follows, whose bound says how far any parameters of the family can get. Of all parameters met on
-the way those are taken which find most training records, counted with fractional ties; the standard weights are among
-them.
+family that holds the weighted means begins with the one learned, another with the mean. Where few enough constraints
+are known, T20's mixed-integer program follows, whose bound says how far any parameters of the family can get. Of all
+parameters met on the way those are taken which find most training records, counted with fractional ties; the standard
+weights are among them.
 
 Status: ``proved`` if no parameters of the family put more training records first by the margin, to HiGHS's tolerances;
 else ``heuristic``, with the gap. That the standard weights find no more of the training records holds by construction.
@@ -30,7 +30,7 @@ from scipy.sparse import csr_array, vstack
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
-from privrisk_spark.kernels.linkage.learned.aggregates import Aggregate, Bilinear, WeightedMean
+from privrisk_spark.kernels.linkage.learned.aggregates import Aggregate, Bilinear, OrderedWeightedAverage, WeightedMean
 from privrisk_spark.kernels.linkage.learned.families import BilinearFamily, Kind, aggregate_from, family_of
 from privrisk_spark.kernels.linkage.learned.program import Constraints, fewest_failures, least_hinge
 from privrisk_spark.kernels.linkage.learned.training import KnownRecords, Training
@@ -69,8 +69,8 @@ class Limits:
     each: int = 4
     ramps: int = 2
     constraints: int = 1500
-    nodes: int = 2_000
-    seconds: float = 20.0
+    nodes: int = 500
+    seconds: float = 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,9 @@ def fit(kind: Kind, file: SearchedFile, records: KnownRecords, limits: Limits | 
         fitting = _Fitting(Training(family, file, those), limits or Limits())
         # Of the standard weights, what ordered differences do not tell apart counts too.
         fitting.best = fitting.standard = means.standard
-    if kind in ("bilinear", "choquet"):
+    if kind == "ordered_weighted_average":
+        fitting.begin(OrderedWeightedAverage(np.full(len(file.weights), 1 / len(file.weights))))
+    elif kind != "weighted_mean":
         means.relax()
         fitting.begin(means.best.aggregate)
     fitting.relax()

@@ -226,7 +226,7 @@ IDENTITY: dict[str, Measure] = {
         "low",
         "heuristic",
     ),
-    "tau_1": Measure(
+    "tau_one": Measure(
         "population",
         "Population uniques among the uniques, τ₁",
         "records",
@@ -236,7 +236,7 @@ IDENTITY: dict[str, Measure] = {
         "low",
         "heuristic",
     ),
-    "tau_2": Measure(
+    "tau_two": Measure(
         "population",
         "Right matches of uniques, τ₂",
         "records",

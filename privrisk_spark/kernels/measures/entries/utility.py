@@ -103,7 +103,7 @@ UTILITY: dict[str, Measure] = {
         None,
         "heuristic",
     ),
-    "il1s": Measure(
+    "masked_distance": Measure(
         "numeric",
         "IL1s",
         "deviations",

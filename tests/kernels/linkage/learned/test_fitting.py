@@ -221,6 +221,18 @@ def test_rows_that_none_tells_apart_share_a_person() -> None:
     assert (one.status, one.found, one.firmly, one.at_most) == ("proved", 1 / 5, 1 / 5, 1 / 5)
 
 
+def test_the_standard_weights_are_no_ordered_ones() -> None:
+    """A difference in the one column or in the other is one to any order; by the second column it is the wrong row."""
+    tree = Hierarchy.from_paths("a", [("v0",), ("v1",)])
+    file = file_of([tree, tree], [0.0, 1.0], [(0, 0), (1, 1)], [1, 1])
+    known = np.array([[0, 1]], dtype=np.int32)
+    records = KnownRecords(known, np.array([0]), np.ones(1, dtype=np.int64), np.ones(1))
+    one = fit("ordered_weighted_average", file, records)
+    assert (one.standard, one.found, one.at_most, one.fell_back) == (0.0, 0.5, 0.5, False)
+    mean = fit("weighted_mean", file, records)
+    assert (mean.standard, mean.found, mean.firmly) == (0.0, 1.0, 1.0)
+
+
 def test_equal_people_count_as_often_as_they_are() -> None:
     file, training, _ = planted()
     few = training.only(np.arange(40))

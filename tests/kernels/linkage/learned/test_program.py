@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from privrisk_spark.kernels.linkage.learned.families import BilinearFamily, family_of
+from privrisk_spark.kernels.linkage.learned import program
+from privrisk_spark.kernels.linkage.learned.families import BilinearFamily, Kind, family_of
 from privrisk_spark.kernels.linkage.learned.program import Constraints, fewest_failures, least_hinge
 
 MARGIN = 1e-3
@@ -126,3 +127,27 @@ def test_forms_are_descended_to_the_least_hinge() -> None:
     family.aggregate(found.parameters)
     again = least_hinge(constraints, stakes, 0.1, found.parameters)
     assert again.value <= found.value
+
+
+@pytest.mark.parametrize("kind", ["weighted_mean", "choquet"])
+@pytest.mark.parametrize("times", [0, 1, 6])
+def test_beginning_with_what_matters_changes_no_value(kind: Kind, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From any start, with all constraints at once and with few of them first."""
+    generator = np.random.default_rng(12)
+    family, record = family_of(kind, 3), np.sort(generator.integers(0, 25, 150))
+    others, own = generator.random((3, 150)), generator.random((3, 25))[:, record]
+    gaps = family.features(others) - family.features(own)
+    none = np.zeros((0, gaps.shape[1]))
+    constraints = Constraints(family, record, csr_array(gaps), family.least_gap(others, own), none)
+    stakes = generator.integers(0, 3, 25).astype(np.float64)
+    expected = least_hinge(constraints, stakes, 0.1)
+    monkeypatch.setattr(program, "_TIMES", times)
+    for corner in (0, 1):
+        start = np.zeros(gaps.shape[1])
+        start[corner] = start[-1] = 1.0
+        found = least_hinge(constraints, stakes, 0.1, start)
+        assert found.value == pytest.approx(expected.value, abs=1e-6)
+        assert found.parameters is not None
+        short = np.zeros(25)
+        np.maximum.at(short, record, 0.1 - gaps @ found.parameters)
+        np.testing.assert_allclose(found.slack[stakes > 0], short[stakes > 0], atol=1e-9)
