@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +18,10 @@ from canaries import plans
 from product import Ran, production_batches
 from typer.testing import CliRunner
 
+from benchmarks.s3_server import BUCKET
 from privrisk_spark.cli.app import app
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.objects import ObjectStore
 
 __all__ = ["plans"]
 
@@ -188,6 +192,26 @@ def test_the_same_key_and_table_make_the_same_bytes_in_any_files_and_order(
     (tmp_path / "other").mkdir()
     assert mask(file, root=tmp_path / "other").code == 0
     assert bytes_of(tmp_path / "other") != bytes_of(done.root)
+
+
+def test_tasks_that_share_no_disk_make_the_same_bytes(
+    done: Ran, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert endpoint
+    monkeypatch.setenv("MASKING_KEY", KEY)
+    store = ObjectStore(Location("s3", BUCKET, uuid4().hex), retry_seconds=5)
+    file = policy(
+        tmp_path,
+        written(tmp_path / "table", rows(), 2),
+        guarantee={"kind": "masked", "key": "env:MASKING_KEY"},
+        run={"name": "masked", "scratch": f"{store.location}/scratch"},
+    )
+    ran = mask(file, root=tmp_path)
+    assert ran.code == 0, ran.err
+    assert bytes_of(tmp_path) == bytes_of(done.root)
+    (check,) = [one for one in ran.manifest["checks"] if one["name"] == "smallest class with values"]
+    assert check["observed"] >= 4
+    assert not [entry.name for entry in store.entries()], "scratch is gone"
 
 
 def test_a_run_id_stands_for_one_release(done: Ran, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,11 @@ from pyspark.sql import types as T
 from privrisk_spark.engine import batches
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.errors import SchemaError
-from privrisk_spark.kernels.masking.microaggregation import centroids, mdav
+from privrisk_spark.kernels.masking.covariance import CrossMoments
+from privrisk_spark.kernels.masking.microaggregation import centroids, mdav, univariate_optimal
+from privrisk_spark.kernels.masking.noise import correlated
 from privrisk_spark.kernels.masking.rank_swapping import swapped
+from privrisk_spark.kernels.masking.shuffling import shuffled
 from privrisk_spark.kernels.random import keyed
 from privrisk_spark.kernels.random.normals import normals
 from privrisk_spark.planning import masking
@@ -151,8 +154,8 @@ def test_partitions_order_and_ranges_change_nothing(
 ) -> None:
     monkeypatch.setattr(arranging, "ROWS_PER_RANGE", 50)
     monkeypatch.setattr(batches, "CHUNK_ROWS", 30)
-    shuffled = random.Random(partitions).sample(ROWS, N)
-    found, facts, _, done = masked(spark, tmp_path / "scratch", shuffled, partitions)
+    another = random.Random(partitions).sample(ROWS, N)
+    found, facts, _, done = masked(spark, tmp_path / "scratch", another, partitions)
     assert found == whole[0]
     assert facts == whole[1]
     tuples = Counter(tuple(row) for row in done.tuples.frame(spark).collect())
@@ -220,6 +223,55 @@ def test_noise_is_drawn_for_each_record(whole: Any) -> None:
     assert pay.il1s == pytest.approx(apart / (math.sqrt(2) * np.nanstd(values)), rel=1e-12)
     near = np.abs(wanted - values) <= 0.1 * np.nanstd(values)
     assert pay.disclosed_by_deviation == pytest.approx(np.count_nonzero(near) / (N - 1))
+
+
+def test_values_are_shuffled_as_on_arrays(whole: Any) -> None:
+    drawn, stay = words("shuffle stay"), column("stay")
+    known = np.column_stack([column("age"), column("income")])
+    known = np.where(np.isnan(known), np.nanmean(known, axis=0), known)
+    order = np.lexsort((drawn[:, 1], drawn[:, 0]))
+    order = order[~np.isnan(stay[order])]
+    wanted = np.full(N, math.nan)
+    wanted[order] = shuffled(stay[order, None], known[order], normals(drawn[order, 1])[:, None])[:, 0]
+    np.testing.assert_array_equal(of(whole[0], "stay"), wanted)
+
+
+def test_groups_of_noise_and_other_groups_are_those_on_arrays(spark: SparkSession, tmp_path: Path) -> None:
+    noise = {"method": "noise", "share": 0.2, "group": "together"}
+    variable = {"method": "microaggregation", "k": 4, "algorithm": "v-mdav"}
+    masks = {
+        "age": noise,
+        "income": noise,
+        "pay": variable,
+        "cost": variable,
+        "born": {"method": "microaggregation", "k": 5, "algorithm": "univariate"},
+    }
+    columns = {
+        name: {"role": "quasi-identifier" if name in ("pay", "cost") else "sensitive", "mask": masks.get(name)}
+        for name in COLUMNS
+        if name in masks
+    }
+    columns |= {name: {"role": "sensitive"} for name in COLUMNS if name not in masks}
+    document = {
+        "version": 1,
+        "run": {"name": "t"},
+        "table": {"path": "in/t"},
+        "columns": {name: columns[name] for name in COLUMNS},
+        "guarantee": {"kind": "masked"},
+        "output": {"path": "out", "vault": "vault"},
+    }
+    found, facts, _, _ = masked(spark, tmp_path / "scratch", ROWS, 3, parse(document))
+    values = np.column_stack([column("age"), column("income")])
+    normal = np.column_stack([normals(words(f"noise {name}")[:, 0]) for name in ("age", "income")])
+    wanted = correlated(values, normal, CrossMoments.of(values).covariance, 0.2)
+    np.testing.assert_array_equal(np.column_stack([of(found, "age"), of(found, "income")]), wanted)
+    drawn, born = words("microaggregation of born"), column("born")
+    order = np.lexsort((drawn[:, 1], drawn[:, 0], born))
+    groups = univariate_optimal(born[order], 5)
+    np.testing.assert_array_equal(of(found, "born")[order], np.rint(centroids(born[order], groups)[groups]))
+    sizes = Counter((row["pay"], row["cost"]) for row in found.values())
+    assert all(size >= 4 or pay is None for (pay, _), size in sizes.items())
+    assert facts.suppressed == 1, "the one without pay has a cost that is its own"
 
 
 def test_other_methods_do_what_they_say(whole: Any) -> None:
