@@ -275,6 +275,8 @@ CASES = [
         PatternCounts.empty((3, 2)),
         lists(st.integers(0, 11), st.one_of(st.just(0), st.integers(0, 2**59))),
         (PatternCounts.empty((2, 3)), PatternCounts.empty((3,))),
+    ),
+    Case(
         "households",
         lambda items: HouseholdTally.of(
             longs([i for i, item in enumerate(items) for _ in item[0]]), floats([r for item in items for r in item[0]])
