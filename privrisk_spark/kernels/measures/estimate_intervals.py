@@ -26,7 +26,7 @@ from privrisk_spark.kernels.measures.identity import SizeHistogram
 Estimate = Callable[[SizeHistogram, int], float | None]
 """Of class sizes and the size of the population; None if it cannot be computed."""
 
-_ALL, _SOME = 24, 16
+_ALL, _SOME = 12, 8
 """Sizes, the smallest, at each of which the estimate is taken again; and points among the others."""
 
 _NORMAL = 1.959963984540054
@@ -60,9 +60,9 @@ def sampling_deviation(estimate: Estimate, sizes: SizeHistogram, population: int
     if about is None or sizes.classes < 2:
         return None
     f, number = np.array(sizes.sizes, dtype=np.float64), np.array(sizes.numbers, dtype=np.float64)
-    taken = list(range(min(_ALL, len(f))))
-    if len(f) > _ALL:
-        taken += np.unique(np.linspace(_ALL, len(f) - 1, _SOME).round().astype(np.int64)).tolist()
+    others = np.geomspace(_ALL, max(len(f) - 1, _ALL), _SOME).round().astype(np.int64)
+    rest = sorted(set(others.tolist())) if len(f) > _ALL else []
+    taken = [*range(min(_ALL, len(f))), *rest]
     change = []
     for at in taken:
         fewer = dict(zip(sizes.sizes, sizes.numbers, strict=True))

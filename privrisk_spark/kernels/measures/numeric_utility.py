@@ -56,7 +56,7 @@ class NumericMeans:
     original, masked : tuple of p ExactMean
         Of each column, over the records of which both values are known.
     complete : tuple of 2 p ExactMean
-        The same over the records of which all are known.
+        The same over the records of which all are known; none of a column alone.
     """
 
     original: Means
@@ -79,14 +79,17 @@ class NumericMeans:
         """
         _refuse_shapes(original, masked)
         known = _known(original, masked)
+        alone = _means(original, known), _means(masked, known)
+        if original.shape[1] < 2:
+            return cls(*alone, ())
         whole = np.broadcast_to(known.all(axis=1, keepdims=True), known.shape)
-        return cls(_means(original, known), _means(masked, known), (*_means(original, whole), *_means(masked, whole)))
+        return cls(*alone, (*_means(original, whole), *_means(masked, whole)))
 
     @classmethod
     def empty(cls, columns: int) -> NumericMeans:
         """Means of no record of so many columns."""
         none = (ExactMean.empty(),) * columns
-        return cls(none, none, none * 2)
+        return cls(none, none, none * 2 if columns > 1 else ())
 
     def plus(self, other: NumericMeans) -> NumericMeans:
         """Means of both together.
@@ -121,7 +124,7 @@ class NumericSpread:
         Squared deviations of each side, and ``|x - y|``, over the records of which both values are known.
     products : tuple of p (p + 1) ExactMean
         Products of deviations of the pairs of columns ``i <= j``, of the original then of the masked values, over the
-        records of which all are known.
+        records of which all are known; none of a column alone.
     """
 
     original: Means
@@ -137,20 +140,23 @@ class NumericSpread:
         x, y = np.where(known, original, 0.0), np.where(known, masked, 0.0)
         about_x = (x - np.array([one.mean for one in means.original])) ** 2
         about_y = (y - np.array([one.mean for one in means.masked])) ** 2
-        whole, p = known.all(axis=1), original.shape[1]
+        alone, p = (_means(about_x, known), _means(about_y, known), _means(np.abs(x - y), known)), original.shape[1]
+        if p < 2:
+            return cls(*alone, ())
+        whole = known.all(axis=1)
         of_complete = np.array([one.mean for one in means.complete])
         sides = (original[whole] - of_complete[:p], masked[whole] - of_complete[p:])
         once = np.ones(int(whole.sum()), dtype=np.int64)
         products = tuple(
             ExactMean.of(side[:, i] * side[:, j], once) for side in sides for i in range(p) for j in range(i, p)
         )
-        return cls(_means(about_x, known), _means(about_y, known), _means(np.abs(x - y), known), products)
+        return cls(*alone, products)
 
     @classmethod
     def empty(cls, columns: int) -> NumericSpread:
         """What lies about the means of no record of so many columns."""
         none = (ExactMean.empty(),) * columns
-        return cls(none, none, none, (ExactMean.empty(),) * (columns * (columns + 1)))
+        return cls(none, none, none, (ExactMean.empty(),) * (columns * (columns + 1) if columns > 1 else 0))
 
     def plus(self, other: NumericSpread) -> NumericSpread:
         """Sums of both together.
@@ -175,7 +181,9 @@ class NumericSpread:
         return cls(*(_read(given[name]) for name in ("original", "masked", "distance", "products")))
 
     def correlations(self) -> tuple[FloatArray, FloatArray] | None:
-        """Matrices of correlations of both sides, float64 (p, p); None if a column does not vary."""
+        """Matrices of correlations of both sides, float64 (p, p); None of one column, or if one does not vary."""
+        if not self.products:
+            return None
         p, half = len(self.original), len(self.products) // 2
         matrices = []
         for products in (self.products[:half], self.products[half:]):
