@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.planning.assessment import reading_only
@@ -162,6 +163,11 @@ def alpha_of(policy: Policy, column: str) -> tuple[float, int] | None:
     return next(((one.alpha, guarantee.k) for one in asked if one.column == column), None)
 
 
+def is_masked(manifest: Mapping[str, Any] | None) -> bool:
+    """Whether a release of ours has changed values, so that nobody's class is told by what is known of him."""
+    return manifest is not None and manifest["guarantee"]["kind"] == "masked"
+
+
 def minimal(asked: AttackPolicy, levels: Mapping[str, int] | None) -> bool:
     """Whether it can be told which finer schemes were given up for a condition."""
     return why_not_transparent(asked, levels) is None
@@ -189,7 +195,10 @@ def not_tried(
     return found
 
 
-_NO_VALUES = "the protected table has no sensitive column that is released as it is"
+_NO_VALUES = (
+    "the protected table has no sensitive column that is released as it is, or masked quasi-identifiers, by which "
+    "nobody's class is known"
+)
 _LACKING = {
     "similarity": "no hierarchy says which sensitive values are alike (assess.sensitive), or persons are counted",
     "composition": "no other release is named (attack.also)",

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WrapValidator
 
 from privrisk_spark.hierarchies.builders import HierarchySpec
+from privrisk_spark.kernels.measures.prediction import MODELS, Model
 from privrisk_spark.policy.dictionaries import DictionaryEntry, Table
 from privrisk_spark.policy.types import NUMBER, SORTED, Count, Finite, Natural, NonNegative, Part, Positive, Text
 
@@ -107,8 +108,8 @@ class AdversaryPolicy(Part):
 class Classifiers(Part):
     """Classifiers that predict the label from the quasi-identifiers, of the table and of the release."""
 
-    models: tuple[Literal["logistic-regression", "random-forest"], ...] = Field(
-        ("logistic-regression", "random-forest"),
+    models: tuple[Model, ...] = Field(
+        MODELS,
         min_length=1,
         description="Of scikit-learn, with its usual parameters (the extra `ml`).",
     )

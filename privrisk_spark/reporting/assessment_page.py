@@ -147,7 +147,7 @@ def _family(result: Assessment, family: Family, sets: Sequence[str]) -> Iterator
         rows = [
             row
             for name, measure in CATALOGUE.items()
-            if measure.family == family
+            if measure.family == family and name != "records_by_class_size"  # which are told as a histogram
             for row in _rows(result, name, set_name)
         ]
         if rows:

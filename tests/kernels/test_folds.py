@@ -42,6 +42,8 @@ from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.exact_sums import ExactMean
 from privrisk_spark.kernels.numeric.fold import Fold, folded, folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments
+from privrisk_spark.kernels.sharing.access import Entries
+from privrisk_spark.kernels.sharing.access_tasks import Amounts, Search
 from privrisk_spark.stages.assessing.tallies import ClassMeasures, Released, Sensitive, Tallies
 
 Item = tuple[Any, ...]
@@ -177,6 +179,15 @@ def sides(items: Sequence[Item]) -> tuple[np.ndarray, np.ndarray]:
 
 SMALL = st.one_of(st.floats(-1e9, 1e9), st.just(math.nan))
 ABOUT = NumericMeans.of(floats([[0.1, 2.0], [0.3, -7.0]]), floats([[0.7, 1.0], [0.1, 1 / 3]]))
+
+
+def amounts(items: Sequence[Item]) -> Amounts:
+    loss, utility, tops, keys = (column(items, i) for i in range(4))
+    entries = Entries(floats(loss), floats(utility), np.array(tops, dtype=np.int8))
+    return Amounts.of(entries, np.array(keys, dtype=np.uint64), search=LIMITED)
+
+
+LIMITED = Search("most-utility", 0.7)
 NODES = st.tuples(st.integers(0, 6), st.integers(0, 3))
 CASES = [
     Case(
@@ -264,6 +275,8 @@ CASES = [
         PatternCounts.empty((3, 2)),
         lists(st.integers(0, 11), st.one_of(st.just(0), st.integers(0, 2**59))),
         (PatternCounts.empty((2, 3)), PatternCounts.empty((3,))),
+    ),
+    Case(
         "households",
         lambda items: HouseholdTally.of(
             longs([i for i, item in enumerate(items) for _ in item[0]]), floats([r for item in items for r in item[0]])
@@ -313,6 +326,19 @@ CASES = [
         lambda items: Deviation.of(floats(column(items, 0)), longs(column(items, 1))),
         Deviation.empty(),
         lists(MAYBE, WEIGHTS),
+    ),
+    Case(
+        "amounts of access control",
+        amounts,
+        Amounts.empty(LIMITED),
+        lists(
+            st.sampled_from([0.0, 0.1, 1 / 3, 2.0, 1e300]),
+            st.sampled_from([0.0, 0.1, 1 / 3, 2.0]),
+            st.integers(0, 127),
+            st.integers(0, 2**64 - 1),
+            key=lambda item: item[3],
+        ),
+        (Amounts.empty(Search("least-loss", 0.7)), Amounts.empty(Search("most-utility", 0.7, bits=16))),
     ),
     Case(
         "all tallies of classes",

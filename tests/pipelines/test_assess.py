@@ -1051,6 +1051,23 @@ def test_records_suppressed_whole_are_no_class_of_their_own(assess: Assess, worl
     assert told["class_size"].to_dict() == {row["key"]: size for row, size in zip(rows, fellows, strict=True)}
 
 
+def test_what_is_lost_is_no_class_to_who_knows_the_other_columns(assess: Assess, world: World, tmp_path: Path) -> None:
+    """Two diagnoses in each ward and two wards of each diagnosis, but for a record that is suppressed."""
+    held = [("F", d, w) for d in "ab" for w in ("eye", "ear")] + [("M", "a", "eye")]
+    table = pd.DataFrame(held, columns=["sex", "diagnosis", "ward"])
+    table.to_parquet(tmp_path / "table.parquet", index=False)
+    table.assign(sex=["F"] * 4 + ["*"]).to_parquet(tmp_path / "masked.parquet", index=False)
+    asked = {"release": {"path": str(tmp_path / "masked.parquet")}, "adversary": None, "special_uniques": None}
+    columns = {name: world.document["columns"][name] for name in ("sex", "diagnosis", "ward")}
+    source = {"path": str(tmp_path / "table.parquet")}
+    ran = assess(world.policy("lost", table=source, columns=columns, assess={**asked, "records": False}))
+    assert ran.code == 0, ran.err
+    for column in ("diagnosis", "ward"):
+        assert ran.figures("table")["l_distinct_joint", column] == 1
+        found = ran.figures("release")
+        assert (found["l_distinct_joint", column], found["l_entropy_joint", column]) == (2, pytest.approx(2))
+
+
 @pytest.mark.parametrize("wild", [tuple(NAMES), ("age", "city")])
 def test_suppressed_cells_of_a_masked_table_may_be_any_value(
     assess: Assess, world: World, wild: tuple[str, ...]

@@ -54,8 +54,8 @@ def policy(root: Path, noise: float) -> str:
     return str(file)
 
 
-def attacked(file: str, root: Path) -> dict[str, Any]:
-    result = CliRunner().invoke(app, ["attack", file, f"--output={root / 'attack'}"])
+def attacked(file: str, root: Path, *more: str) -> dict[str, Any]:
+    result = CliRunner().invoke(app, ["attack", file, f"--output={root / 'attack'}", *more])
     assert result.exit_code == 0, result.output
     return dict(json.loads((root / "attack" / "attack.json").read_text()))
 
@@ -86,6 +86,21 @@ def test_as_many_are_found_as_two_loops_find(privrisk: Privrisk, tmp_path: Path,
     assert wanted[0] > 0
     assert document["known"]["age"] == "as a number"
     assert document["known"]["sex"] == "by levels of its hierarchy"
+
+
+def test_nobody_is_in_a_class_of_masked_values(privrisk: Privrisk, tmp_path: Path) -> None:
+    """The masked row of a person is not in the class that is known of him: nothing is inferred from it."""
+    file = policy(tmp_path, 5.0)
+    as_it_is = ("--set=columns.ill={role: sensitive}",)
+    table = pq.read_table(tmp_path / "table.parquet")
+    pq.write_table(table.append_column("ill", pa.array(["flu", "cold"] * (N // 2))), tmp_path / "table.parquet")
+    assert privrisk(file, *as_it_is).code == 0
+    document = attacked(file, tmp_path, *as_it_is, "--set=attack.methods=[distance, homogeneity]")
+    assert document["methods"] == ["distance"]
+    said = (
+        "Not tried: 'homogeneity', as the protected table has no sensitive column that is released as it is, or masked"
+    )
+    assert said in " ".join(document["notes"])
 
 
 def test_a_later_run_takes_the_vault_away(privrisk: Privrisk, tmp_path: Path) -> None:

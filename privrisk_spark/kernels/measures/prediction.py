@@ -23,6 +23,8 @@ from privrisk_spark.kernels.numeric import fingerprint
 
 Model = Literal["logistic-regression", "random-forest"]
 
+MODELS: tuple[Model, ...] = ("logistic-regression", "random-forest")
+
 SEED = 20020723
 """Of folds and forests: the first day of the conference Iyengar spoke at; any other would do."""
 

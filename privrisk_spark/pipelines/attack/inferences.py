@@ -21,7 +21,7 @@ from privrisk_spark.pipelines.attack.opened import Opened, Run
 from privrisk_spark.pipelines.attack.protected import Protected, rows_in
 from privrisk_spark.pipelines.attack.transparent import by_minimality
 from privrisk_spark.planning.attack_findings import inferred, membership_bound, membership_found
-from privrisk_spark.planning.attacks import OTHERS, PROTECTED, alpha_of, attack_of, minimal
+from privrisk_spark.planning.attacks import OTHERS, PROTECTED, alpha_of, attack_of, is_masked, minimal
 from privrisk_spark.results.inferences import Inference, MembershipFound
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_vocabularies, held_in
 from privrisk_spark.stages.attacking.classes import (
@@ -61,8 +61,8 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
     asked = attack_of(run.policy)
     names = [name for name in opened.sensitive if held_in(opened.release, name)]
     with run.progress.stage("infer") as stage:
-        if not names:
-            stage.sentence = "The protected table has no sensitive column that is released as it is."
+        if not names or is_masked(opened.release.manifest):
+            stage.sentence = "No sensitive column is released as it is in classes that people can be told to be in."
             return ()
         values = sensitive_values(run, opened, encoded, protected, names)
         found: list[Inference] = []

@@ -20,6 +20,7 @@ from privrisk_spark.planning.attacks import (
     OTHERS,
     PROTECTED,
     attack_of,
+    is_masked,
     known_columns,
     leaves_of,
     read_policy,
@@ -125,7 +126,7 @@ def read(run: Run, table: DataFrame | None) -> Opened:
         if release.manifest is not None:
             decisions, summary, place = open_decisions(spark, policy, release.manifest["run_id"])
             levels = levels or (summary.get("recoding") or {}).get("levels")
-            if release.manifest["guarantee"]["kind"] == "masked":
+            if is_masked(release.manifest):
                 release, decisions = with_ids(release, decisions, place), None
         tables = {PROTECTED: release, **({} if his is None else {HIS_TABLE: his})}
         tables |= {f"{OTHERS}.{i}": other for i, other in enumerate(others)}
@@ -165,7 +166,7 @@ def with_ids(release: Release, decisions: DataFrame, place: Location) -> Release
         Where they lie.
     """
     own = MaskedTable(path=str(place), record_id=decisions.columns[0])
-    return Release(decisions, own, own, release.title)
+    return Release(decisions, own, own, release.title, release.manifest)
 
 
 def open_decisions(spark: SparkSession, policy: Policy, run_id: str) -> tuple[DataFrame, dict[str, Any], Location]:

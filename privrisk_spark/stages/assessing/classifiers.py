@@ -72,7 +72,7 @@ def collect_predictions(
         for model in asked.models:
             yield Measured("classifier_accuracy", None, {**about, "model": model, "reason": reason})
         return
-    for number, model in enumerate(asked.models):
+    for number, model in enumerate(dict.fromkeys(asked.models)):
         found = predicted(codes, labels, model=model, folds=asked.folds)
         if not number:
             yield Measured("majority_accuracy", found.baseline, about)

@@ -19,6 +19,7 @@ from privrisk_spark.kernels.classes.closeness import (
     greatest_enhanced_gain,
     greatest_gain,
     greatest_log_ratio,
+    greatest_log_ratio_present,
     hierarchical_distance,
     ordered_distance,
 )
@@ -256,6 +257,8 @@ def test_likeness_and_disclosure_by_hand() -> None:
     # gains of 2 > ln 4 and 0.5 <= ln 2
     assert greatest_enhanced_gain(runs, table).tolist() == [math.inf, 0.5, 0.0]
     assert greatest_log_ratio(runs, table).tolist() == [math.inf, math.inf, 0.0]
+    present = greatest_log_ratio_present(runs, table)
+    assert present == pytest.approx([math.log(3), math.log(1.5), 0.0])
     keys = np.arange(3, dtype=np.int32)[:, None]
     beta = ClassTally.of(BETA_LIKENESS, greatest_gain(runs, table), runs.rows, keys, asked=0.5)
     assert (beta.achieved, beta.failing_classes, beta.failing_rows) == (2.0, 1, 4)

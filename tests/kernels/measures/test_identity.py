@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError, InternalError
-from privrisk_spark.kernels.measures.identity import SizeHistogram
+from privrisk_spark.kernels.measures.identity import SizeHistogram, records_by_size
 from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
 from privrisk_spark.kernels.measures.weighted_sizes import WeightTally
 from privrisk_spark.kernels.numeric.fold import folded
@@ -320,3 +320,16 @@ def test_size_of_a_histogram():
 def test_errors(call, said):
     with pytest.raises(InputError, match=said):
         call()
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, 40)), max_size=12))
+def test_bins_of_sizes_and_shares_of_the_population(classes: list[tuple[int, int]]) -> None:
+    """Every record is in one bin; presence is a share, of the classes that the population covers."""
+    sizes, people = (np.array([one[i] for one in classes], dtype=np.int64) for i in (0, 1))
+    bins = records_by_size(*SizeHistogram.of(sizes).candidates)
+    for least, most, records in bins:
+        assert records == sum(f for f, _ in classes if f >= least and (most is None or f <= most))
+    assert sum(records for *_, records in bins) == sizes.sum()
+    shares = [min(f / big, 1) for f, big in classes if big]
+    expected = (min(shares), max(shares)) if shares else None
+    assert PopulationHistogram.of(sizes, people).presence == expected

@@ -478,3 +478,29 @@ def test_what_does_not_fit_is_refused():
     h = Hierarchy.from_paths("x", [("a",), ("b",)])
     with pytest.raises(InputError, match="come again"):
         spread_over(nodes, nodes, two, at_depth=[h.at_depth], leaves=[h.n_under])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(1, 9)), min_size=1, max_size=6),
+)
+def test_the_loss_of_arx_is_the_geometric_mean_of_iyengars(cells: list[tuple[int, int, int]]) -> None:
+    """By ARX's own definition: share of the leaves, 1 of a suppressed record, scaled so that a leaf costs nothing."""
+    leaves = [np.array([1, 1, 2, 5]), np.array([1, 3, 3])]
+    nodes = np.array([cell[:2] for cell in cells], dtype=np.int32)
+    times = np.array([cell[2] for cell in cells])
+    product = 1.0
+    for i, below in enumerate(leaves):
+        domain = int(below.max())
+        share = sum(n * below[cell[i]] / domain for *cell, n in cells) / times.sum()
+        product *= 1 + (share - 1 / domain) / (1 - 1 / domain)
+    tally = CellTally.of(nodes, times, [leaf_ncp(below, "iyengar") for below in leaves])
+    assert tally.geometric == pytest.approx(product ** (1 / 2) - 1, abs=1e-12)
+
+
+def test_the_loss_of_arx_by_hand() -> None:
+    """One of two columns half lost, the other as it was: √(3/2) - 1; all lost is 1, and nothing of no column is 0."""
+    losses = [np.array([0.0, 1.0]), np.array([0.0, 1.0])]
+    half = CellTally.of(np.array([[0, 0], [1, 0]], dtype=np.int32), np.array([1, 1]), losses)
+    assert half.geometric == pytest.approx(math.sqrt(1.5) - 1)
+    assert CellTally.of(np.array([[1, 1]], dtype=np.int32), np.array([3]), losses).geometric == pytest.approx(1.0)
+    assert CellTally.empty(0).geometric == 0.0
