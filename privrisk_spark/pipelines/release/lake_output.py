@@ -79,7 +79,7 @@ def lake_place(policy: Policy, place: Workplace, read: Mapping[str, Table]) -> d
 def check_lake(policy: Policy, output: Output) -> None:
     """Refuse a place no release can be committed to, before a row is read or anything is charged.
 
-    Quasi-identifiers are released as texts; of other columns only the names are known yet.
+    Quasi-identifiers are released as texts, unless they are masked; of other columns only the names are known yet.
 
     Raises
     ------
@@ -88,10 +88,8 @@ def check_lake(policy: Policy, output: Output) -> None:
     """
     table = lake_of(policy)
     if table is not None:
-        quasi, kept = policy.quasi_identifiers, policy.kept_columns
-        table.check(
-            lambda: _releases(output), {name: pa.string() if name in quasi else None for name in (*quasi, *kept)}
-        )
+        kept = dict.fromkeys(policy.kept_columns)
+        table.check(lambda: _releases(output), {**dict.fromkeys(policy.quasi_identifiers, pa.string()), **kept})
 
 
 def check_staged(policy: Policy, place: Workplace) -> None:

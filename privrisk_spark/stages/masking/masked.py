@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -282,17 +282,13 @@ def _column(held: Held, rows: MaskedRows, name: str, by_rank: IntervalTally | No
     after = _moments(folded_dicts(Deviation.empty(), [one["deviation"] for one in found]))
     apart = folded_dicts(ExactMean.empty(), [one["apart"] for one in found]).mean
     near = folded_dicts(IntervalTally.empty(), [one["within"] for one in found])
-    return MaskedColumn(
-        plain.name,
-        plain.method,
-        plain.missing_before,
-        plain.missing_after,
-        plain.changed,
-        before,
-        after,
-        apart / (2**0.5 * before.deviation) if before.deviation > 0 else None,
-        None if by_rank is None else by_rank.share,
-        near.share,
+    return replace(
+        plain,
+        before=before,
+        after=after,
+        il1s=apart / (2**0.5 * before.deviation) if before.deviation > 0 else None,
+        disclosed_by_rank=None if by_rank is None else by_rank.share,
+        disclosed_by_deviation=near.share,
     )
 
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from canaries import plans
+from deltalake import DeltaTable
 from product import Ran, production_batches
 from typer.testing import CliRunner
 
@@ -80,9 +81,9 @@ def policy(root: Path, table: Path, **more: Any) -> str:
     return str(file)
 
 
-def mask(*arguments: str, root: Path) -> Ran:
+def mask(*arguments: str, root: Path, run_id: str = "r1") -> Ran:
     places = [f"--set=output.path={root / 'out'}", f"--set=output.vault={root / 'vault'}"]
-    result = CliRunner().invoke(app, ["mask", *arguments, "--run-id", "r1", *places])
+    result = CliRunner().invoke(app, ["mask", *arguments, "--run-id", run_id, *places])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.exit_code, result.stdout, result.stderr, root)
@@ -238,6 +239,17 @@ def test_a_key_that_is_drawn_is_destroyed(spark: Any, tmp_path: Path) -> None:
     assert again.code == 0, again.err
     assert not key.exists()
     assert kept.hex() not in (tmp_path / "out/manifest.json").read_text()
+
+
+def test_masked_values_are_committed_to_a_lake_table(tmp_path: Path) -> None:
+    table, lake = written(tmp_path / "table", rows()[:60], 1), tmp_path / "lake"
+    asked = {"path": "o", "vault": "v", "lake": {"format": "delta", "path": str(lake)}}
+    file = policy(tmp_path, table, output=asked)
+    for run_id in ("r1", "r2"):
+        ran = mask(file, root=tmp_path, run_id=run_id)
+        assert ran.code == 0, ran.err
+    assert DeltaTable(lake).to_pyarrow_table().num_rows == 60
+    assert DeltaTable(lake).version() == 1
 
 
 def test_no_plan_of_spark_holds_a_value_or_the_key(
