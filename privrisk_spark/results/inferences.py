@@ -73,6 +73,22 @@ class Agreement:
 
 
 @dataclass(frozen=True)
+class OneToOne:
+    """Links of which every row has one at most, of the greatest sum of match weights.
+
+    Attributes
+    ----------
+    links : int
+    right_low, right_high : float
+        Of these, the fewest and the most that are expected to be right: several such links may be as good.
+    """
+
+    links: int
+    right_low: float
+    right_high: float
+
+
+@dataclass(frozen=True)
 class MatchModel:
     """What an intruder has estimated of agreement, and how far it leads.
 
@@ -90,6 +106,8 @@ class MatchModel:
         A pair of a greater weight is linked, one of less is not, in bits; a clerk decides between them.
     classes : mapping of {"linked", "clerical", "not linked"} to Found
         Records by the weight of their best candidate, and those of them that are linked rightly if it is taken.
+    one_to_one : OneToOne or None
+        None where the files are too large for it, or it is the search from rows.
     """
 
     search: Search
@@ -99,10 +117,16 @@ class MatchModel:
     upper: float
     lower: float
     classes: Mapping[str, Found]
+    one_to_one: OneToOne | None = None
 
     def figures(self) -> Iterator[Figure]:
         """Its measures."""
         of = self.search.parameters
+        if self.one_to_one is not None:
+            at = {**of, "assignment": "one-to-one"}
+            yield "links", self.one_to_one.links, "records", at
+            yield "correct_links_low", self.one_to_one.right_low, "records", at
+            yield "correct_links_high", self.one_to_one.right_high, "records", at
         for name, records in self.classes.items():
             yield from found_figures(records, {**of, "class": name})
         for one in self.agreements:

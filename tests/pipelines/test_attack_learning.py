@@ -72,6 +72,23 @@ def value(document: Row, name: str, **parameters: object) -> float:
     return float(found["value"])
 
 
+def one_to_one(document: Row) -> tuple[float, float, float]:
+    """Fewest right links, links, and most right ones."""
+    at = {"method": "probabilistic", "attack": "person", "assignment": "one-to-one"}
+    low, links, high = (value(document, name, **at) for name in ("correct_links_low", "links", "correct_links_high"))
+    return low, links, high
+
+
+def test_each_of_different_people_is_linked_to_the_own_row_and_no_other(run: Run) -> None:
+    """Of 60 different people 20 are not in the table that is shown: 40 links are right, whoever takes the others'."""
+    rows = [
+        {"who": f"p{i}", **{c: VALUES[c][(i // 8**j) % 8] for j, c in enumerate(COLUMNS)}} for i in range(0, 3000, 50)
+    ]
+    document = run(rows, rows[:40], {"methods": ["probabilistic"]})[1]
+    low, links, high = one_to_one(document)
+    assert (low, links, high) == (40, 40, 40)
+
+
 def test_probabilities_of_agreement_are_found_without_a_known_pair(run: Run) -> None:
     """400 people, of whom town and job mostly agree: m is estimated, u is one in eight; a noisy column says little."""
     agreeing = {"town": 0.97, "job": 0.9, "pet": 0.8, "noise": 0.125}
@@ -87,6 +104,8 @@ def test_probabilities_of_agreement_are_found_without_a_known_pair(run: Run) -> 
     assert weights["town"] > weights["noise"] + 1
     tried = {c: value(document, "links_tried", **of, **{"class": c}) for c in ("linked", "clerical", "not linked")}
     assert sum(tried.values()) == 400
+    low, links, high = one_to_one(document)
+    assert 0 < low < value(document, "correct_links", **of) < high < links <= 400
     assert value(document, "correct_link_share", **of) > value(
         document, "correct_link_share", method="distance", attack="person", cells="nearest"
     )

@@ -28,7 +28,7 @@ from privrisk_spark.stages.tables.tidying import collect_values_read
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What every stage of an assessment needs.
+    """What every stage of an assessment, or of an attack, needs.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Run:
     policy : Policy
         As it is given.
     place : Path
-        Where the assessment goes.
+        Where the findings go.
     scratch : Scratch
     progress : Progress
         Records the stages as they end.

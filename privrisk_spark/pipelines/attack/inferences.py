@@ -17,7 +17,8 @@ from privrisk_spark.kernels.linkage.inference import guessed, marginal_guess, wi
 from privrisk_spark.kernels.linkage.intersection import intersected
 from privrisk_spark.kernels.linkage.membership import membership
 from privrisk_spark.kernels.linkage.skewness import gains, similar
-from privrisk_spark.pipelines.attack.opened import Opened, Run
+from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected, rows_in
 from privrisk_spark.pipelines.attack.transparent import by_minimality
 from privrisk_spark.planning.attack_findings import inferred, membership_bound, membership_found

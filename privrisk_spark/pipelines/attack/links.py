@@ -12,13 +12,15 @@ from pyspark.sql import DataFrame
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.linkage.assignment import MOST_CELLS, assigned, right_links
 from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel, fitted, started
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule, optimal_rule
-from privrisk_spark.pipelines.attack.opened import Opened, Run
+from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
 from privrisk_spark.planning.attack_findings import match_model
 from privrisk_spark.planning.attacks import attack_of, compared_as_numbers, refuse_cost, weights_of
-from privrisk_spark.results.inferences import MatchModel, Search
+from privrisk_spark.results.inferences import MatchModel, OneToOne, Search
 from privrisk_spark.stages.attacking.distance import (
     Comparison,
     Outcomes,
@@ -35,8 +37,10 @@ from privrisk_spark.stages.attacking.probabilistic import (
     LevelColumn,
     NumberColumn,
     StoredWeights,
+    collect_owners,
     collect_patterns,
     in_class,
+    match_weights,
     store_compared,
 )
 
@@ -164,10 +168,26 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
     weighed = rows.weighed(model), people.weighed(model)
     found = both_ways(run, protected, *weighed, method="probabilistic")
     searched = {"person": weighed[0], "row": weighed[1]}
-    return {
-        search: replace(one, model=weighed_model(run, search, one, searched[search.begins], model, estimated, rule))
+    models = {
+        search: weighed_model(run, search, one, searched[search.begins], model, estimated, rule)
         for search, one in found.items()
     }
+    of_person = next(search for search in found if search.begins == "person")
+    models[of_person] = replace(models[of_person], one_to_one=one_to_one(protected, weighed[0]))
+    return {search: replace(one, model=models[search]) for search, one in found.items()}
+
+
+def one_to_one(protected: Protected, rows: StoredWeights) -> OneToOne | None:
+    """Link people and rows so that each has one link at most, where both are few enough to be compared at once."""
+    known = protected.known
+    if known.total * protected.rows.total > MOST_CELLS:
+        return None
+    owners = collect_owners(protected.records, known, protected.rows)
+    weights = match_weights(rows, known)
+    # Above no bits, where agreement speaks for a link.
+    links = assigned(weights, known.rows, protected.rows.rows, threshold=0.0)
+    right = right_links(weights, known.rows, protected.rows.rows, owners, threshold=0.0)
+    return OneToOne(links.total, *right)
 
 
 def weighed_model(

@@ -1,20 +1,18 @@
-"""A run of an attack, and what it reads as Spark opens it: the original table, the protected one, the intruder's."""
+"""What an attack reads, as Spark opens it: the original table, the protected one, the intruder's."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.released import parts_at
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.pipelines.assess.opened import open_release
+from privrisk_spark.pipelines.assess.opened import Run, open_release
 from privrisk_spark.planning.attacks import (
     HIS_TABLE,
     OTHERS,
@@ -27,7 +25,6 @@ from privrisk_spark.planning.attacks import (
 )
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.runs.progress import Progress
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.stages.assessing.sources import Release, collect_strangers
@@ -36,28 +33,6 @@ from privrisk_spark.stages.tables.opening import collect_hierarchies, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What every stage of an attack needs.
-
-    Attributes
-    ----------
-    spark : SparkSession
-    policy : Policy
-    place : Path
-        Where the findings go.
-    scratch : Scratch
-    progress : Progress
-        Records the stages as they end.
-    """
-
-    spark: SparkSession
-    policy: Policy
-    place: Path
-    scratch: Scratch
-    progress: Progress
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,8 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.errors import InputError, SchemaError
 from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.pipelines.attack.opened import Opened, Run
+from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.planning.attacks import HIS_TABLE, PROTECTED, SHARE, attack_of, read_policy
 from privrisk_spark.runs.progress import warn_of_one_row
 from privrisk_spark.stages.assessing.classes import Layout

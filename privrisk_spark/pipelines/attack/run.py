@@ -22,9 +22,10 @@ from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import InputError, RefusedError
 from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.inferences import infer, tell_members
 from privrisk_spark.pipelines.attack.links import Attacks, link
-from privrisk_spark.pipelines.attack.opened import Opened, Run, read
+from privrisk_spark.pipelines.attack.opened import Opened, read
 from privrisk_spark.pipelines.attack.protected import Protected, encode, protect
 from privrisk_spark.pipelines.attack.transparent import by_levels
 from privrisk_spark.pipelines.attack.worst_case import learn

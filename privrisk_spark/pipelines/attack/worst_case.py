@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from privrisk_spark.engine import schemas
+from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.links import compared_by
-from privrisk_spark.pipelines.attack.opened import Opened, Run
+from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
 from privrisk_spark.planning.attack_findings import learned_distance
 from privrisk_spark.planning.attacks import attack_of

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
+from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import (
     PARTS,
     Batches,
@@ -28,15 +29,19 @@ from privrisk_spark.engine.batches import (
     write_array,
     write_ipc,
 )
+from privrisk_spark.engine.decided import integers
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.agreement import Agreement, LevelAgreement, LostWeight, NumberAgreement
+from privrisk_spark.kernels.linkage.assignment import Owners
 from privrisk_spark.kernels.linkage.fellegi_sunter import LinkageModel
+from privrisk_spark.kernels.linkage.learned.aggregates import WeightedMean
+from privrisk_spark.kernels.linkage.learned.searched import Compared, all_distances
 from privrisk_spark.kernels.linkage.nearest import SearchedFile
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule
 from privrisk_spark.kernels.linkage.patterns import ComparedFile, PatternCounts
 from privrisk_spark.kernels.numeric.fold import folded
-from privrisk_spark.kernels.recoding.listed import keys_of
+from privrisk_spark.kernels.recoding.listed import keys_of, places_of
 from privrisk_spark.stages.attacking.distance import DISTANCE, LoadedFile, slices
 from privrisk_spark.stages.attacking.protected import Tuples
 from privrisk_spark.storage.parts import PartDirectory
@@ -288,3 +293,31 @@ def collect_patterns(scratch: Scratch, stored: StoredComparisons, known: Tuples,
         for table in tables
     )
     return folded(PatternCounts.empty(stored.levels), parts)
+
+
+def collect_owners(records: Batches, known: Tuples, rows: Tuples) -> Owners:
+    """Count the people of each pair of distinct tuples: what is known of them, and their own rows.
+
+    Parameters
+    ----------
+    records : Batches
+        People beside their protected forms.
+    known, rows : Tuples
+        Of the people, and of the protected table. Who is in one of them alone is nobody's pair.
+    """
+    k = known.nodes.shape[1]
+    codes, nodes = schemas.codes(k), schemas.nodes(k)
+    told = records.frame().groupBy(*codes, *nodes).agg(F.count("*").alias(schemas.N_ROWS)).toArrow()
+    mine = places_of(keys_of(known.nodes), integers(told, codes))
+    theirs = places_of(keys_of(rows.nodes), integers(told, nodes))
+    there = (mine >= 0) & (theirs >= 0)
+    persons = told.column(schemas.N_ROWS).to_numpy().astype(np.int64)[there]
+    order = np.lexsort([theirs[there], mine[there]])
+    return Owners(mine[there][order], theirs[there][order], persons[order])
+
+
+def match_weights(file: StoredWeights, known: Tuples) -> FloatArray:
+    """Return the match weights of all distinct known tuples with all of a file, in bits, shape (m, p)."""
+    searched = file.load().file
+    compared = Compared.of(searched.differences, list(searched.cells.T), known.nodes)
+    return file.weights_at(all_distances(WeightedMean(searched.weights), compared))
