@@ -16,11 +16,22 @@ import privrisk_spark as pr
 PAGE = Path(__file__).with_name("api.md")
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "What to run": ("assess", "attack", "plan", "release", "fit", "approve", "curves", "compose", "audit"),
+    "What to run": ("assess", "attack", "share", "plan", "release", "fit", "approve", "curves", "compose", "audit"),
     "Policies": ("load", "Policy"),
     "Roles of columns": ("quasi_identifier", "sensitive", "insensitive", "identifier", "weight"),
     "Hierarchies": ("intervals", "mask", "dates", "order", "flat", "tree", "file"),
-    "Results": ("Assessed", "Attacked", "Plan", "Released", "Fitted", "Curves", "Composed", "Audited", "Page"),
+    "Results": (
+        "Assessed",
+        "Attacked",
+        "Shared",
+        "Plan",
+        "Released",
+        "Fitted",
+        "Curves",
+        "Composed",
+        "Audited",
+        "Page",
+    ),
 }
 """Order of the page; every public name but ``errors`` is in one group."""
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Plan,
         Policy,
         Released,
+        Shared,
         approve,
         assess,
         attack,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         quasi_identifier,
         release,
         sensitive,
+        share,
         tree,
         weight,
     )
@@ -61,6 +63,7 @@ __all__ = [
     "Plan",
     "Policy",
     "Released",
+    "Shared",
     "approve",
     "assess",
     "attack",
@@ -82,6 +85,7 @@ __all__ = [
     "quasi_identifier",
     "release",
     "sensitive",
+    "share",
     "tree",
     "weight",
 ]

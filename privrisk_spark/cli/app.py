@@ -1,4 +1,4 @@
-"""Command line: ``release``, ``assess``, ``attack``, ``fit``, ``audit``, ``curves``, ``ledger``, and so on."""
+"""Command line: ``release``, ``assess``, ``attack``, ``share``, ``fit``, ``audit``, ``ledger``, and so on."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from privrisk_spark.cli.guide import guide
 from privrisk_spark.cli.java import prepare_java
 from privrisk_spark.cli.ledger import ledger_app
 from privrisk_spark.cli.release import release
+from privrisk_spark.cli.share import share
 from privrisk_spark.cli.synthetic import synthesize
 
 app = typer.Typer(
@@ -29,7 +30,7 @@ app = typer.Typer(
 app.add_typer(config_app, name="config")
 app.add_typer(experiments_app, name="experiments")
 app.add_typer(ledger_app, name="ledger")
-for command in (release, assess, attack, fit, approve, curves, audit, synthesize, guide):
+for command in (release, assess, attack, share, fit, approve, curves, audit, synthesize, guide):
     app.command()(command)
 app.command("prepare-java")(prepare_java)
 

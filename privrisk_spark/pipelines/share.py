@@ -16,7 +16,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark import __version__
-from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
@@ -36,7 +36,7 @@ from privrisk_spark.planning.sharing import (
 )
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.sharing import tables_of
-from privrisk_spark.policy.sharing import FriendOfFriendPairs, FriendPairs, GivenPairs, SampledPairs, UserPairs
+from privrisk_spark.policy.sharing import FriendOfFriendPairs, FriendPairs, GivenPairs, SampledPairs
 from privrisk_spark.reporting.pages import render_sharing
 from privrisk_spark.results.sharing import Exposed, Network, SharingResult
 from privrisk_spark.runs.places import held, write_json, write_text
@@ -172,7 +172,7 @@ def share(
     with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
         run = Run(spark, policy, place, scratch, Progress(place, run_id, STAGES, labels(spark)))
         opened = read(run, given)
-        users, encoded = encode(run, opened)
+        users = encode(run, opened)
         ground, network = connect(run, opened, users)
         decided, result = decide(run, opened, ground, network, run_id=run_id, date=date)
         write(run, opened, decided, result)
@@ -201,7 +201,7 @@ def read(run: Run, given: dict[str, DataFrame]) -> Opened:
     return Opened(opened.rows, frozenset(given), hierarchies, tables)
 
 
-def encode(run: Run, opened: Opened) -> tuple[StoredUsers, Batches]:
+def encode(run: Run, opened: Opened) -> StoredUsers:
     """Stage: the profiles as codes, and the users as numbers."""
     with run.progress.stage("encode") as stage:
         reading = read_policy(run.policy)
@@ -221,7 +221,7 @@ def encode(run: Run, opened: Opened) -> tuple[StoredUsers, Batches]:
         users = collect_users(run.scratch, rows, n_rows, k=len(opened.hierarchies), n_weights=n_weights)
         stage.sentence = f"Numbered {n_rows:,} users, and encoded every value as an integer code."
         stage.rows = n_rows
-    return users, rows
+    return users
 
 
 def connect(run: Run, opened: Opened, users: StoredUsers) -> tuple[Ground, Network]:
@@ -257,9 +257,7 @@ def connect(run: Run, opened: Opened, users: StoredUsers) -> tuple[Ground, Netwo
     return Ground(users, network, trees, pairs), told
 
 
-def pairs_of(
-    run: Run, opened: Opened, users: StoredUsers, network: StoredNetwork
-) -> tuple[StoredPairs, int, int]:
+def pairs_of(run: Run, opened: Opened, users: StoredUsers, network: StoredNetwork) -> tuple[StoredPairs, int, int]:
     """Return whom to decide for, the rows read or drawn for it, and those of them that are no pairs."""
     asked = sharing_of(run.policy).pairs
     if isinstance(asked, FriendPairs):
@@ -312,7 +310,9 @@ def exposed_of(ground: Ground, decided: DecidedSlices, most: int) -> tuple[Expos
     """Name the users of the greatest loss; all pairs of a user are in one slice."""
     users = [(int(user), float(loss)) for fact in decided.facts for user, loss in fact["exposed"]]
     worst = sorted(users, key=lambda one: (-one[1], one[0]))[:most]
-    return tuple(Exposed(name, loss) for name, (_, loss) in zip(ground.names([u for u, _ in worst]), worst, strict=True))
+    return tuple(
+        Exposed(name, loss) for name, (_, loss) in zip(ground.names([u for u, _ in worst]), worst, strict=True)
+    )
 
 
 def write(run: Run, opened: Opened, decided: DecidedSlices, result: SharingResult) -> None:
@@ -325,6 +325,3 @@ def write(run: Run, opened: Opened, decided: DecidedSlices, result: SharingResul
         write_json(run.place / "sharing.json", result.to_dict())
         write_text(run.place / "report.html", render_sharing(result))
         stage.sentence = "Wrote decisions, figures and the report."
-
-
-__all__ = ["FILES", "UserPairs", "check_output", "share"]

@@ -86,7 +86,6 @@ def relations_of(
     Relation
         All of them together.
     """
-
     shapes = {"counts": (len(reasons),), "sums": (2,), "heuristic": (), "attributes": (len(attributes), 4)}
     totals = {
         of: sum((np.array(fact[of]) for fact in facts), np.zeros((len(names), *shape), dtype=np.int64))

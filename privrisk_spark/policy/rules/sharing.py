@@ -77,8 +77,8 @@ def _names(policy: Policy, asked: SharingPolicy) -> Iterator[Fault]:
     if isinstance(asked.utility, DetailUtility):
         named += [(f"sharing.utility.weights.{name}", name) for name in asked.utility.weights]
     if isinstance(asked.trust, RuledTrust):
-        for i, rule in enumerate(asked.trust.rules):
-            named += [(f"sharing.trust.rules.{i}.same.{j}", name) for j, name in enumerate(rule.same)]
+        for i, one in enumerate(asked.trust.rules):
+            named += [(f"sharing.trust.rules.{i}.same.{j}", name) for j, name in enumerate(one.same)]
     for path, name in named:
         if name not in quasi:
             there = listing(quasi) if quasi else "none"
@@ -109,7 +109,7 @@ def _trusted(asked: SharingPolicy) -> Iterator[Fault]:
     if isinstance(falls, StepFall) and falls.above > falls.below:
         yield Fault(
             "sharing.falls.above",
-            f"must be at most below = {falls.below:g}: what is shown to the trusted weighs no more. Got {falls.above:g}",
+            f"must be at most below = {falls.below:g}: the function must not rise with trust. Got {falls.above:g}",
         )
     if isinstance(falls, TableFall):
         for i, (one, other) in enumerate(pairwise(falls.points), start=1):

@@ -220,7 +220,9 @@ def relations(network: Network, pairs: Acquainted) -> ByteArray:
 def reasons(pairs: Acquainted, showing: Showing) -> ByteArray:
     """Return how each decision came out, a number of :data:`REASONS`."""
     most, shown = pairs.levels.sum(axis=1, dtype=np.int64), showing.shown.sum(axis=1, dtype=np.int64)
-    found = np.select([most == 0, showing.no_common, shown == 0, shown == most], [EMPTY, NO_COMMON, NOTHING, WHOLE], IN_PART)
+    found = np.select(
+        [most == 0, showing.no_common, shown == 0, shown == most], [EMPTY, NO_COMMON, NOTHING, WHOLE], IN_PART
+    )
     return found.astype(np.uint8)
 
 

@@ -14,6 +14,7 @@ from privrisk_spark.engine.batches import map_array
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IndexArray, LongArray, WordArray
 from privrisk_spark.stages.sharing.user_pairs import StoredPairs, packed
 
+
 @dataclass(frozen=True)
 class StoredNetwork:
     """Directed edges in the scratch directory; those of friends go both ways.
@@ -144,7 +145,8 @@ def spans(begin: LongArray, lengths: LongArray) -> LongArray:
     """Return the numbers ``begin[i] … begin[i] + lengths[i] - 1`` of all spans, one after the other."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(begin - (ends - lengths), lengths)
+    numbers: LongArray = np.arange(total) + np.repeat(begin - (ends - lengths), lengths)
+    return numbers
 
 
 @functools.lru_cache(maxsize=2)

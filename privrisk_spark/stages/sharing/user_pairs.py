@@ -7,7 +7,8 @@ those of its bucket of u from all chunks. Hence no pair is shuffled by Spark, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -88,7 +89,7 @@ class StoredPairs:
     names: tuple[str, ...]
     counts: tuple[int, ...]
     cuts: tuple[tuple[int, ...], ...]
-    facts: Mapping[str, int]
+    facts: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @property
     def n(self) -> int:
@@ -98,11 +99,7 @@ class StoredPairs:
     @property
     def slices(self) -> list[tuple[int, int, int]]:
         """Bucket, begin and end of each slice, in order; none is empty."""
-        return [
-            (bucket, begin, end)
-            for bucket, cuts in enumerate(self.cuts)
-            for begin, end in zip(cuts[:-1], cuts[1:], strict=True)
-        ]
+        return [(bucket, begin, end) for bucket, cuts in enumerate(self.cuts) for begin, end in pairwise(cuts)]
 
     def words(self, piece: tuple[int, int, int]) -> WordArray:
         """Map the pairs of a slice."""

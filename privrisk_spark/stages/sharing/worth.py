@@ -80,8 +80,8 @@ def difference(pairs: Acquainted) -> FloatArray:
     agreements = pairs.trees.agreements(pairs.codes, theirs)
     both = (pairs.levels > 0) & (pairs.trees.levels(theirs) > 0)
     share = np.where(both, agreements / np.maximum(pairs.levels, 1), 0.0)
-    return share.sum(axis=1) / np.maximum(both.sum(axis=1), 1)
-
+    mean: FloatArray = share.sum(axis=1) / np.maximum(both.sum(axis=1), 1)
+    return mean
 
 
 def _put(found: FloatArray, table: StoredNetwork, users: LongArray) -> None:
