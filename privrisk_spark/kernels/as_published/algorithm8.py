@@ -10,11 +10,19 @@ readings:
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
+import numpy as np
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.lattice.lattice import TOLERANCE, Lattice
 from privrisk_spark.kernels.sharing.modified_aggregate import Consistency, Pairs, Shown
 
 Reading = Literal["equality", "layer"]
+
+MOST_NODES = 2**20
 
 
 def algorithm8(
@@ -44,4 +52,70 @@ def algorithm8(
     Shown
         ``bound`` is infinite and ``proved`` False; ``visited`` counts the layers with a level vector.
     """
-    raise NotImplementedError
+    if not epsilon > 0:
+        raise InputError(f"epsilon must be positive. Got {epsilon!r}.")
+    n, k = pairs.heights.shape
+    levels, figures = np.zeros((n, k), dtype=np.int8), np.zeros((n, 4))
+    counts = np.zeros((n, 2), dtype=np.int64)
+    for p in range(n):
+        lattice = Lattice(tuple(pairs.heights[p].tolist()))
+        if lattice.n_nodes > MOST_NODES:
+            raise InputError(f"Algorithm 8 enumerates lattices of up to {MOST_NODES} level vectors.")
+        nodes = lattice.levels(np.arange(lattice.n_nodes))
+        xi = _consistent(pairs, p, nodes, consistency)
+        phi, u = (lattice.utility(_chains(values[p], pairs.heights[p])) for values in (pairs.weights, pairs.utilities))
+        node, layers = _best(xi, phi, u**kappa, trade_off, epsilon, reading)
+        risk = trade_off * xi[node] / phi[node] if phi[node] > 0 else 0.0
+        levels[p] = nodes[node]
+        figures[p] = risk + u[node] ** kappa, np.inf, phi[node], u[node]
+        counts[p] = xi[node], layers
+    return Shown(
+        levels=levels,
+        objective=figures[:, 0].copy(),
+        bound=figures[:, 1].copy(),
+        proved=np.zeros(n, dtype=np.bool_),
+        sensitivity=figures[:, 2].copy(),
+        utility=figures[:, 3].copy(),
+        consistent=counts[:, 0].copy(),
+        visited=counts[:, 1].copy(),
+    )
+
+
+def _chains(values: FloatArray, heights: LongArray) -> list[FloatArray]:
+    """Values of the levels of each attribute; of one that counts nowhere, nothing."""
+    return [of_level[: h + 1] if h else np.zeros(1) for of_level, h in zip(values, heights.tolist(), strict=True)]
+
+
+def _consistent(pairs: Pairs, p: int, nodes: LongArray, consistency: Consistency) -> LongArray:
+    counting = pairs.heights[p] > 0
+    found = np.zeros(len(nodes), dtype=np.int64)
+    for row in pairs.agreements[pairs.first[p] : pairs.first[p + 1]]:
+        agreeing = (row <= nodes)[:, counting]
+        found += agreeing.all(axis=1) if consistency == "all" else agreeing.any(axis=1)
+    return found
+
+
+def _best(
+    xi: LongArray, phi: FloatArray, worth: FloatArray, trade_off: float, epsilon: float, reading: Reading
+) -> tuple[int, int]:
+    """Best of the layers' solutions by f, the first of equals; and how many layers have one."""
+    last = len(phi) - 1
+    positive = phi > 0
+    if not positive.any():
+        return 0, 0
+    least = float(phi[positive].min())
+    n_layers = math.ceil(round(math.log(float(phi.max()) / least) / math.log1p(epsilon), 9)) + 1
+    best, value, layers = last, -math.inf, 0
+    for layer in range(n_layers):
+        tau = least * (1.0 + epsilon) ** layer
+        above = phi >= tau * (1.0 - TOLERANCE)
+        below = phi <= tau * (1.0 + TOLERANCE) if reading == "equality" else phi < tau * (1 + epsilon) * (1 - TOLERANCE)
+        inside = np.flatnonzero(above & below)
+        if not len(inside):
+            continue
+        layers += 1
+        node = inside[(trade_off * xi[inside] / tau + worth[inside]).argmax()]
+        here = trade_off * xi[node] / phi[node] + worth[node]
+        if here > value:
+            best, value = int(node), float(here)
+    return best, layers

@@ -13,9 +13,26 @@ entry's worth per level is the same from its first level to its last.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
 
-from privrisk_spark.kernels.arrays import FloatArray, LevelArray, LongArray
+import numpy as np
+from scipy import optimize
+
+from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.kernels.arrays import FloatArray, LevelArray, LongArray, WordArray
+from privrisk_spark.kernels.numeric.exact_sums import UNIT_BITS, weighted_total
+from privrisk_spark.kernels.numeric.rational import round_down, round_up
+
+Problem = Literal["most-utility", "least-loss"]
+
+LAST = np.uint64(2**64 - 1)
+"""Place of entries that are never shown."""
+
+_INFINITE = 0x7FF0000000000000
+"""Bits of the float64 infinity, the largest of all that are not negative."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +52,30 @@ class Entries:
     loss: FloatArray
     utility: FloatArray
     tops: LevelArray
+
+    def __post_init__(self) -> None:
+        if not len(self.loss) == len(self.utility) == len(self.tops):
+            raise InternalError("there must be a loss, a utility and a top per entry")
+        for name, values in (("losses", self.loss), ("utilities", self.utility)):
+            if not ((values >= 0) & (values < np.inf)).all():
+                raise InternalError(f"{name} must be finite and at least 0")
+        if (self.tops < 0).any():
+            raise InternalError("tops must be at least 0")
+
+    def part(self, rows: LongArray | slice) -> Entries:
+        """Some of the entries."""
+        return Entries(self.loss[rows], self.utility[rows], self.tops[rows])
+
+    def places(self) -> WordArray:
+        """uint64 (m,): the place of each entry by descending ``b/a``; equal for ratios that are equal in float64.
+
+        Entries that are never shown, of no utility or no level, have the last place of all, :data:`LAST`.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = self.utility / self.loss
+        shown = (self.utility > 0) & (self.tops > 0)
+        bits = np.where(shown, ratio, 0.0).view(np.uint64)
+        return np.where(shown, np.uint64(_INFINITE) - bits, LAST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +113,9 @@ def lagrangian(entries: Entries, trade_off: float) -> LevelArray:
     -------
     ndarray of int8, shape (m,)
     """
-    raise NotImplementedError
+    if not 0 <= trade_off < np.inf:
+        raise InputError(f"sharing.lambda: must be finite and at least 0, not {trade_off:g}.")
+    return np.where(trade_off * entries.utility > entries.loss, entries.tops, 0).astype(np.int8)
 
 
 def most_utility(entries: Entries, most_loss: float) -> Access:
@@ -85,7 +128,55 @@ def most_utility(entries: Entries, most_loss: float) -> Access:
     most_loss : float
         ``c >= 0``.
     """
-    raise NotImplementedError
+    _check_limit(most_loss)
+    order, limit = _order(entries), Fraction(most_loss)
+    whole = _first(order, lambda n: _sum(entries.loss, entries, order[:n]) > limit)
+    levels, spent, found = _shown(entries, order[:whole])
+    bound = found
+    if whole < len(order):
+        e = int(order[whole])
+        left = (limit - spent) / Fraction(float(entries.loss[e]))
+        levels[e] = int(left)
+        bound += left * Fraction(float(entries.utility[e]))
+        found += int(left) * Fraction(float(entries.utility[e]))
+        spent += int(left) * Fraction(float(entries.loss[e]))
+    return Access(levels, float(spent), float(found), round_up(bound), round_up(bound - found))
+
+
+def _check_limit(limit: float) -> None:
+    if not 0 <= limit < np.inf:
+        raise InputError(f"sharing.limit: must be finite and at least 0, not {limit:g}.")
+
+
+def _order(entries: Entries) -> LongArray:
+    """Entries that may be shown, by descending ratio."""
+    places = entries.places()
+    order = np.argsort(places, kind="stable")
+    return order[: int((places != LAST).sum())]
+
+
+def _sum(values: FloatArray, entries: Entries, rows: LongArray) -> Fraction:
+    """Exact sum with all levels shown."""
+    return Fraction(weighted_total(values[rows], entries.tops[rows].astype(np.int64)), 1 << UNIT_BITS)
+
+
+def _first(order: LongArray, reached: Callable[[int], bool]) -> int:
+    """Least n in ``[0, len(order))`` for which the first n + 1 entries have reached a limit; else ``len(order)``."""
+    low, high = 0, len(order)
+    while low < high:
+        middle = (low + high) // 2
+        if reached(middle + 1):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _shown(entries: Entries, rows: LongArray) -> tuple[LevelArray, Fraction, Fraction]:
+    """Levels with some entries shown whole, and exact loss and utility."""
+    levels = np.zeros(len(entries.tops), dtype=np.int8)
+    levels[rows] = entries.tops[rows]
+    return levels, _sum(entries.loss, entries, rows), _sum(entries.utility, entries, rows)
 
 
 def least_loss(entries: Entries, least_utility: float) -> Access:
@@ -103,20 +194,80 @@ def least_loss(entries: Entries, least_utility: float) -> Access:
     InputError
         If showing everything has less utility.
     """
-    raise NotImplementedError
+    _check_limit(least_utility)
+    order, floor = _order(entries), Fraction(least_utility)
+    whole = _first(order, lambda n: _sum(entries.utility, entries, order[:n]) >= floor) if floor > 0 else 0
+    if floor > 0 and whole == len(order):
+        raise unreachable(least_utility)
+    levels, lost, gained = _shown(entries, order[:whole])
+    bound = lost
+    if gained < floor:
+        e = int(order[whole])
+        left = (floor - gained) / Fraction(float(entries.utility[e]))
+        shown = -int(-left // 1)
+        levels[e] = shown
+        bound += left * Fraction(float(entries.loss[e]))
+        lost += shown * Fraction(float(entries.loss[e]))
+        gained += shown * Fraction(float(entries.utility[e]))
+    return Access(levels, float(lost), float(gained), round_down(bound), round_up(lost - bound))
+
+
+def unreachable(least_utility: float) -> InputError:
+    """The error of a utility that showing everything does not reach."""
+    return InputError(f"sharing.utility: {least_utility:g} is more than all there is to show is worth; ask for less.")
 
 
 def exact_most_utility(entries: Entries, most_loss: float) -> Access:
-    """Maximize U subject to ``L <= c`` by branch and cut (HiGHS); for small instances."""
-    raise NotImplementedError
+    """Maximize U subject to ``L <= c`` by branch and cut (HiGHS); for small instances.
+
+    HiGHS allows a relative 1e-6 by which the limit may be passed; what passes it is refused by an exact sum.
+
+    Raises
+    ------
+    InternalError
+        If HiGHS finds nothing that keeps the limit.
+    """
+    _check_limit(most_loss)
+    levels = _integers(-entries.utility, entries, entries.loss, (-np.inf, most_loss))
+    return _exact(entries, levels, _sum_of(entries.loss, levels) <= Fraction(most_loss), utility=True)
 
 
 def exact_least_loss(entries: Entries, least_utility: float) -> Access:
-    """Minimize L subject to ``U >= c`` by branch and cut (HiGHS); for small instances."""
-    raise NotImplementedError
+    """Minimize L subject to ``U >= c`` by branch and cut (HiGHS); for small instances, as the one above."""
+    _check_limit(least_utility)
+    if _sum(entries.utility, entries, np.arange(len(entries.tops))) < Fraction(least_utility):
+        raise unreachable(least_utility)
+    levels = _integers(entries.loss, entries, entries.utility, (least_utility, np.inf))
+    return _exact(entries, levels, _sum_of(entries.utility, levels) >= Fraction(least_utility), utility=False)
 
 
-def grouped(entries: Entries, first: LongArray, limit: FloatArray, problem: str) -> list[Access]:
+def _integers(cost: FloatArray, entries: Entries, row: FloatArray, limits: tuple[float, float]) -> LevelArray:
+    if not len(cost):
+        return np.zeros(0, dtype=np.int8)
+    found = optimize.milp(
+        cost,
+        integrality=np.ones(len(cost)),
+        bounds=optimize.Bounds(0, entries.tops),
+        constraints=optimize.LinearConstraint(row[None, :], *limits),
+        options={"mip_rel_gap": 0.0},
+    )
+    if found.x is None:
+        raise InternalError(f"HiGHS found nothing: {found.message}")
+    return np.rint(found.x).astype(np.int8)
+
+
+def _sum_of(values: FloatArray, levels: LevelArray) -> Fraction:
+    return Fraction(weighted_total(values, levels.astype(np.int64)), 1 << UNIT_BITS)
+
+
+def _exact(entries: Entries, levels: LevelArray, admissible: bool, *, utility: bool) -> Access:
+    if not admissible:
+        raise InternalError("HiGHS passed the limit")
+    loss, worth = float(_sum_of(entries.loss, levels)), float(_sum_of(entries.utility, levels))
+    return Access(levels, loss, worth, worth if utility else loss, 0.0)
+
+
+def grouped(entries: Entries, first: LongArray, limit: FloatArray, problem: Problem) -> list[Access]:
     """Solve one problem per user.
 
     Parameters
@@ -127,4 +278,8 @@ def grouped(entries: Entries, first: LongArray, limit: FloatArray, problem: str)
     limit : ndarray of float64, shape (n,)
     problem : {"most-utility", "least-loss"}
     """
-    raise NotImplementedError
+    solve = most_utility if problem == "most-utility" else least_loss
+    return [
+        solve(entries.part(slice(start, end)), float(c))
+        for start, end, c in zip(first[:-1].tolist(), first[1:].tolist(), limit.tolist(), strict=True)
+    ]

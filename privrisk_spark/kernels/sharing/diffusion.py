@@ -16,15 +16,27 @@ weights.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 from scipy import sparse
+from scipy.sparse import csgraph
 
+from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.sharing.graph import Graph
 
 Leak = Literal["laplacian", "stochastic"]
+
+MOST_STEPS = 1_000_000
+"""Largest mean ``qt`` of a series. Under ``laplacian`` it is the time times the largest degree."""
+
+LEAST_ERROR = 1e-12
+"""Smallest error that can be asked of a series: below, its weights in 64 bits miss as much."""
+
+_UP = 2.0**-52
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +63,40 @@ class Series:
         mean : float
             At least 0, at most 1e6.
         error : float
-            In [1e-14, 1).
+            In [1e-12, 1).
         """
-        raise NotImplementedError
+        if not 0 <= mean <= MOST_STEPS:
+            raise InputError(f"sharing.diffusion.time: rate times time must be in [0, {MOST_STEPS}], not {mean:g}.")
+        if mean == 0:
+            return cls(np.ones(1), 0.0)
+        # Relative to the weight of the mode, outwards (Fox and Glynn 1988); each further step is rounded twice.
+        mode = math.floor(mean)
+        beyond = math.ceil(20 * math.sqrt(mean) + 200)
+        low = max(0, mode - beyond)
+        down = np.cumprod(np.arange(mode, low, -1) / mean)[::-1] if mode > low else np.zeros(0)
+        up = np.cumprod(mean / np.arange(mode + 1, mode + beyond + 1))
+        relative = np.concatenate([down, [1.0], up])
+        step = np.abs(np.arange(low, mode + beyond + 1) - mode)
+        # The ratios fall, so what is beyond either end sums to less than its last one but for a factor 1/(1 - ratio).
+        ratio = max(mean / (mode + beyond + 1), low / mean)
+        ends = (relative[-1] + (relative[0] if low else 0.0)) * ratio / (1.0 - ratio)
+        whole = (math.fsum((relative * (1.0 + (step + 4) * _UP)).tolist()) + ends) * (1.0 + 4 * _UP)
+        weights = np.concatenate([np.zeros(low), np.maximum(relative / whole * (1.0 - (step + 4) * _UP), 0.0)])
+        return cls._cut(weights, error)
+
+    @classmethod
+    def _cut(cls, weights: FloatArray, error: float) -> Series:
+        """Keep as many weights as are needed."""
+        if not LEAST_ERROR <= error < 1:
+            raise InputError(f"sharing.diffusion.error: must be in [{LEAST_ERROR:g}, 1), not {error:g}.")
+        enough = int(np.searchsorted(np.cumsum(weights), 1.0 - error, side="left")) + 1
+        while True:
+            missing = _missing(weights[:enough])
+            if missing <= error:
+                return cls(weights[:enough], missing)
+            if enough >= len(weights):
+                raise InputError(f"sharing.diffusion.error: {error:g} is less than the arithmetic can promise here.")
+            enough += 1
 
     @classmethod
     def geometric(cls, restart: float, error: float) -> Series:
@@ -64,14 +107,27 @@ class Series:
         restart : float
             ``a`` in (0, 1].
         error : float
-            In [1e-14, 1).
+            In [1e-12, 1).
         """
-        raise NotImplementedError
+        if not 0 < restart <= 1:
+            raise InputError(f"sharing.trust.restart: must be in (0, 1], not {restart:g}.")
+        steps = 0 if restart == 1 else math.ceil(math.log(LEAST_ERROR / 4) / math.log1p(-restart))
+        if steps > MOST_STEPS:
+            raise InputError(f"sharing.trust.restart: {restart:g} is so small that it takes {steps} steps.")
+        powers = np.concatenate([[1.0], np.cumprod(np.full(steps, 1.0 - restart))])
+        return cls._cut(np.maximum(restart * powers * (1.0 - (np.arange(steps + 1) + 4) * _UP), 0.0), error)
 
     @classmethod
     def walk(cls, steps: int) -> Series:
         """``L^p``: exactly p steps; nothing is missing."""
-        raise NotImplementedError
+        if not 0 <= steps <= MOST_STEPS:
+            raise InputError(f"sharing.diffusion.steps: must be in [0, {MOST_STEPS}], not {steps}.")
+        return cls(np.concatenate([np.zeros(steps), [1.0]]), 0.0)
+
+
+def _missing(values: FloatArray) -> float:
+    """At least 1 - the exact sum of non-negative numbers that sum to at most 1."""
+    return max(1.0 - math.fsum(values.tolist()), 0.0) + 2 * _UP
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +139,7 @@ class Spread:
     values : ndarray of float64, shape (n, b)
         Column c is ``K_v·`` of start c; no entry is above the exact one but for rounding.
     error : float
-        Bound on the 1-norm of what is missing of a column, for starts of total 1; rounding included.
+        Bound on the 1-norm of the error of a column, per unit of the 1-norm of its start; rounding included.
     """
 
     values: FloatArray
@@ -92,7 +148,7 @@ class Spread:
 
 def rate(graph: Graph, leak: Leak) -> float:
     """Rate ``q``: the largest degree for ``laplacian``, 1 for ``stochastic``."""
-    raise NotImplementedError
+    return float(graph.degree.max(initial=0)) if leak == "laplacian" else 1.0
 
 
 def spread(graph: Graph, leak: Leak, series: Series, starts: FloatArray) -> Spread:
@@ -112,12 +168,37 @@ def spread(graph: Graph, leak: Leak, series: Series, starts: FloatArray) -> Spre
     -------
     Spread
     """
-    raise NotImplementedError
+    values = _series_of(graph, graph.degree, leak, rate(graph, leak), series, starts)
+    return Spread(values, series.missing + _rounding(graph.degree, series))
+
+
+def _rounding(degree: LongArray, series: Series) -> float:
+    """Bound on what rounding does: every step adds up at most as many terms of one sign as there are friends."""
+    return float((int(degree.max(initial=0)) + 8) * (len(series.weights) + 1)) * _UP
+
+
+def _series_of(graph: Graph, degree: LongArray, leak: Leak, q: float, series: Series, starts: FloatArray) -> FloatArray:
+    """``Σ_k weights[k] B^k``; with degrees that count friends outside the graph, what goes to these is lost."""
+    amount = np.array(starts, dtype=np.float64)
+    total: FloatArray = series.weights[0] * amount
+    friends = degree.astype(np.float64)[:, None]
+    alone = friends == 0
+    for weight in series.weights[1:].tolist():
+        if leak == "stochastic":
+            to_each = np.divide(amount, friends, out=np.zeros_like(amount), where=~alone)
+            amount = np.where(alone, amount, 0.0) + graph.summed(to_each)
+        elif q > 0:
+            amount = amount * ((q - friends) / q) + graph.summed(amount / q)
+        if weight:
+            total += weight * amount
+    return total
 
 
 def unit_starts(n: int, users: IntArray) -> FloatArray:
     """float64 (n, b): 1 at each user's place in his column."""
-    raise NotImplementedError
+    starts = np.zeros((n, len(users)))
+    starts[users, np.arange(len(users))] = 1.0
+    return starts
 
 
 def diffused(graph: Graph, leak: Leak, time: float, users: IntArray, error: float) -> Spread:
@@ -131,9 +212,12 @@ def diffused(graph: Graph, leak: Leak, time: float, users: IntArray, error: floa
         ``t``: at least 0; infinity is the limit, :func:`settled`.
     users : ndarray of int32, shape (b,)
     error : float
-        In [1e-14, 1): bound on the 1-norm of the error of each column.
+        In [1e-12, 1): bound on the 1-norm of the error of each column.
     """
-    raise NotImplementedError
+    if time == np.inf:
+        return Spread(settled(graph, leak, users), 4 * _UP)
+    series = Series.poisson(rate(graph, leak) * time, error)
+    return spread(graph, leak, series, unit_starts(graph.n, users))
 
 
 def settled(graph: Graph, leak: Leak, users: IntArray) -> FloatArray:
@@ -145,7 +229,16 @@ def settled(graph: Graph, leak: Leak, users: IntArray) -> FloatArray:
     -------
     ndarray of float64, shape (n, b)
     """
-    raise NotImplementedError
+    links = sparse.csr_array(
+        (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
+    )
+    n_components, component = csgraph.connected_components(links, directed=False)
+    # A user without friends is a component of his own, in which everything stays with him.
+    share = np.ones(graph.n) if leak == "laplacian" else np.maximum(graph.degree, 1).astype(np.float64)
+    whole = np.bincount(component, weights=share, minlength=n_components)
+    there = component[:, None] == component[users][None, :]
+    found: FloatArray = np.where(there, (share / whole[component])[:, None], 0.0)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +253,8 @@ class EgoSpread:
     error : float
         Bound on the 1-norm of what is missing: what left the ball, and what the series lacks.
     tail : float
-        Bound known beforehand: a walk that leaves the ball takes more than ``radius`` steps, at most as many as a
-        Poisson process of the largest rate in the ball.
+        Bound known beforehand, but for rounding: a walk that leaves the ball takes more than ``radius`` steps, until
+        then at most as fast as a Poisson process of the largest rate in the ball.
     """
 
     users: IntArray
@@ -186,7 +279,18 @@ def ego_diffused(graph: Graph, leak: Leak, time: float, user: int, radius: int, 
     error : float
         What the series may lack, besides what leaves the ball.
     """
-    raise NotImplementedError
+    if radius < 0:
+        raise InputError(f"sharing.diffusion.radius: must be at least 0, not {radius}.")
+    users = graph.ball(user, radius)
+    degree = graph.degree[users]
+    q = float(degree.max(initial=0)) if leak == "laplacian" else 1.0
+    series = Series.poisson(q * time, error)
+    starts = unit_starts(len(users), np.searchsorted(users, [user]).astype(np.int32))
+    values = _series_of(graph.within(users), degree, leak, q, series, starts)[:, 0]
+    # K has rows that sum to one and is nowhere below what was found.
+    missing = _missing(values) + _rounding(degree, series)
+    tail = _missing(series.weights[: radius + 1]) if radius + 1 < len(series.weights) else series.missing
+    return EgoSpread(users, values, missing, min(tail, 1.0))
 
 
 UNIT_BITS = 62
@@ -195,7 +299,7 @@ UNIT_BITS = 62
 
 def unit_weights(series: Series) -> LongArray:
     """int64 (steps + 1,): the weights in units of 2^-62, rounded down."""
-    raise NotImplementedError
+    return np.floor(np.ldexp(series.weights, UNIT_BITS)).astype(np.int64)
 
 
 def flow(leak: Leak, rate: int, amount: LongArray, degree: LongArray) -> tuple[LongArray, LongArray]:
@@ -215,7 +319,12 @@ def flow(leak: Leak, rate: int, amount: LongArray, degree: LongArray) -> tuple[L
     kept, to_each : ndarray of int64, shape (m,)
         Rounded down.
     """
-    raise NotImplementedError
+    if leak == "stochastic":
+        return np.where(degree == 0, amount, 0), np.where(degree == 0, 0, amount // np.maximum(degree, 1))
+    if rate == 0:
+        return amount.copy(), np.zeros_like(amount)
+    whole, rest = np.divmod(amount, rate)
+    return whole * (rate - degree) + rest * (rate - degree) // rate, whole
 
 
 def weighted(amount: LongArray, weight: int) -> LongArray:
@@ -228,7 +337,11 @@ def weighted(amount: LongArray, weight: int) -> LongArray:
     weight : int
         In [0, 2^62], of :func:`unit_weights`.
     """
-    raise NotImplementedError
+    half = UNIT_BITS // 2
+    high, low = amount >> half, amount & ((1 << half) - 1)
+    weight_high, weight_low = weight >> half, weight & ((1 << half) - 1)
+    found: LongArray = high * weight_high + (high * weight_low >> half) + (low * weight_high >> half)
+    return found
 
 
 def expected_trust(values: FloatArray, starts: LongArray, trust: sparse.csr_array) -> FloatArray:
@@ -249,4 +362,6 @@ def expected_trust(values: FloatArray, starts: LongArray, trust: sparse.csr_arra
         Off by at most ``Spread.error`` times the largest absolute value of the pair's row. Times ``Φ_u(x)`` it is F12's
         R, which *rises* with trust: give ``f(T)`` (:mod:`~privrisk_spark.kernels.sharing.trust`) for a risk that falls.
     """
-    raise NotImplementedError
+    pair = np.repeat(np.arange(trust.shape[0]), np.diff(trust.indptr))
+    terms = trust.data * values[trust.indices, starts[pair]]
+    return np.bincount(pair, weights=terms, minlength=trust.shape[0]).astype(np.float64)

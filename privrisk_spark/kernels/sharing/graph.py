@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from privrisk_spark.kernels.arrays import IntArray, LongArray
+import numpy as np
+from scipy import sparse
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
+from privrisk_spark.machine_code import compiled
+
+_GALLOP = 8
+"""How many times longer the other list must be for its entries to be searched instead of read through."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,21 +47,67 @@ class Graph:
         InputError
             If an end is no user.
         """
-        raise NotImplementedError
+        if len(u) and (min(int(u.min()), int(v.min())) < 0 or max(int(u.max()), int(v.max())) >= n):
+            raise InputError(f"An edge ends at no user: users are numbered from 0 to {n - 1}.")
+        apart = u != v
+        left, right = np.concatenate([u[apart], v[apart]]), np.concatenate([v[apart], u[apart]])
+        found = sparse.coo_array((np.ones(len(left), dtype=np.bool_), (left, right)), shape=(n, n)).tocsr()
+        found.sum_duplicates()
+        return cls(found.indptr.astype(np.int64), found.indices.astype(np.int32))
 
     @property
     def n(self) -> int:
         """Number of users."""
         return len(self.indptr) - 1
 
-    @property
+    @cached_property
     def degree(self) -> LongArray:
         """int64 (n,): number of friends."""
-        raise NotImplementedError
+        return np.diff(self.indptr)
 
     def ball(self, user: int, radius: int) -> IntArray:
         """Users at most ``radius`` steps away from a user; int32, ascending."""
-        raise NotImplementedError
+        inside = np.zeros(self.n, dtype=np.bool_)
+        inside[user] = True
+        wave = np.array([user], dtype=np.int32)
+        for _ in range(radius):
+            wave = np.unique(self.indices[_places(self.indptr, wave)])
+            wave = wave[~inside[wave]]
+            if not len(wave):
+                break
+            inside[wave] = True
+        return np.flatnonzero(inside).astype(np.int32)
+
+    def within(self, users: IntArray) -> Graph:
+        """Friendships among some users, numbered by their places.
+
+        Parameters
+        ----------
+        users : ndarray of int32, shape (m,)
+            Ascending.
+        """
+        place = np.full(self.n, -1, dtype=np.int32)
+        place[users] = np.arange(len(users), dtype=np.int32)
+        ends = place[self.indices[_places(self.indptr, users)]]
+        owner = np.repeat(np.arange(len(users)), self.degree[users])
+        there = ends >= 0
+        size = np.bincount(owner[there], minlength=len(users))
+        return Graph(np.concatenate([[0], np.cumsum(size)]).astype(np.int64), ends[there])
+
+    def summed(self, values: FloatArray) -> FloatArray:
+        """Sum of each user's friends' values, from the first friend to the last.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n, b)
+
+        Returns
+        -------
+        ndarray of float64, shape (n, b)
+        """
+        found = np.zeros_like(values)
+        _sum_friends(self.indptr, self.indices, np.ascontiguousarray(values), found)
+        return found
 
     def common_friends(self, left: IntArray, right: IntArray) -> LongArray:
         """Count common friends ``n_ij``.
@@ -65,7 +120,9 @@ class Graph:
         -------
         ndarray of int64, shape (n_pairs,)
         """
-        raise NotImplementedError
+        left, right = left.astype(np.int64), right.astype(np.int64)
+        starts, ends = self.indptr[:-1], self.indptr[1:]
+        return _count_common(starts[left], ends[left], self.indices, starts[right], ends[right], self.indices)
 
     def common_friend_lists(self, left: IntArray, right: IntArray) -> tuple[LongArray, IntArray]:
         """List common friends.
@@ -80,7 +137,9 @@ class Graph:
         friends : ndarray of int32, shape (total,)
             Those of pair p are ``friends[first[p]:first[p + 1]]``, ascending.
         """
-        raise NotImplementedError
+        left, right = left.astype(np.int64), right.astype(np.int64)
+        starts, ends = self.indptr[:-1], self.indptr[1:]
+        return _common(starts[left], ends[left], self.indices, starts[right], ends[right], self.indices)
 
 
 def common_of_lists(
@@ -99,4 +158,105 @@ def common_of_lists(
     first : ndarray of int64, shape (n_pairs + 1,)
     friends : ndarray of int32, shape (total,)
     """
-    raise NotImplementedError
+    return _common(left_first[:-1], left_first[1:], left_friends, right_first[:-1], right_first[1:], right_friends)
+
+
+def _common(
+    left_start: LongArray,
+    left_end: LongArray,
+    left: IntArray,
+    right_start: LongArray,
+    right_end: LongArray,
+    right: IntArray,
+) -> tuple[LongArray, IntArray]:
+    sizes = _count_common(left_start, left_end, left, right_start, right_end, right)
+    first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    friends = np.empty(int(first[-1]), dtype=np.int32)
+    _list_common(left_start, left_end, left, right_start, right_end, right, first, friends)
+    return first, friends
+
+
+def _places(indptr: LongArray, users: IntArray) -> LongArray:
+    """Places of the friends of some users, one user after the other."""
+    size = indptr[users + 1] - indptr[users]
+    before = np.cumsum(size) - size
+    places: LongArray = np.repeat(indptr[users] - before, size) + np.arange(int(size.sum()))
+    return places
+
+
+@compiled
+def _sum_friends(indptr: LongArray, indices: IntArray, values: FloatArray, found: FloatArray) -> None:
+    b = values.shape[1]
+    for user in range(len(indptr) - 1):
+        for place in range(indptr[user], indptr[user + 1]):
+            friend = indices[place]
+            for c in range(b):
+                found[user, c] += values[friend, c]
+
+
+@compiled
+def _meet(
+    left: IntArray, i: int, left_end: int, right: IntArray, j: int, right_end: int, found: IntArray, at: int
+) -> int:
+    """Common entries of two ascending parts, written from ``at`` on unless it is negative; how many."""
+    if left_end - i > right_end - j:
+        left, i, left_end, right, j, right_end = right, j, right_end, left, i, left_end
+    gallop = right_end - j > _GALLOP * (left_end - i)
+    n = 0
+    while i < left_end and j < right_end:
+        wanted = left[i]
+        if right[j] < wanted:
+            if gallop:
+                # Double the step until it is too long, then halve the last one.
+                step = 1
+                while j + step < right_end and right[j + step] < wanted:
+                    j += step
+                    step *= 2
+                high = min(j + step, right_end)
+                while j + 1 < high:
+                    middle = (j + high) // 2
+                    if right[middle] < wanted:
+                        j = middle
+                    else:
+                        high = middle
+            j += 1
+        elif right[j] > wanted:
+            i += 1
+        else:
+            if at >= 0:
+                found[at + n] = wanted
+            n += 1
+            i += 1
+            j += 1
+    return n
+
+
+@compiled
+def _count_common(
+    left_start: LongArray,
+    left_end: LongArray,
+    left: IntArray,
+    right_start: LongArray,
+    right_end: LongArray,
+    right: IntArray,
+) -> LongArray:
+    sizes = np.empty(len(left_start), dtype=np.int64)
+    none = np.empty(0, dtype=np.int32)
+    for p in range(len(left_start)):
+        sizes[p] = _meet(left, left_start[p], left_end[p], right, right_start[p], right_end[p], none, -1)
+    return sizes
+
+
+@compiled
+def _list_common(
+    left_start: LongArray,
+    left_end: LongArray,
+    left: IntArray,
+    right_start: LongArray,
+    right_end: LongArray,
+    right: IntArray,
+    first: LongArray,
+    friends: IntArray,
+) -> None:
+    for p in range(len(left_start)):
+        _meet(left, left_start[p], left_end[p], right, right_start[p], right_end[p], friends, first[p])

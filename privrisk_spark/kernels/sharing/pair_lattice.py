@@ -185,7 +185,7 @@ def offer(pair: Pair, best: Best, levels: LongArray) -> bool:
     highest = best.figures[2]
     if here == -np.inf or here < highest * (1.0 - TOLERANCE):
         return False
-    higher = here > highest * (1.0 + TOLERANCE)
+    higher: bool = here > highest * (1.0 + TOLERANCE)
     highest = max(highest, here)
     best.figures[2] = highest
     if best.figures[0] >= highest * (1.0 - TOLERANCE):

@@ -9,9 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from privrisk_spark.kernels.arrays import FloatArray, IntArray
+import numpy as np
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray
+from privrisk_spark.kernels.sharing.diffusion import Series, Spread, spread
+from privrisk_spark.kernels.sharing.graph import Graph
 
 Form = Literal["reciprocal", "exponential", "step", "table"]
+
+_LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True)
@@ -22,8 +29,8 @@ class Exposure:
     ----------
     form : {"reciprocal", "exponential", "step", "table"}
         ``reciprocal``: ``1/(1 + T)`` for ``T >= 0`` and ``1 - T`` below, so that ``f(-T) = 1/f(T)``. ``exponential``:
-        ``exp(-T/scale)``. ``step``: ``above`` from the threshold on, ``below`` before. ``table``: the value of the
-        greatest of the table's trusts that is at most T; the first one's value below all.
+        ``exp(-T/scale)``, at most ``e^700``. ``step``: ``above`` from the threshold on, ``below`` before. ``table``:
+        the value of the greatest of the table's trusts that is at most T; the first one's value below all.
     scale : float
         Of ``exponential``, positive.
     threshold, below, above : float
@@ -44,9 +51,38 @@ class Exposure:
     above: float = 0.0
     table: tuple[tuple[float, float], ...] = field(default=())
 
+    def __post_init__(self) -> None:
+        if self.form == "exponential" and not 0 < self.scale < np.inf:
+            raise InputError(f"sharing.exposure.scale: must be positive and finite, not {self.scale:g}.")
+        if self.form == "step" and not (np.inf > self.below >= self.above >= 0 and np.isfinite(self.threshold)):
+            raise InputError(
+                "sharing.exposure: 'step' must not rise with trust, so 'below' is at least 'above', and 'above' at "
+                f"least 0. Got {self.below:g} and {self.above:g}."
+            )
+        if self.form == "table":
+            trusts, values = self._columns()
+            if not len(trusts) or not np.isfinite(self.table).all() or (np.diff(trusts) <= 0).any():
+                raise InputError("sharing.exposure.table: must name one or more finite trusts, in ascending order.")
+            if (np.diff(values) > 0).any() or values[-1] < 0:
+                raise InputError("sharing.exposure.table: values must not rise with trust, and be at least 0.")
+
+    def _columns(self) -> tuple[FloatArray, FloatArray]:
+        whole = np.array(self.table, dtype=np.float64).reshape(-1, 2)
+        return whole[:, 0], whole[:, 1]
+
     def of(self, trust: FloatArray) -> FloatArray:
         """``f(T)`` of finite trusts, of any shape."""
-        raise NotImplementedError
+        found: FloatArray
+        if self.form == "reciprocal":
+            found = np.where(trust >= 0, 1.0 / (1.0 + np.maximum(trust, 0.0)), 1.0 - np.minimum(trust, 0.0))
+        elif self.form == "exponential":
+            found = np.exp(np.minimum(-trust / self.scale, _LARGEST_EXPONENT))
+        elif self.form == "step":
+            found = np.where(trust >= self.threshold, self.above, self.below)
+        else:
+            trusts, values = self._columns()
+            found = values[np.maximum(np.searchsorted(trusts, trust, side="right") - 1, 0)]
+        return found
 
 
 @dataclass(frozen=True)
@@ -81,4 +117,33 @@ def trust_by_rules(
     -------
     ndarray of float64, shape (n,)
     """
-    raise NotImplementedError
+    trust = np.full(n, otherwise)
+    open_still = np.ones(n, dtype=np.bool_)
+    for rule in rules:
+        holds: BoolArray = open_still.copy()
+        for column in rule.same:
+            holds &= (left[column] == right[column]) & (left[column] >= 0)
+        trust[holds] = rule.trust
+        open_still &= ~holds
+    return trust
+
+
+def propagated_trust(graph: Graph, stated: FloatArray, restart: float, error: float) -> Spread:
+    """Trust that walks on from those who are trusted: personalized PageRank of what users stated.
+
+    Parameters
+    ----------
+    graph : Graph
+    stated : ndarray of float64, shape (n, b)
+        Column c holds ``T_i·`` of one user i: trust and mistrust he stated, 0 elsewhere.
+    restart : float
+        ``a`` in (0, 1]: ``T = Σ_k a (1 - a)^k`` times the stated trust after k steps of the row-stochastic walk. 1
+        leaves what was stated.
+    error : float
+        In [1e-12, 1): bound on the 1-norm of the error per unit of stated trust.
+
+    Returns
+    -------
+    Spread
+    """
+    return spread(graph, "stochastic", Series.geometric(restart, error), stated)
