@@ -74,6 +74,7 @@ LIBRARIES: dict[str, set[str]] = {
     "cryptography": {"kernels"},
     "rapidfuzz": {"kernels"},
     "scipy": {"kernels", "planning", "experiments"},
+    "sklearn": {"stages"},
     "numpy": {
         "kernels", "hierarchies", "results", "ledger", "planning", "reporting", "engine", "stages", "experiments",
         "audit", "pipelines",

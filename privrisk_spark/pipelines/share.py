@@ -36,12 +36,21 @@ from privrisk_spark.planning.sharing import (
 )
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.sharing import tables_of
-from privrisk_spark.policy.sharing import FriendOfFriendPairs, FriendPairs, GivenPairs, SampledPairs
+from privrisk_spark.policy.sharing import (
+    FriendOfFriendPairs,
+    FriendPairs,
+    GivenPairs,
+    PropagatedTrust,
+    SampledPairs,
+    StatedTrust,
+    UserAttributes,
+    UserPairs,
+)
 from privrisk_spark.reporting.pages import render_sharing
 from privrisk_spark.results.sharing import Exposed, Network, SharingResult
 from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
-from privrisk_spark.stages.sharing.deciders import decider_of
+from privrisk_spark.stages.sharing.deciders import SENSITIVITY, TRUST, UTILITY, collect_decider
 from privrisk_spark.stages.sharing.deciding import (
     REASONS,
     RELATIONS,
@@ -272,14 +281,37 @@ def pairs_of(run: Run, opened: Opened, users: StoredUsers, network: StoredNetwor
     return found, pieces.read, pieces.nulls + pieces.unknown + pieces.loops
 
 
+def said_of(run: Run, opened: Opened, ground: Ground) -> dict[str, StoredNetwork]:
+    """Return what tables say of users: whom they trust, what an attribute costs them or is worth to them."""
+    asked, names = sharing_of(run.policy), list(opened.hierarchies)
+    found = {}
+    for key, table in tables_of(asked).items():
+        if key not in (SENSITIVITY, TRUST, UTILITY):
+            continue
+        value = None
+        if isinstance(table, StatedTrust | PropagatedTrust):
+            value = table.trust
+        elif isinstance(table, UserAttributes):
+            value = table.value
+        assert isinstance(table, UserPairs | UserAttributes)
+        attributes = names if isinstance(table, UserAttributes) else []
+        pieces = collect_pieces(
+            run.scratch, ground.users, opened.tables[key], table, key=key, value=value, attributes=attributes
+        )
+        stored = collect_buckets(run.scratch, pieces, ground.users, key.rpartition(".")[2], key=key)
+        found[key] = StoredNetwork(stored, ground.network.offsets, value is not None)
+    return found
+
+
 def decide(
     run: Run, opened: Opened, ground: Ground, network: Network, *, run_id: str, date: dt.date
 ) -> tuple[DecidedSlices, SharingResult]:
     """Stage: decide every pair, and put together what the decisions add up to."""
     with run.progress.stage("decide") as stage:
         policy, asked, names = run.policy, sharing_of(run.policy), list(opened.hierarchies)
-        decider = decider_of(policy)
-        decided = collect_decisions(run.scratch, ground, decider, names, exposed=asked.exposed)
+        tables = said_of(run, opened, ground)
+        decider = collect_decider(run.scratch, policy, ground, tables)
+        decided = collect_decisions(run.scratch, ground, decider, names, exposed=asked.listed)
         points = collect_curve(run.scratch, ground, decider, asked.curve.lambdas, pairs=asked.curve.pairs)
         relations, whole = relations_of(decided.facts, RELATIONS, REASONS, names)
         result = SharingResult(
@@ -296,7 +328,7 @@ def decide(
             bound=None,
             curve=curve_of(points),
             axis="λ",
-            exposed=exposed_of(ground, decided, asked.exposed),
+            exposed=exposed_of(ground, decided, asked.listed),
             connection=None,
             notes=notes_of(asked),
         )

@@ -15,10 +15,13 @@ from privrisk_spark.policy.sensitivity import LinearSensitivity, Personal
 from privrisk_spark.policy.sharing import (
     DetailUtility,
     DiversityUtility,
+    ExponentialExposure,
     LeastLoss,
     ModifiedAggregate,
     MostUtility,
     SharingPolicy,
+    StepExposure,
+    TableExposure,
     TableUtility,
     TradeOff,
 )
@@ -65,6 +68,18 @@ def utility_weights(policy: Policy) -> tuple[float, ...]:
     asked = sharing_of(policy).utility
     given = asked.weights if isinstance(asked, DetailUtility) else {}
     return tuple(given.get(name, 1.0) for name in policy.quasi_identifiers)
+
+
+def exposure_of(asked: SharingPolicy) -> dict[str, Any]:
+    """What a shown level weighs at a trust, as :class:`~privrisk_spark.kernels.sharing.trust.Exposure` takes it."""
+    given = asked.exposure
+    if isinstance(given, ExponentialExposure):
+        return {"form": "exponential", "scale": given.scale}
+    if isinstance(given, StepExposure):
+        return {"form": "step", "threshold": given.threshold, "below": given.below, "above": given.above}
+    if isinstance(given, TableExposure):
+        return {"form": "table", "table": tuple((point.trust, point.value) for point in given.points)}
+    return {"form": "reciprocal"}
 
 
 def relations_of(

@@ -148,14 +148,15 @@ class RuledTrust(Part):
     otherwise: Finite = Field(-1.0, description="T where no rule holds.")
 
 
-class PropagatedTrust(Part):
-    """T is what reaches v by walks from u along edges, times the number of users: 1 is what all share evenly."""
+class PropagatedTrust(UserPairs):
+    """T is what a table says, after walks along edges from those it names (personalized PageRank)."""
 
     kind: Literal["propagated"]
     restart: Annotated[float, Field(gt=0, le=1), NUMBER] = Field(
-        0.15, description="Probability with which a walk ends at each step (personalized PageRank)."
+        0.5, description="Probability with which a walk ends at each step; 1 leaves what is stated."
     )
-    error: Annotated[float, Field(ge=1e-9, lt=1), NUMBER] = Field(1e-4, description="Share of the walks left out.")
+    error: Annotated[float, Field(ge=1e-12, lt=1), NUMBER] = Field(1e-6, description="Share of the walks left out.")
+    trust: Text = Field("trust", description="Column of the stated T: positive is trust, negative mistrust.")
 
 
 class OneClassTrust(UserPairs):
@@ -183,20 +184,20 @@ class Point(Part):
     value: NonNegative
 
 
-class ReciprocalFall(Part):
+class ReciprocalExposure(Part):
     """1/(1 + T), and 1 + |T| for mistrust."""
 
     kind: Literal["reciprocal"] = "reciprocal"
 
 
-class ExponentialFall(Part):
+class ExponentialExposure(Part):
     """exp(-T/scale)."""
 
     kind: Literal["exponential"]
     scale: Positive = 1.0
 
 
-class StepFall(Part):
+class StepExposure(Part):
     """One value from a trust on, and a greater one below."""
 
     kind: Literal["step"]
@@ -205,15 +206,17 @@ class StepFall(Part):
     above: NonNegative = 0.0
 
 
-class TableFall(Part):
+class TableExposure(Part):
     """Values by trust: that of the greatest trust in the list that is not above T."""
 
     kind: Literal["table"]
     points: list[Point] = Field(min_length=1, description="Such as [{trust: 0, value: 1}, {trust: 5, value: 0.1}].")
 
 
-FallPolicy = Annotated[
-    ReciprocalFall | ExponentialFall | StepFall | TableFall, Field(discriminator="kind"), _usual_kind("reciprocal")
+ExposurePolicy = Annotated[
+    ReciprocalExposure | ExponentialExposure | StepExposure | TableExposure,
+    Field(discriminator="kind"),
+    _usual_kind("reciprocal"),
 ]
 """f(T): what a shown level weighs at a trust; it must not rise."""
 
@@ -357,13 +360,13 @@ class SharingPolicy(Part):
     pairs: PairsPolicy = Field(FriendPairs(kind="edges"), description="Whom to decide for: 'edges', or a mapping.")
     sensitivity: SharingSensitivity = AttributeSensitivity()
     trust: TrustPolicy | None = Field(None, description="How much u trusts v; not for model 'modified-aggregate'.")
-    falls: FallPolicy | None = Field(None, description="What a shown level weighs at a trust, f(T).")
+    exposure: ExposurePolicy | None = Field(None, description="What a shown level weighs at a trust, f(T).")
     utility: SharingUtility = EqualUtility()
     model: ModelPolicy = ModifiedAggregate(kind="modified-aggregate")
     connected_at: Count = Field(
         1, description="Levels of each attribute v must see, if u has it, to count as connected in the graph."
     )
-    exposed: Natural = Field(10, description="Users listed with the greatest loss.")
+    listed: Natural = Field(10, description="Users listed with the greatest loss.")
     curve: CurvePolicy = CurvePolicy()
     adjacency_on_machine: Count = Field(
         10**8, description="Directed edges of a graph that may be held in the memory of one machine."

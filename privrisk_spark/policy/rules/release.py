@@ -188,7 +188,7 @@ def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
         if not isinstance(policy.columns.get(name), WeightColumn):
             hint = "" if name in policy.columns else nearest(name, list(policy.columns))
             yield Fault(path, f"'{name}' must be mentioned under columns with the role 'weight'{hint}")
-    used = {*policy.weight_columns, policy.table.weight, *weighed_columns(policy)}
+    used = {*policy.weight_columns, policy.table.weight, *weighed_columns(policy).values()}
     for name, column in policy.columns.items():
         if isinstance(column, WeightColumn) and name not in used:
             yield Fault(

@@ -16,11 +16,12 @@ from privrisk_spark.policy.sharing import (
     GivenPairs,
     ModifiedAggregate,
     OneClassTrust,
+    PropagatedTrust,
     RuledTrust,
     SharingPolicy,
     StatedTrust,
-    StepFall,
-    TableFall,
+    StepExposure,
+    TableExposure,
     TableSensitivity,
     TableUtility,
 )
@@ -57,7 +58,7 @@ def tables_of(asked: SharingPolicy) -> dict[str, Table]:
         found["sharing.pairs"] = asked.pairs
     if isinstance(asked.sensitivity, TableSensitivity):
         found["sharing.sensitivity"] = asked.sensitivity
-    if isinstance(asked.trust, StatedTrust | OneClassTrust):
+    if isinstance(asked.trust, StatedTrust | PropagatedTrust | OneClassTrust):
         found["sharing.trust"] = asked.trust
     if isinstance(asked.utility, TableUtility):
         found["sharing.utility"] = asked.utility
@@ -90,7 +91,7 @@ def _names(policy: Policy, asked: SharingPolicy) -> Iterator[Fault]:
 def _trusted(asked: SharingPolicy) -> Iterator[Fault]:
     """What is said of trust, and whether the model asks for it."""
     if isinstance(asked.model, ModifiedAggregate):
-        for key in ("trust", "falls"):
+        for key in ("trust", "exposure"):
             if getattr(asked, key) is not None:
                 yield Fault(
                     f"sharing.{key}",
@@ -105,19 +106,19 @@ def _trusted(asked: SharingPolicy) -> Iterator[Fault]:
             f"must be of the kind 'table' with the model 'diffusion': it is asked of everybody the information may "
             f"reach. Got {got}",
         )
-    falls = asked.falls
-    if isinstance(falls, StepFall) and falls.above > falls.below:
+    exposure = asked.exposure
+    if isinstance(exposure, StepExposure) and exposure.above > exposure.below:
         yield Fault(
-            "sharing.falls.above",
-            f"must be at most below = {falls.below:g}: the function must not rise with trust. Got {falls.above:g}",
+            "sharing.exposure.above",
+            f"must be at most below = {exposure.below:g}: it must not rise with trust. Got {exposure.above:g}",
         )
-    if isinstance(falls, TableFall):
-        for i, (one, other) in enumerate(pairwise(falls.points), start=1):
+    if isinstance(exposure, TableExposure):
+        for i, (one, other) in enumerate(pairwise(exposure.points), start=1):
             if other.trust <= one.trust:
-                yield Fault(f"sharing.falls.points.{i}.trust", f"must be above {one.trust:g}. Got {other.trust:g}")
+                yield Fault(f"sharing.exposure.points.{i}.trust", f"must be above {one.trust:g}. Got {other.trust:g}")
             if other.value > one.value:
                 yield Fault(
-                    f"sharing.falls.points.{i}.value",
+                    f"sharing.exposure.points.{i}.value",
                     f"must be at most {one.value:g}: the function must not rise with trust. Got {other.value:g}",
                 )
 

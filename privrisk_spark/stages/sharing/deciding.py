@@ -6,7 +6,7 @@ which do not depend on how the input was dealt, and so neither do the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -48,6 +48,8 @@ class Acquainted:
     ----------
     users : Users
     trees : Trees
+    numbers : ndarray of int64, shape (n,)
+        Place of each pair among all.
     u, v : ndarray of int64, shape (n,)
         Who shows, and who sees.
     codes : ndarray of int32, shape (n, k)
@@ -61,6 +63,7 @@ class Acquainted:
 
     users: Users
     trees: Trees
+    numbers: LongArray
     u: LongArray
     v: LongArray
     codes: IntArray
@@ -98,7 +101,17 @@ class Showing:
 
 
 class Decider(Protocol):
-    """How it is decided what is shown; small, as it goes to every task."""
+    """How it is decided what is shown; small, as it goes to every task.
+
+    Attributes
+    ----------
+    whole_users : bool
+        Whether it wants all pairs of a user at once.
+    """
+
+    @property
+    def whole_users(self) -> bool:
+        """Whether it wants all pairs of a user at once."""
 
     def decide(self, pairs: Acquainted) -> Showing:
         """Decide some pairs, each by itself."""
@@ -129,15 +142,47 @@ class Ground:
         found: list[str] = self.users.load().ids(np.array(users, dtype=np.int64)).to_pylist()
         return found
 
-    def acquainted(self, words: WordArray) -> Iterator[Acquainted]:
-        """Yield pairs in chunks, with what is known of both."""
+    def acquainted(
+        self,
+        piece: tuple[int, int, int],
+        *,
+        whole_users: bool = False,
+        kept: Callable[[WordArray], BoolArray] | None = None,
+    ) -> Iterator[Acquainted]:
+        """Yield the pairs of a slice in chunks, with what is known of both.
+
+        Parameters
+        ----------
+        piece : tuple of int
+            Of the pairs' slices.
+        whole_users : bool
+            Whether all pairs of a user are in one chunk.
+        kept : callable, optional
+            Says which pairs are wanted.
+        """
         users, network, trees = self.users.load(), self.network.load(), self.trees.load()
+        words = self.pairs.words(piece)
+        bucket, begin, _ = piece
+        numbers = np.arange(len(words)) + (sum(self.pairs.counts[:bucket]) + begin)
+        if kept is not None:
+            here = kept(words)
+            words, numbers = words[here], numbers[here]
         u, v = unpacked(words)
         fewest = np.minimum(network.degrees(u), network.degrees(v))
-        for some in split(fewest, FRIENDS, rows=CHUNK):
+        for some in _chunks(u, fewest, whole_users=whole_users):
             codes = users.profiles.take(u[some])
             first, friends = network.common_friends(u[some], v[some])
-            yield Acquainted(users, trees, u[some], v[some], codes, trees.levels(codes), first, friends)
+            yield Acquainted(users, trees, numbers[some], u[some], v[some], codes, trees.levels(codes), first, friends)
+
+
+def _chunks(u: LongArray, sizes: LongArray, *, whole_users: bool) -> Iterator[slice]:
+    """Cut pairs into chunks of about :data:`CHUNK`, of so many friends to look up, or of whole users."""
+    if not whole_users:
+        yield from split(sizes, FRIENDS, rows=CHUNK)
+        return
+    cuts = np.concatenate([[0], np.flatnonzero(np.diff(u)) + 1, [len(u)]]) if len(u) else np.zeros(1, dtype=np.int64)
+    for users in split(np.diff(cuts), CHUNK):
+        yield slice(int(cuts[users.start]), int(cuts[users.stop]))
 
 
 @dataclass(frozen=True)
@@ -181,7 +226,7 @@ def collect_decisions(
         total = Tally(len(names), exposed)
         with directory.writing(part) as path, pq.ParquetWriter(path, schema, store_schema=False) as writer:
             network = ground.network.load()
-            for pairs in ground.acquainted(ground.pairs.words(slices[number])):
+            for pairs in ground.acquainted(slices[number], whole_users=decider.whole_users):
                 showing = decider.decide(pairs)
                 relation = relations(network, pairs)
                 reason = reasons(pairs, showing)
@@ -333,14 +378,13 @@ def collect_curve(
     def decide(number: int) -> Iterator[pa.Table]:
         sums = np.zeros((len(values), 4))
         there = 0
-        words = [ground.pairs.words(piece) for piece in slices[number::tasks]]
-        sample = np.concatenate([one[mixed(one) <= limit] for one in words])
-        for some in ground.acquainted(sample):
-            there += len(some.u)
-            for i, value in enumerate(values):
-                showing = decider.at(value).decide(some)
-                shown, levels = showing.shown.sum(dtype=np.int64), some.levels.sum(dtype=np.int64)
-                sums[i] += showing.loss.sum(), showing.utility.sum(), shown, levels
+        for piece in slices[number::tasks]:
+            for some in ground.acquainted(piece, kept=lambda words: mixed(words) <= limit):
+                there += len(some.u)
+                for i, value in enumerate(values):
+                    showing = decider.at(value).decide(some)
+                    shown, levels = showing.shown.sum(dtype=np.int64), some.levels.sum(dtype=np.int64)
+                    sums[i] += showing.loss.sum(), showing.utility.sum(), shown, levels
         yield report("", {"task": number, "pairs": there, "sums": sums.tolist()})
 
     parts = scratch.collect_parts(Batches.of_parts(scratch.spark, range(tasks), decide, PARTS))

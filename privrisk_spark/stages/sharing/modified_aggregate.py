@@ -39,6 +39,7 @@ class ByCommonFriends:
     reject: bool
     zero_count: ZeroCount
     most_boxes: int
+    whole_users = False
 
     def at(self, trade_off: float) -> ByCommonFriends:
         """Return the same with another λ."""

@@ -6,7 +6,7 @@ those of its bucket of u from all chunks. Hence no pair is shuffled by Spark, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -21,9 +21,10 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, ma
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import scan
+from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.errors import SchemaError, listing, nearest
 from privrisk_spark.kernels.arrays import FloatArray, IndexArray, LongArray, WordArray
-from privrisk_spark.policy.sharing import UserPairs
+from privrisk_spark.policy.sharing import UserAttributes, UserPairs
 from privrisk_spark.stages.sharing.users import StoredUsers, Users
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -107,8 +108,16 @@ class StoredPairs:
         return np.asarray(map_array(self.directory, self.names[bucket])[begin:end])
 
 
-def check_pairs(frame: DataFrame, table: UserPairs, *, key: str, value: str | None = None) -> None:
+def check_columns(frame: DataFrame, named: Mapping[str, str], *, key: str) -> None:
     """Refuse a table that lacks a column.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    named : mapping of str to str
+        Columns by the option that names them.
+    key : str
+        Of the policy, for messages.
 
     Raises
     ------
@@ -116,8 +125,7 @@ def check_pairs(frame: DataFrame, table: UserPairs, *, key: str, value: str | No
         Naming every such column.
     """
     faults = []
-    named = [("u", table.u), ("v", table.v), *([] if value is None else [("trust", value)])]
-    for option, column in named:
+    for option, column in named.items():
         if column not in frame.columns:
             hint = nearest(column, frame.columns)
             rule = f"the table has no column '{column}'{hint}; it has {listing(frame.columns)}."
@@ -130,14 +138,15 @@ def collect_pieces(
     scratch: Scratch,
     users: StoredUsers,
     frame: DataFrame,
-    table: UserPairs,
+    table: UserPairs | UserAttributes,
     *,
     key: str,
     both: bool = False,
     value: str | None = None,
+    attributes: Sequence[str] = (),
     given: bool = False,
 ) -> Pieces:
-    """Number the users of a table of pairs, in tasks.
+    """Number the users of a table of pairs, or of users and attributes, in tasks.
 
     Parameters
     ----------
@@ -145,13 +154,15 @@ def collect_pieces(
     users : StoredUsers
     frame : DataFrame
         The table as Spark opened it.
-    table : UserPairs
+    table : UserPairs or UserAttributes
     key : str
         Of the policy, for messages; its last word names the directory.
     both : bool
         Whether each pair stands for its other direction too.
     value : str, optional
-        Column of a number of each pair.
+        Column of a number of each pair; not negative for an attribute.
+    attributes : sequence of str
+        Names that stand for the second user of a table of users and attributes, by their places.
     given : bool
         Whether a caller gave the frame; then it is read by Spark alone.
 
@@ -160,8 +171,13 @@ def collect_pieces(
     SchemaError
         If there is a row without two users, unless the policy says to ignore it; or a number that is none.
     """
-    check_pairs(frame, table, key=key, value=value)
-    wanted = [Wanted("u", table.u, "text", distinct=True), Wanted("v", table.v, "text", distinct=True)]
+    named = {"u": table.u, "v": table.v} if isinstance(table, UserPairs) else {
+        "user": table.user, "attribute": table.attribute}  # fmt: skip
+    last = "trust" if isinstance(table, UserPairs) else "value"
+    check_columns(frame, named | ({} if value is None else {last: value}), key=key)
+    first, second = named.values()
+    wanted = [Wanted("u", first, "text", distinct=True), Wanted("v", second, "text", distinct=not attributes)]
+    places = ValueCodes.of({attribute: place for place, attribute in enumerate(attributes)})
     if value is not None:
         wanted.append(Wanted("value", value, "number"))
     name = key.rpartition(".")[2]
@@ -170,15 +186,17 @@ def collect_pieces(
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for rows in in_chunks(tables):
             known = users.load()
-            u, v = (_numbers(known, rows.column(end)) for end in ("u", "v"))
+            u = _numbers(known, rows.column("u"))
+            v = places.encoded(rows.column("v")).astype(np.int64) if attributes else _numbers(known, rows.column("v"))
             there = pc.and_(rows.column("u").is_valid(), rows.column("v").is_valid()).to_numpy()
             inside = (u >= 0) & (v >= 0)
-            kept = inside & (u != v)
+            loops = inside & (u == v) & (not attributes)
+            kept = inside & ~loops
             facts = {
                 "read": rows.num_rows,
                 "nulls": int(np.count_nonzero(~there)),
                 "unknown": int(np.count_nonzero(there & ~inside)),
-                "loops": int(np.count_nonzero(inside & (u == v))),
+                "loops": int(np.count_nonzero(loops)),
             }
             words = packed(u[kept], v[kept])
             part = part_name("pairs")
@@ -191,7 +209,8 @@ def collect_pieces(
                 order = np.argsort(words, kind="stable")
                 write_array(words[order], directory, part)
                 write_array(numbers[order], directory, f"{part}.values")
-                facts["bad"] = int(np.count_nonzero(~np.isfinite(numbers)))
+                bad = ~np.isfinite(numbers) | (bool(attributes) & (numbers < 0))
+                facts["bad"] = int(np.count_nonzero(bad))
             yield report(part, facts)
 
     parts = scratch.collect_parts(scan(None if given else table, frame, wanted).then(step, PARTS))
@@ -199,11 +218,13 @@ def collect_pieces(
     lost = total["nulls"] + total["unknown"]
     if lost and table.unknown == "refuse":
         raise SchemaError(
-            f"{key}: {total['unknown']:,} of {total['read']:,} rows name somebody whom table does not have, and "
-            f"{total['nulls']:,} lack an end. Mend the table, or set {key}.unknown: ignore to leave them out."
+            f"{key}: {total['unknown']:,} of {total['read']:,} rows name somebody whom table does not have"
+            f"{', or no quasi-identifier' if attributes else ''}, and {total['nulls']:,} lack an end. Mend the table, "
+            f"or set {key}.unknown: ignore to leave them out."
         )
     if sum(int(part.get("bad", 0)) for part in parts):
-        raise SchemaError(f"{key}.{value}: there are values that are no finite numbers; mend the column.")
+        rule = "no finite numbers, or negative" if attributes else "no finite numbers"
+        raise SchemaError(f"{key}.{last}: there are values that are {rule}; mend the column.")
     return Pieces(directory, tuple(part["name"] for part in parts), **total, valued=value is not None)
 
 
