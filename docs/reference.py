@@ -19,6 +19,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "What to run": (
         "assess",
         "attack",
+        "share",
         "plan",
         "release",
         "mask_table",
@@ -31,7 +32,18 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Policies": ("load", "Policy"),
     "Roles of columns": ("quasi_identifier", "sensitive", "insensitive", "identifier", "weight"),
     "Hierarchies": ("intervals", "mask", "dates", "order", "flat", "tree", "file"),
-    "Results": ("Assessed", "Attacked", "Plan", "Released", "Fitted", "Curves", "Composed", "Audited", "Page"),
+    "Results": (
+        "Assessed",
+        "Attacked",
+        "Shared",
+        "Plan",
+        "Released",
+        "Fitted",
+        "Curves",
+        "Composed",
+        "Audited",
+        "Page",
+    ),
 }
 """Order of the page; every public name but ``errors`` is in one group."""
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Plan,
         Policy,
         Released,
+        Shared,
         approve,
         assess,
         attack,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         quasi_identifier,
         release,
         sensitive,
+        share,
         tree,
         weight,
     )
@@ -62,6 +64,7 @@ __all__ = [
     "Plan",
     "Policy",
     "Released",
+    "Shared",
     "approve",
     "assess",
     "attack",
@@ -84,6 +87,7 @@ __all__ = [
     "quasi_identifier",
     "release",
     "sensitive",
+    "share",
     "tree",
     "weight",
 ]

@@ -73,7 +73,7 @@ LIBRARIES: dict[str, set[str]] = {
     "numba": {"machine_code"},
     "cryptography": {"kernels"},
     "rapidfuzz": {"kernels"},
-    "sklearn": {"kernels"},
+    "sklearn": {"kernels", "stages"},
     "scipy": {"kernels", "planning", "experiments"},
     "numpy": {
         "kernels", "hierarchies", "results", "ledger", "planning", "reporting", "engine", "stages", "experiments",

@@ -31,6 +31,7 @@ from privrisk_spark.api.fitting import Fitted, approve, fit
 from privrisk_spark.api.masking import mask_table
 from privrisk_spark.api.policies import Policy, load
 from privrisk_spark.api.releasing import Released, release
+from privrisk_spark.api.sharing import Shared, share
 from privrisk_spark.results.page import Page
 from privrisk_spark.results.plan import Plan
 
@@ -45,6 +46,7 @@ __all__ = [
     "Plan",
     "Policy",
     "Released",
+    "Shared",
     "approve",
     "assess",
     "attack",
@@ -66,6 +68,7 @@ __all__ = [
     "quasi_identifier",
     "release",
     "sensitive",
+    "share",
     "tree",
     "weight",
 ]

@@ -35,7 +35,7 @@ class Policy(written.Policy):
         Of the policy format.
     **parts : mapping
         ``dictionary``, ``risk``, ``utility``, ``decision``, ``guarantee``, ``counting``, ``linkage``, ``checks``,
-        ``output``, ``ledger``, ``assess``.
+        ``output``, ``ledger``, ``assess``, ``attack``, ``sharing``.
 
     Raises
     ------
@@ -70,6 +70,10 @@ class Policy(written.Policy):
         if not {"path", "catalog"}.intersection(place):
             place["catalog"] = GIVEN
         name = {"name": run} if isinstance(run, str) else run
+        sharing = parts.get("sharing")
+        if isinstance(sharing, Mapping) and isinstance(edges := sharing.get("edges", {}), Mapping):
+            there = edges if {"path", "catalog"}.intersection(edges) else {**edges, "catalog": GIVEN}
+            parts["sharing"] = {**sharing, "edges": there}
         document = {"version": version, "run": name, "table": place, "columns": dict(columns), **parts}
         self.__setstate__(reading.parse(document, releasing=False).__getstate__())
 
@@ -147,6 +151,33 @@ def with_frame(policy: written.Policy, given: bool) -> written.Policy:
     if policy.table.catalog == GIVEN:
         rule = "the policy names none, so a frame must be given; or write table={'path': …} or {'catalog': …}"
         raise ConfigError([Fault("table", rule)])
+    return policy
+
+
+def with_edges(policy: written.Policy, given: bool) -> written.Policy:
+    """Return the policy for a run of a given frame of edges, or of the table that it names.
+
+    Parameters
+    ----------
+    policy : privrisk_spark.policy.policy.Policy
+    given : bool
+        Whether there is a frame.
+
+    Raises
+    ------
+    ConfigError
+        If there is neither a frame nor a table.
+    """
+    asked = policy.sharing
+    if asked is None:
+        return policy
+    if given:
+        place: dict[str, Any] = {"path": None, "catalog": GIVEN, "format": "parquet", "options": {}}
+        edges = asked.edges.model_copy(update=place)
+        return policy.model_copy(update={"sharing": asked.model_copy(update={"edges": edges})})
+    if asked.edges.catalog == GIVEN:
+        rule = "the policy names none, so a frame must be given; or write edges={'path': …} or {'catalog': …}"
+        raise ConfigError([Fault("sharing.edges", rule)])
     return policy
 
 

@@ -1,4 +1,4 @@
-"""Command line: ``release``, ``mask``, ``assess``, ``attack``, ``fit``, ``audit``, ``curves``, and so on."""
+"""Command line: ``release``, ``mask``, ``assess``, ``attack``, ``share``, ``fit``, ``audit``, and so on."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from privrisk_spark.cli.java import prepare_java
 from privrisk_spark.cli.ledger import ledger_app
 from privrisk_spark.cli.mask import mask
 from privrisk_spark.cli.release import release
+from privrisk_spark.cli.share import share
 from privrisk_spark.cli.synthetic import synthesize
 
 app = typer.Typer(
@@ -30,7 +31,7 @@ app = typer.Typer(
 app.add_typer(config_app, name="config")
 app.add_typer(experiments_app, name="experiments")
 app.add_typer(ledger_app, name="ledger")
-for command in (release, mask, assess, attack, fit, approve, curves, audit, synthesize, guide):
+for command in (release, mask, assess, attack, share, fit, approve, curves, audit, synthesize, guide):
     app.command()(command)
 app.command("prepare-java")(prepare_java)
 

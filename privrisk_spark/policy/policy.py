@@ -34,6 +34,7 @@ from privrisk_spark.policy.guarantees import Guarantee, RiskGuarantee
 from privrisk_spark.policy.masking import Mask, Masked
 from privrisk_spark.policy.secrets import FromEnvironment, without_secrets
 from privrisk_spark.policy.sensitivity import LinearSensitivity, Sensitivity
+from privrisk_spark.policy.sharing import SharingPolicy
 from privrisk_spark.policy.types import (
     NUMBER,
     SORTED,
@@ -353,6 +354,11 @@ class Policy(Part):
     ledger: LedgerPolicy | None = None
     assess: AssessPolicy = Field(AssessPolicy(), description="What `privrisk assess` measures.")
     attack: AttackPolicy | None = Field(None, description="What `privrisk attack` tries.", exclude_if=unsaid)
+    sharing: SharingPolicy | None = Field(
+        None,
+        description="What `privrisk share` decides of a social network, whose profiles are the table.",
+        exclude_if=unsaid,
+    )
 
     _given: tuple[FromEnvironment, ...] = PrivateAttr(default=())
 

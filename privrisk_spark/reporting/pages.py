@@ -14,6 +14,7 @@ from privrisk_spark.reporting.charts import draw
 from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
 from privrisk_spark.reporting.page_templates import fill
 from privrisk_spark.reporting.report import MEANINGS
+from privrisk_spark.reporting.sharing_plots import attribute_plot, curve_plot
 from privrisk_spark.results.attacks import AttackResult
 from privrisk_spark.results.audit import ALPHA, AuditResult
 from privrisk_spark.results.composition import QUANTILES, Composition
@@ -21,6 +22,7 @@ from privrisk_spark.results.curves import CurveResult
 from privrisk_spark.results.experiment import ExperimentResult
 from privrisk_spark.results.plots import Panel, Plot, Series
 from privrisk_spark.results.release import Check
+from privrisk_spark.results.sharing import SharingResult
 
 __all__ = [
     "render_attack",
@@ -29,6 +31,7 @@ __all__ = [
     "render_contract",
     "render_curves",
     "render_experiment",
+    "render_sharing",
 ]
 
 _ROWS = 60
@@ -123,6 +126,25 @@ def render_experiment(result: ExperimentResult) -> str:
         for same in result.findings.plots
     ]
     return fill("experiment.html.j2", result=result, findings=result.findings, sections=sections)
+
+
+def render_sharing(result: SharingResult) -> str:
+    """Return what members of a network show each other as a page, for the trusted zone.
+
+    Parameters
+    ----------
+    result : SharingResult
+    """
+    return fill(
+        "sharing.html.j2",
+        result=result,
+        rows=(*result.relations, result.whole),
+        reasons=list(result.whole.outcomes),
+        names=[one.name for one in result.whole.attributes],
+        meaning=MEANINGS[result.status],
+        attributes_svg=Markup(draw(attribute_plot(result), prefix="attributes")) if result.relations else None,
+        curve_svg=Markup(draw(curve_plot(result), prefix="curve")) if result.curve else None,
+    )
 
 
 def cells_plot(result: AuditResult) -> Plot:

@@ -17,6 +17,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark import __version__
+from privrisk_spark.engine.extras import require_scikit_learn
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
@@ -48,7 +49,6 @@ from privrisk_spark.results.assessment import Assessment, Subject, Verdict, judg
 from privrisk_spark.results.facts import values_changed
 from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
-from privrisk_spark.stages.assessing.classifiers import require_classifiers
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.storage.locations import Location
@@ -99,7 +99,7 @@ def plan_only(spark: SparkSession, policy: Policy, *, table: DataFrame | None = 
     """
     policy = pin_tables(policy, READ, given=table is not None).policy
     if policy.assess.classifiers is not None:
-        require_classifiers()
+        require_scikit_learn("assess.classifiers")
     return explained(policy, open_assessment(spark, policy, table))
 
 
@@ -141,7 +141,7 @@ def assess(
     refuse_input({"--output": Location("file", "", str(place))}, {**given, **pinned.places})
     policy = pinned.policy
     if policy.assess.classifiers is not None:
-        require_classifiers()
+        require_scikit_learn("assess.classifiers")
     with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
         run = Run(spark, policy, place, scratch, Progress(place, run_id, STAGES, labels(spark)))
         opened, vocabularies = read(run, table, announce)

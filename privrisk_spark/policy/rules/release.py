@@ -33,6 +33,7 @@ from privrisk_spark.policy.rules.lakes import impossible_lake, lake_faults
 from privrisk_spark.policy.rules.masking import impossible_masking, impossible_masks
 from privrisk_spark.policy.rules.partitions import impossible_partitions
 from privrisk_spark.policy.rules.private import impossible_dp
+from privrisk_spark.policy.rules.sharing import impossible_sharing, weighed_columns
 from privrisk_spark.policy.sensitivity import (
     InteractionSensitivity,
     LinearSensitivity,
@@ -55,6 +56,7 @@ def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
     yield from _impossible_paths(policy)
     yield from impossible_assessment(policy)
     yield from impossible_attack(policy)
+    yield from impossible_sharing(policy)
     yield from _impossible_completeness(policy)
     rows = policy.checks.row_count
     if rows.at_most is not None and rows.at_most < rows.at_least:
@@ -193,8 +195,9 @@ def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
         if not isinstance(policy.columns.get(name), WeightColumn):
             hint = "" if name in policy.columns else nearest(name, list(policy.columns))
             yield Fault(path, f"'{name}' must be mentioned under columns with the role 'weight'{hint}")
+    used = {*policy.weight_columns, policy.table.weight, *weighed_columns(policy).values()}
     for name, column in policy.columns.items():
-        if isinstance(column, WeightColumn) and name not in {*policy.weight_columns, policy.table.weight}:
+        if isinstance(column, WeightColumn) and name not in used:
             yield Fault(
                 f"columns.{name}.role",
                 "is 'weight', but neither risk.sensitivity nor table.weight uses the column; choose another role",

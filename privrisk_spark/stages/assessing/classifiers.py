@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,6 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.slices import read_slices
-from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.measures.prediction import predicted, sampling_words
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.policy.assessment import Classifiers
@@ -22,22 +20,6 @@ from privrisk_spark.stages.assessing.classes import Layout
 from privrisk_spark.storage.parts import PartDirectory
 
 _DRAWN, _LABEL = "drawn", "label"
-
-
-def require_classifiers() -> None:
-    """Refuse to go on without scikit-learn, before anything is read.
-
-    Raises
-    ------
-    InputError
-    """
-    try:
-        import_module("sklearn")
-    except ImportError:
-        raise InputError(
-            "assess.classifiers: the package 'scikit-learn' is not installed; install privrisk_spark[ml], or leave "
-            "assess.classifiers out."
-        ) from None
 
 
 def collect_predictions(

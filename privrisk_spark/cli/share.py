@@ -1,0 +1,37 @@
+"""The command ``privrisk share``."""
+
+from __future__ import annotations
+
+import typer
+
+from privrisk_spark.cli.attempt import attempted
+from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput, RunId
+
+
+def share(
+    output: PrivateOutput,
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    date: Date = None,
+    run_id: RunId = None,
+    log_format: Log = LogFormat.text,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Decide what the members of a social network show each other: which attribute, at which level, and its cost."""
+    with attempted(run_id, log_format) as attempt:
+        policy, day = attempt.policy([*(policies or []), *(config or [])], overrides or [], date, releasing=False)
+        from privrisk_spark import api
+        from privrisk_spark.engine.failures import named
+
+        with named():
+            from privrisk_spark.pipelines.share import check_output
+
+            place = check_output(policy, output)
+        attempt.status = place
+        found = api.share(None, None, policy, output=output, run_id=attempt.run_id, date=day)
+    typer.echo(found.result.paragraph)
+    for name in ("report.html", "summary.json", "measures.json", "sharing.json"):
+        typer.echo(f"  {place / name}")
+    typer.echo(f"  {place / 'decisions'}")
+    typer.echo("  never publish them: exact figures about the members")

@@ -1,0 +1,186 @@
+"""What sharing reads of a policy, what each level costs and is worth, and what decisions add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.planning.assessment import reading_only
+from privrisk_spark.policy.policy import Policy, RiskPolicy
+from privrisk_spark.policy.rules.sharing import weighed_columns
+from privrisk_spark.policy.sensitivity import LinearSensitivity, Personal
+from privrisk_spark.policy.sharing import (
+    DetailUtility,
+    DiversityUtility,
+    ExponentialExposure,
+    LeastLoss,
+    ModifiedAggregate,
+    MostUtility,
+    SharingPolicy,
+    StepExposure,
+    TableExposure,
+    TableUtility,
+    TradeOff,
+)
+from privrisk_spark.results.sharing import AttributeShown, CurvePoint, Relation
+
+EDGES, PAIRS = "sharing.edges", "sharing.pairs"
+"""Keys of the policy, for messages."""
+
+
+def sharing_of(policy: Policy) -> SharingPolicy:
+    """Return what is decided.
+
+    Raises
+    ------
+    ConfigError
+        If the policy does not say.
+    """
+    if policy.sharing is None:
+        raise ConfigError([Fault("sharing", "is required to share; write sharing: {edges: {path: …}}")])
+    return policy.sharing
+
+
+def read_policy(policy: Policy) -> Policy:
+    """Return the policy by which the profiles are read: quasi-identifiers and personal weights, and nothing else."""
+    reading = reading_only(policy, [])
+    columns = weighed_columns(policy)
+    if not columns:
+        return reading
+    risk = RiskPolicy(sensitivity=LinearSensitivity(personal=Personal(columns=columns)))
+    return reading.model_copy(update={"risk": risk})
+
+
+def sensitivity_weights(policy: Policy) -> tuple[tuple[float, ...], tuple[int | None, ...]]:
+    """What a level of each quasi-identifier costs, and which personal weight multiplies it, as they are read."""
+    asked, columns = sharing_of(policy).sensitivity, weighed_columns(policy)
+    read = read_policy(policy).weight_columns
+    weights = tuple(asked.weights.get(name, 1.0) for name in policy.quasi_identifiers)
+    of = tuple(read.index(columns[name]) if name in columns else None for name in policy.quasi_identifiers)
+    return weights, of
+
+
+def utility_weights(policy: Policy) -> tuple[float, ...]:
+    """What a level of each quasi-identifier is worth, where no table says more."""
+    asked = sharing_of(policy).utility
+    given = asked.weights if isinstance(asked, DetailUtility) else {}
+    return tuple(given.get(name, 1.0) for name in policy.quasi_identifiers)
+
+
+def exposure_of(asked: SharingPolicy) -> dict[str, Any]:
+    """What a shown level weighs at a trust, as :class:`~privrisk_spark.kernels.sharing.trust.Exposure` takes it."""
+    given = asked.exposure
+    if isinstance(given, ExponentialExposure):
+        return {"form": "exponential", "scale": given.scale}
+    if isinstance(given, StepExposure):
+        return {"form": "step", "threshold": given.threshold, "below": given.below, "above": given.above}
+    if isinstance(given, TableExposure):
+        return {"form": "table", "table": tuple((point.trust, point.value) for point in given.points)}
+    return {"form": "reciprocal"}
+
+
+def relations_of(
+    facts: Sequence[Mapping[str, Any]], names: Sequence[str], reasons: Sequence[str], attributes: Sequence[str]
+) -> tuple[tuple[Relation, ...], Relation]:
+    """Put together what tasks counted of the pairs of each relation.
+
+    Parameters
+    ----------
+    facts : sequence of mapping
+        Of each slice of the pairs, in order: ``counts``, ``sums``, ``heuristic``, ``attributes``.
+    names, reasons, attributes : sequence of str
+        What the places in them stand for.
+
+    Returns
+    -------
+    tuple of Relation
+        Those that have pairs.
+    Relation
+        All of them together.
+    """
+    shapes = {"counts": (len(reasons),), "sums": (2,), "heuristic": (), "attributes": (len(attributes), 4)}
+    totals = {
+        of: sum((np.array(fact[of]) for fact in facts), np.zeros((len(names), *shape), dtype=np.int64))
+        for of, shape in shapes.items()
+    }
+
+    def relation(name: str, members: Sequence[int]) -> Relation:
+        here = {of: total[list(members)].sum(axis=0) for of, total in totals.items()}
+        outcomes = dict(zip(reasons, here["counts"].tolist(), strict=True))
+        shown = [
+            AttributeShown(attribute, *numbers)
+            for attribute, numbers in zip(attributes, here["attributes"].tolist(), strict=True)
+        ]
+        loss, utility = here["sums"].tolist()
+        kept = {reason: count for reason, count in outcomes.items() if count}
+        return Relation(name, kept, float(loss), float(utility), int(here["heuristic"]), tuple(shown))
+
+    each = [relation(name, [i]) for i, name in enumerate(names)]
+    return tuple(one for one in each if one.pairs), relation("all", range(len(names)))
+
+
+def curve_of(points: Sequence[Mapping[str, float]]) -> tuple[CurvePoint, ...]:
+    """Means of the sums that tasks found at each trade-off; none where the sample is empty."""
+    return tuple(
+        CurvePoint(
+            point["trade_off"],
+            int(point["pairs"]),
+            point["loss"] / point["pairs"],
+            point["utility"] / point["pairs"],
+            point["shown"] / point["levels"] if point["levels"] else 0.0,
+        )
+        for point in points
+        if point["pairs"]
+    )
+
+
+def in_words(asked: SharingPolicy) -> str:
+    """What is decided of each pair."""
+    model = asked.model
+    if isinstance(model, ModifiedAggregate):
+        which = "in all attributes" if model.consistency == "all" else "in at least one attribute"
+        return (
+            f"the greatest {model.lambda_:g} · ξ/Φ + u^{model.kappa:g} of each pair, where ξ common friends are "
+            f"consistent with what is shown {which} (F12 Algorithm 8)"
+        )
+    if isinstance(model, TradeOff):
+        return f"the least loss less {model.lambda_:g} times the utility (F12 §7.4)"
+    if isinstance(model, MostUtility):
+        return f"the greatest utility at a loss of at most {model.loss_at_most:g} {_scope(model.scope)} (F12 §7.4)"
+    if isinstance(model, LeastLoss):
+        return f"the least loss at a utility of at least {model.utility_at_least:g} {_scope(model.scope)} (F12 §7.4)"
+    return (
+        f"the most that may be shown at a risk of at most {model.risk_at_most:g}, as information spreads over a time "
+        f"of {model.time:g} (F12 §7.3)"
+    )
+
+
+def _scope(scope: str) -> str:
+    return "of all users together" if scope == "network" else "of each user"
+
+
+def notes_of(asked: SharingPolicy) -> tuple[str, ...]:
+    """What a reader must know besides."""
+    notes = [
+        "A level is a step of a hierarchy: a value that is shown whole shows all its levels, one that is hidden none. "
+        "Each shown level costs Φ and is worth Ψ of its attribute.",
+    ]
+    if isinstance(asked.model, ModifiedAggregate):
+        notes.append(
+            "What is shown of a user follows from his own profile and from how many common friends it is consistent "
+            "with: of other people's profiles nothing else is in a decision."
+        )
+        notes.append("The loss of a pair is Φ/ξ, its risk in F12; the trust is ξ.")
+        if asked.model.no_common_friend == "as-published":
+            notes.append(
+                "A pair without common friends shows everything: by the formula its 1/risk is 0 whatever is shown, so "
+                "that only the utility counts."
+            )
+    if isinstance(asked.utility, DiversityUtility):
+        notes.append("The utility of a pair says how much the two profiles differ, and so something of the other one.")
+    if isinstance(asked.utility, TableUtility):
+        notes.append("The utility is that of the one who sees: F12 writes it with the index of the one who shows.")
+    return tuple(notes)

@@ -1,0 +1,132 @@
+"""Rules of sharing in a network that take several keys together; each fault names the key to mend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from privrisk_spark.errors import Fault, listing, nearest
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.policy import Policy, WeightColumn
+from privrisk_spark.policy.rules.lakes import lake_faults
+from privrisk_spark.policy.sharing import (
+    ColumnSensitivity,
+    DetailUtility,
+    Diffusion,
+    GivenPairs,
+    ModifiedAggregate,
+    OneClassTrust,
+    PropagatedTrust,
+    RuledTrust,
+    SharingPolicy,
+    StatedTrust,
+    StepExposure,
+    TableExposure,
+    TableSensitivity,
+    TableUtility,
+)
+
+
+def impossible_sharing(policy: Policy) -> Iterable[Fault]:
+    """Yield the faults of ``sharing`` that only show when several keys are seen together."""
+    asked = policy.sharing
+    if asked is None:
+        return
+    for key, table in tables_of(asked).items():
+        yield from _source(key, table)
+    if policy.table.record_id is None:
+        yield Fault("table.record_id", "is needed by sharing: the column of the users' ids")
+    if policy.table.entity_id is not None:
+        yield Fault("table.entity_id", "is not available with sharing: the profiles have one row a user")
+    yield from _names(policy, asked)
+    yield from _trusted(asked)
+    if isinstance(asked.model, ModifiedAggregate) and 0 < asked.model.kappa < 1:
+        yield Fault("sharing.model.kappa", f"must be 0, or at least 1. Got {asked.model.kappa:g}")
+
+
+def weighed_columns(policy: Policy) -> dict[str, str]:
+    """Columns of role ``weight`` that sharing reads, by the quasi-identifier whose weight they multiply."""
+    asked = policy.sharing
+    found = asked.sensitivity if asked is not None else None
+    return dict(found.columns) if isinstance(found, ColumnSensitivity) else {}
+
+
+def tables_of(asked: SharingPolicy) -> dict[str, Table]:
+    """Return every table that sharing reads besides the profiles, by its key."""
+    found: dict[str, Table] = {"sharing.edges": asked.edges}
+    if isinstance(asked.pairs, GivenPairs):
+        found["sharing.pairs"] = asked.pairs
+    if isinstance(asked.sensitivity, TableSensitivity):
+        found["sharing.sensitivity"] = asked.sensitivity
+    if isinstance(asked.trust, StatedTrust | PropagatedTrust | OneClassTrust):
+        found["sharing.trust"] = asked.trust
+    if isinstance(asked.utility, TableUtility):
+        found["sharing.utility"] = asked.utility
+    return found
+
+
+def _names(policy: Policy, asked: SharingPolicy) -> Iterator[Fault]:
+    quasi = list(policy.quasi_identifiers)
+    named = [(f"sharing.sensitivity.weights.{name}", name) for name in asked.sensitivity.weights]
+    if isinstance(asked.sensitivity, ColumnSensitivity):
+        named += [(f"sharing.sensitivity.columns.{name}", name) for name in asked.sensitivity.columns]
+        for name, column in asked.sensitivity.columns.items():
+            if not isinstance(policy.columns.get(column), WeightColumn):
+                hint = "" if column in policy.columns else nearest(column, list(policy.columns))
+                rule = f"'{column}' must be mentioned under columns with the role 'weight'{hint}"
+                yield Fault(f"sharing.sensitivity.columns.{name}", rule)
+    if isinstance(asked.utility, DetailUtility):
+        named += [(f"sharing.utility.weights.{name}", name) for name in asked.utility.weights]
+    if isinstance(asked.trust, RuledTrust):
+        for i, one in enumerate(asked.trust.rules):
+            named += [(f"sharing.trust.rules.{i}.same.{j}", name) for j, name in enumerate(one.same)]
+    for path, name in named:
+        if name not in quasi:
+            there = listing(quasi) if quasi else "none"
+            yield Fault(path, f"'{name}' is no quasi-identifier{nearest(name, quasi)}; there are {there}")
+    if quasi and all(asked.sensitivity.weights.get(name, 1.0) == 0 for name in quasi):
+        yield Fault("sharing.sensitivity.weights", "must leave one quasi-identifier with a weight above 0")
+
+
+def _trusted(asked: SharingPolicy) -> Iterator[Fault]:
+    """What is said of trust, and whether the model asks for it."""
+    if isinstance(asked.model, ModifiedAggregate):
+        for key in ("trust", "exposure"):
+            if getattr(asked, key) is not None:
+                yield Fault(
+                    f"sharing.{key}",
+                    "is not used by the model 'modified-aggregate', whose trust is the number of consistent common "
+                    "friends; leave it out, or choose another model",
+                )
+        return
+    if isinstance(asked.model, Diffusion) and not isinstance(asked.trust, StatedTrust):
+        got = "none" if asked.trust is None else f"'{asked.trust.kind}'"
+        yield Fault(
+            "sharing.trust",
+            f"must be of the kind 'table' with the model 'diffusion': it is asked of everybody the information may "
+            f"reach. Got {got}",
+        )
+    exposure = asked.exposure
+    if isinstance(exposure, StepExposure) and exposure.above > exposure.below:
+        yield Fault(
+            "sharing.exposure.above",
+            f"must be at most below = {exposure.below:g}: it must not rise with trust. Got {exposure.above:g}",
+        )
+    if isinstance(exposure, TableExposure):
+        for i, (one, other) in enumerate(pairwise(exposure.points), start=1):
+            if other.trust <= one.trust:
+                yield Fault(f"sharing.exposure.points.{i}.trust", f"must be above {one.trust:g}. Got {other.trust:g}")
+            if other.value > one.value:
+                yield Fault(
+                    f"sharing.exposure.points.{i}.value",
+                    f"must be at most {one.value:g}: the function must not rise with trust. Got {other.value:g}",
+                )
+
+
+def _source(key: str, source: Table) -> Iterator[Fault]:
+    if (source.path is None) == (source.catalog is None):
+        got = "none of them" if source.path is None else "both"
+        yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
+    if source.catalog is not None and source.options:
+        yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
+    yield from lake_faults(key, source)

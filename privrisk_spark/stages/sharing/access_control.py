@@ -1,0 +1,205 @@
+"""Access control in tasks (F12 §7.4): loss ``f(T) Σ Φ A`` and utility ``Σ Ψ A``, and the three problems of both.
+
+The trade-off separates by entries. A limit of each user is kept by looking at all his pairs at once. A limit of the
+whole network is kept by one multiplier, which is found by sums over the tasks: no pair is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, report
+from privrisk_spark.errors import InfeasibleError, InputError
+from privrisk_spark.kernels.arrays import FloatArray, WordArray
+from privrisk_spark.kernels.numeric.fingerprint import mixed
+from privrisk_spark.kernels.sharing.access import Access, Entries, Problem, lagrangian, least_loss, most_utility
+from privrisk_spark.kernels.sharing.access_tasks import Amounts, Search
+from privrisk_spark.kernels.sharing.trust import Exposure
+from privrisk_spark.stages.sharing.deciding import Acquainted, Decider, Ground, Showing
+from privrisk_spark.stages.sharing.trusting import Trust
+from privrisk_spark.stages.sharing.worth import Sensitivity, Utility
+
+TASKS = 32
+"""Tasks that add up amounts, at most: each hands over a few numbers."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a shown level costs and is worth in a pair.
+
+    Attributes
+    ----------
+    sensitivity : Sensitivity
+    utility : Utility
+    trust : Trust
+    exposure : Exposure
+    """
+
+    sensitivity: Sensitivity
+    utility: Utility
+    trust: Trust
+    exposure: Exposure
+
+    def of(self, pairs: Acquainted) -> tuple[Entries, FloatArray]:
+        """Return the entries of pairs, attribute after attribute of each pair, and the trust of each pair."""
+        trust = self.trust.of(pairs)
+        loss = self.exposure.of(trust)[:, None] * self.sensitivity.of(pairs)
+        worth = self.utility.of(pairs)
+        return Entries(loss.ravel(), worth.ravel(), pairs.levels.ravel()), trust
+
+
+def keys_of(pairs: Acquainted) -> WordArray:
+    """Return a word for each entry, which no other has: entries of equal ratio are taken in its order."""
+    k = pairs.levels.shape[1]
+    return mixed((pairs.numbers[:, None] * k + np.arange(k)).astype(np.uint64).ravel())
+
+
+def showing(pairs: Acquainted, entries: Entries, trust: FloatArray, levels: np.ndarray, gap: FloatArray) -> Showing:
+    """Return what is shown in pairs, by the levels of their entries and the gap of each pair."""
+    shape = pairs.levels.shape
+    loss = (entries.loss * levels).reshape(shape).sum(axis=1)
+    utility = (entries.utility * levels).reshape(shape).sum(axis=1)
+    shown = levels.astype(np.int8).reshape(shape)
+    return Showing(shown, loss, utility, trust, gap, np.zeros(len(pairs.u), dtype=np.bool_))
+
+
+@dataclass(frozen=True)
+class ByTradeOff:
+    """Decides by the least ``L - λU``, which separates.
+
+    Attributes
+    ----------
+    costs : Costs
+    trade_off : float
+    """
+
+    costs: Costs
+    trade_off: float
+    whole_users = False
+
+    def at(self, trade_off: float) -> ByTradeOff:
+        """Return the same with another λ."""
+        return replace(self, trade_off=trade_off)
+
+    def decide(self, pairs: Acquainted) -> Showing:
+        """Decide some pairs."""
+        entries, trust = self.costs.of(pairs)
+        return showing(pairs, entries, trust, lagrangian(entries, self.trade_off), np.zeros(len(pairs.u)))
+
+
+@dataclass(frozen=True)
+class ByUser:
+    """Decides within a limit of each user.
+
+    Attributes
+    ----------
+    costs : Costs
+    problem : {"most-utility", "least-loss"}
+    limit : float
+    """
+
+    costs: Costs
+    problem: Problem
+    limit: float
+    whole_users = True
+
+    def at(self, trade_off: float) -> Decider:
+        """Return the trade-off that has no limit."""
+        return ByTradeOff(self.costs, trade_off)
+
+    def decide(self, pairs: Acquainted) -> Showing:
+        """Decide all pairs of some users; of a user who cannot reach the utility everything is shown."""
+        entries, trust = self.costs.of(pairs)
+        k = pairs.levels.shape[1]
+        levels, gap = np.zeros(len(entries.tops), dtype=np.int8), np.zeros(len(pairs.u))
+        cuts = np.concatenate([[0], np.flatnonzero(np.diff(pairs.u)) + 1, [len(pairs.u)]])
+        for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+            found = self._solved(entries.part(slice(begin * k, end * k)))
+            levels[begin * k : end * k] = entries.tops[begin * k : end * k] if found is None else found.levels
+            gap[begin] = 0.0 if found is None else found.gap
+        return showing(pairs, entries, trust, levels, gap)
+
+    def _solved(self, entries: Entries) -> Access | None:
+        if self.problem == "most-utility":
+            return most_utility(entries, self.limit)
+        try:
+            return least_loss(entries, self.limit)
+        except InputError:
+            return None
+
+
+@dataclass(frozen=True)
+class ByNetwork:
+    """Decides within a limit of the whole network, by the entry at which it is reached.
+
+    Attributes
+    ----------
+    costs : Costs
+    search : Search
+        That has ended.
+    """
+
+    costs: Costs
+    search: Search
+    whole_users = False
+
+    def at(self, trade_off: float) -> Decider:
+        """Return the trade-off that has no limit."""
+        return ByTradeOff(self.costs, trade_off)
+
+    def decide(self, pairs: Acquainted) -> Showing:
+        """Decide some pairs."""
+        entries, trust = self.costs.of(pairs)
+        keys = keys_of(pairs)
+        levels = self.search.levels(entries, keys)
+        part = self.search.relaxed(entries, keys)
+        values = entries.utility if self.search.problem == "most-utility" else entries.loss
+        gap = np.where(part > 0, np.abs(part - levels) * values, 0.0)
+        return showing(pairs, entries, trust, levels, gap.reshape(pairs.levels.shape).sum(axis=1))
+
+
+def collect_search(scratch: Scratch, ground: Ground, costs: Costs, problem: Problem, limit: float) -> Search:
+    """Find the entry at which the limit of the whole network is reached, in passes over all pairs.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    ground : Ground
+    costs : Costs
+    problem : {"most-utility", "least-loss"}
+    limit : float
+        Above 0.
+
+    Raises
+    ------
+    InfeasibleError
+        If everything shown is worth less.
+    """
+    slices = ground.pairs.slices
+    tasks = min(len(slices), TASKS)
+    search = Search(problem, limit)
+    while not search.done:
+        asked = search
+
+        def add(number: int, asked: Search = asked) -> Iterator[pa.Table]:
+            total = Amounts.empty(asked)
+            for piece in slices[number::tasks]:
+                for pairs in ground.acquainted(piece):
+                    total = total.plus(Amounts.of(costs.of(pairs)[0], keys_of(pairs), search=asked))
+            yield report("", total.to_dict())
+
+        parts = scratch.collect_parts(Batches.of_parts(scratch.spark, range(tasks), add, PARTS))
+        amounts = Amounts.empty(search)
+        for part in parts:
+            amounts = amounts.plus(Amounts.from_dict(part))
+        try:
+            search = search.narrowed(amounts)
+        except InputError:
+            raise InfeasibleError(
+                f"sharing.model.utility_at_least: {limit:g} is more than all there is to show is worth; ask for less."
+            ) from None
+    return search

@@ -1,0 +1,111 @@
+"""Which decider a policy asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.extras import require_scikit_learn
+from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.sharing.trust import Exposure
+from privrisk_spark.planning.sharing import exposure_of, sensitivity_weights, sharing_of, utility_weights
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.sharing import (
+    DiversityUtility,
+    LeastLoss,
+    ModifiedAggregate,
+    MostUtility,
+    OneClassTrust,
+    PropagatedTrust,
+    RuledTrust,
+    StatedTrust,
+    TradeOff,
+)
+from privrisk_spark.stages.sharing.access_control import ByNetwork, ByTradeOff, ByUser, Costs, collect_search
+from privrisk_spark.stages.sharing.deciding import Decider, Ground
+from privrisk_spark.stages.sharing.modified_aggregate import ByCommonFriends
+from privrisk_spark.stages.sharing.network import StoredNetwork
+from privrisk_spark.stages.sharing.trusting import CommonFriends, OneClass, Propagated, Ruled, Stated, Trust
+from privrisk_spark.stages.sharing.worth import Sensitivity, Utility
+
+SENSITIVITY, TRUST, UTILITY = "sharing.sensitivity", "sharing.trust", "sharing.utility"
+"""Keys of the tables that say something of users."""
+
+
+def collect_decider(scratch: Scratch, policy: Policy, ground: Ground, tables: Mapping[str, StoredNetwork]) -> Decider:
+    """Return how it is decided what is shown; what all pairs have in common is found before any is decided.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    policy : Policy
+    ground : Ground
+    tables : mapping of key to StoredNetwork
+        What tables say of users.
+
+    Raises
+    ------
+    InputError
+        If nothing meets what is asked, or the graph does not fit where it is needed whole.
+    """
+    asked = sharing_of(policy)
+    model = asked.model
+    sensitivity = Sensitivity(*sensitivity_weights(policy), tables.get(SENSITIVITY))
+    diverse = isinstance(asked.utility, DiversityUtility)
+    utility = Utility(utility_weights(policy), tables.get(UTILITY), diverse)
+    if isinstance(model, ModifiedAggregate):
+        return ByCommonFriends(
+            sensitivity,
+            utility,
+            model.lambda_,
+            model.kappa,
+            model.consistency,
+            model.zero_phi,
+            model.no_common_friend == "reject",
+            "infinite" if model.no_common_friend == "as-published" else "owner",
+            model.most_boxes,
+        )
+    costs = Costs(sensitivity, utility, trust_of(policy, ground, tables), Exposure(**exposure_of(asked)))
+    if isinstance(model, TradeOff):
+        return ByTradeOff(costs, model.lambda_)
+    assert isinstance(model, MostUtility | LeastLoss)
+    limit = model.loss_at_most if isinstance(model, MostUtility) else model.utility_at_least
+    if model.scope == "user" or limit == 0:
+        # With a limit of 0, what is best of each user is best of all.
+        return ByUser(costs, model.kind, limit)
+    return ByNetwork(costs, collect_search(scratch, ground, costs, model.kind, limit))
+
+
+def trust_of(policy: Policy, ground: Ground, tables: Mapping[str, StoredNetwork]) -> Trust:
+    """Return how much users trust each other; common friends where the policy does not say.
+
+    Raises
+    ------
+    InputError
+        If the whole graph is needed, and is too large for one machine.
+    """
+    asked = sharing_of(policy)
+    trust = asked.trust
+    if isinstance(trust, StatedTrust):
+        return Stated(tables[TRUST])
+    if isinstance(trust, RuledTrust):
+        names = list(policy.quasi_identifiers)
+        rules = tuple((tuple(str(names.index(name)) for name in rule.same), rule.then) for rule in trust.rules)
+        return Ruled(rules, trust.otherwise)
+    if isinstance(trust, PropagatedTrust):
+        refuse_whole(ground, asked.adjacency_on_machine, "sharing.trust: 'propagated'")
+        return Propagated(tables[TRUST], ground.network, trust.restart, trust.error)
+    if isinstance(trust, OneClassTrust):
+        require_scikit_learn("sharing.trust")
+        return OneClass(tables[TRUST], trust.outliers, trust.otherwise)
+    return CommonFriends()
+
+
+def refuse_whole(ground: Ground, most: int, what: str) -> None:
+    """Refuse to hold a graph on one machine that is larger than the policy allows."""
+    there = ground.network.edges.n
+    if there > most:
+        raise InputError(
+            f"{what} needs the whole graph on each machine, and it has {there:,} directed edges, more than "
+            f"sharing.adjacency_on_machine = {most:,}. Raise it, or choose another kind."
+        )

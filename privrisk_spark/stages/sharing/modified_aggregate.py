@@ -1,0 +1,101 @@
+"""Modified-Aggregate in tasks (F12 §7.5, Algorithm 8): what each user shows another by their common friends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privrisk_spark.kernels.arrays import FloatArray, LevelArray
+from privrisk_spark.kernels.sharing.modified_aggregate import Consistency, Pairs, ZeroCount, ZeroPhi, modified_aggregate
+from privrisk_spark.stages.sharing.deciding import Acquainted, Showing
+from privrisk_spark.stages.sharing.worth import Sensitivity, Utility
+
+
+@dataclass(frozen=True)
+class ByCommonFriends:
+    """Decides by ``λ ξ(x)/Φ(x) + u(x)^κ``.
+
+    Attributes
+    ----------
+    sensitivity : Sensitivity
+    utility : Utility
+    trade_off, kappa : float
+    consistency : {"all", "any"}
+    zero_phi : {"exclude", "floor"}
+    reject : bool
+        Whether a pair without common friends shows nothing.
+    zero_count : {"owner", "infinite"}
+        What no consistent friend is.
+    most_boxes : int
+    """
+
+    sensitivity: Sensitivity
+    utility: Utility
+    trade_off: float
+    kappa: float
+    consistency: Consistency
+    zero_phi: ZeroPhi
+    reject: bool
+    zero_count: ZeroCount
+    most_boxes: int
+    whole_users = False
+
+    def at(self, trade_off: float) -> ByCommonFriends:
+        """Return the same with another λ."""
+        return replace(self, trade_off=trade_off)
+
+    def decide(self, pairs: Acquainted) -> Showing:
+        """Decide some pairs."""
+        n, k = pairs.codes.shape
+        empty = pairs.levels.sum(axis=1, dtype=np.int64) == 0
+        alone = (pairs.common == 0) if self.reject else np.zeros(n, dtype=np.bool_)
+        asked = np.flatnonzero(~(alone | empty))
+        shown, numbers = np.zeros((n, k), dtype=np.int8), np.zeros((4, n))
+        if len(asked):
+            found = modified_aggregate(
+                self._asked(pairs, asked),
+                trade_off=self.trade_off,
+                kappa=self.kappa,
+                consistency=self.consistency,
+                zero_phi=self.zero_phi,
+                zero_count=self.zero_count,
+                most_boxes=self.most_boxes,
+            )
+            shown[asked] = pairs.levels[asked] - np.minimum(found.levels, pairs.levels[asked])
+            trust = found.consistent.astype(np.float64)
+            numbers[:, asked] = (found.sensitivity / np.maximum(trust, 1), found.utility, trust, found.gap)
+        loss, utility, trust, gap = numbers
+        return Showing(shown, loss, utility, trust, gap, alone & ~empty)
+
+    def _asked(self, pairs: Acquainted, asked: np.ndarray) -> Pairs:
+        levels = pairs.levels[asked]
+        counts = pairs.common[asked]
+        first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        of = np.repeat(asked, counts)
+        kept = np.isin(np.repeat(np.arange(len(pairs.u)), pairs.common), asked)
+        theirs = pairs.users.profiles.take(pairs.friends[kept])
+        agreements = pairs.trees.agreements(pairs.codes[of], theirs)
+        most = max(pairs.trees.heights)
+        weights = by_level(self.sensitivity.of(pairs)[asked], levels, most)
+        utilities = by_level(self.utility.of(pairs)[asked], levels, most)
+        return Pairs(levels, weights, utilities, first, agreements)
+
+
+def by_level(each: FloatArray, levels: LevelArray, height: int) -> FloatArray:
+    """Return what a value costs, or is worth, at each number of generalization steps, if every level counts alike.
+
+    Parameters
+    ----------
+    each : ndarray of float64, shape (n, k)
+        Of a level.
+    levels : ndarray of int8, shape (n, k)
+    height : int
+        The greatest number of steps.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, k, height + 1)
+    """
+    left = np.maximum(levels[:, :, None].astype(np.int16) - np.arange(height + 1, dtype=np.int16), 0)
+    return each[:, :, None] * left

@@ -1,0 +1,158 @@
+"""Who is whose friend, as tasks hold it: sorted lists of friends, and what two users have in common.
+
+What a table says of users, such as whom they trust and how much, is held likewise, as a network with values.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from privrisk_spark.engine.batches import map_array
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IndexArray, LongArray, WordArray
+from privrisk_spark.stages.sharing.user_pairs import StoredPairs, packed
+
+
+@dataclass(frozen=True)
+class StoredNetwork:
+    """Directed edges in the scratch directory; those of friends go both ways.
+
+    Attributes
+    ----------
+    edges : StoredPairs
+    offsets : tuple of n_buckets + 1 int
+        First user of each bucket, and the number of users.
+    valued : bool
+        Whether edges have values.
+    """
+
+    edges: StoredPairs
+    offsets: tuple[int, ...]
+    valued: bool = False
+
+    def load(self) -> Network:
+        """Map the lists, once per process."""
+        return _loaded_network(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Friends of users, in a task.
+
+    Attributes
+    ----------
+    offsets : ndarray of int64, shape (n_buckets + 1,)
+    words : tuple of ndarrays of uint64
+        Edges of the users of each bucket, ascending.
+    first : tuple of ndarrays of int64
+        Place of the first edge of each user of a bucket, and the number of its edges.
+    values : tuple of ndarrays of float64
+        Of the edges; none where they have no values.
+    """
+
+    offsets: LongArray
+    words: tuple[WordArray, ...]
+    first: tuple[IndexArray, ...]
+    values: tuple[FloatArray, ...] = ()
+
+    def degrees(self, users: LongArray) -> LongArray:
+        """Return the number of friends of each user."""
+        found = np.zeros(len(users), dtype=np.int64)
+        for bucket, here in self._by_bucket(users):
+            at = users[here] - self.offsets[bucket]
+            found[here] = self.first[bucket][at + 1] - self.first[bucket][at]
+        return found
+
+    def friends(self, users: LongArray) -> tuple[LongArray, LongArray]:
+        """Return the friends of users.
+
+        Returns
+        -------
+        first : ndarray of int64, shape (n + 1,)
+        friends : ndarray of int64
+            Those of user i are ``friends[first[i]:first[i + 1]]``, ascending.
+        """
+        first, friends, _ = self._lists(users, valued=False)
+        return first, friends
+
+    def valued(self, users: LongArray) -> tuple[LongArray, LongArray, FloatArray]:
+        """Return the friends of users as :meth:`friends` does, and the values of the edges to them."""
+        return self._lists(users, valued=True)
+
+    def _lists(self, users: LongArray, *, valued: bool) -> tuple[LongArray, LongArray, FloatArray]:
+        degrees = self.degrees(users)
+        first = np.concatenate([[0], np.cumsum(degrees)])
+        friends = np.empty(int(first[-1]), dtype=np.int64)
+        values = np.empty(len(friends) if valued else 0)
+        for bucket, here in self._by_bucket(users):
+            begin = np.asarray(self.first[bucket][users[here] - self.offsets[bucket]])
+            source, target = spans(begin, degrees[here]), spans(first[:-1][here], degrees[here])
+            friends[target] = (self.words[bucket][source] & np.uint64(2**32 - 1)).astype(np.int64)
+            if valued:
+                values[target] = self.values[bucket][source]
+        return first, friends, values
+
+    def value(self, u: LongArray, v: LongArray, *, otherwise: float) -> FloatArray:
+        """Return the value of the edge of each pair, float64 (n,), or what is so where there is none."""
+        found = np.full(len(u), otherwise)
+        wanted = packed(u, v)
+        for bucket, here in self._by_bucket(u):
+            words = self.words[bucket]
+            if len(words):
+                place = np.minimum(np.searchsorted(words, wanted[here]), len(words) - 1)
+                there = words[place] == wanted[here]
+                found[here[there]] = self.values[bucket][place[there]]
+        return found
+
+    def are_friends(self, u: LongArray, v: LongArray) -> BoolArray:
+        """Whether the users of each pair are friends."""
+        found = np.zeros(len(u), dtype=np.bool_)
+        wanted = packed(u, v)
+        for bucket, here in self._by_bucket(u):
+            words = self.words[bucket]
+            if len(words):
+                place = np.minimum(np.searchsorted(words, wanted[here]), len(words) - 1)
+                found[here] = words[place] == wanted[here]
+        return found
+
+    def common_friends(self, u: LongArray, v: LongArray) -> tuple[LongArray, LongArray]:
+        """Return the common friends of pairs: the shorter list of the two is looked up in the longer one.
+
+        Returns
+        -------
+        first : ndarray of int64, shape (n + 1,)
+        friends : ndarray of int64
+            Those of pair p are ``friends[first[p]:first[p + 1]]``, ascending.
+        """
+        of_u, of_v = self.degrees(u), self.degrees(v)
+        few, many = np.where(of_u <= of_v, u, v), np.where(of_u <= of_v, v, u)
+        first, friends = self.friends(few)
+        pair = np.repeat(np.arange(len(u)), np.diff(first))
+        common = self.are_friends(many[pair], friends)
+        counts = np.bincount(pair[common], minlength=len(u))
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), friends[common]
+
+    def _by_bucket(self, users: LongArray) -> list[tuple[int, IndexArray]]:
+        of = np.searchsorted(self.offsets, users, side="right") - 1
+        order = np.argsort(of, kind="stable")
+        cuts = np.searchsorted(of[order], np.arange(len(self.words) + 1))
+        return [(b, order[cuts[b] : cuts[b + 1]]) for b in range(len(self.words)) if cuts[b] < cuts[b + 1]]
+
+
+def spans(begin: LongArray, lengths: LongArray) -> LongArray:
+    """Return the numbers ``begin[i] … begin[i] + lengths[i] - 1`` of all spans, one after the other."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    numbers: LongArray = np.arange(total) + np.repeat(begin - (ends - lengths), lengths)
+    return numbers
+
+
+@functools.lru_cache(maxsize=2)
+def _loaded_network(network: StoredNetwork) -> Network:
+    edges = network.edges
+    words = tuple(map_array(edges.directory, name) for name in edges.names)
+    first = tuple(map_array(edges.directory, f"{name}.first") for name in edges.names)
+    values = tuple(map_array(edges.directory, f"{name}.values") for name in edges.names if network.valued)
+    return Network(np.array(network.offsets, dtype=np.int64), words, first, values)

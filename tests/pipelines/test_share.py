@@ -1,0 +1,657 @@
+"""Sharing end to end: decided as loops over the rows decide, the same however the input is dealt, refusals by name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import naive_sharing_files as naive
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from canaries import plans
+from product import Privrisk
+from typer.testing import CliRunner
+
+from privrisk_spark.cli.app import app
+from privrisk_spark.hierarchies.builders import build
+from privrisk_spark.policy.reading import load
+
+__all__ = ["plans"]
+
+Row = dict[str, Any]
+Edge = tuple[Any, Any]
+
+TREES: dict[str, Any] = {
+    "age": {"intervals": {"widths": [5, 20], "domain": [20, 59]}},
+    "sex.1": {"flat": {"values": ["F", "M"]}},
+    "city": {"tree": {"*": {"south": ["Ulm"], "north": {"coast": ["Kiel"], "inland": ["Bonn", "Köln"]}}}},
+}
+"""A dot in a name, and leaves at different depths."""
+
+
+def people(n: int = 40) -> list[Row]:
+    """Profiles, some alike, some with missing values, one with none at all."""
+    cities = ["Ulm", "Kiel", "Bonn", "Köln", None]
+    rows = [
+        {
+            "who": f"p{i}",
+            "age": None if i % 13 == 3 else str(20 + (i * i + i // 7) % 40),
+            "sex.1": "FM"[i % 2],
+            "city": cities[(i * 3 + i // 11) % 5],
+            "phi": 1.0 + i % 3,
+        }
+        for i in range(n)
+    ]
+    for row in rows[7:8]:
+        row.update({"age": None, "sex.1": None, "city": None})
+    return rows
+
+
+def friendships(n: int = 40, m: int = 130) -> list[Edge]:
+    """Edges of a keyed draw, of which some are there twice, and one user has none."""
+    draw = random.Random(5)
+    edges: list[Edge] = [(f"p{draw.randrange(n - 1)}", f"p{int((n - 1) * draw.random() ** 2)}") for _ in range(m)]
+    edges = [(u, v) for u, v in edges if u != v]
+    return [*edges, edges[0], (edges[1][1], edges[1][0]), ("p4", "p4")]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run of ``privrisk share`` ended."""
+
+    code: int
+    out: str
+    err: str
+    directory: Path
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return dict(json.loads((self.directory / "sharing.json").read_text()))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return dict(json.loads((self.directory / "summary.json").read_text()))
+
+    def measure(self, name: str, **parameters: object) -> Any:
+        """Value of a figure, by exactly these parameters."""
+        (found,) = [m for m in self.document["measures"] if m["name"] == name and m["parameters"] == parameters]
+        return found["value"]
+
+    @property
+    def decisions(self) -> pd.DataFrame:
+        return pd.read_parquet(self.directory / "decisions").set_index(["u", "v"]).sort_index()
+
+    @property
+    def bytes(self) -> dict[str, str]:
+        files = sorted((self.directory / "decisions").iterdir())
+        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+Make = Callable[..., Path]
+Share = Callable[..., Ended]
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Make:
+    """``policy(rows, edges, **sharing)``: a policy file over these profiles and edges."""
+
+    def make(
+        rows: Sequence[Row],
+        edges: Sequence[Edge],
+        name: str = "net",
+        columns: dict[str, Any] | None = None,
+        parts: int = 1,
+        **sharing: Any,
+    ) -> Path:
+        kinds = {"who": pa.string(), **dict.fromkeys(TREES, pa.string()), "phi": pa.float64()}
+        schema = pa.schema([(key, kind) for key, kind in kinds.items() if not rows or key in rows[0]])
+        for where, of, form in (
+            ("profiles", list(rows), schema),
+            ("edges", [{"u": u, "v": v} for u, v in edges], pa.schema([("u", pa.string()), ("v", pa.string())])),
+        ):
+            place = tmp_path / f"{name}-{where}"
+            place.mkdir(exist_ok=True)
+            for part in range(parts):
+                pq.write_table(pa.Table.from_pylist(of[part::parts], schema=form), place / f"{part}.parquet")
+        document = {
+            "version": 1,
+            "run": {"name": name},
+            "table": {"path": str(tmp_path / f"{name}-profiles"), "record_id": "who"},
+            "columns": {
+                "who": {"role": "identifier"},
+                **{q: {"role": "quasi-identifier", "hierarchy": tree} for q, tree in TREES.items()},
+                "phi": {"role": "insensitive"},
+                **(columns or {}),
+            },
+            "sharing": {"edges": {"path": str(tmp_path / f"{name}-edges")}, **sharing},
+        }
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def share(privrisk: Privrisk, tmp_path: Path) -> Share:
+    """``share(policy, *arguments)`` in the session of ``privrisk``."""
+    del privrisk
+
+    def run(path: Path, *arguments: str, output: str = "shared") -> Ended:
+        place = tmp_path / output
+        result = CliRunner().invoke(app, ["share", str(path), f"--output={place}", *arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Ended(result.exit_code, result.stdout, result.stderr, place)
+
+    return run
+
+
+def expected(
+    path: Path, rows: Sequence[Row], edges: Sequence[Edge], *, reject: bool = True, phi: dict[str, float] | None = None,
+    psi: dict[str, float] | None = None, own: bool = False, **asked: Any,
+) -> dict[tuple[str, str], tuple[int, ...]]:  # fmt: skip
+    """Levels of each pair of friends, by loops; a hidden value is at the height of its hierarchy."""
+    trees = [build(column.hierarchy, name) for name, column in load([path], releasing=False).quasi_identifiers.items()]
+    of = {row["who"]: [row[name] for name in TREES] for row in rows}
+    friends = naive.friends_of(of, edges)
+    weights = [(phi or {}).get(name, 1.0) for name in TREES]
+    worth = [(psi or {}).get(name, 1.0) for name in TREES]
+    personal = {row["who"]: row["phi"] for row in rows}
+    found = {}
+    for u in of:
+        mine = [*weights]
+        if own:
+            mine[0] *= personal[u]
+        for v in friends[u]:
+            common = sorted(friends[u] & friends[v])
+            depths = [len(naive.path(tree, value)) - 1 for tree, value in zip(trees, of[u], strict=True)]
+            levels = naive.best_shown(trees, of[u], [of[f] for f in common], phi=mine, psi=worth, **asked)
+            if not common and reject:
+                levels = tuple(depths)
+            found[u, v] = tuple(
+                tree.height if level == depth else level
+                for tree, level, depth in zip(trees, levels, depths, strict=True)
+            )
+    return found
+
+
+def levels_of(ended: Ended) -> dict[tuple[str, str], tuple[int, ...]]:
+    table = ended.decisions[[f"level_{name}" for name in TREES]]
+    return {key: tuple(row) for key, row in zip(table.index, table.to_numpy().tolist(), strict=True)}
+
+
+MODELS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "all": ({"model": {"lambda": 3.0}}, {}, {"trade_off": 3.0}),
+    "any": ({"model": {"lambda": 3.0, "consistency": "any"}}, {}, {"trade_off": 3.0, "every": False}),
+    "weights": (
+        {
+            "model": {"lambda": 20.0, "kappa": 2, "no_common_friend": "owner"},
+            "sensitivity": {"kind": "columns", "columns": {"age": "phi"}, "weights": {"city": 2.5}},
+            "utility": {"kind": "detail", "weights": {"sex.1": 3.0, "city": 0.5}},
+        },
+        {"phi": {"role": "weight"}},
+        {
+            "trade_off": 20.0, "kappa": 2, "reject": False, "phi": {"city": 2.5},
+            "psi": {"sex.1": 3.0, "city": 0.5}, "own": True,
+        },
+    ),
+}  # fmt: skip
+"""What the policy asks, columns of other roles, and the same for the loops."""
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_pairs_are_decided_as_loops_over_rows_decide_them(policy: Make, share: Share, model: str) -> None:
+    rows, edges = people(), friendships()
+    sharing, columns, asked = MODELS[model]
+    path = policy(rows, edges, columns=columns, **sharing)
+    ended = share(path)
+    assert ended.code == 0, ended.err
+    wanted = expected(path, rows, edges, **asked)
+    found = levels_of(ended)
+    assert set(found) == set(wanted)
+    assert found == wanted
+    assert len(set(found.values())) > 4, "not all or nothing"
+    table = ended.decisions
+    friends = naive.friends_of((row["who"] for row in rows), edges)
+    common = [len(friends[u] & friends[v]) for u, v in table.index]
+    assert table["common_friends"].tolist() == common
+    assert (table["relation"] == "friend").all()
+    assert (table["gap"] == 0).all()
+    assert (table["status"] == "proved").all()
+    assert ended.measure("loss", relation="all") == pytest.approx(table["loss"].sum())
+    assert ended.measure("utility", relation="all") == pytest.approx(table["utility"].sum())
+    assert ended.summary["outcomes"] == table["reason"].value_counts().to_dict()
+
+
+def test_figures_of_the_network_and_of_what_is_shown(policy: Make, share: Share) -> None:
+    rows, edges = people(), friendships()
+    ended = share(policy(rows, edges, model={"lambda": 3.0}))
+    friends = naive.friends_of((row["who"] for row in rows), edges)
+    n_edges = sum(map(len, friends.values())) // 2
+    assert ended.measure("network_users") == 40
+    assert ended.measure("network_edges") == n_edges
+    assert ended.measure("network_loops") == 1
+    assert ended.measure("network_duplicates") == len(edges) - 1 - n_edges
+    assert ended.measure("network_most_friends") == max(map(len, friends.values()))
+    assert ended.measure("network_alone") == sum(not of for of in friends.values()) > 0
+    table = ended.decisions
+    shown = (table["level_city"] < 3).sum()
+    assert ended.measure("pairs_shown", relation="friend", attribute="city") == shown
+    assert table.loc["p7"]["reason"].unique().tolist() == ["nothing to show"]
+    worst = table.groupby("u")["loss"].sum().sort_values(ascending=False)
+    listed = ended.document["exposed"]
+    assert [one["loss"] for one in listed] == pytest.approx(worst.head(10).tolist())
+    assert all(worst[one["user"]] == pytest.approx(one["loss"]) for one in listed)
+    report = (ended.directory / "report.html").read_text()
+    assert listed[0]["user"] in report
+    assert "no common friend" in report
+    points = [m for m in ended.document["measures"] if m["name"] == "curve_loss"]
+    assert len(points) == 8
+    assert {m["parameters"]["pairs"] for m in points} == {len(table)}
+
+
+def test_decisions_are_the_same_bytes_however_the_input_is_dealt(policy: Make, share: Share) -> None:
+    rows, edges = people(), friendships()
+    first = share(policy(rows, edges, model={"lambda": 3.0}))
+    assert first.code == 0, first.err
+    for parts in (4, 11):
+        mixed, others = list(rows), [(v, u) if i % 3 else (u, v) for i, (u, v) in enumerate(edges)]
+        random.Random(parts).shuffle(mixed)
+        random.Random(parts).shuffle(others)
+        again = share(policy(mixed, others, parts=parts, model={"lambda": 3.0}), output=f"shared-{parts}")
+        assert again.bytes == first.bytes
+        assert again.document["measures"] == first.document["measures"]
+
+
+def test_whom_to_decide_for(policy: Make, share: Share, tmp_path: Path) -> None:
+    rows, edges = people(), friendships()
+    friends = naive.friends_of((row["who"] for row in rows), edges)
+    near = {(u, w) for u in friends for f in friends[u] for w in friends[f] if w != u and w not in friends[u]}
+    ended = share(policy(rows, edges, pairs="friends-of-friends"))
+    assert ended.code == 0, ended.err
+    assert set(ended.decisions.index) == near
+    assert (ended.decisions["relation"] == "friend of a friend").all()
+    walks = sum(len(of) ** 2 for of in friends.values())
+    refused = share(policy(rows, edges, pairs={"kind": "friends-of-friends", "most_walks": walks - 1}), output="few")
+    assert refused.code == 2
+    assert f"sharing.pairs.most_walks: there are {walks:,} walks" in " ".join(refused.err.split())
+    drawn = share(policy(rows, edges, pairs={"kind": "sample", "pairs": 300}), output="drawn")
+    pairs = set(drawn.decisions.index)
+    assert 240 < len(pairs) <= 300
+    assert all(u != v for u, v in pairs)
+    assert len({u for u, _ in pairs}) == 40
+    assert set(drawn.decisions["relation"]) == {"friend", "friend of a friend", "stranger"}
+    other = share(policy(rows, edges, pairs={"kind": "sample", "pairs": 300, "seed": 2}), output="other")
+    assert set(other.decisions.index) != pairs
+    given = [("p1", "p2"), ("p2", "p1"), ("p1", "p2"), ("p3", "p3"), ("p5", "nobody"), (None, "p1")]
+    table = pa.table({"from": [u for u, _ in given], "to": [v for _, v in given]})
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    asked = {"kind": "table", "path": str(tmp_path / "pairs.parquet"), "u": "from", "v": "to", "unknown": "ignore"}
+    ended = share(policy(rows, edges, pairs=asked), output="given")
+    assert ended.code == 0, ended.err
+    assert set(ended.decisions.index) == {("p1", "p2"), ("p2", "p1")}
+    asked["unknown"] = "refuse"
+    ended = share(policy(rows, edges, pairs=asked), output="strict")
+    assert ended.code == 2
+    assert "sharing.pairs: 1 of 6 rows name somebody whom table does not have, and 1 lack an end" in " ".join(
+        ended.err.split()
+    )
+
+
+def test_who_has_no_common_friend(policy: Make, share: Share) -> None:
+    """By the formula as it stands, strangers see everything; by default nothing."""
+    rows, edges = people(6), [("p0", "p1"), ("p2", "p4")]
+    pairs = {"kind": "sample", "pairs": 100}
+    for what, reason in (("reject", "no common friend"), ("as-published", "shown whole")):
+        ended = share(policy(rows, edges, pairs=pairs, model={"no_common_friend": what}), output=what)
+        assert set(ended.decisions["reason"]) == {reason}, what
+    notes = " ".join(ended.document["notes"])
+    assert "A pair without common friends shows everything" in notes
+
+
+def test_a_network_without_edges_has_no_decisions(policy: Make, share: Share) -> None:
+    ended = share(policy(people(3), []))
+    assert ended.code == 0, ended.err
+    assert not len(ended.decisions)
+    assert list(ended.decisions.columns)[:3] == ["relation", "common_friends", "level_age"]
+    assert ended.measure("network_alone") == 3
+
+
+def test_bad_input_is_refused_by_name(policy: Make, share: Share) -> None:
+    rows, edges = people(), friendships()
+    strange = [*rows[:-1], {**rows[-1], "city": "Atlantis"}]
+    for of, with_edges, sharing, columns, said in (
+        (rows, [*edges, ("p1", "zorro")], {}, {}, "sharing.edges: 1 of"),
+        (rows, [*edges, ("p1", None), (None, None)], {}, {}, "and 2 lack an end"),
+        ([*rows, rows[0]], edges, {}, {}, "table.record_id: must hold that every record has an id (null: 0)"),
+        (
+            [*rows, {**rows[0], "who": None}], edges, {}, {},
+            "table.record_id: must hold that every record has an id (null: 1)",
+        ),
+        (strange, edges, {}, {}, "city"),
+        ([], edges, {}, {}, "table: it has no rows"),
+        (rows, edges, {"model": {"lambda": -1}}, {}, "sharing.model.lambda: must be at least 0"),
+        (rows, edges, {"model": {"kappa": 0.5}}, {}, "sharing.model.kappa: must be 0, or at least 1"),
+        (rows, edges, {"model": {"kind": "diffusion", "time": -1, "risk_at_most": 1}}, {}, "sharing.model.time"),
+        (
+            rows, edges, {"model": {"kind": "diffusion", "risk_at_most": 1}}, {},
+            "sharing.trust: must be of the kind 'table'",
+        ),
+        (rows, edges, {"trust": {"kind": "common-friends"}}, {}, "sharing.trust: is not used by the model"),
+        (
+            rows, edges,
+            {
+                "model": {"kind": "trade-off"},
+                "exposure": {"kind": "table", "points": [{"trust": 0, "value": 1}, {"trust": 1, "value": 2}]},
+            },
+            {}, "sharing.exposure.points.1.value: must be at most 1",
+        ),
+        (
+            rows, edges, {"model": {"kind": "trade-off"}, "exposure": {"kind": "step", "below": 1, "above": 2}}, {},
+            "sharing.exposure.above: must be at most below = 1",
+        ),
+        (
+            rows, edges, {"sensitivity": {"weights": {"town": 1}}}, {},
+            "sharing.sensitivity.weights.town: 'town' is no quasi-identifier",
+        ),
+        (
+            rows, edges, {"sensitivity": {"weights": dict.fromkeys(TREES, 0)}}, {},
+            "sharing.sensitivity.weights: must leave one",
+        ),
+        (
+            rows, edges, {"sensitivity": {"kind": "columns", "columns": {"age": "phi"}}}, {},
+            "sharing.sensitivity.columns.age: 'phi' must be mentioned under columns with the role 'weight'",
+        ),
+        ([{**row, "phi": -1.0} for row in rows], edges, {"sensitivity": {"kind": "columns", "columns": {"age": "phi"}}},
+         {"phi": {"role": "weight"}}, "phi"),
+        (rows, edges, {"pairs": "everybody"}, {}, "sharing.pairs"),
+    ):  # fmt: skip
+        ended = share(policy(of, with_edges, columns=columns, **sharing))
+        assert ended.code == 2, (said, ended.out, ended.err)
+        assert said in " ".join(ended.err.split()), (said, ended.err)
+        assert not (ended.directory / "sharing.json").exists()
+        assert "Atlantis" not in ended.out + ended.err
+        assert "zorro" not in ended.out + ended.err
+    lacking = policy(rows, edges)
+    lacking.write_text(lacking.read_text().replace("sharing:\n  edges:\n", "sharing:\n  edges:\n    u: start\n"))
+    ended = share(lacking)
+    assert ended.code == 2
+    assert "sharing.edges.u: the table has no column 'start'; it has u, v" in " ".join(ended.err.split())
+    ignored = share(policy(rows, [*edges, ("p1", "zorro"), ("p1", None)]), "--set=sharing.edges.unknown=ignore")
+    assert ignored.code == 0, ignored.err
+    assert ignored.measure("network_unknown") == ignored.measure("network_nulls") == 1
+    path = policy(rows, edges)
+    without = yaml.safe_load(path.read_text())
+    del without["sharing"]
+    path.write_text(yaml.safe_dump(without))
+    ended = share(path)
+    assert ended.code == 2
+    assert "sharing: is required to share" in ended.err
+
+
+def test_no_value_of_a_profile_leaves_the_private_files(
+    policy: Make, share: Share, plans: list[str], tmp_path: Path
+) -> None:
+    rows = [{**row, "who": f"zQx{row['who']}"} for row in people()]
+    edges = [(f"zQx{u}", f"zQx{v}") for u, v in friendships()]
+    ended = share(policy(rows, edges))
+    assert ended.code == 0, ended.err
+    assert "zQx" not in ended.out + ended.err + "".join(plans)
+    assert "zQx" not in (ended.directory / "status.json").read_text()
+    assert "zQx" not in (ended.directory / "measures.json").read_text()
+    assert not [path for path in ended.directory.iterdir() if path.name.startswith(".")]
+    assert ended.directory.stat().st_mode & 0o777 == 0o700
+    assert all(file.stat().st_mode & 0o777 == 0o600 for file in (ended.directory / "decisions").iterdir())
+
+
+# ------------------------------------------------------------------------------------------------------- access control
+
+STATED = [("p0", "p1", 2.0), ("p1", "p0", -1.0), ("p2", "p5", 0.5), ("p3", "p8", 4.0)]
+
+
+def stated(tmp_path: Path, rows: Sequence[tuple[Any, ...]] = STATED) -> dict[str, Any]:
+    """A table of stated trust."""
+    u, v, trust = zip(*rows, strict=True)
+    pq.write_table(pa.table({"u": u, "v": v, "trust": trust}), tmp_path / "trust.parquet")
+    return {"kind": "table", "path": str(tmp_path / "trust.parquet")}
+
+
+def entries(
+    path: Path, rows: Sequence[Row], edges: Sequence[Edge], trust: Callable[[str, str], float],
+    psi: Callable[[str, str, str], float] = lambda _u, _v, _k: 1.0,
+) -> dict[tuple[str, str, str], tuple[float, float, int]]:  # fmt: skip
+    """Loss and utility of a level of each attribute in each pair of friends, and its levels: F12 §7.4."""
+    trees = {
+        name: build(column.hierarchy, name) for name, column in load([path], releasing=False).quasi_identifiers.items()
+    }
+    of = {row["who"]: row for row in rows}
+    found = {}
+    for u, friends in naive.friends_of(of, edges).items():
+        for v in friends:
+            t = trust(u, v)
+            weight = 1 / (1 + t) if t >= 0 else 1 - t
+            for name, tree in trees.items():
+                found[u, v, name] = (weight, psi(u, v, name), len(naive.path(tree, of[u][name])) - 1)
+    return found
+
+
+def shown_levels(ended: Ended, path: Path, rows: Sequence[Row]) -> dict[tuple[str, str, str], int]:
+    """Levels that are shown in each pair, by the levels in the decisions."""
+    trees = {
+        name: build(column.hierarchy, name) for name, column in load([path], releasing=False).quasi_identifiers.items()
+    }
+    of, found = {row["who"]: row for row in rows}, {}
+    for (u, v), row in ended.decisions.iterrows():
+        for name, tree in trees.items():
+            depth = len(naive.path(tree, of[u][name])) - 1
+            found[u, v, name] = max(depth - row[f"level_{name}"], 0)
+    return found
+
+
+def test_a_trade_off_shows_what_is_worth_it(policy: Make, share: Share, tmp_path: Path) -> None:
+    rows, edges = people(), friendships()
+    trust = {(u, v): t for u, v, t in STATED}
+    path = policy(rows, edges, model={"kind": "trade-off", "lambda": 0.9}, trust=stated(tmp_path))
+    ended = share(path)
+    assert ended.code == 0, ended.err
+    wanted = entries(path, rows, edges, lambda u, v: trust.get((u, v), 0.0))
+    found = shown_levels(ended, path, rows)
+    assert found == {e: top if 0.9 * worth > loss else 0 for e, (loss, worth, top) in wanted.items()}
+    table = ended.decisions
+    assert table["trust"].to_dict() == {key: trust.get(key, 0.0) for key in table.index}
+    assert ended.measure("loss", relation="all") == pytest.approx(
+        sum(loss * found[e] for e, (loss, _, _) in wanted.items())
+    )
+    assert 0 < ended.summary["levels_shown"] < 1
+
+
+@pytest.mark.parametrize("scope", ["network", "user"])
+@pytest.mark.parametrize("problem", ["most-utility", "least-loss"])
+def test_limits_are_kept_within_one_entry_of_the_bound(
+    policy: Make, share: Share, tmp_path: Path, problem: str, scope: str
+) -> None:
+    """Of F12 §7.4's knapsacks the relaxation takes entries by utility over loss, and at most one in part."""
+    rows, edges = people(), friendships()
+    worth = {"kind": "detail", "weights": {"age": 1.7, "city": 0.4}}
+    limit = {"network": 60.5, "user": 3.3}[scope]
+    key = "loss_at_most" if problem == "most-utility" else "utility_at_least"
+    asked = {"kind": problem, "scope": scope, key: limit}
+    path = policy(rows, edges, model=asked, utility=worth)
+    ended = share(path)
+    assert ended.code == 0, ended.err
+    friends = naive.friends_of((row["who"] for row in rows), edges)
+    wanted = entries(
+        path,
+        rows,
+        edges,
+        lambda u, v: len(friends[u] & friends[v]),
+        lambda _u, _v, k: {"age": 1.7, "city": 0.4}.get(k, 1.0),
+    )
+    found = shown_levels(ended, path, rows)
+    users = sorted(friends) if scope == "user" else [None]
+    for user in users:
+        mine = {e: one for e, one in wanted.items() if user is None or e[0] == user}
+        order = sorted((e for e in mine if mine[e][2]), key=lambda e: mine[e][0] / mine[e][1])
+        loss = sum(mine[e][0] * found[e] for e in mine)
+        utility = sum(mine[e][1] * found[e] for e in mine)
+        bound, spent = 0.0, 0.0
+        for e in order:
+            a, b, top = mine[e]
+            if problem == "least-loss":
+                a, b = b, a
+            part = min(float(top), (limit - spent) / a)
+            spent += a * part
+            bound += b * part
+        largest = max((mine[e][1 if problem == "most-utility" else 0] for e in mine), default=0.0)
+        if problem == "most-utility":
+            assert loss <= limit
+            assert bound - largest - 1e-9 <= utility <= bound + 1e-9
+        elif spent < limit - 1e-9:
+            assert all(found[e] == mine[e][2] for e in mine), "nothing reaches it: everything is shown"
+        else:
+            assert utility >= limit - 1e-9
+            assert bound - 1e-9 <= loss <= bound + largest + 1e-9
+    if scope == "network":
+        assert (ended.decisions["gap"] > 0).sum() <= 1
+
+
+def test_a_limit_that_nothing_meets_is_refused(policy: Make, share: Share) -> None:
+    asked = {"kind": "least-loss", "utility_at_least": 1e6}
+    ended = share(policy(people(), friendships(), model=asked))
+    assert ended.code == 2
+    assert "sharing.model.utility_at_least: 1e+06 is more than all there is to show is worth" in " ".join(
+        ended.err.split()
+    )
+    nothing = share(policy(people(), friendships(), model={"kind": "most-utility", "loss_at_most": 0}))
+    assert nothing.code == 0, nothing.err
+    assert nothing.summary["levels_shown"] == 0
+
+
+def test_limits_are_kept_by_the_same_bytes_however_the_input_is_dealt(policy: Make, share: Share) -> None:
+    rows, edges = people(), friendships()
+    asked = {"kind": "most-utility", "loss_at_most": 60.5}
+    first = share(policy(rows, edges, model=asked))
+    again = share(policy(rows[::-1], edges[::-1], parts=5, model=asked), output="again")
+    assert again.bytes == first.bytes
+
+
+# ---------------------------------------------------------------------------------------------------- trust and worth
+
+
+def trusted(share: Share, path: Path) -> dict[tuple[str, str], float]:
+    ended = share(path)
+    assert ended.code == 0, ended.err
+    return dict(ended.decisions["trust"])
+
+
+def test_trust_by_rules_is_of_profiles_that_show_the_same(policy: Make, share: Share) -> None:
+    rows, edges = people(), friendships()
+    of = {row["who"]: row for row in rows}
+    rules = [{"same": ["sex.1", "city"], "then": 2.0}, {"same": ["sex.1"], "then": 0.5}]
+    path = policy(rows, edges, model={"kind": "trade-off"}, trust={"kind": "rules", "rules": rules, "otherwise": -1})
+
+    def rule(u: str, v: str) -> float:
+        same = {name: of[u][name] == of[v][name] is not None for name in TREES}
+        return 2.0 if same["sex.1"] and same["city"] else 0.5 if same["sex.1"] else -1.0
+
+    found = trusted(share, path)
+    assert found == {(u, v): rule(u, v) for u, v in found}
+    assert set(found.values()) == {2.0, 0.5, -1.0}
+
+
+def test_stated_trust_walks_on(policy: Make, share: Share, tmp_path: Path) -> None:
+    """Personalized PageRank of what is stated, by a power series of the walk's matrix."""
+    rows, edges = people(), friendships()
+    names = [row["who"] for row in rows]
+    friends = naive.friends_of(names, edges)
+    walk = np.array([[float(v in friends[u]) / max(len(friends[u]), 1) for v in names] for u in names])
+    walk += np.diag([float(not friends[u]) for u in names])
+    given = np.zeros((len(names), len(names)))
+    for u, v, trust in STATED:
+        given[names.index(u), names.index(v)] = trust
+    total, now = np.zeros_like(given), given
+    for step in range(80):
+        total += 0.5 * 0.5**step * now
+        now = now @ walk
+    path = policy(
+        rows, edges, model={"kind": "trade-off"}, trust={**stated(tmp_path), "kind": "propagated", "restart": 0.5}
+    )
+    found = trusted(share, path)
+    for (u, v), trust in found.items():
+        assert trust == pytest.approx(total[names.index(u), names.index(v)], abs=2e-5)
+    assert sum(trust != 0 for trust in found.values()) > 10
+
+
+def test_who_resembles_those_listed_is_trusted(policy: Make, share: Share, tmp_path: Path) -> None:
+    """p0 lists women of Ulm of her age: who is like them is trusted, men of Bonn are not; who lists nobody says 0."""
+    rows = [
+        {"who": f"p{i}", "age": "30" if i < 10 else "50", "sex.1": "F" if i < 10 else "M",
+         "city": "Ulm" if i < 10 else "Bonn", "phi": 1.0}
+        for i in range(20)
+    ]  # fmt: skip
+    edges = [("p0", f"p{i}") for i in range(1, 20)]
+    pq.write_table(pa.table({"u": ["p0"] * 3, "v": ["p1", "p2", "p3"]}), tmp_path / "trust.parquet")
+    asked = {"kind": "one-class", "path": str(tmp_path / "trust.parquet")}
+    found = trusted(share, policy(rows, edges, model={"kind": "trade-off"}, trust=asked))
+    assert {v: found["p0", v] for _, v in found if v != "p0"} == {
+        f"p{i}": 1.0 if i < 10 else -1.0 for i in range(1, 20)
+    }
+    assert all(found[u, "p0"] == 0 for u, _ in found if u != "p0")
+
+
+def test_what_tables_say_of_users_and_attributes(policy: Make, share: Share, tmp_path: Path) -> None:
+    """Φ is that of the one who shows, Ψ that of the one who sees."""
+    rows, edges = people(), friendships()
+    pq.write_table(
+        pa.table({"user": ["p1", "p1", "p2"], "attribute": ["age", "city", "age"], "value": [9.0, 0.0, 0.2]}),
+        tmp_path / "said.parquet",
+    )
+    said = {"kind": "table", "path": str(tmp_path / "said.parquet")}
+    given = {("p1", "age"): 9.0, ("p1", "city"): 0.0, ("p2", "age"): 0.2}
+    costs = {**said, "weights": {"age": 0.5}}
+    path = policy(rows, edges, model={"kind": "trade-off", "lambda": 1.0}, sensitivity=costs, utility=said)
+    ended = share(path)
+    assert ended.code == 0, ended.err
+    friends = naive.friends_of((row["who"] for row in rows), edges)
+    wanted = {}
+    levels = entries(path, rows, edges, lambda _u, _v: 0.0)
+    for u, v, name in levels:
+        phi = given.get((u, name), 0.5 if name == "age" else 1.0) / (1 + len(friends[u] & friends[v]))
+        wanted[u, v, name] = levels[u, v, name][2] if given.get((v, name), 1.0) > phi else 0
+    assert shown_levels(ended, path, rows) == wanted
+    for values, message in (([-1.0], "or negative"), ([float("nan")], "or negative")):
+        pq.write_table(pa.table({"user": ["p1"], "attribute": ["age"], "value": values}), tmp_path / "said.parquet")
+        ended = share(path)
+        assert ended.code == 2
+        assert message in ended.err
+    pq.write_table(pa.table({"user": ["p1"], "attribute": ["town"], "value": [1.0]}), tmp_path / "said.parquet")
+    assert (
+        "sharing.sensitivity: 1 of 1 rows name somebody whom table does not have, or no quasi-identifier"
+        in " ".join(share(path).err.split())
+    )
+
+
+def test_diversity_is_worth_what_profiles_differ(policy: Make, share: Share) -> None:
+    rows = [
+        {"who": "p0", "age": "30", "sex.1": "F", "city": "Ulm", "phi": 1.0},
+        {"who": "p1", "age": "30", "sex.1": "M", "city": "Ulm", "phi": 1.0},
+        {"who": "p2", "age": "31", "sex.1": "F", "city": None, "phi": 1.0},
+    ]
+    path = policy(
+        rows, [("p0", "p1"), ("p0", "p2")], model={"kind": "trade-off", "lambda": 100}, utility={"kind": "diversity"}
+    )
+    table = share(path).decisions
+    # A third of the attributes differs; of those both show, half by a third of the levels.
+    assert table.loc[("p0", "p1"), "utility"] == pytest.approx(6 * (1 / 3))
+    assert table.loc[("p0", "p2"), "utility"] == pytest.approx(6 * (1 / 3) / 2)
+    assert table.loc[("p1", "p0"), "utility"] == pytest.approx(6 * (1 / 3))
