@@ -312,7 +312,10 @@ class LeastLoss(_Limited):
 
 
 class Diffusion(Part):
-    """Show a user only if what reaches others from him costs at most so much (F12 §7.3)."""
+    """Greatest utility of each pair whose risk, counting everybody whom information may reach, is at most so much.
+
+    F12 §7.3 with f(T), as in §7.4, in the place of T, by which trust would raise the risk.
+    """
 
     kind: Literal["diffusion"]
     time: NonNegative = Field(1.0, description="How long information spreads: t of exp(tL).")
@@ -324,13 +327,7 @@ class Diffusion(Part):
     error: Annotated[float, Field(ge=1e-12, lt=1), NUMBER] = Field(
         1e-6, description="Share of the information of which it may stay open whom it reaches."
     )
-    method: Literal["auto", "whole", "ego", "joins"] = Field(
-        "auto",
-        description="Where it is computed: on the 'whole' graph by tasks that hold it, on 'ego' networks, or by Spark "
-        "'joins'; they agree within the error.",
-    )
-    radius: Count = Field(3, description="Of ego networks, in steps.")
-    risk_at_most: NonNegative = Field(description="The greatest risk of a pair; levels are hidden until it holds.")
+    risk_at_most: NonNegative = Field(description="The greatest risk of a pair.")
 
 
 ModelPolicy = Annotated[

@@ -19,6 +19,7 @@ import pytest
 import yaml
 from canaries import plans
 from product import Privrisk
+from scipy.linalg import expm
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
@@ -655,3 +656,50 @@ def test_diversity_is_worth_what_profiles_differ(policy: Make, share: Share) -> 
     assert table.loc[("p0", "p1"), "utility"] == pytest.approx(6 * (1 / 3))
     assert table.loc[("p0", "p2"), "utility"] == pytest.approx(6 * (1 / 3) / 2)
     assert table.loc[("p1", "p0"), "utility"] == pytest.approx(6 * (1 / 3))
+
+
+@pytest.mark.parametrize("leak", ["stochastic", "laplacian"])
+def test_what_may_reach_others_costs_as_the_matrix_exponential_says(
+    policy: Make, share: Share, tmp_path: Path, leak: str
+) -> None:
+    """The risk of a level is Φ Σ_j K_vj f(T_uj), K = exp(tL); the most is shown that keeps a pair's risk in bounds."""
+    rows, edges = people(25), [(u, v) for u, v in friendships(25, 60)]
+    time, most = 0.7, 1.9
+    model = {"kind": "diffusion", "time": time, "leak": leak, "risk_at_most": most, "error": 1e-9}
+    path = policy(rows, edges, model=model, trust=stated(tmp_path), exposure={"kind": "exponential", "scale": 2})
+    ended = share(path)
+    assert ended.code == 0, ended.err
+    columns = load([path], releasing=False).quasi_identifiers
+    trees = {name: build(column.hierarchy, name) for name, column in columns.items()}
+    names = [row["who"] for row in rows]
+    place = {name: i for i, name in enumerate(names)}
+    adjacent = np.zeros((25, 25))
+    for u, v in edges:
+        if u != v:
+            adjacent[place[u], place[v]] = adjacent[place[v], place[u]] = 1
+    degree = adjacent.sum(axis=1)
+    if leak == "laplacian":
+        generator = adjacent - np.diag(degree)
+    else:
+        steps = np.where(degree[:, None] > 0, adjacent / np.maximum(degree, 1)[:, None], np.eye(25))
+        generator = steps - np.eye(25)
+    kernel = expm(time * generator)
+    trust = np.zeros((25, 25))
+    for u, v, value in STATED:
+        if u in place and v in place:
+            trust[place[u], place[v]] = value
+    reached = kernel @ np.exp(-trust / 2).T  # of v, u
+    table = ended.decisions
+    assert len(table) == int(adjacent.sum())
+    assert table["loss"].max() <= most
+    bounded = 0
+    for (u, v), row in table.iterrows():
+        exposure = reached[place[v], place[u]]
+        assert row["trust"] == pytest.approx(exposure, abs=1e-6)
+        depths = [len(naive.path(tree, rows[place[u]][name])) - 1 for name, tree in trees.items()]
+        # Each level costs and is worth the same here: as many are shown as the bound allows.
+        shown = min(sum(depths), int(most / exposure + 1e-9))
+        assert row["utility"] + row["gap"] >= shown - 1e-9
+        assert row["utility"] <= shown + 1e-9
+        bounded += shown < sum(depths)
+    assert 0 < bounded < len(table)
