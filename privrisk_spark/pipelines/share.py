@@ -22,6 +22,7 @@ from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.sharing.connection import parts_of
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.planning.sharing import (
@@ -42,12 +43,13 @@ from privrisk_spark.policy.sharing import (
     GivenPairs,
     PropagatedTrust,
     SampledPairs,
+    SharingPolicy,
     StatedTrust,
     UserAttributes,
     UserPairs,
 )
 from privrisk_spark.reporting.pages import render_sharing
-from privrisk_spark.results.sharing import Exposed, Network, SharingResult
+from privrisk_spark.results.sharing import Connection, Exposed, Network, SharingResult
 from privrisk_spark.runs.places import held, write_json, write_text
 from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
 from privrisk_spark.stages.sharing.deciders import SENSITIVITY, TRUST, UTILITY, collect_decider
@@ -311,7 +313,9 @@ def decide(
         policy, asked, names = run.policy, sharing_of(run.policy), list(opened.hierarchies)
         tables = said_of(run, opened, ground)
         decider = collect_decider(run.scratch, policy, ground, tables)
-        decided = collect_decisions(run.scratch, ground, decider, names, exposed=asked.listed)
+        decided = collect_decisions(
+            run.scratch, ground, decider, names, exposed=asked.listed, connected_at=asked.connected_at
+        )
         points = collect_curve(run.scratch, ground, decider, asked.curve.lambdas, pairs=asked.curve.pairs)
         relations, whole = relations_of(decided.facts, RELATIONS, REASONS, names)
         result = SharingResult(
@@ -325,17 +329,24 @@ def decide(
             relations=relations,
             whole=whole,
             gap=max((float(fact["gap"]) for fact in decided.facts), default=0.0),
-            bound=None,
             curve=curve_of(points),
             axis="λ",
             exposed=exposed_of(ground, decided, asked.listed),
-            connection=None,
+            connection=connection_of(decided, network.users, asked),
             notes=notes_of(asked),
         )
         stage.sentence = result.paragraph
         stage.status = result.status
         stage.parameters = {"model": asked.model.kind, "pairs": whole.pairs}
     return decided, result
+
+
+def connection_of(decided: DecidedSlices, users: int, asked: SharingPolicy) -> Connection | None:
+    """Say how users are connected by what they see; None where the links do not fit one machine."""
+    if decided.n_links > asked.adjacency_on_machine:
+        return None
+    parts = parts_of(users, *decided.linked())
+    return Connection(asked.connected_at, decided.n_links, parts.connected, parts.largest, parts.diameter)
 
 
 def exposed_of(ground: Ground, decided: DecidedSlices, most: int) -> tuple[Exposed, ...]:

@@ -188,8 +188,6 @@ class SharingResult:
         All pairs together.
     gap : float
         Greatest gap of a pair, or that of the network's problem; 0 where all is proved.
-    bound : float or None
-        What no decision does better than, where the model has one for the network.
     curve : tuple of CurvePoint
     axis : str
         What the curve goes along, in words.
@@ -209,7 +207,6 @@ class SharingResult:
     relations: tuple[Relation, ...]
     whole: Relation
     gap: float
-    bound: float | None
     curve: tuple[CurvePoint, ...]
     axis: str
     exposed: tuple[Exposed, ...]
@@ -314,8 +311,6 @@ def _figures(result: SharingResult) -> Iterator[Figure]:
             yield "levels_shown", attribute.share, "share", {**of, "attribute": attribute.name}, status
             yield "pairs_shown", attribute.shown, "pairs", {**of, "attribute": attribute.name}, status
     yield "gap", result.gap, "objective", {}, result.status
-    if result.bound is not None:
-        yield "bound", result.bound, "objective", {}, "proved"
     for point in result.curve:
         at = {"trade_off": point.trade_off, "pairs": point.pairs}
         yield "curve_loss", point.loss, "loss", at, result.status

@@ -703,3 +703,37 @@ def test_what_may_reach_others_costs_as_the_matrix_exponential_says(
         assert row["utility"] <= shown + 1e-9
         bounded += shown < sum(depths)
     assert 0 < bounded < len(table)
+
+
+@pytest.mark.parametrize("enough", [1, 2])
+def test_how_members_are_connected_by_what_they_see(policy: Make, share: Share, enough: int) -> None:
+    """By loops over the decisions: who sees so many levels of each value, or all that it has."""
+    rows, edges = people(), friendships()
+    path = policy(rows, edges, model={"kind": "trade-off", "lambda": 0.6}, connected_at=enough)
+    ended = share(path)
+    assert ended.code == 0, ended.err
+    shown = shown_levels(ended, path, rows)
+    columns = load([path], releasing=False).quasi_identifiers
+    trees = {name: build(column.hierarchy, name) for name, column in columns.items()}
+    of = {row["who"]: row for row in rows}
+    links = []
+    for u, v in ended.decisions.index:
+        depths = {name: len(naive.path(tree, of[u][name])) - 1 for name, tree in trees.items()}
+        if any(depths.values()) and all(shown[u, v, name] >= min(depth, enough) for name, depth in depths.items()):
+            links.append((u, v))
+    near: dict[str, set[str]] = {user: set() for pair in links for user in pair}
+    for u, v in links:
+        near[u].add(v)
+        near[v].add(u)
+    parts = []
+    for user in near:
+        part, waiting = {user}, [user]
+        while waiting:
+            more = near[waiting.pop()] - part
+            part |= more
+            waiting += more
+        parts.append(len(part))
+    assert ended.measure("links", levels=enough) == len(links) > 0
+    assert ended.measure("connected_users", levels=enough) == len(near)
+    assert ended.measure("largest_part", levels=enough) == max(parts)
+    assert 1 <= ended.measure("diameter_at_least", levels=enough) < max(parts)

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, part_name, report
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, map_array, part_name, report, write_array
 from privrisk_spark.kernels.arrays import BoolArray, ByteArray, FloatArray, IntArray, LevelArray, LongArray, WordArray
 from privrisk_spark.kernels.numeric.fingerprint import mixed
 from privrisk_spark.stages.sharing.network import Network, StoredNetwork
 from privrisk_spark.stages.sharing.pairs import split
 from privrisk_spark.stages.sharing.profiles import StoredTrees, Trees
-from privrisk_spark.stages.sharing.user_pairs import StoredPairs, unpacked
+from privrisk_spark.stages.sharing.user_pairs import StoredPairs, packed, unpacked
 from privrisk_spark.stages.sharing.users import StoredUsers, Users
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -196,15 +196,28 @@ class DecidedSlices:
         Parquet files, in the order of the pairs.
     facts : tuple of mapping
         Of each, as :meth:`Tally.facts` makes them.
+    links : tuple of str
+        Arrays of the pairs that see enough, beside each file.
     """
 
     directory: PartDirectory
     names: tuple[str, ...]
     facts: tuple[dict[str, Any], ...]
+    links: tuple[str, ...]
+
+    @property
+    def n_links(self) -> int:
+        """Pairs that see enough."""
+        return sum(int(fact["links"]) for fact in self.facts)
+
+    def linked(self) -> tuple[LongArray, LongArray]:
+        """Return the users of all pairs that see enough; as long as the pairs are many."""
+        words = [np.asarray(map_array(self.directory, name)) for name in self.links]
+        return unpacked(np.concatenate([np.zeros(0, dtype=np.uint64), *words]))
 
 
 def collect_decisions(
-    scratch: Scratch, ground: Ground, decider: Decider, attributes: Sequence[str], *, exposed: int
+    scratch: Scratch, ground: Ground, decider: Decider, attributes: Sequence[str], *, exposed: int, connected_at: int
 ) -> DecidedSlices:
     """Decide every pair, in tasks, and write the decisions.
 
@@ -216,6 +229,8 @@ def collect_decisions(
     attributes : sequence of k str
     exposed : int
         Users of the greatest loss that each task names by number.
+    connected_at : int
+        Levels of each value of u that are enough for v; all, if the value has fewer.
     """
     directory = scratch.directory("decisions")
     slices, names = ground.pairs.slices, tuple(attributes)
@@ -223,7 +238,7 @@ def collect_decisions(
 
     def decide(number: int) -> Iterator[pa.Table]:
         part = part_name("parquet")
-        total = Tally(len(names), exposed)
+        total, seen = Tally(len(names), exposed), [np.zeros(0, dtype=np.uint64)]
         with directory.writing(part) as path, pq.ParquetWriter(path, schema, store_schema=False) as writer:
             network = ground.network.load()
             for pairs in ground.acquainted(slices[number], whole_users=decider.whole_users):
@@ -232,11 +247,19 @@ def collect_decisions(
                 reason = reasons(pairs, showing)
                 writer.write_table(_rows(pairs, showing, relation, reason, names, schema))
                 total.add(pairs, showing, relation, reason)
-        yield report(part, {"slice": number, **total.facts()})
+                enough = (showing.shown >= np.minimum(pairs.levels, connected_at)).all(axis=1)
+                # Who has nothing to show is seen by nobody.
+                enough &= pairs.levels.any(axis=1)
+                seen.append(packed(pairs.u[enough], pairs.v[enough]))
+        links, words = part_name("npy"), np.concatenate(seen)
+        write_array(words, directory, links)
+        yield report(part, {"slice": number, "links": len(words), "seen": links, **total.facts()})
 
     parts = scratch.collect_parts(Batches.of_parts(scratch.spark, range(len(slices)), decide, PARTS))
     parts.sort(key=lambda part: int(part["slice"]))
-    return DecidedSlices(directory, tuple(part["name"] for part in parts), tuple(parts))
+    names_of = (tuple(part[of] for part in parts) for of in ("name", "seen"))
+    files, arrays = names_of
+    return DecidedSlices(directory, files, tuple(parts), arrays)
 
 
 def decisions_schema(attributes: Sequence[str]) -> pa.Schema:
