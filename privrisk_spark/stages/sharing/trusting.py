@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from sklearn.svm import OneClassSVM
 
 from privrisk_spark.kernels.arrays import FloatArray, IndexArray, LongArray
 from privrisk_spark.kernels.sharing.graph import Graph
@@ -158,6 +157,9 @@ class OneClass:
         return found
 
     def _judged(self, pairs: Acquainted, listed: LongArray, rows: IndexArray) -> FloatArray:
+        # Imported where it is asked for: it takes longer than most of what a task does.
+        from sklearn.svm import OneClassSVM
+
         known = likeness(pairs.users, pairs.trees, listed, listed)
         machine = OneClassSVM(kernel="precomputed", nu=self.outliers).fit(known)
         score = machine.decision_function(likeness(pairs.users, pairs.trees, pairs.v[rows], listed))
