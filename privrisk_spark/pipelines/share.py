@@ -327,9 +327,8 @@ def decide(
             gap=max((float(fact["gap"]) for fact in decided.facts), default=0.0),
             bound=None,
             curve=curve_of(points),
-            axis="λ",
+            axis="limit of the risk" if asked.model.kind == "diffusion" else "λ",
             exposed=exposed_of(ground, decided, asked.listed),
-            connection=None,
             notes=notes_of(asked),
         )
         stage.sentence = result.paragraph

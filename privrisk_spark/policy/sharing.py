@@ -324,12 +324,6 @@ class Diffusion(Part):
     error: Annotated[float, Field(ge=1e-12, lt=1), NUMBER] = Field(
         1e-6, description="Share of the information of which it may stay open whom it reaches."
     )
-    method: Literal["auto", "whole", "ego", "joins"] = Field(
-        "auto",
-        description="Where it is computed: on the 'whole' graph by tasks that hold it, on 'ego' networks, or by Spark "
-        "'joins'; they agree within the error.",
-    )
-    radius: Count = Field(3, description="Of ego networks, in steps.")
     risk_at_most: NonNegative = Field(description="The greatest risk of a pair; levels are hidden until it holds.")
 
 
@@ -348,7 +342,7 @@ class CurvePolicy(Part):
         default_factory=lambda: [0.0, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0],
         min_length=1,
         max_length=50,
-        description="Values of lambda, or of what corresponds to it.",
+        description="Values of lambda, or of the limit of the risk.",
     )
     pairs: Count = Field(1000, description="Pairs of the sample, at most.")
 
@@ -363,9 +357,6 @@ class SharingPolicy(Part):
     exposure: ExposurePolicy | None = Field(None, description="What a shown level weighs at a trust, f(T).")
     utility: SharingUtility = EqualUtility()
     model: ModelPolicy = ModifiedAggregate(kind="modified-aggregate")
-    connected_at: Count = Field(
-        1, description="Levels of each attribute v must see, if u has it, to count as connected in the graph."
-    )
     listed: Natural = Field(10, description="Users listed with the greatest loss.")
     curve: CurvePolicy = CurvePolicy()
     adjacency_on_machine: Count = Field(

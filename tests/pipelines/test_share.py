@@ -19,6 +19,7 @@ import pytest
 import yaml
 from canaries import plans
 from product import Privrisk
+from scipy.linalg import expm
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
@@ -655,3 +656,33 @@ def test_diversity_is_worth_what_profiles_differ(policy: Make, share: Share) -> 
     assert table.loc[("p0", "p1"), "utility"] == pytest.approx(6 * (1 / 3))
     assert table.loc[("p0", "p2"), "utility"] == pytest.approx(6 * (1 / 3) / 2)
     assert table.loc[("p1", "p0"), "utility"] == pytest.approx(6 * (1 / 3))
+
+
+@pytest.mark.parametrize("leak", ["stochastic", "laplacian"])
+def test_what_spreads_is_held_to_the_limit(policy: Make, share: Share, tmp_path: Path, leak: str) -> None:
+    """R(u, x, v) = Φ_u(x) Σ_j K_vj f(T_uj) by the matrix exponential; most is shown within the limit (F12 §7.3)."""
+    rows, edges = people(), friendships()
+    names = [row["who"] for row in rows]
+    friends = naive.friends_of(names, edges)
+    adjacent = np.array([[float(v in friends[u]) for v in names] for u in names])
+    degree = adjacent.sum(axis=1)
+    walk = adjacent / np.maximum(degree, 1)[:, None] + np.diag(degree == 0)
+    kernel = expm(0.7 * (walk - np.eye(len(names)) if leak == "stochastic" else adjacent - np.diag(degree)))
+    exposure = np.ones((len(names), len(names)))
+    for u, v, trust in STATED:
+        exposure[names.index(u), names.index(v)] = 1 / (1 + trust) if trust >= 0 else 1 - trust
+    limit = 4.1
+    asked = {"kind": "diffusion", "time": 0.7, "leak": leak, "risk_at_most": limit, "error": 1e-10}
+    path = policy(rows, edges, model=asked, trust=stated(tmp_path))
+    ended = share(path)
+    assert ended.code == 0, ended.err
+    shown, whole = shown_levels(ended, path, rows), entries(path, rows, edges, lambda _u, _v: 0.0)
+    different = set()
+    for u, v in ended.decisions.index:
+        reach = kernel[names.index(v)] @ exposure[names.index(u)]
+        levels = sum(shown[u, v, name] for name in TREES)
+        most = sum(whole[u, v, name][2] for name in TREES)
+        assert levels == min(most, int(limit / reach))
+        assert ended.decisions.loc[(u, v), "loss"] == pytest.approx(reach * levels, abs=1e-8)
+        different.add(round(reach, 6))
+    assert len(different) > 5
