@@ -123,7 +123,7 @@ def share(
     >>> with pr.share(edges, profiles, policy) as shared:
     ...     shown = shared.decisions.orderBy("u", "v").select("u", "v", "level_age", "reason").collect()
     >>> [tuple(row) for row in shown][:2]
-    [('ann', 'bob', 1, 'shown in part'), ('ann', 'cid', 0, 'shown whole')]
+    [('ann', 'bob', 1, 'shown in part'), ('ann', 'cid', 1, 'shown in part')]
     """
     from privrisk_spark.engine.failures import named
 
