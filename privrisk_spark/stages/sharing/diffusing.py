@@ -80,4 +80,5 @@ class ByDiffusion:
             here = (of[named] >= begin) & (of[named] < begin + AT_ONCE)
             part = surplus[here] * spread[whom[here], of[named[here]] - begin]
             found += np.bincount(named[here], part, minlength=len(found))
-        return np.maximum(found, 0.0)
+        kept: FloatArray = np.maximum(found, 0.0)
+        return kept
