@@ -38,6 +38,8 @@ from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.exact_sums import ExactMean
 from privrisk_spark.kernels.numeric.fold import Fold, folded, folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments
+from privrisk_spark.kernels.sharing.access import Entries
+from privrisk_spark.kernels.sharing.access_tasks import Amounts, Search
 from privrisk_spark.stages.assessing.tallies import ClassMeasures, Released, Sensitive, Tallies
 
 Item = tuple[Any, ...]
@@ -166,6 +168,13 @@ def tallies(items: Sequence[Item]) -> Tallies:
     return Tallies.of(classes, ASKED, longs(people))
 
 
+def amounts(items: Sequence[Item]) -> Amounts:
+    loss, utility, tops, keys = (column(items, i) for i in range(4))
+    entries = Entries(floats(loss), floats(utility), np.array(tops, dtype=np.int8))
+    return Amounts.of(entries, np.array(keys, dtype=np.uint64), search=LIMITED)
+
+
+LIMITED = Search("most-utility", 0.7)
 NODES = st.tuples(st.integers(0, 6), st.integers(0, 3))
 CASES = [
     Case(
@@ -268,6 +277,19 @@ CASES = [
         lambda items: Deviation.of(floats(column(items, 0)), longs(column(items, 1))),
         Deviation.empty(),
         lists(MAYBE, WEIGHTS),
+    ),
+    Case(
+        "amounts of access control",
+        amounts,
+        Amounts.empty(LIMITED),
+        lists(
+            st.sampled_from([0.0, 0.1, 1 / 3, 2.0, 1e300]),
+            st.sampled_from([0.0, 0.1, 1 / 3, 2.0]),
+            st.integers(0, 127),
+            st.integers(0, 2**64 - 1),
+            key=lambda item: item[3],
+        ),
+        (Amounts.empty(Search("least-loss", 0.7)), Amounts.empty(Search("most-utility", 0.7, bits=16))),
     ),
     Case(
         "all tallies of classes",

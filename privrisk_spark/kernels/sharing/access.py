@@ -246,7 +246,7 @@ def _integers(cost: FloatArray, entries: Entries, row: FloatArray, limits: tuple
         return np.zeros(0, dtype=np.int8)
     found = optimize.milp(
         cost,
-        integrality=np.ones(len(cost)),
+        integrality=np.ones(len(cost), dtype=np.int64),
         bounds=optimize.Bounds(0, entries.tops),
         constraints=optimize.LinearConstraint(row[None, :], *limits),
         options={"mip_rel_gap": 0.0},

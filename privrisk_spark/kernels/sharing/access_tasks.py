@@ -32,12 +32,13 @@ from privrisk_spark.kernels.sharing.access import LAST, Entries, Problem, unreac
 LIMIT = 1 << 62
 """The limit, in units."""
 
+_TINY = 5e-324
 _DIGIT = 16
 _WORD = 64
 _HALF = 31
 
-Part = tuple[int, int, int, int, int]
-"""Amount, entries, least and greatest place, least key, of the entries of a part."""
+Part = tuple[int, int, int, int, int, int]
+"""Of the entries whose next bits are the same: these bits, amount, number, least and greatest place, least key."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,12 @@ class Search:
         Raises
         ------
         InputError
-            If the least utility cannot be reached.
+            If the least utility cannot be reached, or is all there is but for a relative 2^-50.
         """
         if amounts.search != self:
             raise InternalError("the amounts are of another search")
         before = self.before
-        for digit, (amount, entries, least, greatest, key) in sorted(amounts.parts.items()):
+        for digit, amount, entries, least, greatest, key in amounts.parts:
             reached = before + amount > LIMIT if self.problem == "most-utility" else before + amount >= LIMIT
             if reached:
                 if entries == 1:
@@ -133,26 +134,29 @@ class Search:
         levels[here] = [self._whole(int(unit), int(top)) for unit, top in zip(units, entries.tops[here], strict=True)]
         return levels
 
-    def bound(self, entries: Entries, keys: WordArray) -> FloatArray:
-        """How many levels of its entry the relaxation shows: the fraction of F12's A that is not whole.
+    def relaxed(self, entries: Entries, keys: WordArray) -> FloatArray:
+        """How many levels of the entry found the relaxation shows, where ``levels`` has a whole number.
 
         Returns
         -------
         ndarray of float64, shape (m,)
-            0 but for the entry found. With it in place of that entry's level the sums are the relaxation's.
+            0 for all other entries. With it in place of that entry's level the sums are the relaxation's, but for what
+            the module's docstring says: the bound.
         """
         here = self._here(entries.places(), keys)
         found = np.zeros(len(entries.tops))
-        units = self.units(entries.part(here)).astype(np.float64)
-        found[here] = np.minimum((LIMIT - self.before) / np.maximum(units, 1.0), entries.tops[here])
+        values = (entries.loss if self.problem == "most-utility" else entries.utility)[here]
+        left = self.limit * ((LIMIT - self.before) / LIMIT)
+        found[here] = np.where(values * entries.tops[here] > left, left / np.maximum(values, _TINY), entries.tops[here])
         return found
 
     def units(self, entries: Entries) -> LongArray:
         """int64 (m,): amount of one level in units, at most ``2^62 + 1``."""
         up = self.problem == "most-utility"
         values = entries.loss if up else entries.utility
-        # Two roundings of half a unit in the last place each: one step away is safe.
-        scaled = np.nextafter(values / self.limit, np.inf if up else 0.0) * float(LIMIT)
+        # The quotient is rounded by half a unit in the last place, the product by a power of two not at all.
+        with np.errstate(over="ignore"):
+            scaled = np.nextafter(values / self.limit, np.inf if up else 0.0) * float(LIMIT)
         scaled = np.where(values == 0, 0.0, scaled)
         found = np.ceil(scaled) if up else np.floor(scaled)
         return np.where(found > LIMIT, LIMIT + 1, np.minimum(found, float(LIMIT)).astype(np.int64))
@@ -175,12 +179,12 @@ class Amounts:
     ----------
     search : Search
         What was asked.
-    parts : mapping of int to Part
-        For each value of the next sixteen bits that occurs.
+    parts : tuple of Part
+        For each value of the next sixteen bits that occurs, ascending.
     """
 
     search: Search
-    parts: Mapping[int, Part]
+    parts: tuple[Part, ...]
 
     @classmethod
     def of(cls, entries: Entries, keys: WordArray, *, search: Search) -> Amounts:
@@ -210,32 +214,33 @@ class Amounts:
         np.maximum.at(greatest, at, places)
         np.minimum.at(key, at, keys)
         amount = [(h << _HALF) + part for h, part in zip(high.tolist(), low.tolist(), strict=True)]
-        columns = (amount, number.tolist(), least.tolist(), greatest.tolist(), key.tolist())
-        return cls(search, dict(zip(found.tolist(), zip(*columns, strict=True), strict=True)))
+        columns = (found.tolist(), amount, number.tolist(), least.tolist(), greatest.tolist(), key.tolist())
+        return cls(search, tuple(zip(*columns, strict=True)))
 
     @classmethod
     def empty(cls, search: Search) -> Amounts:
         """Amounts of nothing."""
-        return cls(search, {})
+        return cls(search, ())
 
     def plus(self, other: Amounts) -> Amounts:
         """Amounts of both together."""
         if self.search != other.search:
             raise InternalError("the amounts are of different searches")
-        parts = dict(self.parts)
-        for digit, (amount, entries, least, greatest, key) in other.parts.items():
-            mine = parts.get(digit, (0, 0, int(LAST), 0, int(LAST)))
+        parts = {part[0]: part for part in self.parts}
+        for digit, amount, entries, least, greatest, key in other.parts:
+            _, *mine = parts.get(digit, (digit, 0, 0, int(LAST), 0, int(LAST)))
             parts[digit] = (
-                mine[0] + amount, mine[1] + entries, min(mine[2], least), max(mine[3], greatest), min(mine[4], key)
+                digit, mine[0] + amount, mine[1] + entries, min(mine[2], least), max(mine[3], greatest),
+                min(mine[4], key),
             )  # fmt: skip
-        return Amounts(self.search, parts)
+        return Amounts(self.search, tuple(parts[digit] for digit in sorted(parts)))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form; integers of any size."""
-        search = vars(self.search)
-        return {"search": dict(search), "parts": [[digit, *part] for digit, part in sorted(self.parts.items())]}
+        return {"search": dict(vars(self.search)), "parts": [list(part) for part in self.parts]}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Amounts:
         """Inverse of :meth:`to_dict`."""
-        return cls(Search(**given["search"]), {digit: (a, n, p, q, k) for digit, a, n, p, q, k in given["parts"]})
+        parts = tuple((digit, a, n, p, q, k) for digit, a, n, p, q, k in given["parts"])
+        return cls(Search(**given["search"]), parts)

@@ -172,19 +172,55 @@ def spread(graph: Graph, leak: Leak, series: Series, starts: FloatArray) -> Spre
     return Spread(values, series.missing + _rounding(graph.degree, series))
 
 
+def expected(graph: Graph, leak: Leak, series: Series, trust: FloatArray) -> Spread:
+    """``Σ_j K_vj T_uj`` of some users u and of all users v at once: the same sum from the other end.
+
+    Cheaper than :func:`spread` where there are fewer users u than users v.
+
+    Parameters
+    ----------
+    graph, leak, series
+        As of :func:`spread`.
+    trust : ndarray of float64, shape (n, b)
+        Column c holds ``T_u·`` of a user u, or any function of it.
+
+    Returns
+    -------
+    Spread
+        Row v of ``values`` is about v; ``error`` bounds each entry's error, per unit of the largest absolute value of
+        its column of ``trust``.
+    """
+    values = _series_of(graph, graph.degree, leak, rate(graph, leak), series, trust, backward=True)
+    return Spread(values, series.missing + _rounding(graph.degree, series))
+
+
 def _rounding(degree: LongArray, series: Series) -> float:
     """Bound on what rounding does: every step adds up at most as many terms of one sign as there are friends."""
     return float((int(degree.max(initial=0)) + 8) * (len(series.weights) + 1)) * _UP
 
 
-def _series_of(graph: Graph, degree: LongArray, leak: Leak, q: float, series: Series, starts: FloatArray) -> FloatArray:
-    """``Σ_k weights[k] B^k``; with degrees that count friends outside the graph, what goes to these is lost."""
+def _series_of(
+    graph: Graph,
+    degree: LongArray,
+    leak: Leak,
+    q: float,
+    series: Series,
+    starts: FloatArray,
+    *,
+    backward: bool = False,
+) -> FloatArray:
+    """``Σ_k weights[k] B^k`` times starts from the left, or ``backward`` from the right.
+
+    With degrees that count friends outside the graph, what goes to these is lost.
+    """
     amount = np.array(starts, dtype=np.float64)
     total: FloatArray = series.weights[0] * amount
     friends = degree.astype(np.float64)[:, None]
     alone = friends == 0
     for weight in series.weights[1:].tolist():
-        if leak == "stochastic":
+        if leak == "stochastic" and backward:
+            amount = np.where(alone, amount, graph.summed(amount) / np.maximum(friends, 1.0))
+        elif leak == "stochastic":
             to_each = np.divide(amount, friends, out=np.zeros_like(amount), where=~alone)
             amount = np.where(alone, amount, 0.0) + graph.summed(to_each)
         elif q > 0:

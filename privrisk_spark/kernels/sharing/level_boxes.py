@@ -179,8 +179,10 @@ def loses(pair: Pair, best: Best, most: float, lo: LongArray) -> bool:
 
 
 @compiled
-def by_boxes(pair: Pair, best: Best, most_boxes: int) -> tuple[float, int]:
-    """Divide boxes until nothing in them is better; what f cannot exceed at last, and the boxes looked at.
+def by_boxes(pair: Pair, best: Best, most_boxes: int) -> tuple[float, int, bool]:
+    """Divide boxes until nothing in them is better, or as good and before the best.
+
+    Returns what f cannot exceed, how many boxes were looked at, and whether none is left.
 
     What is cut off a box is worth less than something that is left, but by ``Φ(f - α)``, not by f. So it is settled
     when nothing that is left is better than α; where something is, the box is begun again. Of a box that is not
@@ -193,7 +195,7 @@ def by_boxes(pair: Pair, best: Best, most_boxes: int) -> tuple[float, int]:
     lo_stack, hi_stack = np.empty((size, a), dtype=np.int64), np.empty((size, a), dtype=np.int64)
     claims = np.empty(size)
     weight, worth = total(pair.weights, los[0]), max(total(pair.utilities, los[0]), 1e-300)
-    left, visited = -np.inf, 0
+    left, visited, settled = -np.inf, 0, True
     for box in range(len(los)):
         base = bases[box]
         better = True
@@ -210,7 +212,7 @@ def by_boxes(pair: Pair, best: Best, most_boxes: int) -> tuple[float, int]:
                 if loses(pair, best, most, lo):
                     continue
                 if visited >= most_boxes:
-                    left = max(left, claim)
+                    left, settled = max(left, claim), False
                     continue
                 visited += 1
                 shrink(pair, lo, hi, base, alpha)
@@ -229,7 +231,7 @@ def by_boxes(pair: Pair, best: Best, most_boxes: int) -> tuple[float, int]:
                     else:
                         hi_stack[n, attribute] = split
                     n += 1
-    return max(left, best.figures[2]), visited
+    return max(left, best.figures[2]), visited, settled
 
 
 @compiled

@@ -109,11 +109,11 @@ def search_pairs(
     levels : ndarray of int8, shape (n, k)
     figures : ndarray of float64, shape (n, 4)
         f, its bound, Φ and u.
-    counts : ndarray of int64, shape (n, 3)
-        ξ, what of it was added for the owner, and nodes or boxes visited.
+    counts : ndarray of int64, shape (n, 4)
+        ξ, what of it was added for the owner, nodes or boxes visited, and whether no box is left.
     """
     n, k = heights.shape
-    levels, figures, counts = np.zeros((n, k), dtype=np.int8), np.zeros((n, 4)), np.zeros((n, 3), dtype=np.int64)
+    levels, figures, counts = np.zeros((n, k), dtype=np.int8), np.zeros((n, 4)), np.zeros((n, 4), dtype=np.int64)
     for p in range(n):
         pair, attributes = pair_of(
             heights[p],
@@ -130,23 +130,24 @@ def search_pairs(
         if trade_off == 0.0 or total(pair.weights, zero) == 0.0:
             # The utility decides alone: without λ, or as there is no risk to run.
             best = Best(zero, np.array([power(total(pair.utilities, zero), kappa), total(pair.utilities, zero), 0.0]))
-            left, visited = best.figures[0], 0
+            left, visited, settled = best.figures[0], 0, True
         else:
             nodes = nodes_of(pair, most_nodes)
             if nodes <= at_once and nodes <= most_nodes:
                 best = Best(zero, np.array([-np.inf, 0.0, 0.0]))
                 visited = enumerated(pair, best)
-                left = best.figures[2]
+                left, settled = best.figures[2], True
             else:
                 best = started(pair)
-                left, visited = by_boxes(pair, best, most_boxes)
-                if left > best.figures[2] * (1.0 + TOLERANCE) and nodes <= most_nodes:
+                left, visited, settled = by_boxes(pair, best, most_boxes)
+                if not settled and nodes <= most_nodes:
                     visited += enumerated(pair, best)
-                    left = best.figures[2]
+                    left, settled = best.figures[2], True
             left = max(left, best.figures[0])
         for i in range(len(attributes)):
             levels[p, attributes[i]] = best.levels[i]
         figures[p, 0], figures[p, 1] = best.figures[0], left
         figures[p, 2], figures[p, 3] = total(pair.weights, best.levels), total(pair.utilities, best.levels)
         counts[p, 0], counts[p, 1], counts[p, 2] = count(pair, best.levels), pair.always, visited
+        counts[p, 3] = settled
     return levels, figures, counts

@@ -15,6 +15,7 @@ user's value covers the friend's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -37,13 +38,21 @@ ENUMERATED = 2**20
 """Largest lattice that is enumerated by default where boxes prove nothing, in nodes."""
 
 BOXES = 1000
-"""Boxes after which a search gives up by default."""
+"""Boxes after which a search gives up by default where enumeration or nothing follows."""
+
+BOXES_BEFORE_CUTS = 100
+"""The same where cuts follow that cost about as much: under ``all`` and κ of 0 or 1."""
 
 _AT_ONCE = 4096
 """Lattices up to this size are enumerated without trying boxes. Does not change a result."""
 
 _ARCS = 1_000_000
 """Networks of more arcs are not built: a cut would take minutes."""
+
+SMALLEST, LARGEST = 1e-60, 1e60
+"""Between which weights, utilities and λ lie, unless they are 0: no figure of the search then leaves float64."""
+
+_LARGEST_WORTH = 1e200
 
 _PROVED = 1e-9
 """Largest relative resolution of the cuts under which an answer counts as proved."""
@@ -59,7 +68,7 @@ class Pairs:
         ``h_i`` of each pair's owner, at most ``H``; 0 where the owner has nothing to show, an attribute that counts
         nowhere.
     weights : ndarray of float64, shape (n, k, H + 1)
-        ``w_i`` of each level: finite, non-negative, non-increasing up to ``h_i``; what is beyond is not read.
+        ``w_i`` of each level: 0 or in [1e-60, 1e60], non-increasing up to ``h_i``; what is beyond is not read.
     utilities : ndarray of float64, shape (n, k, H + 1)
         ``d_i``, likewise.
     first : ndarray of int64, shape (n + 1,)
@@ -89,8 +98,9 @@ class Pairs:
         inside = np.arange(width) <= self.heights[:, :, None]
         for name, values in (("weights", self.weights), ("utilities", self.utilities)):
             rising = (values[:, :, 1:] > values[:, :, :-1]) & inside[:, :, 1:]
-            if not ((values >= 0) & (values < np.inf))[inside].all() or rising.any():
-                raise InternalError(f"{name} must be finite, non-negative and non-increasing")
+            usual = (values == 0) | ((values >= SMALLEST) & (values <= LARGEST))
+            if not usual[inside].all() or rising.any():
+                raise InternalError(f"{name} must be 0 or in [{SMALLEST:g}, {LARGEST:g}], and non-increasing")
 
     @property
     def n(self) -> int:
@@ -142,7 +152,7 @@ def modified_aggregate(
     zero_phi: ZeroPhi = "exclude",
     zero_count: ZeroCount = "owner",
     most_nodes: int = ENUMERATED,
-    most_boxes: int = BOXES,
+    most_boxes: int | None = None,
     most_cuts: int | None = None,
 ) -> Shown:
     """Maximize ``f(x) = λ ξ(x)/Φ(x) + u(x)^κ`` for every pair.
@@ -151,7 +161,7 @@ def modified_aggregate(
     ----------
     pairs : Pairs
     trade_off : float
-        ``λ >= 0``, finite.
+        ``λ``: 0 or in [1e-60, 1e60].
     kappa : float
         ``κ``: 0, or at least 1; ``0^0`` is 1. Minimum cuts are for 0, 1 and 2; for others ``all`` may leave a gap.
     consistency : {"all", "any"}
@@ -165,8 +175,9 @@ def modified_aggregate(
         risk is infinite, ``f = u^κ``, as the formula says; pairs without common friends then show everything.
     most_nodes : int
         Largest lattice to be enumerated; 0 for none. An answer that is proved does not depend on it.
-    most_boxes : int
-        Boxes into which a larger lattice is divided before the search goes on by enumeration, by cuts, or ends.
+    most_boxes : int, optional
+        Boxes into which a larger lattice is divided before the search goes on by enumeration, by cuts, or ends; by
+        default :data:`BOXES` or :data:`BOXES_BEFORE_CUTS`.
     most_cuts : int, optional
         Minimum cuts for each pair, under ``all`` and a κ of 0, 1 or 2; by default as many as are needed.
 
@@ -174,17 +185,24 @@ def modified_aggregate(
     -------
     Shown
         Of level vectors with equal ``f`` the one with the highest utility, of those the lexicographically smallest;
-        numbers within :data:`privrisk_spark.kernels.lattice.lattice.TOLERANCE` of each other count as equal.
+        numbers within :data:`privrisk_spark.kernels.lattice.lattice.TOLERANCE` of each other count as equal. Where a
+        search ends early, there may be another one that is as good and comes first.
 
     Raises
     ------
     InputError
         If a parameter is out of range.
     """
-    if not 0 <= trade_off < np.inf:
-        raise InputError(f"sharing.lambda: must be finite and at least 0, not {trade_off:g}.")
+    if trade_off != 0 and not SMALLEST <= trade_off <= LARGEST:
+        raise InputError(f"sharing.lambda: must be 0 or in [{SMALLEST:g}, {LARGEST:g}], not {trade_off:g}.")
     if not (kappa == 0 or 1 <= kappa < np.inf):
         raise InputError(f"sharing.kappa: must be 0 or finite and at least 1, not {kappa:g}.")
+    most = float(np.where(pairs.heights > 0, pairs.utilities[:, :, 0], 0.0).sum(axis=1).max(initial=0.0))
+    if most > 1 and kappa * math.log(most) > math.log(_LARGEST_WORTH):
+        raise InputError(f"sharing.kappa: {kappa:g} makes utilities of up to {most:g} too large; choose a smaller one.")
+    cuts_follow = consistency == "all" and kappa in (0, 1, 2) and most_cuts != 0
+    if most_boxes is None:
+        most_boxes = BOXES_BEFORE_CUTS if cuts_follow and kappa < 2 else BOXES
     question = (float(trade_off), float(kappa), consistency == "any", zero_phi == "floor", zero_count == "owner")
     heights, agreements = np.ascontiguousarray(pairs.heights), np.ascontiguousarray(pairs.agreements)
     weights, utilities = np.ascontiguousarray(pairs.weights), np.ascontiguousarray(pairs.utilities)
@@ -192,14 +210,14 @@ def modified_aggregate(
         heights, weights, utilities, pairs.first, agreements, *question, most_nodes, most_boxes, _AT_ONCE
     )
     proved = figures[:, 1] <= figures[:, 0] * (1 + TOLERANCE)
-    if consistency == "all" and kappa in (0, 1, 2) and most_cuts != 0:
-        for p in np.flatnonzero(~proved).tolist():
+    if cuts_follow:
+        for p in np.flatnonzero(counts[:, 3] == 0).tolist():
             rows = agreements[pairs.first[p] : pairs.first[p + 1]]
             pair, attributes = pair_of(heights[p], weights[p], utilities[p], rows, *question)
             best, left, cuts = _by_cuts(pair, most_cuts)
             levels[p, attributes] = best.levels
             figures[p] = best.figures[0], left, total(pair.weights, best.levels), total(pair.utilities, best.levels)
-            counts[p] = count(pair, best.levels), pair.always, counts[p, 2] + cuts
+            counts[p, :3] = count(pair, best.levels), pair.always, counts[p, 2] + cuts
             proved[p] = left <= best.figures[0] * (1 + _PROVED)
     return Shown(
         levels=levels,
