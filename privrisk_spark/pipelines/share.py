@@ -330,7 +330,7 @@ def decide(
             whole=whole,
             gap=max((float(fact["gap"]) for fact in decided.facts), default=0.0),
             curve=curve_of(points),
-            axis="λ",
+            axis="limit of the risk" if asked.model.kind == "diffusion" else "λ",
             exposed=exposed_of(ground, decided, asked.listed),
             connection=connection_of(decided, network.users, asked),
             notes=notes_of(asked),

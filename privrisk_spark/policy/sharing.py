@@ -68,10 +68,11 @@ def _usual_pairs(value: object) -> object:
     return {"kind": value} if value in ("edges", "friends-of-friends") else value
 
 
+_Pairs = FriendPairs | FriendOfFriendPairs | SampledPairs | GivenPairs
 PairsPolicy = Annotated[
-    FriendPairs | FriendOfFriendPairs | SampledPairs | GivenPairs,
+    _Pairs,
     Field(discriminator="kind"),
-    BeforeValidator(_usual_pairs),
+    BeforeValidator(_usual_pairs, json_schema_input_type=Literal["edges", "friends-of-friends"] | _Pairs),
 ]
 """Whom to decide for."""
 
@@ -261,7 +262,7 @@ SharingUtility = Annotated[
 class ModifiedAggregate(Part):
     """Greatest lambda · (consistent common friends) / sensitivity + utility^kappa of each pair (F12 Algorithm 8)."""
 
-    kind: Literal["modified-aggregate"]
+    kind: Literal["modified-aggregate"] = "modified-aggregate"
     lambda_: NonNegative = Field(
         1.0, alias="lambda", description="What a consistent common friend per unit of sensitivity is worth."
     )
@@ -345,7 +346,7 @@ class CurvePolicy(Part):
         default_factory=lambda: [0.0, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0],
         min_length=1,
         max_length=50,
-        description="Values of lambda, or of what corresponds to it.",
+        description="Values of lambda, or of the limit of the risk.",
     )
     pairs: Count = Field(1000, description="Pairs of the sample, at most.")
 
@@ -359,10 +360,7 @@ class SharingPolicy(Part):
     trust: TrustPolicy | None = Field(None, description="How much u trusts v; not for model 'modified-aggregate'.")
     exposure: ExposurePolicy | None = Field(None, description="What a shown level weighs at a trust, f(T).")
     utility: SharingUtility = EqualUtility()
-    model: ModelPolicy = ModifiedAggregate(kind="modified-aggregate")
-    connected_at: Count = Field(
-        1, description="Levels of each attribute v must see, if u has it, to count as connected in the graph."
-    )
+    model: ModelPolicy = ModifiedAggregate()
     listed: Natural = Field(10, description="Users listed with the greatest loss.")
     curve: CurvePolicy = CurvePolicy()
     adjacency_on_machine: Count = Field(

@@ -44,6 +44,7 @@ NEED_IT = {
     "private release": (*PRIVRISK, "release", PRIVATE),
     "assess": (*PRIVRISK, "assess", POLICY, "--output", "found"),
     "attack": (*PRIVRISK, "attack", POLICY, "--output", "found"),
+    "share": (*PRIVRISK, "share", str(ROOT / "conf" / "sharing-demo.yaml"), "--output", "found"),
     "curves": (*PRIVRISK, "curves", POLICY, "--output", "found"),
     "audit": (*PRIVRISK, "audit", PRIVATE, "--output", "found"),
     "deciding": (*PRIVRISK, "experiments", "deciding", "--output", "found"),

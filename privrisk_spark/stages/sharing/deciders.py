@@ -31,6 +31,7 @@ from privrisk_spark.stages.sharing.access_control import (
     collect_search,
 )
 from privrisk_spark.stages.sharing.deciding import Decider, Ground
+from privrisk_spark.stages.sharing.diffusing import ByDiffusion
 from privrisk_spark.stages.sharing.modified_aggregate import ByCommonFriends
 from privrisk_spark.stages.sharing.network import StoredNetwork
 from privrisk_spark.stages.sharing.trusting import CommonFriends, Diffused, OneClass, Propagated, Ruled, Stated, Trust
@@ -81,6 +82,10 @@ def collect_decider(scratch: Scratch, policy: Policy, ground: Ground, tables: Ma
     costs = Costs(sensitivity, utility, trust_of(policy, ground, tables), Exposure(**exposure_of(asked)))
     if isinstance(model, TradeOff):
         return ByTradeOff(costs, model.lambda_)
+    if isinstance(model, Diffusion):
+        refuse_whole(ground, asked.adjacency_on_machine, "sharing.model: 'diffusion'")
+        table, spread = tables[TRUST], (model.leak, model.time, model.error, model.risk_at_most)
+        return ByDiffusion(sensitivity, utility, costs.exposure, table, ground.network, *spread)
     assert isinstance(model, MostUtility | LeastLoss)
     limit = model.loss_at_most if isinstance(model, MostUtility) else model.utility_at_least
     if model.scope == "user" or limit == 0:

@@ -18,6 +18,7 @@ from privrisk_spark.stages.sharing.user_pairs import (
     StoredPairs,
     collect_buckets,
     cuts_of,
+    once,
     packed,
     stored,
     unpacked,
@@ -111,7 +112,7 @@ def collect_friends_of_friends(
             first, friends = held.friends(some)
             owner = np.repeat(some, np.diff(first))
             again, theirs = held.friends(friends)
-            words = np.unique(packed(np.repeat(owner, np.diff(again)), theirs))
+            words = once(packed(np.repeat(owner, np.diff(again)), theirs))
             u, v = unpacked(words)
             found.append(words[(u != v) & ~held.are_friends(u, v)])
         words, name = np.concatenate(found), part_name("pairs")

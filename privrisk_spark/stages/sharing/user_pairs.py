@@ -291,7 +291,7 @@ def collect_buckets(
             write_array(np.concatenate(values)[order], directory, f"{part}.values")
             again = int(np.count_nonzero(pairs[1:] == pairs[:-1]))
         else:
-            pairs = np.unique(pairs)
+            pairs = once(pairs)
         write_array(pairs, directory, part)
         first = np.searchsorted(pairs, np.arange(low, high + 1, dtype=np.uint64) << _HALF)
         write_array(first, directory, f"{part}.first")
@@ -306,6 +306,12 @@ def collect_buckets(
         again = sum(part["again"] for part in parts)
         raise SchemaError(f"{key}: {again:,} pairs are there more than once; a pair has one value. Mend the table.")
     return stored(directory, parts)
+
+
+def once(words: WordArray) -> WordArray:
+    """Return words in ascending order, each once; much faster than numpy's own function, which hashes."""
+    ordered = np.sort(words)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def stored(directory: PartDirectory, parts: list[dict[str, Any]]) -> StoredPairs:
