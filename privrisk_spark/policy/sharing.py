@@ -313,10 +313,7 @@ class LeastLoss(_Limited):
 
 
 class Diffusion(Part):
-    """Greatest utility of each pair whose risk, counting everybody whom information may reach, is at most so much.
-
-    F12 §7.3 with f(T), as in §7.4, in the place of T, by which trust would raise the risk.
-    """
+    """Show a user only if what reaches others from him costs at most so much (F12 §7.3)."""
 
     kind: Literal["diffusion"]
     time: NonNegative = Field(1.0, description="How long information spreads: t of exp(tL).")
@@ -328,7 +325,7 @@ class Diffusion(Part):
     error: Annotated[float, Field(ge=1e-12, lt=1), NUMBER] = Field(
         1e-6, description="Share of the information of which it may stay open whom it reaches."
     )
-    risk_at_most: NonNegative = Field(description="The greatest risk of a pair.")
+    risk_at_most: NonNegative = Field(description="The greatest risk of a pair; levels are hidden until it holds.")
 
 
 ModelPolicy = Annotated[
@@ -361,6 +358,9 @@ class SharingPolicy(Part):
     exposure: ExposurePolicy | None = Field(None, description="What a shown level weighs at a trust, f(T).")
     utility: SharingUtility = EqualUtility()
     model: ModelPolicy = ModifiedAggregate()
+    connected_at: Count = Field(
+        1, description="Levels of each attribute v must see, if u has it, to count as connected in the graph."
+    )
     listed: Natural = Field(10, description="Users listed with the greatest loss.")
     curve: CurvePolicy = CurvePolicy()
     adjacency_on_machine: Count = Field(

@@ -146,6 +146,31 @@ class Exposed:
 
 
 @dataclass(frozen=True)
+class Connection:
+    """The graph of who sees enough of whom.
+
+    Attributes
+    ----------
+    at : int
+        Levels of each attribute that are enough.
+    links : int
+        Pairs that see enough.
+    connected : int
+        Users with a link.
+    largest : int
+        Users of the largest connected part, links taken in both directions.
+    diameter : int
+        At least the greatest number of steps between two users of it.
+    """
+
+    at: int
+    links: int
+    connected: int
+    largest: int
+    diameter: int
+
+
+@dataclass(frozen=True)
 class SharingResult:
     """What the members of a network show each other.
 
@@ -168,6 +193,7 @@ class SharingResult:
         What the curve goes along, in words.
     exposed : tuple of Exposed
         The greatest losses first.
+    connection : Connection or None
     notes : tuple of str
     """
 
@@ -184,6 +210,7 @@ class SharingResult:
     curve: tuple[CurvePoint, ...]
     axis: str
     exposed: tuple[Exposed, ...]
+    connection: Connection | None
     notes: tuple[str, ...] = ()
 
     @property
@@ -289,3 +316,9 @@ def _figures(result: SharingResult) -> Iterator[Figure]:
         yield "curve_loss", point.loss, "loss", at, result.status
         yield "curve_utility", point.utility, "utility", at, result.status
         yield "curve_levels_shown", point.share, "share", at, result.status
+    if result.connection is not None:
+        at = {"levels": result.connection.at}
+        yield "links", result.connection.links, "pairs", at, "tested"
+        yield "connected_users", result.connection.connected, "users", at, "tested"
+        yield "largest_part", result.connection.largest, "users", at, "tested"
+        yield "diameter_at_least", result.connection.diameter, "steps", at, "proved"

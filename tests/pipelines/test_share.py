@@ -659,6 +659,36 @@ def test_diversity_is_worth_what_profiles_differ(policy: Make, share: Share) -> 
 
 
 @pytest.mark.parametrize("leak", ["stochastic", "laplacian"])
+def test_what_spreads_is_held_to_the_limit(policy: Make, share: Share, tmp_path: Path, leak: str) -> None:
+    """R(u, x, v) = Φ_u(x) Σ_j K_vj f(T_uj) by the matrix exponential; most is shown within the limit (F12 §7.3)."""
+    rows, edges = people(), friendships()
+    names = [row["who"] for row in rows]
+    friends = naive.friends_of(names, edges)
+    adjacent = np.array([[float(v in friends[u]) for v in names] for u in names])
+    degree = adjacent.sum(axis=1)
+    walk = adjacent / np.maximum(degree, 1)[:, None] + np.diag(degree == 0)
+    kernel = expm(0.7 * (walk - np.eye(len(names)) if leak == "stochastic" else adjacent - np.diag(degree)))
+    exposure = np.ones((len(names), len(names)))
+    for u, v, trust in STATED:
+        exposure[names.index(u), names.index(v)] = 1 / (1 + trust) if trust >= 0 else 1 - trust
+    limit = 4.1
+    asked = {"kind": "diffusion", "time": 0.7, "leak": leak, "risk_at_most": limit, "error": 1e-10}
+    path = policy(rows, edges, model=asked, trust=stated(tmp_path))
+    ended = share(path)
+    assert ended.code == 0, ended.err
+    shown, whole = shown_levels(ended, path, rows), entries(path, rows, edges, lambda _u, _v: 0.0)
+    different = set()
+    for u, v in ended.decisions.index:
+        reach = kernel[names.index(v)] @ exposure[names.index(u)]
+        levels = sum(shown[u, v, name] for name in TREES)
+        most = sum(whole[u, v, name][2] for name in TREES)
+        assert levels == min(most, int(limit / reach))
+        assert ended.decisions.loc[(u, v), "loss"] == pytest.approx(reach * levels, abs=1e-8)
+        different.add(round(reach, 6))
+    assert len(different) > 5
+
+
+@pytest.mark.parametrize("leak", ["stochastic", "laplacian"])
 def test_what_may_reach_others_costs_as_the_matrix_exponential_says(
     policy: Make, share: Share, tmp_path: Path, leak: str
 ) -> None:
@@ -695,7 +725,8 @@ def test_what_may_reach_others_costs_as_the_matrix_exponential_says(
     bounded = 0
     for (u, v), row in table.iterrows():
         exposure = reached[place[v], place[u]]
-        assert row["trust"] == pytest.approx(exposure, abs=1e-6)
+        assert row["trust"] == trust[place[u], place[v]]
+        assert row["loss"] == pytest.approx(exposure * row["utility"], abs=1e-6)
         depths = [len(naive.path(tree, rows[place[u]][name])) - 1 for name, tree in trees.items()]
         # Each level costs and is worth the same here: as many are shown as the bound allows.
         shown = min(sum(depths), int(most / exposure + 1e-9))

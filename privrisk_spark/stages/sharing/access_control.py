@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,7 @@ from privrisk_spark.kernels.sharing.access import Access, Entries, Problem, lagr
 from privrisk_spark.kernels.sharing.access_tasks import Amounts, Search
 from privrisk_spark.kernels.sharing.trust import Exposure
 from privrisk_spark.stages.sharing.deciding import Acquainted, Decider, Ground, Showing
-from privrisk_spark.stages.sharing.trusting import Diffused, Trust
+from privrisk_spark.stages.sharing.trusting import Trust
 from privrisk_spark.stages.sharing.worth import Sensitivity, Utility
 
 TASKS = 32
@@ -53,28 +52,6 @@ class Costs:
         return Entries(loss.ravel(), worth.ravel(), pairs.levels.ravel()), trust
 
 
-@dataclass(frozen=True)
-class DiffusedCosts:
-    """What a shown level costs where it may reach others, and what it is worth.
-
-    Attributes
-    ----------
-    sensitivity : Sensitivity
-    utility : Utility
-    reached : Diffused
-    """
-
-    sensitivity: Sensitivity
-    utility: Utility
-    reached: Diffused
-
-    def of(self, pairs: Acquainted) -> tuple[Entries, FloatArray]:
-        """Return the entries of pairs, attribute after attribute of each pair, and the exposure of each pair."""
-        exposure = self.reached.of(pairs)
-        loss = exposure[:, None] * self.sensitivity.of(pairs)
-        return Entries(loss.ravel(), self.utility.of(pairs).ravel(), pairs.levels.ravel()), exposure
-
-
 def keys_of(pairs: Acquainted) -> WordArray:
     """Return a word for each entry, which no other has: entries of equal ratio are taken in its order."""
     k = pairs.levels.shape[1]
@@ -96,11 +73,11 @@ class ByTradeOff:
 
     Attributes
     ----------
-    costs : Costs or DiffusedCosts
+    costs : Costs
     trade_off : float
     """
 
-    costs: Costs | DiffusedCosts
+    costs: Costs
     trade_off: float
     whole_users = False
 
@@ -116,37 +93,30 @@ class ByTradeOff:
 
 @dataclass(frozen=True)
 class ByUser:
-    """Decides within a limit of each user, or of each pair.
+    """Decides within a limit of each user.
 
     Attributes
     ----------
-    costs : Costs or DiffusedCosts
+    costs : Costs
     problem : {"most-utility", "least-loss"}
     limit : float
-    each : {"user", "pair"}
     """
 
-    costs: Costs | DiffusedCosts
+    costs: Costs
     problem: Problem
     limit: float
-    each: Literal["user", "pair"] = "user"
-
-    @property
-    def whole_users(self) -> bool:
-        """Whether all pairs of a user are looked at together."""
-        return self.each == "user"
+    whole_users = True
 
     def at(self, trade_off: float) -> Decider:
         """Return the trade-off that has no limit."""
         return ByTradeOff(self.costs, trade_off)
 
     def decide(self, pairs: Acquainted) -> Showing:
-        """Decide all pairs of some users, or some pairs; of whom cannot reach the utility everything is shown."""
+        """Decide all pairs of some users; of a user who cannot reach the utility everything is shown."""
         entries, trust = self.costs.of(pairs)
         k = pairs.levels.shape[1]
         levels, gap = np.zeros(len(entries.tops), dtype=np.int8), np.zeros(len(pairs.u))
-        last = np.flatnonzero(np.diff(pairs.u)) + 1 if self.each == "user" else np.arange(1, len(pairs.u))
-        cuts = np.concatenate([[0], last, [len(pairs.u)]])
+        cuts = np.concatenate([[0], np.flatnonzero(np.diff(pairs.u)) + 1, [len(pairs.u)]])
         for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
             found = self._solved(entries.part(slice(begin * k, end * k)))
             levels[begin * k : end * k] = entries.tops[begin * k : end * k] if found is None else found.levels

@@ -22,19 +22,12 @@ from privrisk_spark.policy.sharing import (
     StatedTrust,
     TradeOff,
 )
-from privrisk_spark.stages.sharing.access_control import (
-    ByNetwork,
-    ByTradeOff,
-    ByUser,
-    Costs,
-    DiffusedCosts,
-    collect_search,
-)
+from privrisk_spark.stages.sharing.access_control import ByNetwork, ByTradeOff, ByUser, Costs, collect_search
 from privrisk_spark.stages.sharing.deciding import Decider, Ground
 from privrisk_spark.stages.sharing.diffusing import ByDiffusion
 from privrisk_spark.stages.sharing.modified_aggregate import ByCommonFriends
 from privrisk_spark.stages.sharing.network import StoredNetwork
-from privrisk_spark.stages.sharing.trusting import CommonFriends, Diffused, OneClass, Propagated, Ruled, Stated, Trust
+from privrisk_spark.stages.sharing.trusting import CommonFriends, OneClass, Propagated, Ruled, Stated, Trust
 from privrisk_spark.stages.sharing.worth import Sensitivity, Utility
 
 SENSITIVITY, TRUST, UTILITY = "sharing.sensitivity", "sharing.trust", "sharing.utility"
@@ -74,11 +67,6 @@ def collect_decider(scratch: Scratch, policy: Policy, ground: Ground, tables: Ma
             "infinite" if model.no_common_friend == "as-published" else "owner",
             model.most_boxes,
         )
-    if isinstance(model, Diffusion):
-        refuse_whole(ground, asked.adjacency_on_machine, "sharing.model: 'diffusion'")
-        exposure = Exposure(**exposure_of(asked))
-        reached = Diffused(tables[TRUST], ground.network, exposure, model.leak, model.time, model.error)
-        return ByUser(DiffusedCosts(sensitivity, utility, reached), "most-utility", model.risk_at_most, "pair")
     costs = Costs(sensitivity, utility, trust_of(policy, ground, tables), Exposure(**exposure_of(asked)))
     if isinstance(model, TradeOff):
         return ByTradeOff(costs, model.lambda_)

@@ -66,7 +66,10 @@ class ByDiffusion:
         return Showing(shown, loss, utility, trust, gap, np.zeros(len(pairs.u), dtype=np.bool_))
 
     def reached(self, pairs: Acquainted) -> FloatArray:
-        """Return ``Σ_j K_vj f(T_uj)`` of each pair: all share what f is without information, but for whom u names."""
+        """Return ``Σ_j K_vj f(T_uj)`` of each pair: all share what f is without information, but for whom u names.
+
+        It is never less than that: of what the series leaves out, the worst is assumed.
+        """
         graph, stated = whole_graph(self.network), self.table.load()
         neutral = float(self.exposure.of(np.zeros(1))[0])
         seeing, of = np.unique(pairs.v, return_inverse=True)
@@ -80,5 +83,7 @@ class ByDiffusion:
             here = (of[named] >= begin) & (of[named] < begin + AT_ONCE)
             part = surplus[here] * spread[whom[here], of[named[here]] - begin]
             found += np.bincount(named[here], part, minlength=len(found))
-        kept: FloatArray = np.maximum(found, 0.0)
+        worst = np.full(len(pairs.u), abs(neutral))
+        np.maximum.at(worst, named, np.abs(surplus))
+        kept: FloatArray = np.maximum(found, 0.0) + self.error * worst
         return kept

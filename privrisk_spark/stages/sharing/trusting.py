@@ -9,9 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray, IndexArray, LongArray
-from privrisk_spark.kernels.sharing.diffusion import Leak, Series, expected, rate
 from privrisk_spark.kernels.sharing.graph import Graph
-from privrisk_spark.kernels.sharing.trust import Exposure, Rule, propagated_trust, trust_by_rules
+from privrisk_spark.kernels.sharing.trust import Rule, propagated_trust, trust_by_rules
 from privrisk_spark.stages.sharing.deciding import Acquainted
 from privrisk_spark.stages.sharing.network import StoredNetwork
 from privrisk_spark.stages.sharing.profiles import Trees
@@ -110,48 +109,6 @@ class Propagated:
             spread = propagated_trust(graph, starts, self.restart, self.error).values
             here = np.flatnonzero((of >= begin) & (of < begin + AT_ONCE))
             found[here] = spread[pairs.v[here], of[here] - begin]
-        return found
-
-
-@dataclass(frozen=True)
-class Diffused:
-    """How exposed a user is to all whom information may reach that v gets: ``Σ_j K_vj f(T_uj)`` (F12 §7.3).
-
-    Attributes
-    ----------
-    table : StoredNetwork
-        Stated trust, with values; 0 of those it does not name.
-    network : StoredNetwork
-        Who is whose friend; a task holds all of it.
-    exposure : Exposure
-        f.
-    leak : {"stochastic", "laplacian"}
-    time, error : float
-    """
-
-    table: StoredNetwork
-    network: StoredNetwork
-    exposure: Exposure
-    leak: Leak
-    time: float
-    error: float
-
-    def of(self, pairs: Acquainted) -> FloatArray:
-        """Exposure of each pair, never less than it is: what is left out of the series counts as the worst."""
-        graph, stated = whole_graph(self.network), self.table.load()
-        series = Series.poisson(rate(graph, self.leak) * self.time, self.error)
-        unknown = float(self.exposure.of(np.zeros(1))[0])
-        showing, of = np.unique(pairs.u, return_inverse=True)
-        found = np.zeros(len(pairs.u))
-        for begin in range(0, len(showing), AT_ONCE):
-            some = showing[begin : begin + AT_ONCE]
-            first, whom, values = stated.valued(some)
-            weights = np.full((graph.n, len(some)), unknown)
-            weights[whom, np.repeat(np.arange(len(some)), np.diff(first))] = self.exposure.of(values)
-            reached = expected(graph, self.leak, series, weights)
-            here = np.flatnonzero((of >= begin) & (of < begin + AT_ONCE))
-            at = of[here] - begin
-            found[here] = reached.values[pairs.v[here], at] + reached.error * weights.max(axis=0)[at]
         return found
 
 
