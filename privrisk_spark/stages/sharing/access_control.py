@@ -156,7 +156,7 @@ class ByNetwork:
         entries, trust = self.costs.of(pairs)
         keys = keys_of(pairs)
         levels = self.search.levels(entries, keys)
-        part = self.search.bound(entries, keys)
+        part = self.search.relaxed(entries, keys)
         values = entries.utility if self.search.problem == "most-utility" else entries.loss
         gap = np.where(part > 0, np.abs(part - levels) * values, 0.0)
         return showing(pairs, entries, trust, levels, gap.reshape(pairs.levels.shape).sum(axis=1))
