@@ -222,8 +222,9 @@ def test_whoever_knows_the_levels_links_classes(run: Run, tmp_path: Path, suppre
     }
 
 
-def test_releases_together_leave_fewer_values(run: Run, tmp_path: Path) -> None:
-    """A second release groups the same people otherwise: a value is one that both classes hold."""
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_releases_together_leave_fewer_values(run: Run, tmp_path: Path, share: float) -> None:
+    """A second release groups the same people otherwise: a value is one that both classes hold; of those tried."""
     rows = table(60)
     second = [
         {"id": row["who"], "age": "*", "town": row["city"] if i % 2 else "*", "ill": row["ill"]}
@@ -231,8 +232,11 @@ def test_releases_together_leave_fewer_values(run: Run, tmp_path: Path) -> None:
     ]
     pq.write_table(pa.Table.from_pylist(second), tmp_path / "second.parquet")
     other = {"path": str(tmp_path / "second.parquet"), "record_id": "id", "columns": {"city": "town"}}
-    ended = run(rows, {"methods": ["composition", "homogeneity"], "also": [other]})
+    methods = ["composition", "homogeneity", "distance"]
+    ended = run(rows, {"methods": methods, "also": [other], "intruder": {"share": share}})
     assert ended.code == 0, ended.err
+    tried = set(pd.read_parquet(ended.directory / "pairs" / "person-nearest")["record_id"])
+    assert len(tried) == 60 if share == 1 else 15 < len(tried) < 45
     decisions = pd.read_parquet(tmp_path / "vault" / "decisions").set_index("who")
     shown = {who: tuple(decisions.loc[who, [f"level_{q}" for q in QUASI]]) for who in decisions.index}
     assert len(set(shown.values())) <= 2  # one scheme, and suppressed rows
@@ -254,7 +258,7 @@ def test_releases_together_leave_fewer_values(run: Run, tmp_path: Path) -> None:
         others[row["age"], row["town"]].add(row["ill"])
     there = {row["id"]: (row["age"], row["town"]) for row in second}
     alone = both = 0
-    for row in rows:
+    for row in (row for row in rows if row["who"] in tried):
         left = set(values[first_class(row)])
         alone += left == {row["ill"]}
         left &= others[there[row["who"]]] if row["who"] in there else left
@@ -263,6 +267,7 @@ def test_releases_together_leave_fewer_values(run: Run, tmp_path: Path) -> None:
     assert ended.measure("values_certain", **of, releases=1) == alone
     assert ended.measure("values_certain", **of, releases=2) == both
     assert both > alone
+    assert ended.measure("people_tried", **of, releases=2, outcome="certain") == len(tried)
 
 
 SOUTH: dict[str, tuple[list[str], list[str], int]] = {

@@ -32,6 +32,7 @@ from privrisk_spark.stages.attacking.classes import (
     matched,
     with_values,
 )
+from privrisk_spark.stages.attacking.distance import drawn
 from privrisk_spark.stages.attacking.presence import collect_histories, collect_presence, placed, store_classes
 
 
@@ -87,7 +88,9 @@ def sensitive_values(run: Run, opened: Opened, encoded: Batches, protected: Prot
     positions = [opened.sensitive.index(name) for name in names]
     held = {f"r{i}": (one.codes, one.count) for i, one in zip(positions, vocabularies, strict=True)}
     people = with_values(encoded, list(opened.known.values()), opened.positions, held)
-    people = Batches.of_frame(run.scratch.write_frame(people.frame(), "values"))
+    his = attack_of(policy).intruder
+    # Of those who are not tried it is not known where they are.
+    people = Batches.of_frame(run.scratch.write_frame(drawn(people, share=his.share, seed=his.seed).frame(), "values"))
     columns, nodes, most = schemas.sensitive(len(names)), schemas.nodes(k), policy.counting.sorted_vectors
     # The rows of a published table do not name persons: where all of them are known, they are counted there.
     persons = policy.table.entity_id is not None and protected.whole
