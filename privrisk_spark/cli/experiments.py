@@ -116,3 +116,30 @@ def experiments_recoding(
     sizes = RecodingSizes(rows, attributes, records, suppressed, seed)
 
     run_experiments("recoding", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)
+
+
+@experiments_app.command("compare")
+def experiments_compare(
+    output: PrivateOutput,
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of the generated table over hierarchies.")] = 2_000,
+    attributes: Annotated[int, typer.Option(min=2, max=10, help="Attributes of it.")] = 5,
+    records: Annotated[int, typer.Option(min=2, help="Records of the generated table of numbers.")] = 1_080,
+    columns: Annotated[int, typer.Option(min=1, max=50, help="Columns of it.")] = 13,
+    suppressed: Annotated[int, typer.Option(min=0, max=100, help="Rows that may be suppressed, in per cent.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures.")] = 2008,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Attack every way to protect a table: what is found over what is lost, on generated data and a policy's table.
+
+    Without a policy nothing is read and Spark is not started. Nothing is published.
+    """
+    from privrisk_spark.experiments.compare.results import CompareSizes
+
+    sizes = CompareSizes(rows, attributes, records, columns, suppressed, seed)
+
+    run_experiments("compare", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)

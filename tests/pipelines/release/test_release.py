@@ -310,7 +310,8 @@ def test_errors_a_newcomer_makes(privrisk: Privrisk, small: Path, tmp_path: Path
     one_line(privrisk(str(small), "--set=output.format=delta"), "'delta' is not available in this version")
     one_line(privrisk(str(small), "--set=dictionary.kind=bayes"), "dictionary.members: is required")
     one_line(
-        privrisk(str(small), "--set=guarantee.kind=magic"), "must be 'risk', 'k-anonymity', 'dp' or 'as-published'"
+        privrisk(str(small), "--set=guarantee.kind=magic"),
+        "must be 'risk', 'k-anonymity', 'masked', 'dp' or 'as-published'",
     )
     one_line(privrisk(str(small), f"--set=table.path={tmp_path / 'absent'}"), "table.path", "there is nothing there")
     one_line(privrisk(str(small), "--run-id", "../escape"), "--run-id")
