@@ -130,6 +130,7 @@ def experiments_compare(
     columns: Annotated[int, typer.Option(min=1, max=50, help="Columns of it.")] = 13,
     suppressed: Annotated[int, typer.Option(min=0, max=100, help="Rows that may be suppressed, in per cent.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures.")] = 2008,
+    quick: Annotated[bool, typer.Option("--quick", help="Small generated tables, whatever sizes say.")] = False,
     date: Date = None,
     log_format: Log = LogFormat.text,
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
@@ -141,5 +142,7 @@ def experiments_compare(
     from privrisk_spark.experiments.compare.results import CompareSizes
 
     sizes = CompareSizes(rows, attributes, records, columns, suppressed, seed)
+    if quick:
+        sizes = CompareSizes.quick(suppressed, seed)
 
     run_experiments("compare", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.experiments.compare.learning import TRAINING
 from privrisk_spark.experiments.compare.linking import attacked
-from privrisk_spark.experiments.compare.numbers import generated, lost, masked, records_found
+from privrisk_spark.experiments.compare.masking import masked
+from privrisk_spark.experiments.compare.numbers import attacked as attacked_numbers
+from privrisk_spark.experiments.compare.numbers import lost
 from privrisk_spark.experiments.compare.protecting import changed, disclosed, recoded
 from privrisk_spark.experiments.compare.results import Compared, CompareSizes, Tried, findings
 from privrisk_spark.experiments.deciding.results import basis
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.deciding.tables import collect_subject, narrowed, unused
+from privrisk_spark.experiments.generated.numeric import NumericTable
 from privrisk_spark.experiments.run import Experiment, Source
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.policy.policy import Policy
@@ -51,9 +55,11 @@ def find(sizes: CompareSizes, source: Source | None, progress: Progress) -> Find
         If the policy's table cannot be used.
     """
     found, notes = [], []
-    with progress.stage("compare on numbers") as stage:
-        found.append(on_numbers(sizes))
-        stage.sentence = f"Masked {sizes.records:,} records of {sizes.columns} numbers in {len(found[0].tried)} ways."
+    for table in tables_of_numbers(sizes):
+        with progress.stage(f"compare on {table.name}") as stage:
+            found.append(on_numbers(table, sizes.seed))
+            ways = len(found[-1].tried)
+            stage.sentence = f"Masked {table.rows:,} records of {table.columns} numbers in {ways} ways."
     subject, left_out = narrowed(Subject.generated(sizes.seed, sizes.rows, sizes.attributes), MOST_NODES)
     notes += left_out
     with progress.stage("compare on generated") as stage:
@@ -77,21 +83,37 @@ def on_hierarchies(subject: Subject, sizes: CompareSizes, model: RiskModel) -> C
     tried = []
     for tables in (recoded(subject, limit), disclosed(subject, model), changed(subject, sizes.seed)):
         for one in tables:
-            by, loss = attacked(subject, one)
+            by, loss = attacked(subject, one, sizes.seed)
             tried.append(Tried(one.family, one.name, loss, by))
     measure = "loss: mean difference from a draw of the cell"
     return Compared(subject.name, basis(subject), subject.rows, measure, tuple(tried))
 
 
-def on_numbers(sizes: CompareSizes) -> Compared:
-    """Mask a generated table of numbers in every way, and attack each."""
-    values = generated(sizes.seed, sizes.records, sizes.columns)
-    tried = tuple(
-        Tried(one.family, one.name, lost(values, one.values), {"distance": records_found(values, one.values)})
-        for one in masked(values, sizes.seed)
+def tables_of_numbers(sizes: CompareSizes) -> tuple[NumericTable, ...]:
+    """Of the shape of the two files of the literature: normal numbers, and amounts in blocks that go together."""
+    k = sizes.columns
+    return (
+        NumericTable("numbers", sizes.records, k, block=k, within=0.5, between=0.5),
+        NumericTable(
+            "amounts", max(2, sizes.records * 3 // 4), max(1, k - 1), 4, within=0.8, between=0.2, amounts=True
+        ),
     )
-    said = f"{sizes.records:,} generated records of {sizes.columns} normal numbers, each two of correlation 0.5."
-    return Compared("numbers", said, sizes.records, "loss: IL1s", tried)
+
+
+def on_numbers(table: NumericTable, seed: int) -> Compared:
+    """Mask a generated table of numbers in every way, and attack each."""
+    values = table.values(seed)
+    tried = tuple(
+        Tried(
+            one.family, one.name, lost(values, one.values), attacked_numbers(values, one, seed=seed, training=TRAINING)
+        )
+        for one in masked(values, seed)
+    )
+    kind = "amounts, exponentials of normal numbers" if table.amounts else "normal numbers"
+    said = f"{table.rows:,} generated records of {table.columns} {kind}, each two of correlation {table.within:g}"
+    if table.between < table.within:
+        said += f" in a block of {table.block}, {table.between:g} else"
+    return Compared(table.name, said + ".", table.rows, "loss: IL1s", tried)
 
 
 EXPERIMENT = Experiment(
@@ -99,7 +121,7 @@ EXPERIMENT = Experiment(
     title="Protections and attacks compared",
     heading="Protections and attacks",
     find=find,
-    stages=2,
+    stages=3,
     stages_of_policy=2,
     check=check,
     further_files=("unknown_values",),

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.experiments.compare.learning import TRAINING, others_found
 from privrisk_spark.experiments.compare.protecting import Protected
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.recoding.algorithms import leaves_under
@@ -48,6 +49,14 @@ class Shown:
         return nodes[first], rows, member
 
     @cached_property
+    def _people(self) -> tuple[LongArray, LongArray, LongArray]:
+        """Record, distinct row, and people of whom both are: one look for each record and row it has."""
+        of_piece, mine = self.protected.record, self._distinct[2]
+        first, member = distinct_rows([of_piece, mine])
+        people = np.bincount(member, weights=self.protected.rows).astype(np.int64)
+        return of_piece[first], mine[first], people
+
+    @cached_property
     def _cells(self) -> tuple[list[IntArray], IntArray]:
         nodes, _, _ = self._distinct
         distinct, cells = [], np.empty(nodes.shape, dtype=np.int32)
@@ -84,15 +93,16 @@ class Shown:
 
     def people_found(self, file: SearchedFile) -> Found:
         """People whose row is found, by what is nearest to each of them."""
-        of_piece, mine = self.protected.record, self._distinct[2]
+        record, own, people = self._people
         links = file.linked(self.subject.nodes)
-        # One look for each record and row it has.
-        first, member = distinct_rows([of_piece, mine])
-        people = np.bincount(member, weights=self.protected.rows).astype(np.int64)
-        record = of_piece[first]
         each = type(links)(links.distance[record], links.rows[record])
-        near = file.holds(self.subject.nodes[record], mine[first], each)
+        near = file.holds(self.subject.nodes[record], own, each)
         return found(np.where(near, 1.0 / each.rows, 0.0), people)
+
+    def others_found(self, seed: int, training: int = TRAINING) -> Found:
+        """People whose row is found by weights that were learned from others."""
+        record, own, people = self._people
+        return others_found(self.file("uniform"), self.subject.nodes[record], own, people, seed=seed, training=training)
 
     def lost(self) -> float:
         """Mean difference of a value from a draw of what its cell covers, 0 to 1: the loss of information."""
@@ -108,8 +118,15 @@ class Shown:
         return found(1.0 / rows[member], self.protected.rows)
 
 
-def attacked(subject: Subject, protected: Protected) -> tuple[Mapping[str, Found], float]:
+def attacked(subject: Subject, protected: Protected, seed: int) -> tuple[Mapping[str, Found], float]:
     """Attack a protected table by every method.
+
+    Parameters
+    ----------
+    subject : Subject
+    protected : Protected
+    seed : int
+        Draws whom the intruder learns from.
 
     Returns
     -------
@@ -123,6 +140,7 @@ def attacked(subject: Subject, protected: Protected) -> tuple[Mapping[str, Found
         "distance, nearest": shown.people_found(shown.file("nearest")),
         "distance, any value": shown.people_found(shown.file("uniform")),
         "match weights": shown.people_found(shown.weighed()),
+        "learned weights": shown.others_found(seed),
     }
     scheme = shown.by_scheme()
     if scheme is not None:

@@ -1,81 +1,26 @@
-"""A generated table of numbers, masked in every way, and how many of its records are found.
+"""How many records of a masked table of numbers are found, and what the table has lost.
 
-Of the shape of the files on which masking methods are compared in the literature (Census: 1,080 records of 13 numbers),
-with known correlations: every pair of columns has the same one.
+The intruder knows all original numbers. He takes the nearest row, in each file's own standard deviations (T20) or in
+units of what the columns tell beyond each other (Mahalanobis); by weights he has learned from some true pairs; or, if
+he knows how the table was masked, one of the rows that his own may have become.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import ndtri
 
-from privrisk_spark.experiments.generated.clustered import keyed_uniforms
+from privrisk_spark.experiments.compare.learning import others_found
+from privrisk_spark.experiments.compare.masking import Masked
+from privrisk_spark.kernels.arrays import FloatArray, IntArray
+from privrisk_spark.kernels.linkage.differences import NumberDifference
 from privrisk_spark.kernels.linkage.evidence import Found, found
+from privrisk_spark.kernels.linkage.nearest import SearchedFile
 from privrisk_spark.kernels.linkage.points import Points, tie
-from privrisk_spark.kernels.masking.coding import rounded
-from privrisk_spark.kernels.masking.microaggregation import centroids, mdav
-from privrisk_spark.kernels.masking.noise import additive
-from privrisk_spark.kernels.masking.rank_swapping import swapped
 
-FloatArray = npt.NDArray[np.float64]
-
-CORRELATION = 0.5
-GROUPS = (3, 5, 10, 20, 50)
-SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
-"""Of the variance of each column, that of the noise."""
-PERCENT = (1.0, 2.0, 5.0, 10.0, 20.0)
-BASES = (0.25, 0.5, 1.0, 2.0)
-"""In standard deviations."""
-
-
-@dataclass(frozen=True, eq=False)
-class Masked:
-    """A table of numbers, masked.
-
-    Attributes
-    ----------
-    family, name : str
-    values : ndarray of float64, shape (n, q)
-    """
-
-    family: str
-    name: str
-    values: FloatArray
-
-
-def generated(seed: int, rows: int, columns: int) -> FloatArray:
-    """Normal numbers of unit variance, every two columns of correlation :data:`CORRELATION`."""
-    drawn = ndtri(keyed_uniforms(seed, "numbers", (rows, columns + 1)).clip(1e-12, 1 - 1e-12))
-    values: FloatArray = np.sqrt(CORRELATION) * drawn[:, :1] + np.sqrt(1 - CORRELATION) * drawn[:, 1:]
-    return values
-
-
-def masked(values: FloatArray, seed: int) -> Iterator[Masked]:
-    """Mask a table in every way."""
-    n, q = values.shape
-    deviation = values.std(axis=0)
-    for k in GROUPS:
-        if k <= n:
-            groups = mdav(values / deviation, k)
-            yield Masked("microaggregation", f"MDAV, k = {k}", centroids(values, groups)[groups])
-    for share in SHARES:
-        normals = ndtri(keyed_uniforms(seed, f"noise {share:g}", (n, q)).clip(1e-12, 1 - 1e-12))
-        columns = [additive(values[:, j], normals[:, j], np.sqrt(share) * deviation[j]) for j in range(q)]
-        yield Masked("noise", f"noise, {share:g} of the variance", np.column_stack(columns))
-    for percent in PERCENT:
-        words = (keyed_uniforms(seed, f"swap {percent:g}", (n, q)) * 2.0**64).astype(np.uint64)
-        swaps = np.empty_like(values)
-        for j in range(q):
-            order = np.argsort(values[:, j], kind="stable")
-            swaps[order, j] = swapped(values[order, j], percent, words[:, j])
-        yield Masked("rank swapping", f"rank swapping, {percent:g} %", swaps)
-    for base in BASES:
-        columns = [rounded(values[:, j], float(f"{base * deviation[j]:.3g}")) for j in range(q)]
-        yield Masked("rounding", f"rounded to {base:g} deviations", np.column_stack(columns))
+_FLAT = 1e-10
+"""Of the largest eigenvalue of the correlations: directions of less say nothing but rounding."""
 
 
 def lost(values: FloatArray, shown: FloatArray) -> float:
@@ -83,16 +28,73 @@ def lost(values: FloatArray, shown: FloatArray) -> float:
     return float((np.abs(values - shown) / (np.sqrt(2) * values.std(axis=0))).mean())
 
 
-def records_found(values: FloatArray, shown: FloatArray) -> Found:
-    """Records whose own masked row is nearest, each file in its own standard deviations (T20); ties are fractional."""
+def standard(table: FloatArray) -> FloatArray:
+    """Return a table in its own standard deviations about its own means."""
+    deviation = table.std(axis=0)
+    return np.asarray((table - table.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
 
-    def standard(table: FloatArray) -> FloatArray:
-        deviation = table.std(axis=0)
-        scaled: FloatArray = (table - table.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-        return np.asarray(scaled / np.sqrt(table.shape[1]))
 
+def records_found(values: FloatArray, shown: FloatArray, *, whitened: bool = False) -> Found:
+    """Records whose own masked row is nearest; ties are fractional.
+
+    Parameters
+    ----------
+    values, shown : ndarray of float64, shape (n, q)
+        Row by row each other's.
+    whitened : bool
+        By Mahalanobis' distance, with the correlations of the masked table, which the intruder sees.
+    """
     mine, theirs = standard(values), standard(shown)
-    file = Points(theirs, np.ones(len(theirs), dtype=np.int64))
+    if whitened:
+        spread, axes = np.linalg.eigh(theirs.T @ theirs / len(theirs))
+        told = spread > _FLAT * spread.max()
+        units = axes[:, told] / np.sqrt(spread[told])
+        mine, theirs = mine @ units, theirs @ units
+    file = Points(theirs / np.sqrt(theirs.shape[1]), np.ones(len(theirs), dtype=np.int64))
+    mine = mine / np.sqrt(mine.shape[1])
     least, tied = file.linked(mine)
     own = file.distances(mine, np.arange(len(mine)))
     return found(np.where(own <= tie(least), 1.0 / tied, 0.0), np.ones(len(mine), dtype=np.int64))
+
+
+def searched(values: FloatArray, shown: FloatArray) -> tuple[SearchedFile, IntArray]:
+    """Return the masked table as it is searched column by column, and the known records' nodes."""
+    mine, theirs = standard(values), standard(shown)
+    n, q = mine.shape
+    known, cells = np.empty((n, q), dtype=np.int32), np.empty((n, q), dtype=np.int32)
+    differences = []
+    for j in range(q):
+        numbers, node = np.unique(np.concatenate([mine[:, j], theirs[:, j]]), return_inverse=True)
+        known[:, j] = node[:n]
+        there, cells[:, j] = np.unique(node[n:], return_inverse=True)
+        differences.append(NumberDifference(numbers, numbers, there.astype(np.int32)))
+    return SearchedFile(tuple(differences), np.full(q, 1 / q), cells, np.ones(n, dtype=np.int64)), known
+
+
+def attacked(values: FloatArray, one: Masked, *, seed: int, training: int) -> Mapping[str, Found]:
+    """Attack a masked table by every method.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, q)
+    one : Masked
+    seed : int
+        Draws whom the intruder learns from.
+    training : int
+        Of them, at least 1.
+
+    Returns
+    -------
+    mapping of method to Found
+        Learned distances are tried on all others.
+    """
+    by = {
+        "distance": records_found(values, one.values),
+        "Mahalanobis distance": records_found(values, one.values, whitened=True),
+    }
+    file, known = searched(values, one.values)
+    each = np.ones(len(values), dtype=np.int64)
+    by["learned weights"] = others_found(file, known, np.arange(len(values)), each, seed=seed, training=training)
+    if one.told is not None:
+        by["the method is known"] = found(one.told, each)
+    return by
