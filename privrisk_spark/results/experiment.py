@@ -42,6 +42,8 @@ class Listing:
         Positions of the columns of numbers.
     strong : tuple of int
         Positions of the columns to look at first.
+    long : bool
+        Whether it is to be looked up in, not read: it comes after the charts, folded.
     """
 
     key: str
@@ -51,6 +53,7 @@ class Listing:
     rows: tuple[tuple[object, ...], ...]
     numbers: tuple[int, ...] = ()
     strong: tuple[int, ...] = ()
+    long: bool = False
 
 
 @dataclass(frozen=True)

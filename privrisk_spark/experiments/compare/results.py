@@ -228,4 +228,5 @@ def _listing(one: Compared) -> Listing:
         ),
         numbers=(2, 3, 4, 5),
         strong=(7,),
+        long=True,
     )

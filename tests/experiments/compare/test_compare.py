@@ -209,6 +209,9 @@ def test_a_run_writes_page_table_and_figures(tmp_path: Path) -> None:
     assert "Beaten by none" in page
     assert "MDAV, k = 3" in page
     assert "What is claimed, and what was found" in page
+    # What is only looked up comes after the charts; a plot without a source claims nothing from one.
+    assert page.index('id="claims"') < page.index('id="compare-map"') < page.index('id="compared-numbers"')
+    assert "Claimed</b> (" not in page
     assert {claim["data"] for claim in document["claims"]} == {"numbers", "amounts", "generated"}
     for name in ("compare.json", "compare.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
