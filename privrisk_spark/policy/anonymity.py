@@ -27,20 +27,23 @@ class LDiversity(OfColumn):
     l: Annotated[float, Field(ge=1, allow_inf_nan=False), NUMBER] = Field(  # noqa: E741 - the papers' name
         description="Values of a class: their number, or exp of their entropy; whole but for the kind 'entropy'."
     )
-    kind: Literal["distinct", "entropy", "recursive"] = "distinct"
+    kind: Literal["distinct", "entropy", "recursive"] = Field(
+        "distinct",
+        description="Which definition: different values, exp of their entropy, or recursive (c, l)-diversity.",
+    )
     c: Positive | None = Field(None, description="Of the kind 'recursive': r_1 < c (r_l + ... + r_m).")
 
 
 class PSensitivity(OfColumn):
     """p-sensitivity: so many distinct values in every class."""
 
-    p: Count
+    p: Count = Field(description="Different values of every released class, at least.")
 
 
 class TCloseness(OfColumn):
     """t-closeness: the earth mover's distance of a class to the table."""
 
-    t: Share
+    t: Share = Field(description="Distance of a class's shares from the table's, at most.")
     distance: Literal["equal", "ordered", "hierarchical"] = Field(
         "equal",
         description="How far values are apart: all equally, as far as their ranks, or as far up as they meet in a "
@@ -54,20 +57,22 @@ class TCloseness(OfColumn):
 class AlphaBound(OfColumn):
     """(alpha, k)-anonymity: the greatest share of a value in a class."""
 
-    alpha: Share
+    alpha: Share = Field(description="Share of any value in a class, at most.")
 
 
 class BetaLikeness(OfColumn):
     """beta-likeness: the greatest relative gain of a value in a class over the table."""
 
-    beta: NonNegative
+    beta: NonNegative = Field(description="Relative gain of any value's share over the table's, at most.")
     enhanced: bool = Field(False, description="Whether a gain must be at most -ln of the value's share, too.")
 
 
 class DeltaDisclosure(OfColumn):
     """delta-disclosure: the greatest |ln| of the ratio of a value's shares in class and table, below delta."""
 
-    delta: Positive
+    delta: Positive = Field(
+        description="Logarithm of a value's share in a class over that in the table, at most, either way."
+    )
 
 
 class KMap(Part):
@@ -79,21 +84,21 @@ class KMap(Part):
 class DeltaPresence(Part):
     """delta-presence: of the people of the dictionary whom a class is consistent with, the share in the table."""
 
-    at_least: Share = 0.0
+    at_least: Share = Field(0.0, description="Share of these people, at least.")
     at_most: Share = Field(description="Share of these people, of every released class.")
 
 
 class Besides(Part):
     """One condition besides k; exactly one key."""
 
-    l_diversity: LDiversity | None = None
-    p_sensitivity: PSensitivity | None = None
-    t_closeness: TCloseness | None = None
-    alpha: AlphaBound | None = None
-    beta_likeness: BetaLikeness | None = None
-    delta_disclosure: DeltaDisclosure | None = None
-    k_map: KMap | None = None
-    delta_presence: DeltaPresence | None = None
+    l_diversity: LDiversity | None = Field(None, description="l-diversity.")
+    p_sensitivity: PSensitivity | None = Field(None, description="p-sensitivity.")
+    t_closeness: TCloseness | None = Field(None, description="t-closeness.")
+    alpha: AlphaBound | None = Field(None, description="(alpha, k)-anonymity.")
+    beta_likeness: BetaLikeness | None = Field(None, description="beta-likeness.")
+    delta_disclosure: DeltaDisclosure | None = Field(None, description="delta-disclosure privacy.")
+    k_map: KMap | None = Field(None, description="k-map against the dictionary.")
+    delta_presence: DeltaPresence | None = Field(None, description="delta-presence against the dictionary.")
 
     @property
     def given(self) -> dict[str, Condition]:

@@ -98,7 +98,7 @@ class AggregateAsPublished(AsPublishedGuarantee):
 
     algorithm: Annotated[Literal[6], NUMBER] = Field(description=_ALGORITHM)
     lambda_: Lambda = Field(1.0, alias="lambda")
-    kappa: Lambda = 1.0
+    kappa: Lambda = Field(1.0, description="Exponent of the utility.")
     phi_l: PhiL
 
 
@@ -133,7 +133,7 @@ class WalkAsPublished(AsPublishedGuarantee):
 
     algorithm: Annotated[Literal[7], NUMBER] = Field(description=_ALGORITHM)
     lambda_: Lambda = Field(1.0, alias="lambda")
-    kappa: Lambda = 1.0
+    kappa: Lambda = Field(1.0, description="Exponent of the utility.")
     phi_l: PhiL
     phi_u: PhiU
     steps: Count = Field(

@@ -158,11 +158,15 @@ class AssessPolicy(Part):
         default_factory=lambda: [0.05, 0.2, 0.5], description="Thresholds whose share of records above is told."
     )
     worst: Annotated[int, Field(ge=0, le=1000), NUMBER] = Field(10, description="Worst classes listed in the report.")
-    special_uniques: SpecialUniques | None = SpecialUniques()
+    special_uniques: SpecialUniques | None = Field(
+        SpecialUniques(), description="Records that few values single out, and their scores; null: not looked for."
+    )
     concealment: bool = Field(
         False, description="Check (k,1), (1,k), (k,k) anonymity and k-concealment of the release; small tables."
     )
-    adversary: AdversaryPolicy | None = AdversaryPolicy()
+    adversary: AdversaryPolicy | None = Field(
+        AdversaryPolicy(), description="An adversary who attacks where it pays; null: none."
+    )
     records: bool = Field(True, description="Write each record's class size and risks to records/.")
     thresholds: Annotated[dict[str, NonNegative], SORTED] = Field(
         default_factory=dict,

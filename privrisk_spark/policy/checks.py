@@ -12,8 +12,8 @@ from privrisk_spark.policy.types import NUMBER, Count, Natural, NonNegative, Par
 class RowCount(Part):
     """Range of the number of rows."""
 
-    at_least: Natural = 1
-    at_most: Natural | None = None
+    at_least: Natural = Field(1, description="Fewest rows the table may have.")
+    at_most: Natural | None = Field(None, description="Most rows the table may have; null: any number.")
 
 
 class Complete(Part):
@@ -38,8 +38,8 @@ class Checks(Part):
     )
     row_count: RowCount = RowCount()
     min_class_size: Count | None = Field(None, description="Least class size of released quasi-identifiers.")
-    max_mean_risk: NonNegative | None = None
-    max_risk: NonNegative | None = None
+    max_mean_risk: NonNegative | None = Field(None, description="Mean weighted risk of the released records, at most.")
+    max_risk: NonNegative | None = Field(None, description="Weighted risk of any released record, at most.")
     forbid_verbatim: bool = Field(False, description="No record may be released with all its original values.")
     kept_uniqueness_at_most: Annotated[float, Field(ge=0, le=1), NUMBER] | None = Field(
         None,
@@ -47,4 +47,6 @@ class Checks(Part):
         "value that no other has.",
         exclude_if=unsaid,
     )
-    fail_on: Literal["error", "warning"] = "error"
+    fail_on: Literal["error", "warning"] = Field(
+        "error", description="From which severity a failed check ends the run."
+    )

@@ -11,6 +11,8 @@ from privrisk_spark.policy.types import SORTED, Count, Natural, NonNegative, Par
 
 Infeasible = Literal["error", "suppress"]
 _INFEASIBLE = "A record for which nothing satisfies the constraint is an error, or is released fully suppressed."
+_METHOD = "How the best disclosure is searched; auto takes the exact method that suits the lattice."
+_ONE_METHOD = "How it is found; there is one method."
 _STEPS = "Boxes, nodes or cuts after which a search of one record's lattice ends with its best so far."
 
 
@@ -20,9 +22,12 @@ class LeastRiskDecision(Part):
     problem: Literal["min-risk"] = "min-risk"
     utility_at_least: NonNegative = Field(description="The floor c of every record's utility.")
     method: Literal["auto", "exact", "aruba", "exhaustive", "branch_and_bound", "btda", "genetic", "approximate"] = (
-        "auto"
+        Field("auto", description=_METHOD)
     )
-    neighbourhood: Literal["swap", "cube"] = "swap"
+    neighbourhood: Literal["swap", "cube"] = Field(
+        "swap",
+        description="Moves of aruba: one level up and another down (swap), or all by up to one (cube).",
+    )
     most_steps: Count = Field(1_000_000, description=_STEPS)
     infeasible: Infeasible = Field("error", description=_INFEASIBLE)
 
@@ -32,7 +37,7 @@ class GreatestUtilityDecision(Part):
 
     problem: Literal["max-utility"]
     risk_at_most: NonNegative = Field(description="The ceiling of every record's risk.")
-    method: Literal["auto", "exhaustive", "branch_and_bound"] = "auto"
+    method: Literal["auto", "exhaustive", "branch_and_bound"] = Field("auto", description=_METHOD)
     most_steps: Count = Field(1_000_000, description=_STEPS)
     infeasible: Infeasible = Field("error", description=_INFEASIBLE)
 
@@ -42,7 +47,7 @@ class LeastPenalizedDecision(Part):
 
     problem: Literal["min-risk-minus-utility"]
     lambda_: NonNegative = Field(alias="lambda", description="What a unit of utility is worth in units of risk.")
-    method: Literal["auto", "exhaustive", "branch_and_bound"] = "auto"
+    method: Literal["auto", "exhaustive", "branch_and_bound"] = Field("auto", description=_METHOD)
     most_steps: Count = Field(1_000_000, description=_STEPS)
     infeasible: ClassVar[Infeasible] = "error"
 
@@ -58,7 +63,7 @@ class AggregateDecision(Part):
         description="Whether a disclosure without risk is no candidate, or one whose zero sensitivity counts as the "
         "record's least positive one.",
     )
-    method: Literal["auto", "aggregate", "exhaustive"] = "auto"
+    method: Literal["auto", "aggregate", "exhaustive"] = Field("auto", description=_METHOD)
     most_steps: Count = Field(1_000_000, description=_STEPS)
     infeasible: ClassVar[Infeasible] = "error"
 
@@ -68,7 +73,7 @@ class DisclosePerRecord(Part):
 
     problem: Literal["disclose-per-record"]
     cells: Natural = Field(description="Values k that every record discloses; the others are suppressed.")
-    method: Literal["auto", "minrisk"] = "auto"
+    method: Literal["auto", "minrisk"] = Field("auto", description=_ONE_METHOD)
     infeasible: Infeasible = Field(
         "error", description="A record with fewer values is an error, or is released fully suppressed."
     )
@@ -79,7 +84,7 @@ class DiscloseInAll(Part):
 
     problem: Literal["disclose-in-all"]
     cells: Natural = Field(description="Values k that are disclosed in all; the others are suppressed.")
-    method: Literal["auto", "minrisk"] = "auto"
+    method: Literal["auto", "minrisk"] = Field("auto", description=_ONE_METHOD)
     infeasible: ClassVar[Infeasible] = "error"
 
 
@@ -88,7 +93,7 @@ class DisclosePerAttribute(Part):
 
     problem: Literal["disclose-per-attribute"]
     cells: Natural = Field(description="Values k of every attribute that are disclosed; the others are suppressed.")
-    method: Literal["auto", "minrisk"] = "auto"
+    method: Literal["auto", "minrisk"] = Field("auto", description=_ONE_METHOD)
     infeasible: ClassVar[Infeasible] = "error"
 
 
@@ -112,7 +117,7 @@ class ListedRulesDecision(Part):
         max_length=256,
         description="Rules to choose from, such as [{levels: {age: 2}, suppress: [city]}].",
     )
-    method: Literal["auto", "rules"] = "auto"
+    method: Literal["auto", "rules"] = Field("auto", description=_ONE_METHOD)
     infeasible: ClassVar[Infeasible] = "error"
 
 

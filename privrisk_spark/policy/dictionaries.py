@@ -17,6 +17,10 @@ Probability = Annotated[float, Field(ge=0, le=1), NUMBER]
 DictionaryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Its name in reports.")]
 Similarity = Annotated[float, Field(gt=0, le=1), NUMBER]
 Similar = Annotated[dict[str, Similarity], SORTED]
+_CONSISTENCY = (
+    "When a person of the dictionary fits a released record: subsumes (the released value is the known one or above "
+    "it), compatible (either is the other or above it), similar (labels that resemble each other)."
+)
 _SIMILAR: Any = Field(
     default_factory=dict,
     description="Under consistency 'similar': quasi-identifier and least Jaro similarity of labels, such as "
@@ -134,7 +138,7 @@ class SelfDictionary(Part):
     """The attacker knows the table itself: an upper bound of the risk."""
 
     kind: Literal["self"] = "self"
-    consistency: Consistency = "subsumes"
+    consistency: Consistency = Field("subsumes", description=_CONSISTENCY)
     similar: Similar = _SIMILAR
 
 
@@ -156,7 +160,7 @@ class TableDictionary(DictionaryTable):
     """The attacker knows one external table."""
 
     kind: Literal["table"]
-    consistency: Consistency = "compatible"
+    consistency: Consistency = Field("compatible", description=_CONSISTENCY)
     similar: Similar = _SIMILAR
     public: bool = Field(False, description="State that the table is public; needed by mode public-dictionary.")
 
@@ -183,8 +187,10 @@ Member = Annotated[SelfMember | TableMember, Field(discriminator="kind")]
 class SeveralDictionaries(Part):
     """The attacker knows one of several dictionaries: by prior probability (bayes), or whichever is worst (minimax)."""
 
-    kind: Literal["bayes", "minimax"]
-    consistency: Consistency = "compatible"
+    kind: Literal["bayes", "minimax"] = Field(
+        description="bayes: risk is the mean over the members by their priors; minimax: the greatest of them."
+    )
+    consistency: Consistency = Field("compatible", description=_CONSISTENCY)
     similar: Similar = _SIMILAR
     members: list[Member] = Field(min_length=2, max_length=16, description="The dictionaries, each with a name.")
 
@@ -212,9 +218,11 @@ class EstimatedDictionary(Part):
     """The attacker's dictionary is estimated by a more specific one, whose risk is an upper bound (F12 Thm 2.5.1)."""
 
     kind: Literal["estimated"]
-    consistency: Consistency = "compatible"
+    consistency: Consistency = Field("compatible", description=_CONSISTENCY)
     similar: Similar = _SIMILAR
-    estimate: Annotated[SelfEstimate | TableEstimate, Field(discriminator="kind")]
+    estimate: Annotated[SelfEstimate | TableEstimate, Field(discriminator="kind")] = Field(
+        description="The estimate that risk is computed from."
+    )
     against: TrueDictionary | None = Field(
         None, description="If it can be had: the bound is checked by a join, and how tight it is is reported."
     )

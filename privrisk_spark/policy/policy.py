@@ -133,7 +133,7 @@ class Sensitive(Part):
     """A column worth protecting; released as it is, or as ``release`` says, or dropped."""
 
     role: Literal["sensitive"]
-    action: Literal["keep", "drop"] = "keep"
+    action: Literal["keep", "drop"] = Field("keep", description="keep: released as it is; drop: not released.")
     release: Recoded = None
     mask: Masked = None
     read: Read = None
@@ -143,7 +143,7 @@ class Insensitive(Part):
     """A column no attacker knows and nobody minds; released as it is, or as ``release`` says, or dropped."""
 
     role: Literal["insensitive"]
-    action: Literal["keep", "drop"] = "keep"
+    action: Literal["keep", "drop"] = Field("keep", description="keep: released as it is; drop: not released.")
     release: Recoded = None
     mask: Masked = None
     read: Read = None
@@ -170,14 +170,22 @@ Column = Annotated[QuasiIdentifier | Sensitive | Insensitive | Identifier | Weig
 class RiskPolicy(Part):
     """Identification risk of a record."""
 
-    model: Literal["I", "II", "III"] = "I"
-    sensitivity: Sensitivity = LinearSensitivity()
+    model: Literal["I", "II", "III"] = Field(
+        "I",
+        description="Risk where rho of N people fit a record: Phi/rho (I), 1/rho (II), Phi log(N/rho) (III).",
+    )
+    sensitivity: Sensitivity = Field(
+        LinearSensitivity(), description="Phi: how much harm it does if a record's disclosed values are known."
+    )
 
 
 class UtilityPolicy(Part):
     """Utility of a disclosed record."""
 
-    measure: Literal["depth", "leaves", "log-leaves", "xiao-tao", "lm"] = "depth"
+    measure: Literal["depth", "leaves", "log-leaves", "xiao-tao", "lm"] = Field(
+        "depth",
+        description="What a value is worth: steps of generalization not taken (depth), or by leaves below it.",
+    )
     weights: Annotated[dict[str, NonNegative], SORTED] = Field(
         default_factory=dict, description="Weight per quasi-identifier (default 1)."
     )
@@ -186,7 +194,9 @@ class UtilityPolicy(Part):
 class Counting(Part):
     """Physical plan of counting."""
 
-    plan: Literal["auto", "dense", "sorted", "shuffle", "iceberg"] = "auto"
+    plan: Literal["auto", "dense", "sorted", "shuffle", "iceberg"] = Field(
+        "auto", description="How consistent persons are counted; auto takes the cheapest plan that fits."
+    )
     dense_cells: Count = Field(2**27, description="Cells the dense plan may hold.")
     sorted_vectors: Count = Field(20_000_000, description="Distinct vectors the sorted plan may hold.")
 
@@ -246,7 +256,7 @@ class Output(Part):
         description="Directory of what must not be published, outside output.path; also in an object store, such as "
         "s3://bucket/vault."
     )
-    format: Literal["parquet", "csv"] = "parquet"
+    format: Literal["parquet", "csv"] = Field("parquet", description="Format of the data files.")
     files: Annotated[int, Field(gt=0, le=10_000), NUMBER] | None = Field(
         None, description="Data files; default one per million rows."
     )
@@ -333,12 +343,14 @@ class Policy(Part):
     run: Run = Field(description="Name of the run, such as {name: census}.")
     table: ReleaseTable = Field(description="Table to release, such as {path: data/census.csv, format: csv}.")
     columns: dict[str, Column] = Field(min_length=1, description="A role for every column of the table.")
-    dictionary: Dictionary = SelfDictionary()
-    risk: RiskPolicy = RiskPolicy()
-    utility: UtilityPolicy = UtilityPolicy()
-    decision: DecisionPolicy | None = None
-    guarantee: Guarantee = RiskGuarantee()
-    counting: Counting = Counting()
+    dictionary: Dictionary = Field(SelfDictionary(), description="What the attacker knows.")
+    risk: RiskPolicy = Field(RiskPolicy(), description="How risk is measured.")
+    utility: UtilityPolicy = Field(UtilityPolicy(), description="How utility is measured.")
+    decision: DecisionPolicy | None = Field(
+        None, description="What is decided for each record; not of a recoding, a masked or a private release."
+    )
+    guarantee: Guarantee = Field(RiskGuarantee(), description="What is promised of the release.")
+    counting: Counting = Field(Counting(), description="How consistent persons are counted.")
     history: History | None = Field(
         None,
         description="Earlier releases of the same records, as vaults or manifests, or {lineage: NAME} of all that "
@@ -347,11 +359,11 @@ class Policy(Part):
         exclude_if=unsaid,
     )
     linkage: LinkagePolicy | None = Field(None, description="Measure the risk after record linkage too.")
-    checks: Checks = Checks()
+    checks: Checks = Field(Checks(), description="What must hold before anything is published.")
     output: Output | None = Field(
         None, description="Where a release goes, such as {path: out/census, vault: vault/census}."
     )
-    ledger: LedgerPolicy | None = None
+    ledger: LedgerPolicy | None = Field(None, description="The privacy budget of the table's releases.")
     assess: AssessPolicy = Field(AssessPolicy(), description="What `privrisk assess` measures.")
     attack: AttackPolicy | None = Field(None, description="What `privrisk attack` tries.", exclude_if=unsaid)
     sharing: SharingPolicy | None = Field(

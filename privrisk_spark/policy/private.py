@@ -58,7 +58,7 @@ class AdmissionEpsilon(Epsilon):
 
     asks: ClassVar[Mapping[str, str]] = {"admit": "in mode 'local'"}
 
-    choose: NoChoice = Decimal(0)
+    choose: NoChoice = Field(Decimal(0), description="Nothing: the schemes are given.")
     admit: Admit
     keep: Keep
 
@@ -76,16 +76,16 @@ class PeelingEpsilon(Epsilon):
 class ReuseEpsilon(Epsilon):
     """Privacy loss of sampling alone: the admission is paid."""
 
-    choose: Paid = Decimal(0)
-    admit: Paid = Decimal(0)
+    choose: Paid = Field(Decimal(0), description="Nothing: an earlier release paid for it.")
+    admit: Paid = Field(Decimal(0), description="Nothing: an earlier release paid for it.")
     keep: Keep
 
 
 class PublicEpsilon(Epsilon):
     """Privacy loss of sampling alone: a public dictionary costs nothing."""
 
-    choose: NoChoice = Decimal(0)
-    admit: Public = Decimal(0)
+    choose: NoChoice = Field(Decimal(0), description="Nothing: the schemes are given.")
+    admit: Public = Field(Decimal(0), description="Nothing: a public dictionary admits.")
     keep: Keep
 
 
@@ -95,7 +95,7 @@ class GlobalEpsilon(Epsilon):
     asks: ClassVar[Mapping[str, str]] = {"choose": "in mode 'global'"}
 
     choose: Choose
-    admit: NoAdmission = Decimal(0)
+    admit: NoAdmission = Field(Decimal(0), description="Nothing: one scheme is chosen for all rows.")
     keep: Keep
 
 
@@ -103,8 +103,10 @@ class AggregateObjective(Part):
     """Objective (5.4) of the exponential draw: lambda / risk + utility^kappa, of every admitted generalization."""
 
     kind: Literal["aggregate"] = "aggregate"
-    lambda_: NonNegative = Field(1.0, alias="lambda")
-    kappa: NonNegative = 1.0
+    lambda_: NonNegative = Field(
+        1.0, alias="lambda", description="What 1/sensitivity is worth in units of utility^kappa."
+    )
+    kappa: NonNegative = Field(1.0, description="Exponent of the utility.")
     tau: Annotated[float, Field(gt=0), NUMBER] = Field(1.0, description="Inverse temperature; .inf takes the best.")
     phi_min: Positive = Field(description="Public floor of Φ.")
     count_cap: Count | None = Field(None, description="Public cap of counts; default public_rows.")

@@ -83,7 +83,7 @@ class WeighedSensitivity(SensitivityPolicy):
     node_weights: Annotated[dict[str, Annotated[dict[str, Weight], SORTED]], SORTED] = Field(
         default_factory=dict, description="Weights of single nodes by label, in place of the harmonic mean."
     )
-    personal: Personal | None = None
+    personal: Personal | None = Field(None, description="Weights of single records; null: all records alike.")
 
     @property
     def weight_columns(self) -> tuple[str, ...]:

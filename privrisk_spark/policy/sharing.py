@@ -181,8 +181,8 @@ TrustPolicy = Annotated[
 class Point(Part):
     """A value of a function."""
 
-    trust: Finite
-    value: NonNegative
+    trust: Finite = Field(description="Trust T.")
+    value: NonNegative = Field(description="f(T) there.")
 
 
 class ReciprocalExposure(Part):
@@ -195,16 +195,16 @@ class ExponentialExposure(Part):
     """exp(-T/scale)."""
 
     kind: Literal["exponential"]
-    scale: Positive = 1.0
+    scale: Positive = Field(1.0, description="f falls by a factor of e for each such step of T.")
 
 
 class StepExposure(Part):
     """One value from a trust on, and a greater one below."""
 
     kind: Literal["step"]
-    threshold: Finite = 0.0
-    below: NonNegative = 1.0
-    above: NonNegative = 0.0
+    threshold: Finite = Field(0.0, description="The T from which somebody is trusted.")
+    below: NonNegative = Field(1.0, description="f of a smaller T.")
+    above: NonNegative = Field(0.0, description="f of this T and more.")
 
 
 class TableExposure(Part):

@@ -1,0 +1,80 @@
+"""Pages made from the program are current; every part of a policy has an accepted example, every key a word."""
+
+from __future__ import annotations
+
+import importlib.util
+import typing
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pydantic
+import pytest
+import yaml
+
+from privrisk_spark.kernels.measures.catalogue import CATALOGUE
+from privrisk_spark.policy.policy import Policy
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def program() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("catalogues", DOCS / "catalogues.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def parts(annotation: Any, found: dict[str, type[pydantic.BaseModel]]) -> dict[str, type[pydantic.BaseModel]]:
+    """Return every type a policy is made of, by name."""
+    is_part = isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel)
+    if is_part and annotation.__name__ not in found:
+        found[annotation.__name__] = annotation
+        for field in annotation.model_fields.values():
+            parts(field.annotation, found)
+    for inner in typing.get_args(getattr(annotation, "__value__", annotation)):
+        parts(inner, found)
+    return found
+
+
+PARTS = {name: part for name, part in parts(Policy, {}).items() if part is not Policy}
+EXAMPLES = yaml.safe_load((DOCS / "policy_examples.yaml").read_text())
+
+
+@pytest.mark.parametrize("page", ["policy-keys.md", "command-line.md", "measures.md"])
+def test_a_page_is_up_to_date(page: str) -> None:
+    assert (DOCS / page).read_text() == program().PAGES[page](), "run: python docs/catalogues.py"
+
+
+def test_every_part_of_a_policy_has_an_example_and_nothing_else_has() -> None:
+    assert sorted(EXAMPLES) == sorted(PARTS)
+
+
+@pytest.mark.parametrize("name", sorted(PARTS))
+def test_an_example_is_accepted_and_has_no_key_of_another_part(name: str) -> None:
+    accepted = PARTS[name].model_validate(EXAMPLES[name])
+    assert isinstance(accepted, PARTS[name])
+
+
+@pytest.mark.parametrize("name", ["", *sorted(PARTS)])
+def test_every_key_says_what_it_is(name: str) -> None:
+    schema = Policy.model_json_schema(by_alias=True)
+    types = schema["$defs"]
+    for key, one in (types[name] if name else schema)["properties"].items():
+        inner = [types[other].get("description") for other in program().within(one)]
+        assert "const" in one or one.get("description") or all(inner or [None]), f"{name}.{key}"
+
+
+def test_the_page_of_keys_has_every_section_and_part() -> None:
+    page = program().policy_keys()
+    for section in Policy.model_fields:
+        assert section == "version" or f"\n## `{section}`\n" in page
+    for name in PARTS:
+        assert page.count(f"\n### {name}\n") == 1
+
+
+def test_the_page_of_measures_has_all_of_them() -> None:
+    page = program().measures()
+    assert all(page.count(f"| `{name}` |") == 1 for name in CATALOGUE)
