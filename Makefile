@@ -8,7 +8,7 @@ AIRFLOW ?= .venv-airflow
 # Each has a Spark session of its own, of about 2 GB with its Python workers.
 TEST_WORKERS ?= 2
 
-.PHONY: demo test test-fast machine-code check lint bench lock clean
+.PHONY: demo test test-fast machine-code check lint bench site lock clean
 
 demo: $(VENV)/ready
 	@test -f $(DEMO)/data/SYNTHETIC.md || $(BIN)/privrisk synthesize $(DEMO)/data --rows 20000
@@ -66,6 +66,12 @@ $(VENV)/azurite: tests/azurite/package-lock.json $(VENV)/ready
 
 bench: $(VENV)/java
 	timeout 3600 $(BIN)/python -m benchmarks case-study-both
+
+# The site of docs/, with the notebook as it runs, in build/site-of-docs/site.
+site: $(VENV)/ready
+	mkdir -p build
+	$(BIN)/python docs/notebook.py build/quickstart.ipynb
+	$(BIN)/python docs/site.py build/site-of-docs --notebook build/quickstart.ipynb
 
 # The environment, from the lock; made again when the lock changes.
 $(VENV)/ready: requirements.lock pyproject.toml

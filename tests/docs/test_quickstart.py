@@ -14,15 +14,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"
 
-# A process of its own: Jupyter's threads and sockets are not this one's to close.
-PROGRAM = """
-import sys, nbformat
-from nbclient import NotebookClient
-notebook = nbformat.read(sys.argv[1], as_version=4)
-NotebookClient(notebook, timeout=1200, kernel_name="python3").execute()
-nbformat.write(notebook, sys.argv[2])
-"""
-
 
 def test_the_notebook_is_kept_without_outputs() -> None:
     notebook = json.loads(NOTEBOOK.read_text())
@@ -38,7 +29,8 @@ def test_the_notebook_runs_and_shows_its_results(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     environment |= {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
                     "IPYTHONDIR": str(tmp_path / "ipython")}  # fmt: skip
-    command = [sys.executable, "-c", PROGRAM, str(NOTEBOOK), str(done)]
+    # A process of its own: Jupyter's threads and sockets are not this one's to close.
+    command = [sys.executable, str(ROOT / "docs" / "notebook.py"), str(done)]
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr[-4000:]
     shown: list[dict[str, Any]] = []
