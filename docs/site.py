@@ -38,10 +38,11 @@ def notebook(cells: list[dict[str, Any]]) -> Iterator[str]:
         text = "".join(cell["source"])
         yield text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```"
         for shown in cell.get("outputs", ()):
+            if shown.get("name") == "stderr":  # what Spark says as it starts
+                continue
             data = shown.get("data", {})
             if "text/html" in data:
-                # One line, so that no blank one ends it for Markdown.
-                yield f'<div class="shown">{" ".join("".join(data["text/html"]).split())}</div>'
+                yield f'<div class="shown">\n{"".join(data["text/html"])}\n</div>'
             elif found := "".join(data.get("text/plain", shown.get("text", ""))).rstrip():
                 yield f"```text\n{found}\n```"
 
@@ -93,6 +94,7 @@ def assemble(into: Path, executed: Path | None) -> None:
     cells = json.loads((executed or DOCS / NOTEBOOK).read_text(encoding="utf-8"))["cells"]
     text = linked("\n\n".join(notebook(cells)), DOCS / NOTEBOOK, pages)
     (pages / "quickstart.md").write_text(text + "\n", encoding="utf-8")
+    shutil.copyfile(DOCS / "site.css", pages / "site.css")
     shutil.copyfile(DOCS / "zensical.toml", into / "zensical.toml")
 
 
