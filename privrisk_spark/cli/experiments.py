@@ -146,3 +146,24 @@ def experiments_compare(
         sizes = CompareSizes.quick(suppressed, seed)
 
     run_experiments("compare", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)
+
+
+@experiments_app.command("dictionaries")
+def experiments_dictionaries(
+    output: PrivateOutput,
+    rows: Annotated[int, typer.Option(min=20, help="Rows of the generated table; a tenth is released.")] = 40_000,
+    attributes: Annotated[int, typer.Option(min=2, max=10, help="Attributes of it.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures.")] = 2006,
+    quick: Annotated[bool, typer.Option("--quick", help="A small table, whatever sizes say.")] = False,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+) -> None:
+    """Run what Lebanon et al. (2006) and Fouad (2012) show of risk by the attacker's dictionary, and by rule.
+
+    Nothing is read and Spark is not started. ``privrisk curves`` does this for a policy's table.
+    """
+    from privrisk_spark.experiments.dictionaries.results import DictionarySizes
+
+    sizes = DictionarySizes.quick(seed) if quick else DictionarySizes(rows, attributes, seed)
+
+    run_experiments("dictionaries", sizes, [], None, output, date, log_format)
