@@ -167,3 +167,11 @@ def experiments_dictionaries(
     sizes = DictionarySizes.quick(seed) if quick else DictionarySizes(rows, attributes, seed)
 
     run_experiments("dictionaries", sizes, [], None, output, date, log_format)
+
+
+@experiments_app.command("examples")
+def experiments_examples(output: PrivateOutput, date: Date = None, log_format: Log = LogFormat.text) -> None:
+    """Compute the worked examples of the sources again: what is printed beside what is found."""
+    from privrisk_spark.experiments.examples.results import ExampleSizes
+
+    run_experiments("examples", ExampleSizes(), [], None, output, date, log_format)
