@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from privrisk_spark.cli.experiments_run import run_experiments
+from privrisk_spark.cli.experiments_run import run_collection, run_experiments
 from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput
 
 experiments_app = typer.Typer(no_args_is_help=True, help="Published experiments, run again.")
@@ -175,3 +175,21 @@ def experiments_examples(output: PrivateOutput, date: Date = None, log_format: L
     from privrisk_spark.experiments.examples.results import ExampleSizes
 
     run_experiments("examples", ExampleSizes(), [], None, output, date, log_format)
+
+
+@experiments_app.command("all")
+def experiments_all(
+    output: PrivateOutput,
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that all of it runs.")] = False,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Run every experiment, one after the other: one page of what was claimed beside what was found.
+
+    A run that was stopped goes on where it was. Without a policy nothing is read and Spark is not started.
+    """
+    run_collection([*(policies or []), *(config or [])], overrides, output, date, log_format, quick=quick)

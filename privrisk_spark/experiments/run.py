@@ -67,6 +67,8 @@ class Experiment(Generic[SizesT]):
         ``seed``; the source is None without a policy. It opens its own stages of the progress.
     stages, stages_of_policy : int
         How many stages it opens without a policy, and how many more with one.
+    usual, quick : dataclass
+        Sizes for figures to be cited, and to see that it runs.
     exact : bool
         Whether it tells exact figures, which only a policy of the kind ``risk`` allows.
     check : callable
@@ -81,6 +83,8 @@ class Experiment(Generic[SizesT]):
     find: Callable[[SizesT, Source | None, Progress], Findings]
     stages: int
     stages_of_policy: int
+    usual: SizesT
+    quick: SizesT
     exact: bool = True
     check: Callable[[Policy], None] = _nothing_more
     further_files: tuple[str, ...] = ()

@@ -37,5 +37,7 @@ EXPERIMENT = Experiment(
     find=find,
     stages=1,
     stages_of_policy=0,
+    usual=DictionarySizes(),
+    quick=DictionarySizes.quick(),
     check=refuse,
 )

@@ -38,5 +38,7 @@ EXPERIMENT = Experiment(
     find=find,
     stages=1,
     stages_of_policy=0,
+    usual=ExampleSizes(),
+    quick=ExampleSizes(),
     check=refuse,
 )
