@@ -107,7 +107,7 @@ def keys_of(name: str, types: Mapping[str, Schema], examples: Mapping[str, objec
         yaml.safe_dump(examples[name], sort_keys=False, width=110, allow_unicode=True).strip(),
         "```",
     )
-    yield from ("", "| key | takes | if not given | |", "|---|---|---|---|")
+    yield from ("", "| key | takes | if not given | says |", "|---|---|---|---|")
     for key, one in schema["properties"].items():
         inner = next((types[other] for other in within(one) if "properties" in types[other]), {})
         said = one.get("description") or ("" if "const" in one else inner.get("description", ""))
@@ -175,7 +175,7 @@ def command_line() -> str:
         words = [one.metavar or (one.name.upper() if one.required else f"[{one.name.upper()}]") for one in arguments]
         usage = " ".join([name, "[OPTIONS]", *words])
         lines += [f"## `{name}`", "", cell(command.help), "", "```text", usage, "```", ""]
-        lines += ["| option | if not given | |", "|---|---|---|"]
+        lines += ["| option | if not given | does |", "|---|---|---|"]
         for one in parameters:
             words = (
                 (one.metavar or one.name.upper()) if one in arguments else ", ".join([*one.opts, *one.secondary_opts])
