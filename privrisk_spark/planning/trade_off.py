@@ -57,8 +57,8 @@ def sample_size(n_nodes: int, counts: Sequence[Counts | None]) -> SampleSize:
     Returns
     -------
     SampleSize
-        Whatever the number of nodes, at most 2^20 pairs of a record and a node are evaluated, and at most 2^28 values of
-        records and dictionary vectors compared. Fewer than 32 records would say little, and are not evaluated.
+        Whatever the number of nodes, at most 2^20 pairs of a record and a node are evaluated, and at most 2^28 values
+        of records and dictionary vectors compared. Fewer than 32 records would say little, and are not evaluated.
     """
     most = min(_MOST, _EVALUATED // n_nodes)
     for one in counts:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from privrisk_spark.results.release import json_safe
-
 
 @dataclass(frozen=True)
 class RecodingPoint:
@@ -65,6 +63,23 @@ class AnonymousPoint:
 
 
 @dataclass(frozen=True)
+class FitFacts:
+    """Dictionary rows that fit a sampled record.
+
+    Attributes
+    ----------
+    least : int
+    median : float
+    alone : int
+        Records that one row only fits.
+    """
+
+    least: int
+    median: float
+    alone: int
+
+
+@dataclass(frozen=True)
 class TradeOffFacts:
     """The risk-utility map of a table, from a sample of its records.
 
@@ -88,6 +103,8 @@ class TradeOffFacts:
         Largest share of the sample that points of k suppress.
     risk, utility : float
         Means of this release over the same records, suppressed ones counted as such.
+    fits_before, fits_after : FitFacts
+        Of the records as they are, and as they are released.
     """
 
     records: int
@@ -100,11 +117,12 @@ class TradeOffFacts:
     suppressed_at_most: float
     risk: float
     utility: float
+    fits_before: FitFacts
+    fits_after: FitFacts
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        found: dict[str, Any] = json_safe(asdict(self))
-        return found
+        """Return the attributes; numbers may be infinite."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -159,3 +177,13 @@ class Evidence:
     pairs: tuple[RowPair, ...] = ()
     riskiest: tuple[RiskyClass, ...] = ()
     trade_off: TradeOffFacts | None = None
+
+    @property
+    def fictitious(self) -> bool:
+        """Whether nothing of it comes from records."""
+        real = any(pair.risk_before is not None or pair.risk_after is not None for pair in self.pairs)
+        return not (real or self.riskiest or self.trade_off)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a program may read of it: figures, and no rows."""
+        return {"trade_off": None if self.trade_off is None else self.trade_off.to_dict()}

@@ -25,6 +25,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+NumberArray = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +109,8 @@ class TradeOff:
         ----------
         disclosure : Disclosure
         attacker : Attacker
-            With counts that are dense or sorted. A record that a dictionary has no consistent row for is added to it, as
-            in :func:`privrisk_spark.kernels.search.table_search.decide`.
+            With counts that are dense or sorted. A record that a dictionary has no consistent row for is added to it,
+            as in :func:`privrisk_spark.kernels.search.table_search.decide`.
         codes : ndarray of int32, shape (n, k)
             Leaf codes, at least one record.
         personal : ndarray of float64, shape (n, k), optional
@@ -229,8 +230,8 @@ class TradeOff:
     def anonymous(self, k: int, *, suppressed: float) -> Anonymous | None:
         """Find the full-domain recoding of most mean utility that suppresses few records.
 
-        A record is suppressed where fewer than k dictionary rows are consistent with it: k-anonymity where the dictionary
-        is the table itself, k-map where it is another one. Whether records that were not given are more is not known.
+        A record is suppressed where fewer than k dictionary rows are consistent with it: k-anonymity where the
+        dictionary is the table itself, k-map where it is another one. Nothing is known of records that were not given.
 
         Parameters
         ----------
@@ -254,18 +255,41 @@ class TradeOff:
         best = int(np.lexsort((nodes, risk, -utility))[0])
         return Anonymous(k, int(nodes[best]), float(risk[best]), float(utility[best]), int(number[nodes[best]]))
 
-    def released(self, risk: FloatArray, utility: FloatArray, shown: BoolArray) -> tuple[float, float]:
-        """Mean risk and utility of decisions of the same records, those that are not shown counted at the top.
+    @staticmethod
+    def released(values: NumberArray, shown: BoolArray, everywhere: NumberArray) -> FloatArray:
+        """Return values of decisions of the same records, those that are not shown taken from the top.
 
         Parameters
         ----------
-        risk, utility : ndarray of float64, shape (n,)
+        values : ndarray of float64 or int64, shape (n,)
         shown : ndarray of bool, shape (n,)
+        everywhere : ndarray, shape (n, n_nodes)
+            The same at every node, such as :attr:`risk`.
         """
-        return (
-            float(np.where(shown, risk, self.risk[:, -1]).mean()),
-            float(np.where(shown, utility, self.utility[:, -1]).mean()),
-        )
+        return np.where(shown, values, everywhere[:, -1]).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """Dictionary rows that fit a record.
+
+    Attributes
+    ----------
+    least : int
+    median : float
+    alone : int
+        Records that one row only fits.
+    """
+
+    least: int
+    median: float
+    alone: int
+
+    @classmethod
+    def of(cls, consistent: npt.NDArray[np.generic]) -> Fits:
+        """Summarize the rows that fit each record; at least one record."""
+        numbers = consistent.astype(np.int64)
+        return cls(int(numbers.min()), float(np.median(numbers)), int(np.count_nonzero(numbers == 1)))
 
 
 def floors_between(trade_off: TradeOff, steps: int) -> Sequence[float]:

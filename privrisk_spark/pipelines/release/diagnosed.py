@@ -1,4 +1,4 @@
-"""What is measured of decisions beyond their risk: where they jump, after linkage, against a true dictionary, sampled."""
+"""What is measured of decisions beyond their risk: jumps, linkage, a true dictionary, other recodings of a sample."""
 
 from __future__ import annotations
 
@@ -193,9 +193,7 @@ def bound_facts(
     )
 
 
-def sampling_of(
-    opened: Opened, counted: Counted, *, rows: int, policy: Policy
-) -> tuple[SampleSize, Sampling]:
+def sampling_of(opened: Opened, counted: Counted, *, rows: int, policy: Policy) -> tuple[SampleSize, Sampling]:
     """Return how many records the report looks at, and how they are sampled.
 
     Parameters

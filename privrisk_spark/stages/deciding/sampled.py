@@ -20,10 +20,11 @@ from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.risk import Attacker
-from privrisk_spark.kernels.search.trade_off import TradeOff, floors_between
+from privrisk_spark.kernels.search.trade_off import Fits, TradeOff, floors_between
 from privrisk_spark.planning.trade_off import ANONYMITY, DRAWN, FLOORS, SHOWN, SUPPRESSED_AT_MOST
 from privrisk_spark.results.trade_off import (
     AnonymousPoint,
+    FitFacts,
     FloorPoint,
     RecodingPoint,
     RiskyClass,
@@ -59,7 +60,9 @@ class Sampling:
         return _DRAWS if enough >= self.of else _DRAWS * enough // self.of
 
 
-def sampled_facts(decided: Decided, sampling: Sampling, named: Sequence[npt.NDArray[np.int32]], *, k: int) -> dict[str, Any]:
+def sampled_facts(
+    decided: Decided, sampling: Sampling, named: Sequence[npt.NDArray[np.int32]], *, k: int
+) -> dict[str, Any]:
     """Return the sampled records and the riskiest classes of a chunk, for JSON.
 
     Parameters
@@ -83,11 +86,14 @@ def sampled_facts(decided: Decided, sampling: Sampling, named: Sequence[npt.NDAr
         "risk_before": decisions.risk_before[of].tolist(),
         "risk": decisions.risk[of].tolist(),
         "utility": decisions.utility[of].tolist(),
+        "consistent": decisions.consistent[of].tolist(),
     }
     return {"sample": sample, "riskiest": _riskiest(decided, named, k=k)}
 
 
-def _riskiest(decided: Decided, named: Sequence[npt.NDArray[np.int32]], *, k: int) -> list[tuple[list[int], float, int]]:
+def _riskiest(
+    decided: Decided, named: Sequence[npt.NDArray[np.int32]], *, k: int
+) -> list[tuple[list[int], float, int]]:
     """Nodes, greatest risk and fewest consistent rows of the riskiest classes of a chunk."""
     kept = np.flatnonzero(decided.kept)
     if not len(kept):
@@ -100,9 +106,9 @@ def _riskiest(decided: Decided, named: Sequence[npt.NDArray[np.int32]], *, k: in
     risk, consistent = np.zeros(len(first)), np.full(len(first), np.iinfo(np.int64).max)
     np.maximum.at(risk, member, decided.decisions.risk[of])
     np.minimum.at(consistent, member, decided.decisions.consistent[of])
-    columns = [node[first] for node in nodes]
-    best = np.lexsort((*reversed(columns), -risk))[:SHOWN]
-    return [([int(column[c]) for column in columns], float(risk[c]), int(consistent[c])) for c in best]
+    columns = np.column_stack([node[first] for node in nodes])
+    best = np.lexsort((*columns.T[::-1], -risk))[:SHOWN]
+    return [(columns[c].tolist(), float(risk[c]), int(consistent[c])) for c in best]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +123,7 @@ class Sample:
     released : ndarray of bool, shape (n,)
         False of records whose class is not released.
     risk_before, risk, utility : ndarray of float64, shape (n,)
+    consistent : ndarray of int64, shape (n,)
     riskiest : tuple of (nodes, risk, consistent)
         Released classes by falling risk.
     """
@@ -128,15 +135,17 @@ class Sample:
     risk_before: npt.NDArray[np.float64]
     risk: npt.NDArray[np.float64]
     utility: npt.NDArray[np.float64]
+    consistent: npt.NDArray[np.int64]
     riskiest: tuple[tuple[tuple[int, ...], float, int], ...]
 
     @classmethod
     def of_parts(cls, parts: Sequence[Mapping[str, Any]], sampling: Sampling, *, k: int) -> Sample:
         """Put the samples of the parts together."""
-        rows = sorted(
-            row for part in parts for row in zip(*(part["sample"][name] for name in _COLUMNS), strict=True)
-        )[: sampling.records]
+        rows = sorted(row for part in parts for row in zip(*(part["sample"][name] for name in _COLUMNS), strict=True))[
+            : sampling.records
+        ]
         columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(_COLUMNS, ())
+        n = len(rows)
         classes: dict[tuple[int, ...], tuple[float, int]] = {}
         for part in parts:
             for nodes, risk, consistent in part["riskiest"]:
@@ -144,13 +153,14 @@ class Sample:
                 classes[tuple(nodes)] = (max(risk, known[0]), min(consistent, known[1]))
         riskiest = sorted(((nodes, *found) for nodes, found in classes.items()), key=lambda one: (-one[1], one[0]))
         return cls(
-            codes=np.array(columns["codes"], dtype=np.int32).reshape(-1, k),
-            weights=np.array(columns["weights"], dtype=np.float64).reshape(-1, sampling.weights),
-            levels=np.array(columns["levels"], dtype=np.int64).reshape(-1, k),
+            codes=np.array(columns["codes"], dtype=np.int32).reshape(n, k),
+            weights=np.array(columns["weights"], dtype=np.float64).reshape(n, sampling.weights),
+            levels=np.array(columns["levels"], dtype=np.int64).reshape(n, k),
             released=np.array(columns["released"], dtype=np.bool_),
             risk_before=np.array(columns["risk_before"], dtype=np.float64),
             risk=np.array(columns["risk"], dtype=np.float64),
             utility=np.array(columns["utility"], dtype=np.float64),
+            consistent=np.array(columns["consistent"], dtype=np.int64),
             riskiest=tuple(riskiest[:SHOWN]),
         )
 
@@ -174,7 +184,7 @@ class Sample:
         )
 
 
-_COLUMNS = ("draw", "codes", "weights", "levels", "released", "risk_before", "risk", "utility")
+_COLUMNS = ("draw", "codes", "weights", "levels", "released", "risk_before", "risk", "utility", "consistent")
 
 
 def trade_off(
@@ -206,7 +216,11 @@ def trade_off(
     place = {int(node): i for i, node in enumerate(drawn)}
     levels = [tuple(row) for row in whole.lattice.levels(np.arange(whole.lattice.n_nodes)).tolist()]
     found = (whole.anonymous(k, suppressed=SUPPRESSED_AT_MOST) for k in ANONYMITY)
-    risk, utility = whole.released(sample.risk[:records], sample.utility[:records], sample.released[:records])
+    shown = sample.released[:records]
+    risk = whole.released(sample.risk[:records], shown, whole.risk)
+    utility = whole.released(sample.utility[:records], shown, whole.utility)
+    consistent = whole.released(sample.consistent[:records], shown, whole.consistent)
+    before, after = Fits.of(whole.consistent[:, 0]), Fits.of(consistent)
     return TradeOffFacts(
         records=len(given),
         nodes=whole.lattice.n_nodes,
@@ -225,6 +239,8 @@ def trade_off(
             if one is not None
         ),
         suppressed_at_most=SUPPRESSED_AT_MOST,
-        risk=risk,
-        utility=utility,
+        risk=float(risk.mean()),
+        utility=float(utility.mean()),
+        fits_before=FitFacts(before.least, before.median, before.alone),
+        fits_after=FitFacts(after.least, after.median, after.alone),
     )
