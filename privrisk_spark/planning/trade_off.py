@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from privrisk_spark.kernels.counting.consistent import Counts, SortedCounts
+from privrisk_spark.policy.decisions import LeastRiskDecision
+from privrisk_spark.policy.policy import Policy
 
 FLOORS = 11
 """Utility floors, evenly from nothing to everything."""
@@ -42,6 +44,16 @@ class SampleSize:
 
     kept: int
     evaluated: int
+
+
+def least_utility(policy: Policy) -> float | None:
+    """Return the least utility of a record that a policy asks, if it asks one.
+
+    Parameters
+    ----------
+    policy : Policy
+    """
+    return policy.decision.utility_at_least if isinstance(policy.decision, LeastRiskDecision) else None
 
 
 def sample_size(n_nodes: int, counts: Sequence[Counts | None]) -> SampleSize:

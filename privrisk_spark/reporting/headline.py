@@ -51,16 +51,14 @@ def _released(policy: Policy, released: ReleaseFacts) -> Iterator[str]:
     how = {
         "risk": "each value as exact or as coarse as was decided for its record",
         "k-anonymity": "made coarser by one scheme for the whole table",
-        "masked": "whose values are changed by a mask",
+        "masked": "their values changed by a mask",
         "dp": "made coarser until a crowd of records shares them",
         "as-published": "made coarser record by record",
     }[kind]
     subject = masked if kind == "masked" else quasi
-    yield (
-        f"{released.rows:,} rows. {_counted(len(subject), 'column')} {how}: {listing(subject)}."
-        if subject
-        else (f"{released.rows:,} rows.")
-    )
+    yield f"{_counted(released.rows, 'row')}."
+    if subject:
+        yield f"{_counted(len(subject), 'column')}, {how}: {listing(subject)}."
     if kept or as_found:
         yield f"Released as they are: {listing([*as_found, *kept])}."
     gone = [name for name in policy.columns if name not in (*quasi, *policy.kept_columns)]
@@ -185,7 +183,9 @@ def compared(
     found.append(Compared("rows of the smallest class", None, released.min_class_size))
     found.append(Compared("rows alone in their class", None, released.unique_by_cells))
     if measured is not None and utility_max is not None:
-        found.append(Compared("mean utility of a record", utility_max, measured.utility.mean))
+        of = "" if risk_before else f"of {short_number(utility_max)}, if nothing were generalized"
+        before_utility = utility_max if risk_before else None
+        found.append(Compared("mean utility of a record", before_utility, measured.utility.mean, of))
     return tuple(found)
 
 

@@ -24,6 +24,8 @@ __all__ = ["levels_chart", "risk_chart"]
 _BEFORE = "#8a8a8a"
 _AFTER = "#0072b2"
 _SUPPRESSED = "#2b2b2b"
+_NAMED_FROM = 1.25
+"""Percent of the width of a bar that a character of a level's name needs."""
 
 
 def risk_chart(before: Histogram | None, after: Histogram | None, *, prefix: str = "risk") -> str:
@@ -122,11 +124,12 @@ def levels_chart(levels: Sequence[AttributeLevels], *, prefix: str = "levels") -
                 suppressed = level == attribute.height
                 colour = _SUPPRESSED if suppressed else colours[level]
                 axes.barh(row, share, left=left, height=0.68, color=colour, edgecolor="white", linewidth=0.8)
+                name = f"{attribute.level_names[level]}, {share:.0f} %"
                 if share >= 7:
                     axes.text(
                         left + share / 2,
                         row,
-                        f"{share:.0f} %",
+                        name if share >= _NAMED_FROM * len(name) else f"{share:.0f} %",
                         ha="center",
                         va="center",
                         fontsize=8.5,

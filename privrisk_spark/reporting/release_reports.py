@@ -17,7 +17,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
-from privrisk_spark.policy.decisions import LeastRiskDecision
+from privrisk_spark.planning.trade_off import least_utility
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.example_rows import fictitious_rows
 from privrisk_spark.reporting.headline import compared, headline
@@ -239,7 +239,6 @@ def _report(
     levels = measured.levels if measured else levels
     utility_max = greatest_utility(run.policy, run.hierarchies) if measured else None
     rows = None if public else int(facts["records"])
-    decision = run.policy.decision
     if not public:
         changed = values_changed(run.values).items()
         facts = {**facts, **{f"values changed by {key}": number for key, number in changed}}
@@ -284,7 +283,7 @@ def _report(
             utility_max=utility_max,
             sample=evidence.trade_off,
         ),
-        floor=decision.utility_at_least if isinstance(decision, LeastRiskDecision) else None,
+        floor=least_utility(run.policy),
         evidence=evidence,
     )
 

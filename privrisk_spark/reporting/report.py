@@ -25,6 +25,10 @@ from privrisk_spark.results.release import LinkageFacts, Report, Summary
 __all__ = ["MEANINGS", "render"]
 
 _EDITIONS: Final = {"public": "public edition", "vault": "vault edition"}
+_COMPARED: Final = {
+    "vault": "The table and its release, side by side; – is not measured by a release (privrisk assess does)",
+    "public": "The release in figures that this edition may tell",
+}
 MEANINGS: Final[Mapping[Status, str]] = {
     "proved": (
         "There is a mathematical proof of this statement, under the assumptions it names, and the program is "
@@ -117,7 +121,8 @@ def render(report: Report) -> str:
         level_rows=_level_rows(report),
         **_trade_off(report),
         compared_rows=[(one, shown(one.before), shown(one.after)) for one in report.compared],
-        told_before=any(one.before is not None for one in report.compared),
+        told_before=report.edition == "vault",
+        compared_caption=_COMPARED[report.edition],
         contents=_contents(report),
         checks_sentence=_checks_sentence(report),
         checks_observed=any(check.observed is not None for check in report.checks),

@@ -64,11 +64,12 @@ def map_chart(facts: TradeOffFacts, attributes: Sequence[AttributeLevels], *, pr
         An ``<svg>`` element. The risk axis is logarithmic if all risks but zeros span more than a factor of 30; points
         of risk 0 are drawn at its left end then.
     """
+    recodings = [one for one in facts.recodings if math.isfinite(one.risk)]
     best = [facts.recodings[i] for i in facts.frontier]
     floors = [one for one in facts.floors if math.isfinite(one.risk)]
     anonymous = [one for one in facts.anonymous if math.isfinite(one.risk)]
     chosen = [(facts.risk, facts.utility)] if math.isfinite(facts.risk) else []
-    risks = [one.risk for one in facts.recodings] + [one.risk for one in floors]
+    risks = [one.risk for one in recodings] + [one.risk for one in floors]
     risks += [one.risk for one in anonymous] + [risk for risk, _ in chosen]
     least = _log_floor(risks)
 
@@ -83,8 +84,8 @@ def map_chart(facts: TradeOffFacts, attributes: Sequence[AttributeLevels], *, pr
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
         axes = figure.subplots()
         axes.scatter(
-            [at(one.risk) for one in facts.recodings],
-            [one.utility for one in facts.recodings],
+            [at(one.risk) for one in recodings],
+            [one.utility for one in recodings],
             s=16,
             color=_CLOUD,
             edgecolor=_CLOUD_EDGE,
@@ -92,9 +93,7 @@ def map_chart(facts: TradeOffFacts, attributes: Sequence[AttributeLevels], *, pr
             label="one recoding for all records",
             gid="recodings",
         )
-        titles["recodings"] = [
-            told(recoding_name(one.levels, attributes), one.risk, one.utility) for one in facts.recodings
-        ]
+        titles["recodings"] = [told(recoding_name(one.levels, attributes), one.risk, one.utility) for one in recodings]
         axes.plot(
             [at(one.risk) for one in best],
             [one.utility for one in best],

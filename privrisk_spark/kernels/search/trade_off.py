@@ -292,15 +292,22 @@ class Fits:
         return cls(int(numbers.min()), float(np.median(numbers)), int(np.count_nonzero(numbers == 1)))
 
 
-def floors_between(trade_off: TradeOff, steps: int) -> Sequence[float]:
-    """Return utility floors, evenly from that of all records suppressed to the least of a record as it is.
+def floors_between(trade_off: TradeOff, steps: int, *, and_at: float | None = None) -> Sequence[float]:
+    """Return utility floors, evenly from that of a suppressed record to the greatest of a record as it is.
 
     Parameters
     ----------
     trade_off : TradeOff
     steps : int
         At least 2; so many floors.
+    and_at : float, optional
+        A floor besides.
+
+    Returns
+    -------
+    sequence of float
+        Ascending, each once.
     """
     low, high = float(trade_off.utility[:, -1].max()), float(trade_off.utility[:, 0].max())
-    floors: list[float] = np.linspace(low, high, steps).tolist()
-    return floors
+    floors = set(np.linspace(low, high, steps).tolist())
+    return sorted(floors if and_at is None else floors | {float(and_at)})

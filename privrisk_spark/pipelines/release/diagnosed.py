@@ -23,7 +23,7 @@ from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.planning.rules import Recoding, Rule
 from privrisk_spark.planning.search import lattice_size
-from privrisk_spark.planning.trade_off import SampleSize, sample_size
+from privrisk_spark.planning.trade_off import SampleSize, least_utility, sample_size
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import LinkageFacts, Section
 from privrisk_spark.results.trade_off import Evidence
@@ -243,5 +243,6 @@ def evidence_of(
             WeightColumns.of_policy(policy, list(hierarchies)),
             records=size.evaluated,
             own=all(one.table is None for one in policy.dictionaries),
+            floor=least_utility(policy),
         )
     return Evidence(sample.pairs(of_all), sample.risky_classes(of_all), facts)

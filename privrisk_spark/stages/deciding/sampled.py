@@ -188,7 +188,14 @@ _COLUMNS = ("draw", "codes", "weights", "levels", "released", "risk_before", "ri
 
 
 def trade_off(
-    sample: Sample, disclosure: Disclosure, attacker: Attacker, weights: WeightColumns, *, records: int, own: bool
+    sample: Sample,
+    disclosure: Disclosure,
+    attacker: Attacker,
+    weights: WeightColumns,
+    *,
+    records: int,
+    own: bool,
+    floor: float | None,
 ) -> TradeOffFacts:
     """Evaluate sampled records at every level vector, and hold the release against that.
 
@@ -203,6 +210,8 @@ def trade_off(
         The first so many are evaluated; at least one.
     own : bool
         Whether the dictionary is the table itself.
+    floor : float or None
+        Least utility that this release asked of a record.
     """
     given = sample.weights[:records]
     whole = TradeOff.of(
@@ -231,7 +240,7 @@ def trade_off(
         frontier=tuple(place[n] for n in whole.frontier().tolist()),
         floors=tuple(
             FloorPoint(one.floor, one.risk, one.utility, one.infeasible, one.levels)
-            for one in map(whole.at_floor, floors_between(whole, FLOORS))
+            for one in map(whole.at_floor, floors_between(whole, FLOORS, and_at=floor))
         ),
         anonymous=tuple(
             AnonymousPoint(one.k, levels[one.node], one.risk, one.utility, one.suppressed)
