@@ -45,9 +45,8 @@ def headline(
 def _released(policy: Policy, released: ReleaseFacts) -> Iterator[str]:
     kind = policy.guarantee.kind
     quasi = list(policy.quasi_identifiers)
-    masked = [name for name in policy.kept_columns if name in policy.masks]
-    kept = [name for name in policy.kept_columns if name not in policy.masks and name not in quasi]
-    as_found = [name for name in quasi if name in policy.kept_columns and name not in policy.masks]
+    masked = _masked(policy)
+    kept = [name for name in policy.kept_columns if name not in masked]
     how = {
         "risk": "each value as exact or as coarse as was decided for its record",
         "k-anonymity": "made coarser by one scheme for the whole table",
@@ -59,15 +58,24 @@ def _released(policy: Policy, released: ReleaseFacts) -> Iterator[str]:
     yield f"{_counted(released.rows, 'row')}."
     if subject:
         yield f"{_counted(len(subject), 'column')}, {how}: {listing(subject)}."
-    if kept or as_found:
-        yield f"Released as they are: {listing([*as_found, *kept])}."
+    exact = [name for name in kept if getattr(policy.columns[name], "release", None) is None]
+    if exact:
+        yield f"Released as they are: {listing(exact)}."
+    coarser = [name for name in kept if name not in exact]
+    if coarser:
+        yield f"Made coarser for all rows alike: {listing(coarser)}."
     gone = [name for name in policy.columns if name not in (*quasi, *policy.kept_columns)]
     if gone:
         yield f"Left out: {listing(gone)}."
 
 
+def _masked(policy: Policy) -> list[str]:
+    return [name for name, mask in policy.masks.items() if mask.method != "none"]
+
+
 def _safe(policy: Policy, guarantee: Guarantee) -> Iterator[str]:
-    kept = [name for name in policy.kept_columns if name not in policy.masks and name not in policy.quasi_identifiers]
+    masked = _masked(policy)
+    kept = [name for name in policy.kept_columns if name not in masked]
     if guarantee.kind == "risk":
         own = policy.dictionary.kind == "self"
         known = "the original table" if own else "the given dictionary"
@@ -83,10 +91,9 @@ def _safe(policy: Policy, guarantee: Guarantee) -> Iterator[str]:
             "person is one of these."
         )
     elif guarantee.kind == "dp":
-        epsilon, delta = (guarantee.parameters.get(name) for name in ("epsilon", "delta"))
         yield (
             "To hand to any reader, whatever they know: what one row or person adds changes the chance of any release "
-            f"by a factor of e^ε at most, but for δ (ε = {epsilon}, δ = {delta})."
+            "by a factor of e^ε at most, but for δ. Both are told below; the smaller they are, the safer it is."
         )
         return
     elif guarantee.kind == "masked":
@@ -97,7 +104,7 @@ def _safe(policy: Policy, guarantee: Guarantee) -> Iterator[str]:
     else:
         yield "Nothing is guaranteed. Do not hand it out; it is for comparison."
     if kept:
-        yield f"Not safe from a reader who knows values of {listing(kept)}, which are exact."
+        yield f"Not safe from a reader who knows values of {listing(kept)}."
 
 
 def _lost(

@@ -162,6 +162,7 @@ def drawn_reports(
     *,
     sampled: int,
     levels: tuple[AttributeLevels, ...],
+    sections: tuple[Section, ...] = (),
 ) -> tuple[Report, Report]:
     """Vault and public report of a release that is drawn.
 
@@ -177,6 +178,8 @@ def drawn_reports(
         Records drawn into the sample; for the vault only.
     levels : tuple of AttributeLevels
         Of the released rows.
+    sections : tuple of Section
+        For the vault only.
     """
     needed: dict[str, str | int | float] = {}
     weight: dict[str, str | int | float] = {}
@@ -187,7 +190,7 @@ def drawn_reports(
         weight["weight of a released row"] = f"{KEEP_DENOMINATOR / plan.keep_numerator:.6g}"
     shared: dict[str, str | int | float] = {"released rows": released.rows, "released tuples": released.classes}
     facts = {"records": exact.rows, "sampled records": sampled, **shared, **needed}
-    vault = _report(run, "vault", facts, exact, released)
+    vault = replace(_report(run, "vault", facts, exact, released), sections=sections)
     made_up = Evidence(pairs=fictitious_rows(run.hierarchies, levels))
     public = _report(run, "public", {**shared, **weight, **needed}, None, released, made_up, levels)
     return vault, public
