@@ -58,6 +58,8 @@ def summary(
         "facts": dict(report.facts),
         "levels": [level.to_dict() for level in report.levels],
         "linkage": report.linkage.to_dict() if report.linkage else None,
+        "compared": [one.to_dict() for one in report.compared],
+        "trade_off": json_safe(report.evidence.trade_off),
         **{section.name: json_safe(section.figures) for section in report.sections},
         "input": dict(read),
         "snapshot": snapshot,

@@ -20,12 +20,15 @@ from typing import Any, Literal
 
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.numeric.moments import Moments
+from privrisk_spark.results.trade_off import Evidence
 
 __all__ = [
     "AttributeLevels",
     "Check",
     "ChosenRule",
+    "Compared",
     "Guarantee",
+    "Headline",
     "Histogram",
     "LinkageFacts",
     "Report",
@@ -78,7 +81,7 @@ def json_safe(value: object) -> Any:
     if isinstance(value, (list, tuple)):
         return [json_safe(item) for item in value]
     if hasattr(value, "to_dict"):
-        return value.to_dict()
+        return json_safe(value.to_dict())
     raise TypeError(f"a result cannot hold a {type(value).__name__}")
 
 
@@ -315,6 +318,53 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Headline:
+    """What a reader of a release must know first, in sentences.
+
+    Attributes
+    ----------
+    released : str
+        What is released.
+    safe : str
+        To whom it may be handed.
+    lost : str
+        What it costs.
+    """
+
+    released: str
+    safe: str
+    lost: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attributes, JSON-safe."""
+        return _as_dict(self)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A number of the table beside that of its release.
+
+    Attributes
+    ----------
+    name : str
+        What is counted or measured.
+    before, after : float, int, str or None
+        None is not told.
+    remark : str
+        What it was measured on, if not on all.
+    """
+
+    name: str
+    before: float | int | str | None
+    after: float | int | str | None
+    remark: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attributes, JSON-safe."""
+        return _as_dict(self)
+
+
+@dataclass(frozen=True)
 class ChosenRule:
     """A rule that was chosen for the whole table.
 
@@ -365,20 +415,25 @@ class Report:
         What it would be if nothing were generalized.
     levels : tuple of AttributeLevels
         Generalization by attribute.
-    map_points : tuple of (float, float, str)
-        Risk-utility confidentiality map: mean risk, mean utility and label of each evaluated recoding. A
-        label that begins with ``chosen`` marks the one that was released.
     linkage : LinkageFacts or None
         Risk after record linkage.
     sections : tuple of Section
         Findings with exact figures; none in a public edition.
+    headline : Headline or None
+    compared : tuple of Compared
+        The table and its release side by side; of a public edition the release alone.
+    floor : float or None
+        Least utility of a record that was asked.
+    evidence : Evidence
+        Rows before and after, the riskiest classes and other recodings; of a public edition fictitious rows alone.
 
     Raises
     ------
     ValueError
-        If the two histograms have different edges, if a public edition has sections, or if that of a
+        If the two histograms have different edges, if a public edition has sections, rows with a risk, riskiest classes
+        or other recodings, or if that of a
         differentially private release holds what depends on the table otherwise than through the mechanism:
-        risk, evaluated recodings, observations of the input contract, or run times. Such numbers are
+        risk, observations of the input contract, or run times. Such numbers are
         outputs too, and would void the guarantee they are printed next to. For the same reason ``facts``,
         ``utility`` and ``levels`` of such an edition must come from released rows and public parameters only;
         that cannot be checked here.
@@ -400,9 +455,12 @@ class Report:
     utility: Summary | None
     utility_max: float | None
     levels: tuple[AttributeLevels, ...]
-    map_points: tuple[tuple[float, float, str], ...] = ()
     linkage: LinkageFacts | None = None
     sections: tuple[Section, ...] = ()
+    headline: Headline | None = None
+    compared: tuple[Compared, ...] = ()
+    floor: float | None = None
+    evidence: Evidence = field(default_factory=Evidence)
 
     def __post_init__(self) -> None:
         before, after = self.risk_histogram_before, self.risk_histogram_after
@@ -410,13 +468,16 @@ class Report:
             raise ValueError("risk_histogram_before and risk_histogram_after must have the same edges")
         if self.edition == "public" and not all(section.public for section in self.sections):
             raise ValueError("a public edition cannot hold sections, whose figures are exact")
+        if self.edition == "public" and not self.evidence.fictitious:
+            raise ValueError("a public edition cannot hold evidence from records of the table")
         if self.edition == "public" and self.guarantee.kind == "dp":
             exact = [
                 name
                 for name in ("risk_before", "risk_after", "risk_histogram_before", "risk_histogram_after", "linkage")
                 if getattr(self, name) is not None
             ]
-            exact += ["map_points"] if self.map_points else []
+            told = any(item.before is not None for item in self.compared)
+            exact += ["compared.before"] if told else []
             exact += ["stages.seconds"] if any(stage.seconds is not None for stage in self.stages) else []
             observed = any(check.contract == "input" and check.observed is not None for check in self.checks)
             exact += ["checks.observed of the input contract"] if observed else []

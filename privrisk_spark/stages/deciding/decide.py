@@ -34,6 +34,7 @@ from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.table_search import decide, decide_kinds
 from privrisk_spark.planning.decisions.decision import Decision
 from privrisk_spark.stages.deciding.history import remembered_part
+from privrisk_spark.stages.deciding.sampled import Sampling, sampled_facts
 from privrisk_spark.storage.parts import PartDirectory
 
 
@@ -128,6 +129,8 @@ class Conclusion:
         Of parts of what the vault remembers for later releases; None: it remembers nothing.
     paths : tuple of k ndarrays of int64, shape (n_leaves_i + 1,)
         What stands for each code with its path to the root, for what is remembered.
+    sampled : Sampling or None
+        The sample of the decisions that is reported for the vault.
     """
 
     decisions: PartDirectory
@@ -143,6 +146,7 @@ class Conclusion:
     meant: tuple[npt.NDArray[np.int32], ...] = ()
     remembered: PartDirectory | None = None
     paths: tuple[npt.NDArray[np.int64], ...] = ()
+    sampled: Sampling | None = None
 
     def write(self, decided: Decided) -> pa.Table:
         """Write one chunk; return its row of PARTS."""
@@ -158,6 +162,8 @@ class Conclusion:
                 *(fingerprint.of_counts(np.bincount(nodes)) for nodes in meant),
                 fingerprint.of_tuples(meant, np.ones(np.count_nonzero(decided.kept), dtype=np.int64)),
             ]
+        if self.sampled is not None:
+            facts |= sampled_facts(decided, self.sampled, self.named, k=len(self.attributes))
         if self.remembered is not None:
             levels = decided.decisions.levels[decided.rows]
             facts["remembered"] = part_name("parquet")
