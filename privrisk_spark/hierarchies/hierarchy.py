@@ -57,6 +57,8 @@ class Hierarchy:
         Leaves are the nodes ``0 … n_leaves - 1``.
     public : bool
         True if the labels come from the policy, so that a message may name them; False if from records.
+    steps : tuple of str
+        Names of the levels from 0 up, where who made it knows any; see :attr:`level_names`. No number depends on them.
 
     Raises
     ------
@@ -69,6 +71,7 @@ class Hierarchy:
     parent: IntArray
     n_leaves: int
     public: bool = True
+    steps: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         parent = _frozen(np.array(self.parent, dtype=np.int32))
@@ -104,6 +107,7 @@ class Hierarchy:
         root: str = ROOT,
         null_leaf: bool = False,
         public: bool = True,
+        steps: tuple[str, ...] = (),
     ) -> Hierarchy:
         """Return the hierarchy given by one path per leaf.
 
@@ -122,6 +126,8 @@ class Hierarchy:
             like any other and counts in ``n(⊥)``.
         public : bool
             Whether messages may name labels.
+        steps : tuple of str
+            Names of the levels from 0 up, where there are any.
 
         Returns
         -------
@@ -189,7 +195,7 @@ class Hierarchy:
         final[order] = np.arange(n_leaves, n_leaves + order.size)
         parent = final[np.concatenate([np.array(leaf_parent), np.array(inner_parent)[order]])]
         labels = (*leaf_label, *(inner_label[node] for node in order.tolist()))
-        return cls(attribute, labels, parent.astype(np.int32), n_leaves, public)
+        return cls(attribute, labels, parent.astype(np.int32), n_leaves, public, steps)
 
     @property
     def n_nodes(self) -> int:
@@ -217,6 +223,15 @@ class Hierarchy:
     def height(self) -> int:
         """Greatest depth of a leaf, h; levels run from 0 to h."""
         return int(self.depth.max())
+
+    @cached_property
+    def level_names(self) -> tuple[str, ...]:
+        """Names of the levels 0 … height, such as ``("day", "month", "year", "suppressed")``.
+
+        Those of :attr:`steps`; else level 0 is ``value`` and level j ``level j``. The last level holds the root alone.
+        """
+        usual = ("value", *(f"level {level}" for level in range(1, self.height)))
+        return (*self.steps[: self.height], *usual[len(self.steps) : self.height], "suppressed")
 
     @cached_property
     def layers(self) -> tuple[IntArray, ...]:

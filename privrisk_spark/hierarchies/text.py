@@ -84,6 +84,10 @@ class Builder(BaseModel, ABC):
     def declared(self) -> Sequence[str] | None:
         """Return the leaves the policy declares, in order, or None if the data decide."""
 
+    def level_names(self) -> tuple[str, ...]:
+        """Return names of the levels from 0 up, as far as the rule has any; see `Hierarchy.level_names`."""
+        return ()
+
     def paths(self, attribute: str) -> list[LeafPath]:  # noqa: ARG002 - for files
         """Return the path of every declared leaf; `attribute` is for messages."""
         found = [self.path(value) for value in self.declared() or ()]
@@ -232,6 +236,11 @@ class Mask(Builder):
         """Return the domain."""
         return self.domain
 
+    def level_names(self) -> tuple[str, ...]:
+        """Return how many characters are masked."""
+        masked = (f"{count} character{'' if count == 1 else 's'} masked" for count in range(1, self.steps + 1))
+        return ("value", *masked)
+
 
 class Order(Builder):
     """Ordinal values in groups of neighbours, ``fanouts[0] · … · fanouts[j - 1]`` of them at level j."""
@@ -268,6 +277,10 @@ class Order(Builder):
     def declared(self) -> Sequence[str]:
         """Return the values in their order."""
         return self.values
+
+    def level_names(self) -> tuple[str, ...]:
+        """Return how many neighbours are grouped."""
+        return ("value", *(f"groups of {size}" for size in accumulate(self.fanouts, mul)))
 
 
 class Flat(Builder):
