@@ -48,8 +48,8 @@ class Branch:
 def elided_tree(hierarchy: Hierarchy, *, rows: int = ROWS) -> Branch:
     """Return the tree with what does not fit replaced by how much it is.
 
-    Lines are dealt to children evenly. Of children that are more than the lines of their node, some first ones are drawn
-    and the last, and how many are between; where a node with children has one line, the number of its values.
+    Lines are dealt to children evenly. Of children that are more than the lines of their node, some first ones are
+    drawn and the last, and how many are between; where a node with children has one line, the number of its values.
 
     Parameters
     ----------
