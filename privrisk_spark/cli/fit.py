@@ -30,7 +30,8 @@ def fit(
         found = api.fit(None, policy, output=output, run_id=attempt.run_id, date=day)
     typer.echo(f"Scheme of {found.rows:,} rows, {found.suppressed:,} of them suppressed, run id {attempt.run_id}")
     for name, level in found.levels.items():
-        typer.echo(f"  {name}: level {level}")
+        named = policy.quasi_identifiers[name].hierarchy.named_level(level)
+        typer.echo(f"  {name}: level {level}" + ("" if named == f"level {level}" else f", {named}"))
     typer.echo(f"  metric {found.metric}: {found.value:.8g} ({'the best of all' if found.optimal else 'not proved'})")
     typer.echo(f"  {found.place} (never publish: exact figures; privrisk approve FILE --by NAME)")
 

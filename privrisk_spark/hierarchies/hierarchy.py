@@ -228,10 +228,15 @@ class Hierarchy:
     def level_names(self) -> tuple[str, ...]:
         """Names of the levels 0 … height, such as ``("day", "month", "year", "suppressed")``.
 
-        Those of :attr:`steps`; else level 0 is ``value`` and level j ``level j``. The last level holds the root alone.
+        Those of :attr:`steps`, and else what :func:`numbered_levels` calls them.
         """
-        usual = ("value", *(f"level {level}" for level in range(1, self.height)))
-        return (*self.steps[: self.height], *usual[len(self.steps) : self.height], "suppressed")
+        return (*self.steps[: self.height], *numbered_levels(self.height)[min(len(self.steps), self.height) :])
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether every value but null takes as many steps to the root."""
+        leaves = self.n_leaves - (self.labels[self.n_leaves - 1] is None)
+        return bool((self.depth[:leaves] == self.height).all())
 
     @cached_property
     def layers(self) -> tuple[IntArray, ...]:
@@ -387,6 +392,11 @@ class Hierarchy:
             f"{where}: {len(found)} nodes are labelled '{label}'; name one of the levels "
             f"{listing([str(number) for number in levels])} as well."
         )
+
+
+def numbered_levels(height: int) -> tuple[str, ...]:
+    """Return names of the levels 0 … height where nobody has given them any; the last holds the root alone."""
+    return (*("as it is", *(f"level {level}" for level in range(1, height)))[:height], "suppressed")
 
 
 def _frozen(array: NDArray[_Number]) -> NDArray[_Number]:

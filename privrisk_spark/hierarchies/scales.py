@@ -209,7 +209,7 @@ class Widths(_Numbers):
 
     def level_names(self) -> tuple[str, ...]:
         """Return the widths."""
-        return ("value", *(f"width {_shown(width)}" for width in self.widths))
+        return ("as it is", *(f"width {_shown(width)}" for width in self.widths))
 
     def _interval(self, number: Decimal, width: Decimal) -> str:
         step = _floor_divide(_EXACT.subtract(number, self.origin), width)
@@ -245,7 +245,7 @@ class Cuts(_Numbers):
 
     def level_names(self) -> tuple[str, ...]:
         """Return how many intervals there are, the two open ones included."""
-        return ("value", *(f"{len(points) + 1} intervals" for points in self.cuts))
+        return ("as it is", *(f"{len(points) + 1} intervals" for points in self.cuts))
 
     @cached_property
     def _between(self) -> list[LeafPath]:

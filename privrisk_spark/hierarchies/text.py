@@ -88,6 +88,11 @@ class Builder(BaseModel, ABC):
         """Return names of the levels from 0 up, as far as the rule has any; see `Hierarchy.level_names`."""
         return ()
 
+    def named_level(self, level: int) -> str:
+        """Return the name of a level that is not the root's."""
+        names = self.level_names()
+        return names[level] if level < len(names) else f"level {level}"
+
     def paths(self, attribute: str) -> list[LeafPath]:  # noqa: ARG002 - for files
         """Return the path of every declared leaf; `attribute` is for messages."""
         found = [self.path(value) for value in self.declared() or ()]
@@ -239,7 +244,7 @@ class Mask(Builder):
     def level_names(self) -> tuple[str, ...]:
         """Return how many characters are masked."""
         masked = (f"{count} character{'' if count == 1 else 's'} masked" for count in range(1, self.steps + 1))
-        return ("value", *masked)
+        return ("as it is", *masked)
 
 
 class Order(Builder):
@@ -280,7 +285,7 @@ class Order(Builder):
 
     def level_names(self) -> tuple[str, ...]:
         """Return how many neighbours are grouped."""
-        return ("value", *(f"groups of {size}" for size in accumulate(self.fanouts, mul)))
+        return ("as it is", *(f"groups of {size}" for size in accumulate(self.fanouts, mul)))
 
 
 class Flat(Builder):

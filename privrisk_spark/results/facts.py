@@ -86,13 +86,6 @@ class DecisionFacts:
         return self.risk_after.max if self.history is None else self.history.bounded.max
 
 
-def level_names(height: int) -> tuple[str, ...]:
-    """Return names of the levels 0 to ``height`` for a person."""
-    if height == 0:
-        return ("suppressed",)
-    return ("as it is", *[f"level {level}" for level in range(1, height)], "suppressed")
-
-
 @dataclass(frozen=True)
 class ReleaseFacts:
     """Facts read back from the staged files.

@@ -48,7 +48,7 @@ def test_levels_of_a_file_of_a_tree_and_of_every_builder_of_a_policy(cities: Pat
     assert (one["attribute"], one["leaves"]) == ("city", 2)
     assert [one["attribute"] for one in found("show", str(small))] == ["age", "sex", "city"]
     names = [level["name"] for level in found("show", str(small), "--column=age")[0]["levels"]]
-    assert names == ["value", "width 5", "width 10", "width 20", "suppressed"]
+    assert names == ["as it is", "width 5", "width 10", "width 20", "suppressed"]
     (tmp_path / "comma.csv").write_text("a,x,*\nb,x,*\n")
     assert hierarchy("show", str(tmp_path / "comma.csv"))[0] == 2
     assert hierarchy("show", str(tmp_path / "comma.csv"), "--separator=,")[0] == 0

@@ -19,15 +19,15 @@ def made(rule: dict[str, object], values: list[str] | None = None) -> Hierarchy:
     ("rule", "names"),
     [
         ({"intervals": {"widths": [5, 10.5], "domain": [0, 20]}}, None),
-        ({"intervals": {"widths": [5, 10], "domain": [0, 20]}}, ["value", "width 5", "width 10"]),
-        ({"intervals": {"cuts": [[5, 10], [5]], "domain": [0, 20]}}, ["value", "3 intervals", "2 intervals"]),
+        ({"intervals": {"widths": [5, 10], "domain": [0, 20]}}, ["as it is", "width 5", "width 10"]),
+        ({"intervals": {"cuts": [[5, 10], [5]], "domain": [0, 20]}}, ["as it is", "3 intervals", "2 intervals"]),
         ({"dates": {"steps": ["month", "year"], "domain": ["2001-01", "2002-05"]}}, ["month", "year"]),
-        ({"mask": {"steps": 2, "domain": ["123", "124"]}}, ["value", "1 character masked", "2 characters masked"]),
+        ({"mask": {"steps": 2, "domain": ["123", "124"]}}, ["as it is", "1 character masked", "2 characters masked"]),
         # No value is long enough for a third step.
-        ({"mask": {"steps": 4, "domain": ["12", "13"]}}, ["value", "1 character masked"]),
-        ({"order": {"values": list("abcdefgh"), "fanouts": [2, 2]}}, ["value", "groups of 2", "groups of 4"]),
-        ({"flat": {"values": ["a", "b"]}}, ["value"]),
-        ({"tree": {"*": {"North": {"Upper": ["a"]}, "South": {"Lower": ["b"]}}}}, ["value", "level 1", "level 2"]),
+        ({"mask": {"steps": 4, "domain": ["12", "13"]}}, ["as it is", "1 character masked"]),
+        ({"order": {"values": list("abcdefgh"), "fanouts": [2, 2]}}, ["as it is", "groups of 2", "groups of 4"]),
+        ({"flat": {"values": ["a", "b"]}}, ["as it is"]),
+        ({"tree": {"*": {"North": {"Upper": ["a"]}, "South": {"Lower": ["b"]}}}}, ["as it is", "level 1", "level 2"]),
     ],
 )
 def test_levels_have_the_names_their_rule_knows(rule: dict[str, object], names: list[str] | None) -> None:
@@ -43,7 +43,7 @@ def test_levels_have_the_names_their_rule_knows(rule: dict[str, object], names: 
 def test_names_of_levels_change_no_number() -> None:
     named = made({"dates": {"steps": ["month", "year"], "domain": ["2001-01", "2002-05"]}})
     plain = Hierarchy(named.attribute, named.labels, named.parent, named.n_leaves)
-    assert plain.level_names == ("value", "level 1", "suppressed")
+    assert plain.level_names == ("as it is", "level 1", "suppressed")
     assert (plain.ancestor == named.ancestor).all()
 
 
@@ -51,7 +51,7 @@ def test_sizes_examples_short_branches_and_labels_on_several_levels() -> None:
     tree = {"*": {"North": {"Upper": ["a", "b", "c"], "d": ["d1"]}, "South": ["South1"], "Other": ["o", "p"]}}
     found = describe(made({"tree": tree}))
     assert [(one.name, one.nodes, one.fewest, one.most) for one in found.levels] == [
-        ("value", 7, 1, 1),
+        ("as it is", 7, 1, 1),
         ("level 1", 4, 1, 3),
         ("level 2", 2, 4, 7),
         ("suppressed", 1, 7, 7),

@@ -43,7 +43,7 @@ def test_a_valid_policy_says_what_was_looked_at_and_writes_nothing(small: Path) 
     code, out = validate(str(small))
     assert code == 0, out
     assert "release: valid; nothing was written" in out
-    assert "columns.age.hierarchy: 100 leaves, levels value, width 5, width 10, width 20, suppressed" in out
+    assert "columns.age.hierarchy: 100 leaves, levels as it is, width 5, width 10, width 20, suppressed" in out
     assert "every value of 60 rows is in it" in out
     assert "not known before the run: whether each record can be disclosed as asked" in out
     assert sorted(small.parent.iterdir()) == before

@@ -29,7 +29,7 @@ from privrisk_spark.engine.sources import scan
 from privrisk_spark.kernels.numeric.fingerprint import of_counts, of_tuples
 from privrisk_spark.kernels.numeric.moments import risk_bins
 from privrisk_spark.policy.policy import Table
-from privrisk_spark.results.facts import DecisionFacts, InputFacts, level_names
+from privrisk_spark.results.facts import DecisionFacts, InputFacts
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
 from privrisk_spark.stages.publishing import measure, uniqueness
 from privrisk_spark.stages.publishing.measure import decision_facts, measure_release
@@ -194,11 +194,6 @@ def test_an_empty_frame_has_facts(spark, tmp_path):
     found = input_of(encoded, ["x"], ["w"], tmp_path / "encoded")
     assert (found.rows, found.null_ids, found.duplicate_ids) == (0, 0, 0)
     assert (found.nulls, found.unknown, found.bad_weights) == ({"x": 0}, {"x": 0}, {"w": 0})
-
-
-def test_level_names():
-    assert level_names(0) == ("suppressed",)
-    assert level_names(1) == ("as it is", "suppressed")
 
 
 # ------------------------------------------------------------------------------------------ the input
