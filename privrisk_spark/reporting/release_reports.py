@@ -103,7 +103,9 @@ def risk_reports(
     )
     vault = replace(vault, linkage=linkage, sections=(*of_release, *sections))
     public = replace(public, sections=tuple(section for section in of_release if section.public))
-    return vault, replace(public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None)
+    return vault, replace(
+        public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None, identified_before=None
+    )
 
 
 def _history(measured: DecisionFacts) -> dict[str, int]:
@@ -238,6 +240,9 @@ def _report(
         facts=facts,
         risk_before=measured.risk_before if measured else None,
         risk_after=measured.risk_after if measured else None,
+        identified_before=measured.identified_before if measured else None,
+        identified_after=measured.identified_after if measured else None,
+        risk_model=run.policy.risk.model,
         risk_histogram_before=measured.before if measured else None,
         risk_histogram_after=measured.after if measured else None,
         utility=measured.utility if measured else None,

@@ -58,6 +58,8 @@ class DecisionFacts:
         Where the release composes with earlier ones, ``risk_after`` is that of all together.
     suppressed : int
         Records suppressed as wholes because their class under the scheme of a table does not meet what is asked.
+    identified_before, identified_after : Summary or None
+        Probability that a record is found among the dictionary rows that fit it, 1/ρ.
     """
 
     rows: int
@@ -74,6 +76,8 @@ class DecisionFacts:
     gap: float = 0.0
     history: HistoryFacts | None = None
     suppressed: int = 0
+    identified_before: Summary | None = None
+    identified_after: Summary | None = None
 
     @property
     def beyond(self) -> int:

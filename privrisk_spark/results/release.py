@@ -370,6 +370,10 @@ class Report:
         label that begins with ``chosen`` marks the one that was released.
     linkage : LinkageFacts or None
         Risk after record linkage.
+    identified_before, identified_after : Summary or None
+        Probability that a record is found among the dictionary rows that fit it, 1/ρ, of the table and of the release.
+    risk_model : {'I', 'II', 'III'}
+        Says what the risk is: weighted by sensitivity, the probability itself, or weighted and in nats.
     sections : tuple of Section
         Findings with exact figures; none in a public edition.
 
@@ -402,6 +406,9 @@ class Report:
     levels: tuple[AttributeLevels, ...]
     map_points: tuple[tuple[float, float, str], ...] = ()
     linkage: LinkageFacts | None = None
+    identified_before: Summary | None = None
+    identified_after: Summary | None = None
+    risk_model: Literal["I", "II", "III"] = "I"
     sections: tuple[Section, ...] = ()
 
     def __post_init__(self) -> None:
@@ -416,6 +423,8 @@ class Report:
                 for name in ("risk_before", "risk_after", "risk_histogram_before", "risk_histogram_after", "linkage")
                 if getattr(self, name) is not None
             ]
+            identified = self.identified_before is not None or self.identified_after is not None
+            exact += ["identified"] if identified else []
             exact += ["map_points"] if self.map_points else []
             exact += ["stages.seconds"] if any(stage.seconds is not None for stage in self.stages) else []
             observed = any(check.contract == "input" and check.observed is not None for check in self.checks)
