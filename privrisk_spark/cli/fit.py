@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from privrisk_spark.cli.attempt import attempted, told_errors
-from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput, RunId
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    Fast,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    PrivateOutput,
+    Quiet,
+    RunId,
+    Verbose,
+)
 
 
 def fit(
@@ -19,6 +31,8 @@ def fit(
     date: Date = None,
     run_id: RunId = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Search for the scheme of a table that is to be k-anonymous, and write it for somebody to approve."""
