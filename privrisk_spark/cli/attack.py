@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from privrisk_spark.cli.attempt import attempted
-from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput, RunId
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    Fast,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    PrivateOutput,
+    Quiet,
+    RunId,
+    Verbose,
+)
 
 
 def attack(
@@ -21,6 +33,8 @@ def attack(
     date: Date = None,
     run_id: RunId = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Attack a release: link each record to the released rows nearest to it, and say how many are found.

@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from privrisk_spark.cli.experiments_run import run_collection, run_experiments
-from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    Fast,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    PrivateOutput,
+    Quiet,
+    Verbose,
+)
 
 experiments_app = typer.Typer(no_args_is_help=True, help="Published experiments, run again.")
 
@@ -25,6 +36,8 @@ def experiments_deciding(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures but for times.")] = 2012,
     date: Date = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run Fouad's (2012) comparisons of searches and models on generated data, and on a policy's table: data and plots.
@@ -52,6 +65,8 @@ def experiments_privacy(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures.")] = 2012,
     date: Date = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run Fouad's (2012) exponential sampling, which guarantees nothing, beside a release with a proof: data and plots.
@@ -78,6 +93,8 @@ def experiments_adversary(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures but for times.")] = 2015,
     date: Date = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run the case study of Xia et al. (2015), an attack that is planned: on generated data, and on a policy's table.
@@ -105,6 +122,8 @@ def experiments_recoding(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures but for times.")] = 2012,
     date: Date = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run every algorithm of k-anonymization on generated data, and on a policy's table: cost, time, risk, claims.
@@ -133,6 +152,8 @@ def experiments_compare(
     quick: Annotated[bool, typer.Option("--quick", help="Small generated tables, whatever sizes say.")] = False,
     date: Date = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Attack every way to protect a table: what is found over what is lost, on generated data and a policy's table.

@@ -5,7 +5,19 @@ from __future__ import annotations
 import typer
 
 from privrisk_spark.cli.attempt import attempted
-from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput, RunId
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    Fast,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    PrivateOutput,
+    Quiet,
+    RunId,
+    Verbose,
+)
 
 
 def share(
@@ -16,6 +28,8 @@ def share(
     date: Date = None,
     run_id: RunId = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Decide what the members of a social network show each other: which attribute, at which level, and its cost."""

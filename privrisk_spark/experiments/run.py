@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from privrisk_spark import __version__
 from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.labels import labels
 from privrisk_spark.planning.places import check_private_place, check_request
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_experiment
@@ -181,7 +182,8 @@ def run(
         if policy is not None and spark is not None:
             source = Source(spark, policy, Scratch(spark, scratch), place)
         stages = 1 + experiment.stages + (experiment.stages_of_policy if policy is not None else 0)
-        progress = Progress(place, run_id, stages)
+        watched = () if spark is None else (labels(spark),)
+        progress = Progress(place, run_id, stages, *watched)
         findings = experiment.find(sizes, source, progress)
         result = experiment.result(findings, sizes, date=date, private=policy is not None)
         with progress.stage("write") as stage:

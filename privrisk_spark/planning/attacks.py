@@ -79,9 +79,14 @@ def in_words(policy: Policy) -> dict[str, str]:
     def compared(name: str) -> str:
         level = asked.intruder.levels.get(name, 0)
         how = "as a number" if name in numbers else "as a text" if name in asked.texts else "by levels of its hierarchy"
-        return f"{how}, known up to level {level}" if level else how
+        return f"{how}, known up to {_level(policy, name, level)}" if level else how
 
     return {name: compared(name) for name in known_columns(policy)}
+
+
+def _level(policy: Policy, name: str, level: int) -> str:
+    """Name of a level of a quasi-identifier, quoted where it may be read as something else."""
+    return f"the level '{policy.quasi_identifiers[name].hierarchy.named_level(level)}'"
 
 
 def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int) -> None:
@@ -125,7 +130,7 @@ def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ())
     """
     asked = attack_of(policy)
     notes = [
-        f"{_knowledge(asked)} Among t candidates that are equally good he draws one, so that the right one is found "
+        f"{_knowledge(policy)} Among t candidates that are equally good he draws one, so that the right one is found "
         "with probability 1/t.",
         "What is predicted by 1/ρ is how surely a released row is linked to its person. It says nothing of how surely "
         "a person is linked to a row: few rows may be left that a person's values are consistent with.",
@@ -206,15 +211,15 @@ _LACKING = {
 }
 
 
-def _knowledge(asked: AttackPolicy) -> str:
+def _knowledge(policy: Policy) -> str:
     """What the intruder knows, in a sentence or two."""
-    his = asked.intruder
+    his = attack_of(policy).intruder
     if his.table is not None:
         return "The intruder has a table of his own, and whom it lacks he cannot find."
     if his.errors == Errors() and not any(his.levels.values()):
         return "The intruder knows the true values of these columns of everybody in the original table."
     told = "The intruder knows everybody in the original table"
-    coarse = [f"{name} up to level {level}" for name, level in his.levels.items() if level]
+    coarse = [f"{name} up to {_level(policy, name, level)}" for name, level in his.levels.items() if level]
     if coarse:
         told += f", {', '.join(coarse)}"
     lost = [(his.errors.missing, "he lacks"), (his.errors.wrong, "he has wrong")]

@@ -25,7 +25,10 @@ def explanation(
     plan: Mechanism | AsPublished | None,
 ) -> str:
     """What a run will do and what it holds in memory, as text."""
-    lines = [f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels" for name, h in hierarchies.items()]
+    lines = [
+        f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels ({', '.join(h.level_names)})"
+        for name, h in hierarchies.items()
+    ]
     lines.append(f"lattice: up to {lattice_size(hierarchies):,} nodes a record")
     for name, choice in choices.items():
         lines += explained(choice, name="the table itself" if policy.dictionary.kind == "self" else name)
@@ -45,6 +48,11 @@ def explanation(
         lines += scheme_table(policy, hierarchies, schemes, frequent=frequent, crowd=plan.crowd, survival=plan.survival)
         lines.append(f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %")
     return "\n".join(lines)
+
+
+def _leaves_and_levels(name: str, hierarchy: Hierarchy) -> str:
+    levels = f"{hierarchy.height + 1} levels ({', '.join(hierarchy.level_names)})"
+    return f"{name}: {hierarchy.n_leaves:,} leaves, {levels}"
 
 
 def _named(parameters: Mapping[str, object], *, within: str = "") -> list[str]:
@@ -73,7 +81,10 @@ def assessment_explanation(
         Title of the release the table is held against.
     """
     assess = policy.assess
-    lines = [f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels" for name, h in hierarchies.items()]
+    lines = [
+        f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels ({', '.join(h.level_names)})"
+        for name, h in hierarchies.items()
+    ]
     lines += [f"set '{name}': {', '.join(columns)}" for name, columns in sets.items()]
     lines.append("sensitive: " + (", ".join(carried(policy)) or "none"))
     lines.append("release: " + ("none, the table alone" if release is None else release))

@@ -43,6 +43,8 @@ def summary(
         "risk_before": report.risk_before.to_dict() if report.risk_before else None,
         "risk_after": report.risk_after.to_dict() if report.risk_after else None,
         "risk_model": policy.risk.model,
+        "identified_before": report.identified_before.to_dict() if report.identified_before else None,
+        "identified_after": report.identified_after.to_dict() if report.identified_after else None,
         "risk_basis": {
             "risk": "dictionary counts",
             "k-anonymity": "dictionary counts",

@@ -28,7 +28,9 @@ _NAMED_FROM = 1.25
 """Percent of the width of a bar that a character of a level's name needs."""
 
 
-def risk_chart(before: Histogram | None, after: Histogram | None, *, prefix: str = "risk") -> str:
+def risk_chart(
+    before: Histogram | None, after: Histogram | None, *, name: str = "weighted risk", prefix: str = "risk"
+) -> str:
     """Draw the distribution of risk before and after, one panel each on the same bins and the same scales.
 
     Parameters
@@ -38,6 +40,8 @@ def risk_chart(before: Histogram | None, after: Histogram | None, *, prefix: str
         leading 0 are positive, on a linear one otherwise; bins that begin at 0 or -Infinity or end at
         Infinity are drawn as one more bin beside it, and labelled so. Counts are on a logarithmic axis,
         because a handful of records at high risk matters as much as the crowd at low risk.
+    name : str
+        What the risk is, for the axis.
     prefix : str, default 'risk'
         Prefix of the identifiers.
 
@@ -47,8 +51,8 @@ def risk_chart(before: Histogram | None, after: Histogram | None, *, prefix: str
         An ``<svg>`` element.
     """
     panels = [
-        (name, histogram, colour, hatch)
-        for name, histogram, colour, hatch in (
+        (side, histogram, colour, hatch)
+        for side, histogram, colour, hatch in (
             ("before", before, _BEFORE, "////"),
             ("after", after, _AFTER, ""),
         )
@@ -60,7 +64,7 @@ def risk_chart(before: Histogram | None, after: Histogram | None, *, prefix: str
     with chart_settings():
         figure = Figure(figsize=(WIDTH, 0.9 + 1.55 * len(panels)), layout="constrained")
         all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, (name, histogram, colour, hatch) in zip(all_axes, panels, strict=True):
+        for axes, (side, histogram, colour, hatch) in zip(all_axes, panels, strict=True):
             axes.bar(
                 positions[:-1],
                 histogram.counts,
@@ -78,19 +82,19 @@ def risk_chart(before: Histogram | None, after: Histogram | None, *, prefix: str
             axes.yaxis.set_minor_locator(NullLocator())
             axes.grid(axis="y", color="#e4e4e4", linewidth=0.6)
             axes.set_axisbelow(True)
-            axes.set_title(f"{name} (records, log scale)", loc="left", fontsize=9.5, fontweight="bold")
+            axes.set_title(f"{side} (records, log scale)", loc="left", fontsize=9.5, fontweight="bold")
         bottom = all_axes[-1]
         bottom.xaxis.set_major_locator(FixedLocator([place for place, _ in ticks]))
         bottom.xaxis.set_minor_locator(NullLocator())
         labels = dict(ticks)
         bottom.xaxis.set_major_formatter(FuncFormatter(lambda value, _: labels.get(value, "")))
         bottom.set_xlim(positions[0], positions[-1])
-        bottom.set_xlabel("risk of a record")
+        bottom.set_xlabel(f"{name} of a record" if "record" not in name else name)
         return as_svg(
             figure,
             prefix,
             title="Distribution of risk over the records",
-            description=" ".join(_risk_text(name, histogram) for name, histogram, _, _ in panels),
+            description=" ".join(_risk_text(side, histogram) for side, histogram, _, _ in panels),
         )
 
 

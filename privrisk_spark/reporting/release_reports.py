@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark import __version__
-from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.hierarchies.hierarchy import Hierarchy, numbered_levels
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
@@ -27,7 +27,6 @@ from privrisk_spark.results.facts import (
     DecisionFacts,
     ReleaseFacts,
     ValuesRead,
-    level_names,
     values_changed,
 )
 from privrisk_spark.results.release import (
@@ -116,7 +115,9 @@ def risk_reports(
     )
     vault = replace(vault, linkage=linkage, sections=(*of_release, *sections))
     public = replace(public, sections=tuple(section for section in of_release if section.public))
-    return vault, replace(public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None)
+    return vault, replace(
+        public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None, identified_before=None
+    )
 
 
 def _history(measured: DecisionFacts) -> dict[str, int]:
@@ -265,6 +266,9 @@ def _report(
         facts=facts,
         risk_before=measured.risk_before if measured else None,
         risk_after=measured.risk_after if measured else None,
+        identified_before=measured.identified_before if measured else None,
+        identified_after=measured.identified_after if measured else None,
+        risk_model=run.policy.risk.model,
         risk_histogram_before=measured.before if measured else None,
         risk_histogram_after=measured.after if measured else None,
         utility=measured.utility if measured else None,
@@ -296,6 +300,8 @@ def tuple_levels(
 ) -> tuple[AttributeLevels, ...]:
     """Generalization of released tuples, from the tuples alone: steps above the deepest leaf.
 
+    Levels have names where all leaves are as deep; of others, a node's own level is not told by its depth.
+
     Parameters
     ----------
     hierarchies : mapping of attribute to Hierarchy
@@ -306,6 +312,6 @@ def tuple_levels(
     for (attribute, hierarchy), node in zip(hierarchies.items(), nodes, strict=True):
         counts = np.zeros(hierarchy.height + 1, dtype=np.int64)
         np.add.at(counts, hierarchy.height - hierarchy.depth[node], rows)
-        names = level_names(hierarchy.height)
+        names = hierarchy.level_names if hierarchy.even else numbered_levels(hierarchy.height)
         result.append(AttributeLevels(attribute, hierarchy.height, names, tuple(counts.tolist())))
     return tuple(result)

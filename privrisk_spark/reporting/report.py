@@ -88,11 +88,7 @@ def render(report: Report) -> str:
     """
     before, after = report.risk_histogram_before, report.risk_histogram_after
     histograms = [(name, item) for name, item in (("before", before), ("after", after)) if item is not None]
-    risk_rows = [
-        (name, summary)
-        for name, summary in (("before", report.risk_before), ("after", report.risk_after))
-        if summary is not None
-    ]
+    risk_rows = _risk_rows(report)
     statuses = {stage.status for stage in report.stages}
     meanings = dict(MEANINGS)
     if report.guarantee.kind == "as-published":
@@ -109,9 +105,11 @@ def render(report: Report) -> str:
         stage_meanings=[(status, text) for status, text in meanings.items() if status in statuses],
         warnings=_warnings(report.guarantee.parameters),
         risk_rows=risk_rows,
+        risk_name=_RISK_NAMES[report.risk_model],
+        risk_caption=_RISK_CAPTIONS[report.risk_model],
         risk_sentence=_risk_sentence(report),
         infinite_risk=any(math.isinf(number) for _, item in risk_rows for number in (item.mean, item.max)),
-        risk_svg=Markup(risk_chart(before, after)) if histograms else None,
+        risk_svg=Markup(risk_chart(before, after, name=_RISK_NAMES[report.risk_model])) if histograms else None,
         linkage_sentences=_linkage_sentences(report.linkage) if report.linkage is not None else [],
         linkage_rows=_linkage_rows(report.linkage) if report.linkage is not None else [],
         bin_names=[name for name, _ in histograms],
@@ -157,19 +155,53 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
+_RISK_NAMES: Final = {
+    "I": "weighted risk",
+    "II": "probability that a record is found",
+    "III": "weighted risk in nats",
+}
+_RISK_CAPTIONS: Final = {
+    "I": "Over the records. 1/ρ is a probability; the weighted risk Φ/ρ has the unit of the sensitivity Φ.",
+    "II": "Over the records. 1/ρ is a probability.",
+    "III": "Over the records. 1/ρ is a probability; the weighted risk Φ · ln(N/ρ) has the unit of Φ times nats.",
+}
+
+
+def _risk_rows(report: Report) -> list[tuple[str, Summary]]:
+    """Probability and weighted risk, before and after; under model II, of which the risk is the probability, once."""
+    found, weighted = "probability that a record is found, 1/ρ", "weighted risk, Φ/ρ"
+    if report.risk_model == "III":
+        weighted = "weighted risk, Φ · ln(N/ρ)"
+    rows = [(f"{found}: before", report.identified_before), (f"{found}: after", report.identified_after)]
+    if report.risk_model != "II" or not any(summary for _, summary in rows):
+        name = found if report.risk_model == "II" else weighted
+        rows += [(f"{name}: before", report.risk_before), (f"{name}: after", report.risk_after)]
+    return [(name, summary) for name, summary in rows if summary is not None]
+
+
 def _risk_sentence(report: Report) -> str | None:
-    if report.risk_before is None or report.risk_after is None:
-        return None
-    before, after = report.risk_before.mean, report.risk_after.mean
-    text = f"The mean risk of a record went from {short_number(before)} to {short_number(after)}"
-    if math.isfinite(before) and 0 < after < before:
-        return f"{text}, a factor of {short_number(before / after)} less."
+    sentences = []
+    probability = _change("probability that a record is found", report.identified_before, report.identified_after)
+    if probability:
+        sentences.append(probability)
+    if report.risk_model != "II" or not probability:
+        sentences.append(_change(_RISK_NAMES[report.risk_model], report.risk_before, report.risk_after))
+    return " ".join(filter(None, sentences)) or None
+
+
+def _change(name: str, before: Summary | None, after: Summary | None) -> str:
+    """What a mean went from and to, in a sentence; empty where one is not told."""
+    if before is None or after is None:
+        return ""
+    text = f"The mean {name} went from {short_number(before.mean)} to {short_number(after.mean)}"
+    if math.isfinite(before.mean) and 0 < after.mean < before.mean:
+        text += f", a factor of {short_number(before.mean / after.mean)} less"
     return f"{text}."
 
 
 def _linkage_sentences(facts: LinkageFacts) -> list[str]:
     before, after = facts.unlinked_risk.mean, facts.linked_risk.mean
-    rise = f"The mean risk of a record goes from {short_number(before)} to {short_number(after)}"
+    rise = f"The mean weighted risk of a record goes from {short_number(before)} to {short_number(after)}"
     if 0 < before < after < math.inf:
         rise += f", a factor of {short_number(after / before)} more"
     share = f" ({100 * facts.linked / facts.rows:.1f} %)" if facts.rows else ""
@@ -261,6 +293,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         ("parameters", "Parameters"): bool(report.guarantee.parameters),
         ("checks", "Checks"): bool(report.checks),
         ("stages", "What was done"): bool(report.stages),
+        ("words", "Words used here"): True,
     }
     return [anchor for anchor, there in found.items() if there]
 

@@ -417,6 +417,10 @@ class Report:
         Generalization by attribute.
     linkage : LinkageFacts or None
         Risk after record linkage.
+    identified_before, identified_after : Summary or None
+        Probability that a record is found among the dictionary rows that fit it, 1/ρ, of the table and of the release.
+    risk_model : {'I', 'II', 'III'}
+        Says what the risk is: weighted by sensitivity, the probability itself, or weighted and in nats.
     sections : tuple of Section
         Findings with exact figures; none in a public edition.
     headline : Headline or None
@@ -456,6 +460,9 @@ class Report:
     utility_max: float | None
     levels: tuple[AttributeLevels, ...]
     linkage: LinkageFacts | None = None
+    identified_before: Summary | None = None
+    identified_after: Summary | None = None
+    risk_model: Literal["I", "II", "III"] = "I"
     sections: tuple[Section, ...] = ()
     headline: Headline | None = None
     compared: tuple[Compared, ...] = ()
@@ -478,6 +485,8 @@ class Report:
             ]
             told = any(item.before is not None for item in self.compared)
             exact += ["compared.before"] if told else []
+            identified = self.identified_before is not None or self.identified_after is not None
+            exact += ["identified"] if identified else []
             exact += ["stages.seconds"] if any(stage.seconds is not None for stage in self.stages) else []
             observed = any(check.contract == "input" and check.observed is not None for check in self.checks)
             exact += ["checks.observed of the input contract"] if observed else []

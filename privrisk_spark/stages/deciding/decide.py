@@ -26,6 +26,7 @@ from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.counting.consistent import Counts
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.disclosure.risk import identification_risk
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.bins import BinCounts
@@ -178,7 +179,14 @@ class Conclusion:
         none, no_numbers = np.zeros(0), np.zeros((0, k))
         table = pa.table({schemas.RECORD_ID: pa.array([], pa.string())})
         decisions = Decisions(
-            no_numbers.astype(np.int8), no_numbers.astype(np.int32), none, none, none, none.astype(np.int64), none > 0
+            levels=no_numbers.astype(np.int8),
+            nodes=no_numbers.astype(np.int32),
+            risk=none,
+            risk_before=none,
+            utility=none,
+            consistent=none.astype(np.int64),
+            consistent_before=none.astype(np.int64),
+            feasible=none > 0,
         )
         return self._write_decisions(Decided(table, decisions, none.astype(np.int64), none > 0))
 
@@ -229,12 +237,19 @@ class Conclusion:
             "verbatim": int(times[verbatim].sum()),
             "risk_before": Moments.of(decisions.risk_before, every).to_dict(),
             "risk": Moments.of(decisions.risk, times).to_dict(),
+            "identified_before": Moments.of(_identified(decisions.consistent_before), every).to_dict(),
+            "identified": Moments.of(_identified(decisions.consistent), times).to_dict(),
             "utility": Moments.of(decisions.utility, times).to_dict(),
             "before": BinCounts.of(risk_histogram(decisions.risk_before, every)).to_dict(),
             "after": BinCounts.of(risk_histogram(decisions.risk, times)).to_dict(),
             "levels": [BinCounts.of(rows).to_dict() for rows in levels],
             **({} if decisions.history is None else {"history": _history_facts(decided, times)}),
         }
+
+
+def _identified(consistent: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Probability that a record is found among the dictionary rows that fit it; 0 where there are none."""
+    return identification_risk("II", np.ones(len(consistent)), consistent, dictionary_rows=1)
 
 
 _HARDLY_REPEAT = (schemas.RISK_ALONE, schemas.RISK_OUT)
