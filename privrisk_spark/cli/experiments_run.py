@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,8 +14,6 @@ from privrisk_spark.cli.options import LogFormat
 from privrisk_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from privrisk_spark.policy.policy import Policy
 
 
@@ -40,7 +37,7 @@ def run_experiments(
             experiment = importlib.import_module(f"privrisk_spark.experiments.{name}.experiment").EXPERIMENT
             place = runner.check_output(experiment, policy, output)
             attempt.status = place
-            with _session(policy) as spark:
+            with runner.session_for(policy) as spark:
                 result = runner.run(experiment, spark, policy, sizes, place=place, run_id=attempt.run_id, date=day)
     typer.echo(f"Experiments on {len(result.findings.tables)} tables, seed {result.sizes['seed']}")
     for ending in ("html", "csv", "json"):
@@ -65,10 +62,11 @@ def run_collection(
         policy, day = _asked(attempt, files, overrides, date)
         with named():
             from privrisk_spark.experiments import collection
+            from privrisk_spark.experiments.run import session_for
 
             place = collection.check_collection(output)
             attempt.status = place
-            with _session(policy) as spark:
+            with session_for(policy) as spark:
                 result = collection.run_all(
                     spark,
                     policy,
@@ -96,15 +94,3 @@ def _asked(
     if overrides:
         raise ConfigError([Fault("--set", "changes a policy, and none is named")])
     return None, day_of(date)
-
-
-@contextmanager
-def _session(policy: Policy | None) -> Iterator[SparkSession | None]:
-    """Hold a session where there is a policy."""
-    if policy is None:
-        yield None
-        return
-    from privrisk_spark.engine.session import held
-
-    with held(None, "privrisk experiments", encrypt=False) as (spark, _):
-        yield spark

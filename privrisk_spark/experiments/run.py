@@ -8,7 +8,8 @@ of that is exact and for the trusted zone alone.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -142,6 +143,23 @@ def check_output(experiment: Experiment[Any], policy: Policy | None, output: str
     experiment.check(policy)
     checked = check_request if experiment.exact else check_private_place
     return checked(policy, output, files=experiment.files, what="experiments")
+
+
+@contextmanager
+def session_for(policy: Policy | None) -> Iterator[SparkSession | None]:
+    """Hold a session where there is a policy; without one Spark is not started.
+
+    Parameters
+    ----------
+    policy : Policy or None
+    """
+    if policy is None:
+        yield None
+        return
+    from privrisk_spark.engine import session
+
+    with session.held(None, "privrisk experiments", encrypt=False) as (spark, _):
+        yield spark
 
 
 def run(
