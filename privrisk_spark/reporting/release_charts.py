@@ -128,13 +128,10 @@ def levels_chart(levels: Sequence[AttributeLevels], *, prefix: str = "levels") -
                 colour = _SUPPRESSED if suppressed else colours[level]
                 axes.barh(row, share, left=left, height=0.68, color=colour, edgecolor="white", linewidth=0.8)
                 if share >= 7:
-                    # About 1.3 % of the width a letter.
-                    name = attribute.level_names[level]
-                    fits = 0 < level < attribute.height and share >= 1.3 * (len(name) + 7)
                     axes.text(
                         left + share / 2,
                         row,
-                        f"{name}, {share:.0f} %" if fits else f"{share:.0f} %",
+                        f"{share:.0f} %",
                         ha="center",
                         va="center",
                         fontsize=8.5,

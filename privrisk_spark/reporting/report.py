@@ -82,7 +82,11 @@ def render(report: Report) -> str:
     """
     before, after = report.risk_histogram_before, report.risk_histogram_after
     histograms = [(name, item) for name, item in (("before", before), ("after", after)) if item is not None]
-    risk_rows = _risk_rows(report)
+    risk_rows = [
+        (name, summary)
+        for name, summary in (("before", report.risk_before), ("after", report.risk_after))
+        if summary is not None
+    ]
     shown = {stage.status for stage in report.stages}
     meanings = dict(MEANINGS)
     if report.guarantee.kind == "as-published":
@@ -98,7 +102,7 @@ def render(report: Report) -> str:
         proved=_PROVED.get(report.guarantee.kind) if report.guarantee.status == "proved" else None,
         stage_meanings=[(status, text) for status, text in meanings.items() if status in shown],
         warnings=_warnings(report.guarantee.parameters),
-        risk_rows=risk_rows,
+        risk_rows=_risk_rows(report),
         risk_name=_RISK_NAMES[report.risk_model],
         risk_caption=_RISK_CAPTIONS[report.risk_model],
         risk_sentence=_risk_sentence(report),
