@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -90,6 +90,7 @@ def attack(
     output: str | Path | None = None,
     run_id: str | None = None,
     date: dt.date | None = None,
+    announce: Callable[[str], object] | None = None,
 ) -> Attacked:
     """Attack a release by record linkage, and say how many of the records are found.
 
@@ -111,6 +112,8 @@ def attack(
         Default from name, date and policy.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
+    announce : callable, optional
+        Called with what will be done, once the tables are open.
 
     Returns
     -------
@@ -158,6 +161,6 @@ def attack(
             with held(table, f"privrisk attack {own.run.name}", encrypt=False) as (spark, given):
                 if private is not None:
                     check_reach(spark, "output")
-                result = pipeline.attack(spark, own, place=place, run_id=run, date=day, table=given)
+                result = pipeline.attack(spark, own, place=place, run_id=run, date=day, table=given, announce=announce)
             page = Page((place / "report.html").read_text(encoding="utf-8"))
         return Attacked(result, page, place, private, spark)

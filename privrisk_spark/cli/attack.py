@@ -10,6 +10,7 @@ from privrisk_spark.cli.attempt import attempted
 from privrisk_spark.cli.options import (
     Configs,
     Date,
+    Explain,
     Fast,
     Log,
     LogFormat,
@@ -32,6 +33,7 @@ def attack(
     ] = None,
     date: Date = None,
     run_id: RunId = None,
+    explain: Explain = False,
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
@@ -52,7 +54,9 @@ def attack(
 
             place = check_output(policy, output)
         attempt.status = place
-        found = api.attack(None, policy, output=output, run_id=attempt.run_id, date=day)
+        found = api.attack(
+            None, policy, output=output, run_id=attempt.run_id, date=day, announce=typer.echo if explain else None
+        )
     typer.echo(found.result.paragraph)
     for name in ("report.html", "measures.json", "attack.json"):
         typer.echo(f"  {place / name}")

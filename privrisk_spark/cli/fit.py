@@ -11,6 +11,7 @@ from privrisk_spark.cli.attempt import attempted, told_errors
 from privrisk_spark.cli.options import (
     Configs,
     Date,
+    Explain,
     Fast,
     Log,
     LogFormat,
@@ -30,6 +31,7 @@ def fit(
     overrides: Overrides = None,
     date: Date = None,
     run_id: RunId = None,
+    explain: Explain = False,
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
@@ -41,7 +43,9 @@ def fit(
         from privrisk_spark import api
 
         attempt.status = Path(output)
-        found = api.fit(None, policy, output=output, run_id=attempt.run_id, date=day)
+        found = api.fit(
+            None, policy, output=output, run_id=attempt.run_id, date=day, announce=typer.echo if explain else None
+        )
     typer.echo(f"Scheme of {found.rows:,} rows, {found.suppressed:,} of them suppressed, run id {attempt.run_id}")
     for name, level in found.levels.items():
         named = policy.quasi_identifiers[name].hierarchy.named_level(level)

@@ -382,6 +382,13 @@ class ChosenRule:
     section: Section
 
 
+_EXACT = (
+    "risk_before", "risk_after", "risk_histogram_before", "risk_histogram_after", "linkage", "identified_before",
+    "identified_after",
+)  # fmt: skip
+"""Parts of a report that depend on the table otherwise than through a mechanism."""
+
+
 @dataclass(frozen=True)
 class Report:
     """Everything a report shows. What is None or empty is left out of it.
@@ -478,15 +485,9 @@ class Report:
         if self.edition == "public" and not self.evidence.fictitious:
             raise ValueError("a public edition cannot hold evidence from records of the table")
         if self.edition == "public" and self.guarantee.kind == "dp":
-            exact = [
-                name
-                for name in ("risk_before", "risk_after", "risk_histogram_before", "risk_histogram_after", "linkage")
-                if getattr(self, name) is not None
-            ]
+            exact = [name for name in _EXACT if getattr(self, name) is not None]
             told = any(item.before is not None for item in self.compared)
             exact += ["compared.before"] if told else []
-            identified = self.identified_before is not None or self.identified_after is not None
-            exact += ["identified"] if identified else []
             exact += ["stages.seconds"] if any(stage.seconds is not None for stage in self.stages) else []
             observed = any(check.contract == "input" and check.observed is not None for check in self.checks)
             exact += ["checks.observed of the input contract"] if observed else []

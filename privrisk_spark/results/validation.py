@@ -68,7 +68,7 @@ class Validation:
     unknown : tuple of str
         What only the run itself can tell.
     plan : str or None
-        What the run would do; None where there are faults, and for jobs without a plan in words.
+        What the run would do; None where there are faults.
     """
 
     job: Job

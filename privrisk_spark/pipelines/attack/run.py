@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,6 +87,7 @@ def attack(
     run_id: str,
     date: dt.date,
     table: DataFrame | None = None,
+    announce: Callable[[str], object] | None = None,
 ) -> AttackResult:
     """Attack a protected table, and write ``measures.json``, ``attack.json``, ``report.html`` and ``pairs/``.
 
@@ -101,6 +103,8 @@ def attack(
         Business date.
     table : DataFrame, optional
         Of the same session; read instead of the policy's table. What the policy says of its columns holds.
+    announce : callable, optional
+        Called with what will be tried (``--explain``).
 
     Raises
     ------
@@ -117,7 +121,7 @@ def attack(
         tried = attack_of(policy).tried
         stages = 5 + bool(OF_VALUES.intersection(tried)) + ("membership" in tried) + ("learned" in tried)
         run = Run(spark, policy, place, scratch, Progress(place, run_id, stages, labels(spark)))
-        opened = read(run, table)
+        opened = read(run, table, announce)
         encoded, n_rows = encode(run, opened)
         protected = protect(run, opened, encoded)
         found = Findings(

@@ -31,7 +31,11 @@ from privrisk_spark.policy.dictionaries import TableDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.sharing import tables_of
 from privrisk_spark.policy.sharing import UserAttributes, UserPairs
-from privrisk_spark.reporting.explanation import assessment_explanation
+from privrisk_spark.reporting.explanation import (
+    assessment_explanation,
+    attack_explanation,
+    sharing_explanation,
+)
 from privrisk_spark.runs.permissions import check_usable
 from privrisk_spark.stages.assessing.sources import Release, collect_strangers
 from privrisk_spark.stages.sharing.user_pairs import check_columns, columns_of
@@ -90,8 +94,8 @@ def look_at_assessment(
 
 def look_at_attack(
     looks: Looks, spark: SparkSession, policy: Policy, *, table: DataFrame | None, output: str | None
-) -> None:
-    """Look at everything an attack needs.
+) -> str | None:
+    """Look at everything an attack needs, and return what it would try, if nothing is wrong.
 
     Parameters
     ----------
@@ -103,7 +107,7 @@ def look_at_attack(
     with looks.at("table"):
         pinned = pin_tables(policy, attacking.READ, given=given)
     if pinned is None:
-        return
+        return None
     policy, asked = pinned.policy, attack_planning.attack_of(pinned.policy)
     opened = look_at_table(looks, spark, attack_planning.read_policy(policy), table)
     named: dict[str, Masked] = {attack_planning.PROTECTED: asked.protected}
@@ -115,11 +119,15 @@ def look_at_attack(
     if policy.guarantee.kind != "masked":  # masked values are in no hierarchy that is made of the original ones
         found = look_at_hierarchies(looks, attack_planning.read_policy(policy), opened, given=given)
         hierarchies = {name: found[name] for name in attack_planning.known_columns(policy) if name in found}
+    title = ""
     for key, of in named.items():
         release = _look_at_release(looks, spark, policy, of, hierarchies, key=key)
-        if key == attack_planning.PROTECTED and release is not None and release.manifest is not None:
+        if key == attack_planning.PROTECTED and release is not None:
+            title = release.title
             with looks.at(key):
-                open_decisions(spark, policy, release.manifest["run_id"])
+                if release.manifest is not None:
+                    open_decisions(spark, policy, release.manifest["run_id"])
+    return None if looks.errors else attack_explanation(policy, hierarchies, release=title)
 
 
 def _look_at_release(
@@ -145,8 +153,8 @@ def look_at_sharing(
     *,
     table: DataFrame | None,
     output: str | None,
-) -> None:
-    """Look at everything that sharing in a network needs.
+) -> str | None:
+    """Look at everything that sharing in a network needs, and return what it would decide, if nothing is wrong.
 
     Parameters
     ----------
@@ -157,19 +165,20 @@ def look_at_sharing(
     with looks.at("sharing"):
         asked = sharing_planning.sharing_of(policy)
     if asked is None:
-        return
+        return None
     given, pinned = table is not None, None
     look_at_output(looks, policy, output, sharing.check_output)
     with looks.at("table"):
         pinned = pin_tables(policy, sharing.READ, given=given)
     if pinned is None:
-        return
+        return None
     policy, asked = pinned.policy, sharing_planning.sharing_of(pinned.policy)
     reading = sharing_planning.read_policy(policy)
     opened = look_at_table(looks, spark, reading, table)
-    look_at_hierarchies(looks, reading, opened, given=given)
+    hierarchies = look_at_hierarchies(looks, reading, opened, given=given)
     for key, of in tables_of(asked).items():
         frame = look_at_source(looks, spark, of, key=key)
         if frame is not None and isinstance(of, UserPairs | UserAttributes):
             with looks.at(key):
                 check_columns(frame, columns_of(of), key=key)
+    return None if looks.errors else sharing_explanation(policy, hierarchies)

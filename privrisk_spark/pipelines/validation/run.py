@@ -104,5 +104,4 @@ def _looked(
     if job == "assess":
         return looks, look_at_assessment(looks, spark, policy, table=table, output=output)
     look = look_at_attack if job == "attack" else look_at_sharing
-    look(looks, spark, policy, table=table, output=output)
-    return looks, None
+    return looks, look(looks, spark, policy, table=table, output=output)

@@ -160,6 +160,7 @@ def test_masked_releases_and_sharing_of_the_examples(tmp_path: Path, monkeypatch
     monkeypatch.chdir(ROOT)
     code, document = found("conf/sharing-demo.yaml")
     assert (code, document["job"]) == (0, "share"), document
+    assert "decided: " in document["plan"]
     code, document = found("conf/sharing-demo.yaml", "--set=sharing.edges.u=nobody")
     assert (code, keys(document)) == (2, ["sharing.edges.u"])
     table = tmp_path / "table.csv"

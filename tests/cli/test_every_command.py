@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end every command with a status, an exit code and nothing left in between."""
+"""What every command that starts Spark has: an end by signals that leaves nothing behind, a plan, silence."""
 
 from __future__ import annotations
 
@@ -116,6 +116,32 @@ def test_every_command_ends_with_a_status_and_a_swept_scratch(
         left = {path.name for path in place.iterdir()} - {"status.json", ".lock"}
         assert not [name for name in left if name.startswith(".scratch") or "scratch" in name], left
         assert not list((tmp_path / "out").glob("releases/*")), "nothing was published"
+
+
+EXPLAINED = {
+    "release": "floor: utility at least 3",
+    "assess": "set 'all': age, sex, city",
+    "attack": "known column age: compared by levels of its hierarchy (100 leaves, 5 levels (as it is, width 5,",
+    "share": "decided: the ",
+    "fit": "lattice: up to 30 nodes a record",
+    "curves": "counting plan of the table itself",
+    "experiments": "",
+}
+
+
+@pytest.mark.parametrize("command", EXPLAINED)
+def test_every_command_tells_its_plan_and_is_quiet_if_asked(
+    command: str, commands: dict[str, list[str]], spark: SparkSession, monkeypatch: pytest.MonkeyPatch, handlers: None
+) -> None:
+    assert spark is not None
+    monkeypatch.chdir(ROOT)
+    explain = ["--explain"] if EXPLAINED[command] else []
+    result = CliRunner().invoke(app, [*commands[command], *explain, "--quiet"])
+    assert result.exit_code in (0, 1), result.stderr  # an attack may find too many
+    assert EXPLAINED[command] in result.stdout
+    said = [line for line in result.stderr.splitlines() if " WARNING " not in line]
+    assert not said
+    assert "stage" not in result.stderr
 
 
 def test_a_terminal_shows_progress_and_ctrl_c_ends_the_process(small: Path, tmp_path: Path) -> None:
