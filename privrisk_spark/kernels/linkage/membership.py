@@ -7,11 +7,15 @@ ones among the others, than that by the likelihood ratio, which rises with the s
 members. What he gains is told by the points (FPR, TPR) of all thresholds, by the area under them, and by the
 *advantage*, the greatest TPR - FPR.
 
+That share is what the intruder wants to know. What he can do with the two files alone is to deal every row in equal
+parts to the people nearest to it, and to take those for members who get most. Where people fit the rows of one class
+only, what each gets is the share of the members of the class; a table of suppressed rows tells him nothing.
+
 Under :math:`(ε, δ)`-differential privacy every attack that knows all else keeps to :math:`TPR ≤ e^ε FPR + δ`, and the
 same of the opposite answers, so that its advantage is at most :math:`(e^ε - 1 + 2δ)/(e^ε + 1)`.
 
-Status: points, area and advantage of the people given are exact, ties too (*tested*); that no intruder with this
-knowledge does better, and the bounds, are *proved*.
+Status: points, area and advantage of the people given are exact, ties too (*tested*); that no intruder does better than
+one who knows the shares, and the bounds, are *proved*. Who deals rows does one thing that can be done, not the best.
 
 References
 ----------
@@ -27,10 +31,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import BoolArray, FloatArray
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.bounds import TOLERANCE
+from privrisk_spark.kernels.linkage.learned.aggregates import WeightedMean
+from privrisk_spark.kernels.linkage.learned.searched import all_distances, in_blocks
+from privrisk_spark.kernels.linkage.nearest import SearchedFile, tie
 
-__all__ = ["Bound", "Membership", "membership"]
+__all__ = ["Bound", "Membership", "dealt", "membership"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +143,8 @@ def membership(members: FloatArray, others: FloatArray, score: FloatArray | None
         Of the people who are alike to the intruder; whole numbers, or expected ones where it is drawn who is released.
         At least one of each in all.
     score : ndarray of float64, shape (n,), optional
-        Of each group. If not given, the share of members in it, which is the best there is: it rises with the
-        likelihood ratio, and of whole numbers equal shares are equal.
+        Of each group. If not given, the share of members in it, which is the best there is, and more than anybody knows
+        who has not been told: it rises with the likelihood ratio, and of whole numbers equal shares are equal.
 
     Raises
     ------
@@ -165,6 +172,32 @@ def membership(members: FloatArray, others: FloatArray, score: FloatArray | None
         _cumulated(hits / total_members),
         _cumulated(misses / total_others),
     )
+
+
+def dealt(people: SearchedFile, known: IntArray, rows: LongArray) -> FloatArray:
+    """Deal rows to the people nearest to them, in equal parts.
+
+    Parameters
+    ----------
+    people : SearchedFile
+        Distinct ones, with how many are alike.
+    known : ndarray of int32, shape (m, k)
+        Nodes of the distinct rows.
+    rows : ndarray of int64, shape (m,)
+        With each.
+
+    Returns
+    -------
+    ndarray of float64, shape (p,)
+        What each single one of the people gets.
+    """
+    found = np.zeros(len(people.rows))
+    columns = [np.ascontiguousarray(people.cells[:, i]) for i in range(people.cells.shape[1])]
+    for part, compared in in_blocks(people.differences, columns, known):
+        every = all_distances(WeightedMean(people.weights), compared)
+        near = every <= tie(every.min(axis=1))[:, None]
+        found += (rows[part] / (near @ people.rows)) @ near
+    return found
 
 
 def _cumulated(shares: FloatArray) -> FloatArray:

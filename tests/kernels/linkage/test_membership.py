@@ -4,14 +4,16 @@ import math
 from fractions import Fraction
 
 import naive_attribute_attacks as naive
+import naive_linkage
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from linked_files import file_of, files
 from scipy import integrate
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.linkage.membership import Bound, membership
+from privrisk_spark.kernels.linkage.membership import Bound, dealt, membership
 
 GROUPS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=7).filter(
     lambda groups: any(m for m, _, _ in groups) and any(o for _, o, _ in groups)
@@ -64,6 +66,20 @@ def test_people_alike_may_be_told_apart_or_not(groups: list[tuple[int, int, int]
     many = membership(np.tile(members * times, 2), np.tile(others * times, 2))
     np.testing.assert_allclose(one.true_positives, many.true_positives, atol=1e-12)
     assert one.score.tolist() == many.score.tolist()
+
+
+@given(files(), st.data())
+def test_rows_are_dealt_to_the_nearest_people(given, data: st.DataObject) -> None:
+    """Row by row, to each of the nearest people by two loops the same part."""
+    trees, weights, people, alike, known = given
+    rows = data.draw(st.lists(st.integers(1, 5), min_size=len(known), max_size=len(known)))
+    found = dealt(file_of(trees, weights, people, alike), np.array(known, dtype=np.int32), np.array(rows))
+    expected = [Fraction(0)] * len(people)
+    for n, (_, tied, nearest) in zip(rows, naive_linkage.linked(trees, weights, known, people, alike), strict=True):
+        for j in nearest:
+            expected[j] += Fraction(n, tied)
+    np.testing.assert_allclose(found, [float(one) for one in expected], atol=1e-12)
+    assert found @ np.array(alike) == pytest.approx(sum(rows))
 
 
 def test_suppressed_people_by_hand() -> None:
