@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +39,10 @@ class LinkOutcomes(Protocol):
     @property
     def alike(self) -> LongArray:
         """Candidates that look like its own; 0 where there is none."""
+
+    @property
+    def present(self) -> FloatArray:
+        """Probability that there is one."""
 
     @property
     def consistent(self) -> LongArray:
@@ -163,6 +169,7 @@ def attacked(
         distinct,
         found(right, people),
         absent,
+        math.fsum((outcomes.present * people).tolist()),
         classes,
         calibrations,
     )
@@ -181,6 +188,7 @@ def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
     found = links.people_found, links.rows_found
     classes = by_size(links.rows, links.person, links.people), by_size(links.people, links.row, links.shown)
     absent = int(links.people[links.rows == 0].sum()), 0
+    present = float(links.shown.sum()), float(links.shown.sum())
     return [
         Attack(
             search,
@@ -190,10 +198,13 @@ def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
             len(links.people),
             one,
             away,
+            there,
             groups,
             (),
         )
-        for search, candidates, one, away, groups in zip(known, (rows, people), found, absent, classes, strict=True)
+        for search, candidates, one, away, there, groups in zip(
+            known, (rows, people), found, absent, present, classes, strict=True
+        )
     ]
 
 
@@ -289,7 +300,11 @@ def learned_distance(policy: Policy, fitted: FittedDistance) -> LearnedDistance:
 
 def by_learned(one: LearnedDistance, rows: int, distinct: int) -> Attack:
     """Attack by a learned distance: what it finds of the people it was not learned from."""
-    return Attack(one.search, one.title, ATTACKS["person"][1], rows, distinct, one.held_out, 0, (), ())
+    held_out = one.held_out
+    # Those who are not in the table are in neither sample.
+    return Attack(
+        one.search, one.title, ATTACKS["person"][1], rows, distinct, held_out, 0, float(held_out.tried), (), ()
+    )
 
 
 INFERENCES: dict[tuple[str, str], str] = {
@@ -320,11 +335,11 @@ def inferred(
 
 
 def membership_bound(manifest: Mapping[str, Any] | None) -> Bound | None:
-    """What differential privacy allows an intruder to tell of membership, if a release of ours has it."""
+    """What differential privacy allows an intruder to tell of who is in the original table, if a release has it."""
     if manifest is None or manifest["guarantee"]["kind"] != "dp":
         return None
-    claimed = manifest["guarantee"]["parameters"]
-    return Bound(float(claimed["epsilon"]), float(claimed["delta"]))
+    claimed = manifest["guarantee"]["parameters"]["accounting"]["basic"]
+    return Bound(float(Fraction(claimed["epsilon"])), float(Fraction(claimed["delta"])))
 
 
 MOST_POINTS = 200

@@ -84,7 +84,7 @@ def in_words(policy: Policy) -> dict[str, str]:
     return {name: compared(name) for name in known_columns(policy)}
 
 
-def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int) -> None:
+def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int, *, people: int | None) -> None:
     """Refuse an attack that takes more comparisons than it may.
 
     Parameters
@@ -95,24 +95,51 @@ def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int) ->
     tuples : int
         Distinct ones each is compared with.
     columns : int
+    people : int or None
+        Whose the records are, at least as many; None where a sample of the people makes them no fewer.
 
     Raises
     ------
     InputError
-        Naming a share of the records that would do.
+        Naming a share of the people that would do: so many are expected to be drawn that all may be different.
     """
     comparisons = records * tuples * columns
     if comparisons > asked.exact_pairs:
-        enough = asked.intruder.share * asked.exact_pairs / comparisons
-        unit = 10.0 ** math.floor(math.log10(enough))
+        way = "Raise it"
+        if people is not None:
+            enough = asked.intruder.share * asked.exact_pairs / (people * tuples * columns)
+            unit = 10.0 ** math.floor(math.log10(enough))
+            way += f", or attack a sample, such as attack.intruder.share={math.floor(enough / unit) * unit:.1g}"
         raise InputError(
             f"attack.exact_pairs: comparing {records:,} distinct records with {tuples:,} in {columns} columns "
-            f"takes up to {comparisons:.2g} comparisons, more than {asked.exact_pairs:.2g}. Raise it, or attack a "
-            f"sample, such as attack.intruder.share={math.floor(enough / unit) * unit:.1g}."
+            f"takes up to {comparisons:.2g} comparisons, more than {asked.exact_pairs:.2g}. {way}."
         )
 
 
-def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ()) -> tuple[str, ...]:
+def refuse_levels(asked: AttackPolicy, heights: Mapping[str, int]) -> None:
+    """Refuse levels of the protected table that a hierarchy does not have.
+
+    Parameters
+    ----------
+    asked : AttackPolicy
+    heights : mapping of known column to int
+        Of its hierarchy.
+
+    Raises
+    ------
+    InputError
+        Naming the columns.
+    """
+    beyond = [
+        f"attack.levels.{name}: the hierarchy has the levels 0 to {heights[name]}; got {level}."
+        for name, level in asked.levels.items()
+        if level > heights[name]
+    ]
+    if beyond:
+        raise InputError(" | ".join(beyond))
+
+
+def attack_notes(policy: Policy, *, sampled: bool, by_risk: bool, left_out: Sequence[str] = ()) -> tuple[str, ...]:
     """What a reader must know besides.
 
     Parameters
@@ -120,6 +147,8 @@ def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ())
     policy : Policy
     sampled : bool
         Whether the protected table holds only some of the records it could.
+    by_risk : bool
+        Whether it is known by how many people each of its rows was decided.
     left_out : sequence of str
         Attacks that were not tried, each with its reason.
     """
@@ -127,13 +156,26 @@ def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ())
     notes = [
         f"{_knowledge(asked)} Among t candidates that are equally good he draws one, so that the right one is found "
         "with probability 1/t.",
-        "What is predicted by 1/ρ is how surely a released row is linked to its person. It says nothing of how surely "
-        "a person is linked to a row: few rows may be left that a person's values are consistent with.",
-        "A cell taken for the nearest value it covers is at no distance from all of them. Taken for any value it "
-        "covers, a precise cell is nearer than a coarse one: the better guess where people are rarely suppressed.",
     ]
+    if by_risk:
+        notes.append(
+            "What is predicted by 1/ρ is how surely a released row is linked to its person. It says nothing of how "
+            "surely a person is linked to a row: few rows may be left that a person's values are consistent with."
+        )
+    if "distance" in asked.tried:
+        notes.append(
+            "A cell taken for the nearest value it covers is at no distance from all of them. Taken for any value it "
+            "covers, a precise cell is nearer than a coarse one: the better guess where people are rarely suppressed."
+        )
+    if asked.texts and "probabilistic" in asked.tried:
+        notes.append("Match weights compare the columns of attack.texts by levels of their hierarchies.")
     if policy.table.entity_id is not None:
         notes.append("Each row of a person is tried by itself, and only a link to that very row counts as right.")
+        if OF_VALUES.intersection(asked.tried):
+            notes.append(
+                "Of values persons are counted, once in each class they have rows in; rows are, where not all records "
+                "are tried, or the intruder has a table of his own."
+            )
     if asked.intruder.share < 1:
         notes.append(f"The records tried are a sample: about {100 * asked.intruder.share:.3g} %, drawn by their ids.")
     if sampled:
@@ -178,6 +220,8 @@ def not_tried(
     levels: Mapping[str, int] | None,
     inferences: Sequence[Inference],
     members: MembershipFound | None,
+    *,
+    learned: bool,
 ) -> list[str]:
     """What was asked for and could not be tried, each with its reason."""
     asked = attack_of(policy)
@@ -187,9 +231,15 @@ def not_tried(
         if method == "transparency":
             reason = why_not_transparent(asked, levels)
             found += [] if reason is None else [reason]
+        elif method == "learned":
+            if not learned:
+                found.append("'learned', as fewer than two people who are tried are in the protected table.")
         elif method == "membership":
             if members is None:
-                found.append("'membership', as everybody the intruder knows is in the protected table, or nobody.")
+                found.append(
+                    "'membership', as everybody the intruder knows is in the protected table, or nobody; of a "
+                    "differentially private one, in the original table: give him strangers (attack.intruder.table)."
+                )
         elif method in OF_VALUES and method not in tried:
             found.append(f"'{method}', as {_LACKING.get(method, _NO_VALUES)}.")
     return found

@@ -32,6 +32,12 @@ OF_VALUES: frozenset[Method] = frozenset(
 )
 """Attacks on sensitive values."""
 
+OF_LINKS: frozenset[Method] = frozenset({"distance", "probabilistic", "learned", "transparency"})
+"""Attacks by links, whose limits ``correct_links_at_most`` is of."""
+
+OF_CERTAINTY: frozenset[Method] = OF_VALUES - {"skewness", "minimality"}
+"""Attacks by which values become certain, whose limits ``values_certain_at_most`` is of."""
+
 Learnable = Literal["weighted_mean", "ordered_weighted_average", "bilinear", "choquet"]
 
 AS_THEY_ARE: frozenset[Method] = frozenset({"transparency"})

@@ -76,6 +76,8 @@ class Attack:
         Of all records that were tried.
     absent : int
         Records tried that are surely not where is searched.
+    present : float
+        Records tried that are there; expected ones where it is not known who is.
     classes : tuple of Group
         By the candidates that look like a record's own.
     calibrations : tuple of Calibration
@@ -88,13 +90,14 @@ class Attack:
     distinct: int
     found: Found
     absent: int
+    present: float
     classes: tuple[Group, ...]
     calibrations: tuple[Calibration, ...]
 
     @property
     def guess(self) -> float:
-        """Share that somebody finds who draws a candidate for each record."""
-        return 1 / self.candidates
+        """Share that somebody finds who draws a candidate for each record; whoever is not there he cannot find."""
+        return self.present / max(self.found.tried, 1) / self.candidates
 
     @property
     def sentence(self) -> str:
@@ -175,20 +178,24 @@ class AttackResult:
 
     @property
     def verdicts(self) -> tuple[tuple[str, bool], ...]:
-        """What may be found at most, in words, and whether no more is."""
+        """What may be found at most, in words, and whether no more is: not so where nothing was tried."""
+        certain = any(one.outcome == "certain" for one in self.inferences)
         asked = (
-            ("links", self.high, self.at_most, "that may be found"),
-            ("certain values", self.certain_high, self.certain_at_most, "of whom a value may be certain"),
+            ("links", bool(self.attacks), self.high, self.at_most, "that may be found"),
+            ("certain values", certain, self.certain_high, self.certain_at_most, "of whom a value may be certain"),
         )
-        return tuple(
-            (
-                f"The greatest upper limit of {what}, {100 * high:.3g} %, {'is within' if high <= most else 'exceeds'} "
-                f"the {100 * most:.3g} % {said}.",
-                high <= most,
-            )
-            for what, high, most, said in asked
-            if most is not None
-        )
+        found = []
+        for what, tried, high, most, said in asked:
+            if most is None:
+                continue
+            if not tried:
+                # Nothing is known to be within a bound that was not looked at.
+                found.append((f"No {what} could be tried: it is not known whether {100 * most:.3g} % is met.", False))
+                continue
+            verdict = "is within" if high <= most else "exceeds"
+            text = f"The greatest upper limit of {what}, {100 * high:.3g} %, {verdict} the {100 * most:.3g} % {said}."
+            found.append((text, high <= most))
+        return tuple(found)
 
     @property
     def passed(self) -> bool:

@@ -263,7 +263,8 @@ class MembershipFound:
     points : tuple of (float, float)
         FPR and TPR, at most 200 of them.
     bound : float or None
-        Greatest advantage that the release's differential privacy allows.
+        Greatest advantage that the release's differential privacy allows, whose members are those of the original
+        table.
     claim : str or None
         That privacy, in words.
     """
@@ -279,13 +280,14 @@ class MembershipFound:
     @property
     def sentence(self) -> str:
         """What was found."""
-        beside = ""
+        where, beside = "the protected table", ""
         if self.bound is not None:
-            verdict = "within" if self.advantage <= self.bound + 1e-9 else "ABOVE"
-            beside = f" It is {verdict} the {self.bound:.3g} that {self.claim} allows."
+            where = "the original table"
+            beside = f" On average over its noise {self.claim} allows {self.bound:.3g} at most."
         return (
-            f"Who is in the protected table: of {self.members:,.0f} members and {self.others:,.0f} others an intruder "
-            f"tells members with an advantage of {self.advantage:.3g} (0 by guessing, 1 without error).{beside}"
+            f"Who is in {where}: of {self.members:,.0f} members and {self.others:,.0f} others an intruder who deals "
+            f"the rows to the people nearest to them tells members with an advantage of {self.advantage:.3g} (0 by "
+            f"guessing, 1 without error).{beside}"
         )
 
     def figures(self) -> Iterator[Figure]:

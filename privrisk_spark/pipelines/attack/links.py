@@ -76,7 +76,7 @@ def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
             stage.sentence = "No attack was asked for that searches record by record."
             return tried
         for known, searched in ((protected.known, protected.rows), (protected.shown, protected.people)):
-            refuse_cost(asked, len(known.rows), len(searched.rows), k)
+            refuse_cost(asked, len(known.rows), len(searched.rows), k, people=known.total)
         for method, search in BY_SEARCH.items():
             if method in asked.tried:
                 tried |= search(run, opened, protected)
@@ -149,7 +149,7 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
     """Link people and rows to what is likeliest, by probabilities of agreement estimated from the two files."""
     compared = compared_by(run, opened, protected)
     columns = [
-        LevelColumn(tree, near=(1,) if tree.height > 1 else ()) if ends is None else NumberColumn(*ends)
+        LevelColumn(tree, near=(1,) if tree.height > 1 else ()) if ends is None else NumberColumn(ends.low, ends.high)
         for tree, ends in zip(compared.hierarchies, compared.ends, strict=True)
     ]
     rows_at, people_at = (run.scratch.directory(f"{of}-weighed") for of in ("rows", "people"))

@@ -22,6 +22,7 @@ from privrisk_spark.planning.attacks import (
     known_columns,
     leaves_of,
     read_policy,
+    refuse_levels,
 )
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.policy import Policy
@@ -112,6 +113,7 @@ def read(run: Run, table: DataFrame | None) -> Opened:
         masked = policy.guarantee.kind == "masked"
         hierarchies = collect_hierarchies(reading, opened.rows, leaves if masked else [], given=table is not None)
         known = {name: hierarchies[name] for name in names}
+        refuse_levels(asked, {name: tree.height for name, tree in known.items()})
         for key, one in tables.items():
             collect_strangers(one, known, key=key)
         stage.sentence = f"Opened the table and {release.title}; the intruder knows {len(known)} columns."

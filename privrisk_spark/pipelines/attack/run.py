@@ -124,7 +124,7 @@ def attack(
             link(run, opened, protected),
             learn(run, opened, protected) if "learned" in tried else (),
             infer(run, opened, encoded, protected) if OF_VALUES.intersection(tried) else (),
-            tell_members(run, opened, protected) if "membership" in tried else None,
+            tell_members(run, opened, encoded, protected) if "membership" in tried else None,
         )
         result = judge(run, opened, protected, found, run_id=run_id, date=date, records=n_rows)
         write(run, result, found.links)
@@ -185,7 +185,9 @@ def judge(
         ]
         rows = protected.rows
         found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned if not one.fell_back]
-        left_out = not_tried(policy, opened.levels, findings.inferences, findings.members)
+        left_out = not_tried(
+            policy, opened.levels, findings.inferences, findings.members, learned=bool(findings.learned)
+        )
         if not (found or findings.inferences or findings.members):
             raise InputError(f"attack.methods: nothing of it can be tried: {' '.join(left_out)}")
         result = AttackResult(
@@ -208,6 +210,7 @@ def judge(
             notes=attack_notes(
                 policy,
                 sampled=bool((protected.present < 1).any()),
+                by_risk=any(of.prediction == "identification" for one in found for of in one.calibrations),
                 left_out=left_out,
             ),
         )

@@ -120,8 +120,9 @@ def test_numbers_and_days_of_nodes() -> None:
     """1 twice and 9 twice deviate by 4 from their mean; the missing value and the root stand for any number."""
     rows = np.zeros(TREE.n_nodes, dtype=np.int64)
     rows[[ONE, NINE, ROOT]] = 2
-    low, high = number_ends("age", TREE, rows)
-    ends = dict(zip(TREE.labels, zip(low.tolist(), high.tolist(), strict=True), strict=True))
+    found = number_ends("age", TREE, rows)
+    assert found.mean == 5 / 4
+    ends = dict(zip(TREE.labels, zip(found.low.tolist(), found.high.tolist(), strict=True), strict=True))
     assert (ends["1"], ends["8"], ends["low"], ends["high"]) == ((0.25, 0.25), (2, 2), (0.25, 0.5), (2, 2.25))
     assert ends["*"] == (-np.inf, np.inf)
     assert np.isnan(ends[None]).all()
