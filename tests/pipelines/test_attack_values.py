@@ -449,6 +449,25 @@ def test_nobody_is_counted_who_is_not_tried(run: Run, tmp_path: Path, whose: str
         assert ended.measure("baseline_share", method="homogeneity", column="ill") == pytest.approx(baseline)
 
 
+def test_strangers_alone_are_no_mistake(run: Run, tmp_path: Path) -> None:
+    rows = table(30)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "whole.parquet")
+    pq.write_table(pa.Table.from_pylist([{**row, "who": f"x{row['who']}"} for row in rows]), tmp_path / "his.parquet")
+    asked = {
+        "methods": ["distance", "homogeneity", "learned", "membership"],
+        "protected": {"path": str(tmp_path / "whole.parquet"), "record_id": "who"},
+        "intruder": {"table": {"path": str(tmp_path / "his.parquet"), "record_id": "who"}},
+    }
+    ended = run(rows, asked, released=False)
+    assert ended.code == 0, ended.err
+    of = {"method": "distance", "attack": "person", "cells": "nearest"}
+    assert ended.measure("correct_links", **of) == ended.measure("random_guess_share", **of) == 0
+    notes = " ".join(ended.document["notes"])
+    assert "or nobody whom the intruder knows." in notes
+    assert "Not tried: 'learned', as fewer than two people" in notes
+    assert "Not tried: 'membership'" in notes
+
+
 def test_too_many_certain_values_are_exit_code_one(run: Run) -> None:
     rows = [{**row, "ill": "flu"} for row in table(30)]
     missed = run(rows, {"methods": ["homogeneity"], "values_certain_at_most": 0.5})

@@ -43,6 +43,7 @@ from privrisk_spark.stages.attacking.presence import (
     placed,
     store_classes,
 )
+from privrisk_spark.stages.attacking.protected import of_both
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,9 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
             stage.sentence = "No sensitive column is released as it is in classes that people can be told to be in."
             return ()
         values = sensitive_values(run, opened, encoded, protected, names)
+        if values is None:
+            stage.sentence = "Nobody whom the intruder knows is in the protected table."
+            return ()
         found: list[Inference] = []
         for i, vocabulary in enumerate(values.vocabularies):
             found += of_classes(run, values, i, vocabulary)
@@ -93,8 +97,10 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
     return tuple(found)
 
 
-def sensitive_values(run: Run, opened: Opened, encoded: Batches, protected: Protected, names: list[str]) -> Values:
-    """Collect the values of both tables, class by class."""
+def sensitive_values(
+    run: Run, opened: Opened, encoded: Batches, protected: Protected, names: list[str]
+) -> Values | None:
+    """Collect the values of both tables, class by class; None where nobody who is known is in the protected one."""
     policy, k = run.policy, len(opened.known)
     vocabularies = collect_vocabularies(policy, opened.table, opened.release, given=opened.given, names=names)
     positions = [opened.sensitive.index(name) for name in names]
@@ -111,6 +117,8 @@ def sensitive_values(run: Run, opened: Opened, encoded: Batches, protected: Prot
     # The rows of a published table do not name persons: where all of them are known, they are counted there.
     persons = policy.table.entity_id is not None and protected.whole and opened.his is None
     forms = beside_values(protected.records, people, k, len(names))
+    if opened.his is not None and of_both(forms).frame().isEmpty():
+        return None
     truth = collect_sensitive_classes(forms, nodes, columns, most=most, key="table", persons=persons)
     whole = truth
     if not persons:
