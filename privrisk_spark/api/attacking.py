@@ -64,7 +64,8 @@ class Attacked(Closeable):
         ``row-uniform`` for a row's person, taking it for any of them; and so on. ``record_id``; ``distance``, the least
         there is; ``tied_rows``, candidates at that distance; ``own_row_is_nearest``, whether the record's own is among
         them; ``rows_alike``, candidates that look like its own; ``present``, the probability that its own is a
-        candidate; ``consistent``, the dictionary rows it was decided by.
+        candidate; ``begun``, the probability that he can begin with it; ``consistent``, the dictionary rows it was
+        decided by.
         """
         return {
             name: opened(self.private, self.spark, partial(self.spark.read.parquet, str(self.place / "pairs" / name)))

@@ -29,8 +29,8 @@ class LinkOutcomes(Protocol):
     """How links came out, those that came out alike together."""
 
     @property
-    def people(self) -> LongArray:
-        """Records of each, shape (n,)."""
+    def people(self) -> FloatArray:
+        """Records of each, shape (n,); expected ones may be fractions."""
 
     @property
     def probability(self) -> FloatArray:
@@ -49,13 +49,14 @@ class LinkOutcomes(Protocol):
         """Dictionary rows it was decided by; -1 where that is not known."""
 
 
-def by_size(alike: LongArray, probability: FloatArray, people: LongArray) -> tuple[Group, ...]:
+def by_size(alike: LongArray, probability: FloatArray, people: LongArray | FloatArray) -> tuple[Group, ...]:
     """Group records by the candidates that look like their own.
 
     Parameters
     ----------
-    alike, people : ndarray of int64, shape (n,)
+    alike : ndarray of int64, shape (n,)
     probability : ndarray of float64, shape (n,)
+    people : ndarray of int64 or float64, shape (n,)
     """
     groups = []
     for low, high in SIZES:
@@ -68,7 +69,7 @@ def by_size(alike: LongArray, probability: FloatArray, people: LongArray) -> tup
 
 
 def calibrated(
-    prediction: str, meaning: str, predicted: FloatArray, probability: FloatArray, people: LongArray
+    prediction: str, meaning: str, predicted: FloatArray, probability: FloatArray, people: LongArray | FloatArray
 ) -> Calibration:
     """Hold what was predicted of records against what was found, by tenths of what was predicted.
 
@@ -76,8 +77,8 @@ def calibrated(
     ----------
     prediction, meaning : str
     predicted, probability : ndarray of float64, shape (n,)
-    people : ndarray of int64, shape (n,)
-        At least one in all.
+    people : ndarray of int64 or float64, shape (n,)
+        Some in all.
     """
     tenth = deciles(predicted, people)
     groups = []
@@ -159,7 +160,7 @@ def attacked(
         for meant, predicted in predictions.items()
         if told.any()
     )
-    absent = int(people[~there].sum())
+    absent = round(float(people[~there].sum()))
     classes = by_size(alike, right, people)
     return Attack(
         search,
@@ -214,7 +215,7 @@ def match_model(
     model: LinkageModel,
     fitted: Fitted,
     rule: OptimalRule,
-    classes: Mapping[str, tuple[FloatArray, LongArray]],
+    classes: Mapping[str, tuple[FloatArray, FloatArray]],
 ) -> MatchModel:
     """Say what was estimated of agreement, by the names of the columns.
 
@@ -227,7 +228,7 @@ def match_model(
     fitted : Fitted
         What was estimated.
     rule : OptimalRule
-    classes : mapping of class to (ndarray of float64, ndarray of int64)
+    classes : mapping of class to (ndarray of float64, ndarray of float64)
         Probability of the links of records, and how many records there are with each.
     """
     agreements = []
@@ -363,6 +364,8 @@ def membership_found(found: Membership, bound: Bound | None) -> MembershipFound:
     )
 
 
-def _group(name: str, predicted: FloatArray, probability: FloatArray, people: LongArray, here: BoolArray) -> Group:
+def _group(
+    name: str, predicted: FloatArray, probability: FloatArray, people: LongArray | FloatArray, here: BoolArray
+) -> Group:
     mean = float((predicted[here] * people[here]).sum() / people[here].sum())
     return Group(name, mean, found(probability[here], people[here]))

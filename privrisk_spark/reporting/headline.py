@@ -8,7 +8,8 @@ from privrisk_spark.errors import listing
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.numbers import percent, short_number
 from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
-from privrisk_spark.results.release import AttributeLevels, Compared, Guarantee, Headline
+from privrisk_spark.results.headline import Compared, Headline
+from privrisk_spark.results.release import AttributeLevels, Guarantee
 from privrisk_spark.results.trade_off import TradeOffFacts
 
 

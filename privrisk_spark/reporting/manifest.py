@@ -17,10 +17,8 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.masking import declared_columns
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.facts import ReleaseFacts
-from privrisk_spark.results.release import (
-    Report,
-    json_safe,
-)
+from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.results.release import Report
 
 
 def summary(

@@ -9,7 +9,7 @@ import jinja2
 
 from privrisk_spark.reporting.glossary import words_of
 from privrisk_spark.reporting.numbers import short_number
-from privrisk_spark.results.release import json_safe
+from privrisk_spark.results.json_values import json_safe
 
 
 def fill(template: str, **values: object) -> str:

@@ -29,15 +29,7 @@ from privrisk_spark.results.facts import (
     ValuesRead,
     values_changed,
 )
-from privrisk_spark.results.release import (
-    AttributeLevels,
-    Check,
-    Guarantee,
-    LinkageFacts,
-    Report,
-    Section,
-    StageRecord,
-)
+from privrisk_spark.results.release import AttributeLevels, Check, Guarantee, LinkageFacts, Report, Section, StageRecord
 from privrisk_spark.results.trade_off import Evidence
 
 NO_EVIDENCE = Evidence()

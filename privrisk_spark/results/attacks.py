@@ -17,8 +17,8 @@ from privrisk_spark.results.inferences import (
     Search,
     found_figures,
 )
+from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.page import html_table
-from privrisk_spark.results.release import json_safe
 
 
 @dataclass(frozen=True)

@@ -8,27 +8,21 @@ number (decimal, fraction) is text; keys are the attribute names.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from datetime import date, datetime
-from decimal import Decimal
-from enum import Enum
-from fractions import Fraction
-from numbers import Integral, Real
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.numeric.moments import Moments
+from privrisk_spark.results.headline import Compared, Headline
+from privrisk_spark.results.json_values import as_dict
 from privrisk_spark.results.trade_off import Evidence
 
 __all__ = [
     "AttributeLevels",
     "Check",
     "ChosenRule",
-    "Compared",
     "Guarantee",
-    "Headline",
     "Histogram",
     "LinkageFacts",
     "Report",
@@ -36,57 +30,7 @@ __all__ = [
     "StageRecord",
     "Status",
     "Summary",
-    "json_safe",
 ]
-
-
-def json_safe(value: object) -> Any:
-    """Return a value as JSON can hold it.
-
-    Parameters
-    ----------
-    value : object
-        None, bool, text, a real number of any kind, date or time, enumeration member, a result of this
-        module, or mappings, sets and sequences of these.
-
-    Returns
-    -------
-    None, bool, int, float, str, list or dict
-        See the module's conventions. Sets are sorted by their text; mapping keys become text.
-
-    Raises
-    ------
-    TypeError
-        If the value is something else.
-    """
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, Enum):
-        return json_safe(value.value)
-    if isinstance(value, (Decimal, Fraction)):
-        return str(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        number = float(value)
-        if math.isfinite(number):
-            return number
-        return "NaN" if math.isnan(number) else ("Infinity" if number > 0 else "-Infinity")
-    if isinstance(value, (date, datetime)):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {str(json_safe(key)): json_safe(item) for key, item in value.items()}
-    if isinstance(value, (set, frozenset)):
-        return sorted((json_safe(item) for item in value), key=str)
-    if isinstance(value, (list, tuple)):
-        return [json_safe(item) for item in value]
-    if hasattr(value, "to_dict"):
-        return json_safe(value.to_dict())
-    raise TypeError(f"a result cannot hold a {type(value).__name__}")
-
-
-def _as_dict(result: Any) -> dict[str, Any]:
-    return {item.name: json_safe(getattr(result, item.name)) for item in fields(result)}
 
 
 @dataclass(frozen=True)
@@ -115,7 +59,7 @@ class StageRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -147,7 +91,7 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -171,7 +115,7 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -205,7 +149,7 @@ class Histogram:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -242,7 +186,7 @@ class AttributeLevels:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -277,7 +221,7 @@ class LinkageFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -314,54 +258,7 @@ class Section:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
-
-
-@dataclass(frozen=True)
-class Headline:
-    """What a reader of a release must know first, in sentences.
-
-    Attributes
-    ----------
-    released : str
-        What is released.
-    safe : str
-        To whom it may be handed.
-    lost : str
-        What it costs.
-    """
-
-    released: str
-    safe: str
-    lost: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return _as_dict(self)
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A number of the table beside that of its release.
-
-    Attributes
-    ----------
-    name : str
-        What is counted or measured.
-    before, after : float, int, str or None
-        None is not told.
-    remark : str
-        What it was measured on, if not on all.
-    """
-
-    name: str
-    before: float | int | str | None
-    after: float | int | str | None
-    remark: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -498,7 +395,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -527,4 +424,4 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)

@@ -379,6 +379,11 @@ def test_who_is_in_the_original_table_is_what_differential_privacy_hides(run: Ru
     ended = run(rows, asked, **private)
     assert ended.code == 0, ended.err
     assert "of a differentially private one, in the original table" in " ".join(ended.document["notes"])
+    # He begins with the rows that are released, however many could have been.
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert 0 < manifest["rows"] < len(rows) / 2
+    of_rows = {"method": "distance", "attack": "row", "cells": "nearest"}
+    assert ended.measure("links_tried", **of_rows) == manifest["rows"]
     his = {"table": {"path": str(tmp_path / "his.parquet"), "record_id": "who"}}
     ended = run(rows, {**asked, "intruder": his}, released=False, **private)
     assert ended.code == 0, ended.err

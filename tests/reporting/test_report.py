@@ -23,18 +23,9 @@ from hypothesis import strategies as st
 from privrisk_spark.reporting import release_charts as charts
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.reporting.report import render
-from privrisk_spark.results.release import (
-    AttributeLevels,
-    Check,
-    Compared,
-    Guarantee,
-    Headline,
-    Histogram,
-    Report,
-    StageRecord,
-    Summary,
-    json_safe,
-)
+from privrisk_spark.results.headline import Compared, Headline
+from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.results.release import AttributeLevels, Check, Guarantee, Histogram, Report, StageRecord, Summary
 from privrisk_spark.results.trade_off import (
     AnonymousPoint,
     Evidence,

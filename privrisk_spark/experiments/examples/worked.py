@@ -58,7 +58,7 @@ class Example:
         """Whether the number found, with as many decimals, is the printed one."""
         if not math.isfinite(self.found):
             return False
-        scale = 10**self.digits
+        scale = float(10**self.digits)
         shown = math.floor(self.found * scale + 1e-9) if self.cut else round(self.found * scale)
         return shown == round(self.printed * scale)
 

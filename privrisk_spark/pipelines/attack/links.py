@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.assignment import MOST_CELLS, assigned, right_links
 from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel, fitted, started
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule, optimal_rule
@@ -136,7 +136,7 @@ def both_ways(
     links = {
         of_person: linked(protected.records, best[of_person], known=person, own=row),
         # What is surely not released has no row that somebody could begin with: it was not linked.
-        of_row: linked(protected.records, best[of_row], known=row, own=person),
+        of_row: linked(protected.records, best[of_row], known=row, own=person, begun=protected.released),
     }
     tried = {}
     for search, outcomes in links.items():
@@ -196,7 +196,7 @@ def weighed_model(
     """Divide records by the match weight of their best candidate, and say which of these are right."""
     names: tuple[Class, ...] = get_args(Class)
     classes = {name: collect_outcomes(Batches.of_frame(in_class(one.pairs, file, rule, name))) for name in names}
-    told: dict[str, tuple[FloatArray, LongArray]] = {name: (of.probability, of.people) for name, of in classes.items()}
+    told: dict[str, tuple[FloatArray, FloatArray]] = {name: (of.probability, of.people) for name, of in classes.items()}
     return match_model(run.policy, search, model, estimated, rule, told)
 
 

@@ -12,6 +12,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.errors import InputError, SchemaError
 from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.kernels.recoding.listed import keys_of, places_of
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.planning.attacks import HIS_TABLE, PROTECTED, SHARE, attack_of, read_policy
@@ -85,6 +86,11 @@ class Protected:
     records: Batches
     tried: Batches
     whole: bool
+
+    @property
+    def released(self) -> FloatArray:
+        """Probability that the row of one of the people of each shown tuple is in the protected table."""
+        return self.present[places_of(keys_of(self.rows.nodes), self.shown.nodes)]
 
 
 def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:

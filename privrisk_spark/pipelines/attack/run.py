@@ -243,7 +243,7 @@ def planned_risk(policy: Policy, outcomes: Outcomes, people: int) -> FloatArray 
     if policy.assess.adversary is None or not told.any():
         return None
     sizes, at = np.unique(outcomes.consistent[told], return_inverse=True)
-    records = np.bincount(at.reshape(-1), weights=outcomes.people[told]).astype(np.int64)
+    records = np.ceil(np.bincount(at.reshape(-1), weights=outcomes.people[told])).astype(np.int64)
     _, table = planned(policy.assess.adversary, Groups(sizes, records, max(people, int(sizes.max())), "people"))
     return np.where(told, table.columns(outcomes.consistent)["p_reid"], 0.0)
 

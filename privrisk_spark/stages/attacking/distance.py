@@ -46,6 +46,7 @@ from privrisk_spark.stages.attacking.protected import CONSISTENT, Tuples
 from privrisk_spark.storage.parts import PartDirectory
 
 DISTANCE, TIED, NEAR, ALIKE, PRESENT = "distance", "tied_rows", "own_row_is_nearest", "rows_alike", "present"
+BEGUN = "begun"
 
 Kind = Literal["levels", "number", "text"]
 """How the cells of a column are compared."""
@@ -61,11 +62,13 @@ OUTCOMES = T.StructType(
         T.StructField(NEAR, T.BooleanType(), False),
         T.StructField(ALIKE, T.LongType(), False),
         T.StructField(PRESENT, T.DoubleType(), False),
+        T.StructField(BEGUN, T.DoubleType(), False),
         T.StructField(CONSISTENT, T.LongType()),
     ]
 )
 """One row a record: the least distance, the rows of the file at it, whether its own is one of them, the rows that look
-like its own, the probability that it is in the file at all, and the dictionary rows it was decided by."""
+like its own, the probability that it is in the file at all, that the intruder begins with it, and the dictionary rows
+it was decided by."""
 
 
 def drawn(records: Batches, *, share: float, seed: int) -> Batches:
@@ -370,7 +373,14 @@ def collect_links(scratch: Scratch, stored: Searched, known: Tuples, name: str) 
     return StoredLinks(stored, at, directory, tuple(sorted(part["name"] for part in parts)))
 
 
-def linked(records: Batches, links: StoredLinks, *, known: Sequence[str], own: Sequence[str]) -> Batches:
+def linked(
+    records: Batches,
+    links: StoredLinks,
+    *,
+    known: Sequence[str],
+    own: Sequence[str],
+    begun: FloatArray | None = None,
+) -> Batches:
     """Say what records were linked to, and whether their own is among it.
 
     Parameters
@@ -383,6 +393,8 @@ def linked(records: Batches, links: StoredLinks, *, known: Sequence[str], own: S
         Columns of what is known of each.
     own : sequence of k str
         Columns of its own record in the file.
+    begun : ndarray of float64, shape (m,), optional
+        Probability that a record is there to begin with, of each known tuple that was linked; 1 if not given.
 
     Returns
     -------
@@ -410,6 +422,7 @@ def linked(records: Batches, links: StoredLinks, *, known: Sequence[str], own: S
                 NEAR: near[member],
                 ALIKE: np.where(there, loaded.file.rows[place], 0),
                 PRESENT: np.where(there, loaded.present[place], 0.0),
+                BEGUN: np.ones(len(of)) if begun is None else begun[of],
                 CONSISTENT: table.column(CONSISTENT),
             }
             yield pa.table(told)
@@ -423,7 +436,8 @@ class Outcomes:
 
     Attributes
     ----------
-    people : ndarray of int64, shape (n,)
+    people : ndarray of float64, shape (n,)
+        Expected ones where it is not known which of them there is something to begin with of.
     probability : ndarray of float64, shape (n,)
         That the link of each is right.
     alike : ndarray of int64, shape (n,)
@@ -434,7 +448,7 @@ class Outcomes:
         Dictionary rows it was decided by; -1 where that is not known.
     """
 
-    people: LongArray
+    people: FloatArray
     probability: FloatArray
     alike: LongArray
     present: FloatArray
@@ -449,13 +463,13 @@ def collect_outcomes(outcomes: Batches) -> Outcomes:
     outcomes : Batches
         :data:`OUTCOMES`.
     """
-    names = (TIED, NEAR, ALIKE, PRESENT, CONSISTENT)
+    names = (TIED, NEAR, ALIKE, PRESENT, BEGUN, CONSISTENT)
     counted = outcomes.frame().groupBy(*names).agg(F.count("*").alias(schemas.N_ROWS)).toArrow()
     found = counted.sort_by([(name, "ascending") for name in names])
     near, tied = found.column(NEAR).to_numpy(), found.column(TIED).to_numpy()
     present = found.column(PRESENT).to_numpy()
     return Outcomes(
-        found.column(schemas.N_ROWS).to_numpy().astype(np.int64),
+        found.column(schemas.N_ROWS).to_numpy() * found.column(BEGUN).to_numpy(),
         np.where(near, present / tied, 0.0),
         found.column(ALIKE).to_numpy().astype(np.int64),
         present,
