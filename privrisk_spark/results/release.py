@@ -1,9 +1,7 @@
 """What a run has to say, as frozen values: stages, checks, summaries, guarantees, and their report.
 
-Every class has ``to_dict``, whose result `json.dumps` takes as it is and a program can read. Three
-conventions hold in all of them: an infinite number is the text ``"Infinity"`` or ``"-Infinity"`` and an
-undefined one ``"NaN"``, because JSON has no such numbers and ``null`` already means *not given*; an exact
-number (decimal, fraction) is text; keys are the attribute names.
+Every class has ``to_dict``, whose result `json.dumps` takes as it is and a program can read (see
+:mod:`privrisk_spark.results.json_values`).
 """
 
 from __future__ import annotations
