@@ -147,6 +147,12 @@ GLOSSARY: tuple[Term, ...] = (
         where="kernels/random/keyed.py",
     ),
     Term(
+        "l-diversity",
+        "Every class holds at least ℓ well represented values of a sensitive column.",
+        where="kernels/classes/diversity.py",
+        others=("ℓ-diversity", "ℓ-diverse"),
+    ),
+    Term(
         "level",
         "How many steps up its hierarchy a value is generalized: 0 as it is, the height suppressed.",
         "0 ≤ x_i ≤ h_i",
@@ -154,21 +160,15 @@ GLOSSARY: tuple[Term, ...] = (
         others=("generalization level",),
     ),
     Term(
-        "l-diversity",
-        "Every class holds at least ℓ well represented values of a sensitive column.",
-        where="kernels/classes/diversity.py",
-        others=("ℓ-diversity", "ℓ-diverse"),
+        "lineage",
+        "The name under which a ledger counts the releases of one table and its later states together.",
+        where="ledger/ledger.py",
     ),
     Term(
         "linkage",
         "Finding which record of one table is the person of another, by what both hold.",
         where="kernels/linkage/nearest.py",
         others=("record linkage", "link"),
-    ),
-    Term(
-        "lineage",
-        "The name under which a ledger counts the releases of one table and its later states together.",
-        where="ledger/ledger.py",
     ),
     Term(
         "masking",
@@ -182,6 +182,12 @@ GLOSSARY: tuple[Term, ...] = (
         where="kernels/masking/microaggregation.py",
     ),
     Term(
+        "P(re-identified)",
+        "The chance that the adversary assumed finds the person, attacks at all, and is right.",
+        where="kernels/adversary/risk.py",
+        others=("re-identification", "re-identified", "p_reid"),
+    ),
+    Term(
         "population unique",
         "A person whose quasi-identifiers nobody else in the population has, in the table or not.",
         where="kernels/measures/population_uniques.py",
@@ -192,12 +198,6 @@ GLOSSARY: tuple[Term, ...] = (
         "1/ρ",
         "kernels/disclosure/risk.py",
         others=("prosecutor risk", "probability that a record is found", "identification probability"),
-    ),
-    Term(
-        "P(re-identified)",
-        "The chance that the adversary assumed finds the person, attacks at all, and is right.",
-        where="kernels/adversary/risk.py",
-        others=("re-identification", "re-identified", "p_reid"),
     ),
     Term(
         "quasi-identifier",
