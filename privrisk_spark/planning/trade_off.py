@@ -27,7 +27,7 @@ DRAWN = (100, 40)
 _MOST = 1000
 _LEAST = 32
 _EVALUATED = 2**20
-_COMPARED = 2**28
+_COMPARED = 2**27
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def sample_size(n_nodes: int, counts: Sequence[Counts | None]) -> SampleSize:
     Returns
     -------
     SampleSize
-        Whatever the number of nodes, at most 2^20 pairs of a record and a node are evaluated, and at most 2^28 values
+        Whatever the number of nodes, at most 2^20 pairs of a record and a node are evaluated, and at most 2^27 values
         of records and dictionary vectors compared. Fewer than 32 records would say little, and are not evaluated.
     """
     most = min(_MOST, _EVALUATED // n_nodes)

@@ -30,7 +30,7 @@ def sorted_counts(vectors: int) -> SortedCounts:
         (300, [None], SampleSize(SHOWN, 0)),
         (300, [DENSE, None], SampleSize(SHOWN, 0)),
         (10**30, [DENSE], SampleSize(SHOWN, 0)),
-        (300, [sorted_counts(2**20)], SampleSize(256, 256)),
+        (300, [sorted_counts(2**20)], SampleSize(128, 128)),
         (300, [sorted_counts(1), DENSE], SampleSize(1000, 1000)),
     ],
     ids=["small", "adult", "most", "too many", "distributed", "one of two", "huge", "many vectors", "both"],

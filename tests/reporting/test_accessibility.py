@@ -31,8 +31,14 @@ def ran(*arguments: str) -> None:
     assert result.exit_code in (0, 1), result.output
 
 
+MASKS = "{method: pram, invariant: {keep: 0.8}}"
 KINDS = {
     "risk": (),
+    "masked": (
+        "--set=guarantee={kind: masked}",
+        "--set=decision=null",
+        *(f"--set=columns.{name}={{role: quasi-identifier, mask: {MASKS}}}" for name in ("age", "sex", "city")),
+    ),
     "k-anonymity": ("--set=guarantee={kind: k-anonymity, k: 3, suppression_limit: 0.2}", "--set=decision=null"),
 }
 """Kinds of guarantee, and what makes the small policy one of them."""

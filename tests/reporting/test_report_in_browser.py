@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from accessibility import BROWSER
 from product import Privrisk
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine; apt-get install chromium")

@@ -107,7 +107,9 @@ def _riskiest(
     np.maximum.at(risk, member, decided.decisions.risk[of])
     np.minimum.at(consistent, member, decided.decisions.consistent[of])
     columns = np.column_stack([node[first] for node in nodes])
-    best = np.lexsort((*columns.T[::-1], -risk))[:SHOWN]
+    # Of many classes only those that can be among the first are sorted.
+    few = np.flatnonzero(risk >= np.partition(risk, -SHOWN)[-SHOWN]) if len(risk) > SHOWN else np.arange(len(risk))
+    best = few[np.lexsort((*columns[few].T[::-1], -risk[few]))[:SHOWN]]
     return [(columns[c].tolist(), float(risk[c]), int(consistent[c])) for c in best]
 
 
