@@ -284,9 +284,10 @@ LEARNED = {
 def learned_distance(policy: Policy, fitted: FittedDistance) -> LearnedDistance:
     """Say what was learned, by the names of the columns."""
     one = fitted.learned
+    kept = ", which are the standard ones, as nothing better was found" if one.fell_back else ""
     return LearnedDistance(
         search=Search("learned", "person", distance=one.kind),
-        title=f"{ATTACKS['person'][0]}, by {LEARNED[one.kind]} learned from {fitted.training.tried:,} true pairs",
+        title=f"{ATTACKS['person'][0]}, by {LEARNED[one.kind]} learned from {fitted.training.tried:,} true pairs{kept}",
         weights=dict(zip(known_columns(policy), one.aggregate.weights_of_columns().tolist(), strict=True)),
         parameters=one.aggregate.to_dict(),
         training_standard=fitted.training_standard,

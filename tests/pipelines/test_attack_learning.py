@@ -137,6 +137,20 @@ def test_what_decides_is_learned_and_holds_of_others(run: Run) -> None:
     assert again["measures"] == document["measures"]
 
 
+def test_standard_weights_that_nothing_beats_are_an_attack_too(run: Run) -> None:
+    """Nothing is learned of a table as it is: everybody is found already."""
+    rows, shown = files(60, dict.fromkeys(COLUMNS, 1.0))
+    asked = {"methods": ["learned"], "learned": {"distances": ["weighted_mean"], "training": 20, "held_out": 40}}
+    code, document = run(rows, shown, {**asked, "correct_links_at_most": 0.5})
+    assert code == 1
+    of = {"method": "learned", "attack": "person", "distance": "weighted_mean"}
+    assert value(document, "links_tried", **of) == 40
+    assert value(document, "correct_links", **of) == value(document, "correct_links", **of, records="held_out_standard")
+    assert document["methods"] == ["learned"]
+    assert "learned from 20 true pairs, which are the standard ones" in document["attacks"][0]
+    assert "exceeds the 50 % that may be found" in document["paragraph"]
+
+
 def test_bad_input_is_refused_by_name(run: Run) -> None:
     rows, shown = files(20, dict.fromkeys(COLUMNS, 1.0))
     for asked, said in (

@@ -188,7 +188,7 @@ def judge(
             for search, one in findings.links.items()
         ]
         rows = protected.rows
-        found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned if not one.fell_back]
+        found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned]
         left_out = not_tried(
             policy, opened.levels, findings.inferences, findings.members, learned=bool(findings.learned)
         )
