@@ -322,6 +322,18 @@ class Diffusion(Part):
         description="How it spreads: each user tells one friend per unit of time, drawn evenly; or, by the Laplacian, "
         "tells each friend at this rate.",
     )
+    computation: Literal["automatic", "whole", "ego", "series"] = Field(
+        "automatic",
+        description="Where it is computed. 'whole': each task holds the graph; 'ego': each task holds those around "
+        "one user; 'series': by joins of Spark, step by step, for graphs that fit no machine. 'automatic' "
+        "is 'whole' up to adjacency_on_machine directed edges, beyond them 'ego' if a radius of 3 keeps the error, "
+        "else 'series'.",
+    )
+    radius: Count | None = Field(
+        None,
+        description="Steps around a user within which 'ego' looks; what leaves counts as the worst. By default the "
+        "least one that keeps the error, up to 6.",
+    )
     error: Annotated[float, Field(ge=1e-12, lt=1), NUMBER] = Field(
         1e-6, description="Share of the information of which it may stay open whom it reaches."
     )

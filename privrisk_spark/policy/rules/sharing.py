@@ -106,6 +106,9 @@ def _trusted(asked: SharingPolicy) -> Iterator[Fault]:
             f"must be of the kind 'table' with the model 'diffusion': it is asked of everybody the information may "
             f"reach. Got {got}",
         )
+    if isinstance(asked.model, Diffusion) and asked.model.radius is not None and asked.model.computation != "ego":
+        got = f"computation '{asked.model.computation}'"
+        yield Fault("sharing.model.radius", f"is used by the computation 'ego' alone; leave it out. Got {got}")
     exposure = asked.exposure
     if isinstance(exposure, StepExposure) and exposure.above > exposure.below:
         yield Fault(
