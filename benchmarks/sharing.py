@@ -2,10 +2,10 @@
 
 The data is SYNTHETIC (``privrisk_spark.experiments.generated.network``). Users drawn evenly have next to no common
 friend, so that nothing is to be weighed; ``hard`` are pairs two steps apart, which have some. Modified-Aggregate, which
-F12 measures, is timed beside a lean program (:mod:`benchmarks.sharing_floor`) that reads the same tables and decides by the
-trade-off of loss and utility; that the product counts and decides as the floor does is held pair by pair on a run of its
-own. ``sharing-diffusion`` lets 10,000 users decide for five friends each what is shown, as information spreads for a
-time of 1; its floor adds up the series of some of them in float64, from which the seconds of all are reckoned.
+F12 measures, is timed beside a lean program (:mod:`benchmarks.sharing_floor`) that reads the same tables and decides by
+the trade-off of loss and utility; that the product counts and decides as the floor does is held pair by pair on a run
+of its own. ``sharing-diffusion`` lets 10,000 users decide for five friends each what is shown, as information spreads
+for a time of 1; its floor adds up the series of some of them in float64, from which the seconds of all are reckoned.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Network:
     users: int
     attributes: int
     place: Path
-    """``profiles/``, ``edges/``; ``uniform``, ``hard``, ``hard-4`` and ``told`` pairs, and ``trust``, as Parquet files."""
+    """``profiles/``, ``edges/``; ``uniform``, ``hard``, ``hard-4`` and ``told`` pairs, ``trust``: Parquet files."""
 
     def columns(self) -> dict[str, Any]:
         """Columns of a policy."""
