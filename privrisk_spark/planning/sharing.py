@@ -260,6 +260,12 @@ def notes_of(asked: SharingPolicy) -> tuple[str, ...]:
             "with: of other people's profiles nothing else is in a decision."
         )
         notes.append("The loss of a pair is Φ/ξ, its risk in F12; the trust is ξ.")
+        if asked.model.as_published is not None:
+            notes.append(
+                "For comparison, pairs are decided by Algorithm 8 as it was published, over layers of the sensitivity "
+                f"whose ratio is {1 + asked.model.as_published.epsilon:g}, read as {asked.model.as_published.reading}. "
+                "The gap of a pair is what its best decision is better by."
+            )
         if asked.model.no_common_friend == "as-published":
             notes.append(
                 "A pair without common friends shows everything: by the formula its 1/risk is 0 whatever is shown, so "

@@ -259,6 +259,17 @@ SharingUtility = Annotated[
 # --------------------------------------------------------------------------------------------------------------- models
 
 
+class PublishedLayers(Part):
+    """Algorithm 8 as F12 prints it, layer by layer of the sensitivity, for comparison with what is exact."""
+
+    epsilon: Positive = Field(0.1, description="Ratio of the layers' sensitivities, less one.")
+    reading: Literal["layer", "equality"] = Field(
+        "layer",
+        description="What a layer is: 'layer', all between two sensitivities; 'equality', all that costs the first, "
+        "by the letter.",
+    )
+
+
 class ModifiedAggregate(Part):
     """Greatest lambda · (consistent common friends) / sensitivity + utility^kappa of each pair (F12 Algorithm 8)."""
 
@@ -283,6 +294,11 @@ class ModifiedAggregate(Part):
         "the user's least positive one.",
     )
     most_boxes: Count = Field(100_000, description="Boxes after which the search of one pair ends with its best.")
+    as_published: PublishedLayers | None = Field(
+        None,
+        description="Decide by Algorithm 8 as published instead, for comparison: gap is then what the exact answer is "
+        "better by. Lattices of up to 2^20 level vectors.",
+    )
 
 
 class _Limited(Part):

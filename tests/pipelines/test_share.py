@@ -320,6 +320,55 @@ def test_who_has_no_common_friend(policy: Make, share: Share) -> None:
     assert "A pair without common friends shows everything" in notes
 
 
+def test_the_published_layers_fall_short_of_the_exact_answer_by_the_gap(policy: Make, share: Share) -> None:
+    """f of both answers, by loops; with narrow layers most pairs are decided alike, with wide ones not."""
+    rows, edges = people(), friendships()
+    friends = naive.friends_of((row["who"] for row in rows), edges)
+    of = {row["who"]: [row[name] for name in TREES] for row in rows}
+    path = policy(rows, edges, model={"lambda": 3.0, "no_common_friend": "as-published"})
+    columns = load([path], releasing=False).quasi_identifiers
+    trees = [build(column.hierarchy, name) for name, column in columns.items()]
+
+    def f(u: str, v: str, levels: Sequence[int]) -> float:
+        above = [naive.path(tree, value) for tree, value in zip(trees, of[u], strict=True)]
+        kept = [nodes[min(level, len(nodes) - 1)] for nodes, level in zip(above, levels, strict=True)]
+        shown = sum(len(nodes) - 1 - min(level, len(nodes) - 1) for nodes, level in zip(above, levels, strict=True))
+        consistent = sum(
+            all(
+                node in naive.path(tree, value)
+                for node, tree, value, nodes in zip(kept, trees, of[friend], above, strict=True)
+                if len(nodes) > 1
+            )
+            for friend in friends[u] & friends[v]
+        )
+        return (3.0 * consistent / shown if shown else 0.0) + shown
+
+    exact = share(path)
+    best = {key: f(*key, levels) for key, levels in levels_of(exact).items()}
+    short = {}
+    for epsilon, reading in ((0.01, "layer"), (3.0, "layer"), (0.3, "equality")):
+        model = {
+            "lambda": 3.0, "no_common_friend": "as-published",
+            "as_published": {"epsilon": epsilon, "reading": reading},
+        }  # fmt: skip
+        ended = share(policy(rows, edges, model=model), output=f"layers-{epsilon}")
+        assert ended.code == 0, ended.err
+        table = ended.decisions
+        gaps = {key: best[key] - f(*key, levels) for key, levels in levels_of(ended).items()}
+        for key, gap in gaps.items():
+            assert table.loc[key, "gap"] == pytest.approx(max(gap, 0), abs=1e-9)
+            assert table.loc[key, "status"] == ("heuristic" if gap > 1e-9 else "proved")
+        short[epsilon] = sum(gap > 1e-9 for gap in gaps.values())
+        assert ended.measure("gap") == pytest.approx(max(gaps.values()), abs=1e-9)
+        assert ended.measure("heuristic_pairs", relation="all") == short[epsilon]
+        assert "as it was published" in " ".join(ended.document["notes"])
+    assert short[0.01] < short[3.0]
+    assert short[0.3] > 0
+    refused = share(policy(rows, edges, model={"no_common_friend": "owner", "as_published": {}}), output="owner")
+    assert refused.code == 2
+    assert "sharing.model.as_published" in refused.err
+
+
 def test_a_network_without_edges_has_no_decisions(policy: Make, share: Share) -> None:
     ended = share(policy(people(3), []))
     assert ended.code == 0, ended.err

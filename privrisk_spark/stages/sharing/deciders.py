@@ -33,7 +33,7 @@ from privrisk_spark.policy.sharing import (
 from privrisk_spark.stages.sharing.access_control import ByNetwork, ByTradeOff, ByUser, Costs, collect_search
 from privrisk_spark.stages.sharing.deciding import Decider, Ground
 from privrisk_spark.stages.sharing.diffusing import ByDiffusion
-from privrisk_spark.stages.sharing.modified_aggregate import ByCommonFriends
+from privrisk_spark.stages.sharing.modified_aggregate import ByCommonFriends, Layers
 from privrisk_spark.stages.sharing.network import StoredNetwork
 from privrisk_spark.stages.sharing.reaching import OnEgoNetworks, OnWholeGraph, Reach, StoredReach, collect_reach
 from privrisk_spark.stages.sharing.spreading import collect_spread
@@ -76,6 +76,7 @@ def collect_decider(scratch: Scratch, policy: Policy, ground: Ground, tables: Ma
             model.no_common_friend == "reject",
             "infinite" if model.no_common_friend == "as-published" else "owner",
             model.most_boxes,
+            None if model.as_published is None else Layers(model.as_published.epsilon, model.as_published.reading),
         )
     costs = Costs(sensitivity, utility, trust_of(policy, ground, tables), Exposure(**exposure_of(asked)))
     if isinstance(model, TradeOff):
