@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import naive_sharing_files as naive
 import numpy as np
@@ -22,9 +24,16 @@ from product import Privrisk
 from scipy.linalg import expm
 from typer.testing import CliRunner
 
+import privrisk_spark as pr
+from benchmarks.s3_server import BUCKET
 from privrisk_spark.cli.app import app
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.policy.reading import load
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.objects import ObjectStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["plans"]
 
@@ -888,3 +897,121 @@ def test_how_members_are_connected_by_what_they_see(policy: Make, share: Share, 
     assert ended.measure("connected_users", levels=enough) == len(near)
     assert ended.measure("largest_part", levels=enough) == max(parts)
     assert 1 <= ended.measure("diameter_at_least", levels=enough) < max(parts)
+
+
+# ------------------------------------------------------------------------------------------------- whatever is given
+
+
+def test_ids_are_texts_or_numbers_and_directions_do_not_count(spark: SparkSession) -> None:
+    """The same network by numbers, by texts of them, turned around, with loops and edges named again."""
+    n = 12
+    profiles = [(i, 20 + 3 * i) for i in range(n)]
+    friends = [(i, (i * i + 1) % n) for i in range(n)] + [(i, (i + 1) % n) for i in range(n)]
+    policy = pr.Policy(
+        table={"record_id": "who"},
+        columns={"who": pr.identifier(), "age": pr.quasi_identifier(pr.intervals(10, 30))},
+        sharing={"edges": {}, "model": {"lambda": 3}},
+    )
+
+    def shown(people: Any, edges: Any) -> list[tuple[Any, ...]]:
+        with pr.share(edges, people, policy) as shared:
+            table = shared.decisions.orderBy("u", "v").toPandas()
+        return [tuple(row) for row in table.itertuples(index=False)]
+
+    numbers = shown(
+        spark.createDataFrame(profiles, "who int, age int"), spark.createDataFrame(friends, "u int, v long")
+    )
+    assert len(numbers) > 2 * n
+    assert {row[0] for row in numbers} == {str(i) for i in range(n)}
+    texts = [(str(i), age) for i, age in profiles]
+    turned = [(str(v), str(u)) for u, v in friends] + [(str(u), str(v)) for u, v in friends] + [("3", "3")]
+    again = shown(
+        spark.createDataFrame(texts, "who string, age int"), spark.createDataFrame(turned, "u string, v string")
+    )
+    assert again == numbers
+
+
+def test_what_one_user_says_changes_no_row_but_of_those_he_shows_or_befriends(policy: Make, share: Share) -> None:
+    """p9's profile is in the rows in which he shows, and in those of pairs he is a common friend of, as a count."""
+    rows, edges = people(), friendships()
+    friends = naive.friends_of((row["who"] for row in rows), edges)
+    other = [{**row, "age": "59", "city": "Ulm"} if row["who"] == "p9" else row for row in rows]
+    for model in ({"lambda": 3.0}, {"kind": "trade-off", "lambda": 0.6}):
+        before = share(policy(rows, edges, model=model), output=f"before-{len(model)}").decisions
+        after = share(policy(other, edges, model=model), output=f"after-{len(model)}").decisions
+        changed = before.index[(before != after).any(axis=1)]
+        for u, v in changed:
+            assert u == "p9" or ("p9" in friends[u] & friends[v] and "kind" not in model)
+        assert before.loc["p9"].shape == after.loc["p9"].shape
+
+
+def test_a_user_with_a_million_friends_is_survived(
+    policy: Make, share: Share, tmp_path: Path, privrisk: Privrisk
+) -> None:
+    """Two people whom a million know, and each other: pairs of them have a million common friends, or one."""
+    del privrisk
+    n = 1_000_000
+    path = policy([{**people(1)[0], "who": "a"}, {**people(2)[1], "who": "b"}], [("a", "b")])
+    names = pa.array(np.char.add("f", np.arange(n).astype("U7")))
+    crowd = pa.table(
+        {
+            "who": names,
+            "age": pa.array(["20", "33", "47", None] * (n // 4)),
+            "sex.1": pa.array(["F", "M"] * (n // 2)),
+            "city": pa.array(["Ulm", "Kiel", "Bonn", "Köln"] * (n // 4)),
+            "phi": pa.array(np.ones(n)),
+        }
+    )
+    pq.write_table(crowd, tmp_path / "net-profiles" / "crowd.parquet")
+    for famous in "ab":
+        known = pa.table({"u": pa.array([famous] * n), "v": names})
+        pq.write_table(known, tmp_path / "net-edges" / f"{famous}.parquet")
+    given = [("a", "b"), ("b", "a"), ("a", "f0"), ("f0", "b"), ("f1", "f2")]
+    pq.write_table(pa.table({"u": [u for u, _ in given], "v": [v for _, v in given]}), tmp_path / "pairs.parquet")
+    trust = stated(tmp_path, [("a", "f5", 3.0), ("f0", "a", -1.0), ("f1", "f2", 1.0)])
+    document = yaml.safe_load(path.read_text())
+    document["sharing"] |= {"pairs": {"kind": "table", "path": str(tmp_path / "pairs.parquet")}}
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    ended = share(path)
+    assert ended.code == 0, ended.err
+    assert ended.measure("network_most_friends") == n + 1
+    table = ended.decisions
+    assert table.loc[("a", "b"), "common_friends"] == n
+    assert table.loc[("f1", "f2"), "common_friends"] == 2
+    assert (table["status"] == "proved").all()
+    document["sharing"] |= {"trust": trust, "model": {"kind": "diffusion", "risk_at_most": 50}}
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    for how in ("whole", "ego"):
+        more = ["--set=sharing.model.computation=ego", "--set=sharing.model.radius=2"] if how == "ego" else []
+        ended = share(path, *more, output=how)
+        assert ended.code == 0, ended.err
+        # a trusts f5: of what starts at b, one in a million walks ends there; all share the rest evenly.
+        assert ended.decisions.loc[("a", "b"), "loss"] == pytest.approx(
+            ended.decisions.loc[("a", "b"), "utility"], rel=1e-5
+        )
+        # f0 mistrusts a, to whom half of the walks from b are an even number of steps later, but for none at all.
+        there = ((1 + math.exp(-2)) / 2 - math.exp(-1)) / 2
+        one = ended.decisions.loc[("f0", "b")]
+        assert one["loss"] / one["utility"] == pytest.approx(1 + there, abs=3e-6)
+
+
+def test_tables_and_scratch_in_an_object_store(policy: Make, share: Share, tmp_path: Path, endpoint: str) -> None:
+    del endpoint
+    rows, edges = people(), friendships()
+    path = policy(rows, edges, model={"lambda": 3.0})
+    local = share(path)
+    assert local.code == 0, local.err
+    store = ObjectStore(Location("s3", BUCKET, uuid4().hex), retry_seconds=5)
+    document = yaml.safe_load(path.read_text())
+    for kind, key in (("profiles", document["table"]), ("edges", document["sharing"]["edges"])):
+        store.upload(f"{kind}/part-0.parquet", tmp_path / f"net-{kind}" / "0.parquet")
+        key["path"] = f"s3a://{BUCKET}/{store.location.path}/{kind}"
+    document["run"]["scratch"] = f"s3://{BUCKET}/{store.location.path}/scratch"
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    ended = share(path, output="remote")
+    assert ended.code == 0, ended.err
+    assert ended.bytes == local.bytes
+    assert sorted(entry.name for entry in store.entries()) == ["edges/part-0.parquet", "profiles/part-0.parquet"]
+    refused = CliRunner().invoke(app, ["share", str(path), f"--output=s3://{BUCKET}/{store.location.path}/out"])
+    assert refused.exit_code == 2
+    assert "--output" in refused.stderr
