@@ -723,7 +723,9 @@ def test_diversity_is_worth_what_profiles_differ(policy: Make, share: Share) -> 
     assert table.loc[("p1", "p0"), "utility"] == pytest.approx(6 * (1 / 3))
 
 
-def reached(rows: Sequence[Row], edges: Sequence[Edge], leak: str, time: float) -> dict[tuple[str, str], float]:
+def reached(
+    rows: Sequence[Row], edges: Sequence[Edge], leak: str, time: float, said: Sequence[tuple[str, str, float]] = STATED
+) -> dict[tuple[str, str], float]:
     """Σ_j K_vj f(T_uj) of all (u, v), K = exp(tL) by a dense exponential, f the reciprocal of the stated trust."""
     names = [row["who"] for row in rows]
     friends = naive.friends_of(names, edges)
@@ -732,7 +734,7 @@ def reached(rows: Sequence[Row], edges: Sequence[Edge], leak: str, time: float) 
     walk = adjacent / np.maximum(degree, 1)[:, None] + np.diag(degree == 0)
     kernel = expm(time * (walk - np.eye(len(names)) if leak == "stochastic" else adjacent - np.diag(degree)))
     exposure = np.ones((len(names), len(names)))
-    for u, v, trust in STATED:
+    for u, v, trust in said:
         exposure[names.index(u), names.index(v)] = 1 / (1 + trust) if trust >= 0 else 1 - trust
     whole = exposure @ kernel.T
     return {(u, v): float(whole[i, j]) for i, u in enumerate(names) for j, v in enumerate(names)}
@@ -799,6 +801,30 @@ def test_no_time_and_a_long_time(policy: Make, share: Share, tmp_path: Path, lea
             average = sum((trust.get((u, j), 1.0) - 1) * share_of[j] for j in part) / sum(share_of.values())
             exact = trust.get((u, v), 1.0) if time == 0 else 1 + average
             assert row["loss"] == pytest.approx(exact * row["utility"], abs=3e-6 * max(row["utility"], 1))
+
+
+def test_diffusion_is_the_same_bytes_however_the_input_is_dealt(policy: Make, share: Share, tmp_path: Path) -> None:
+    """And what a user says of himself counts where the information comes back to him."""
+    rows, edges = people(), friendships()
+    said = [*STATED, ("p0", "p0", 9.0)]
+    trust = stated(tmp_path, said)
+    exact = reached(rows, edges, "stochastic", 0.2, said)
+    for how in ("whole", "series"):
+        first: Ended | None = None
+        for parts in (1, 4, 11) if how == "whole" else (1, 11):
+            mixed, others = list(rows), [(v, u) if i % parts else (u, v) for i, (u, v) in enumerate(edges)]
+            random.Random(parts).shuffle(mixed)
+            random.Random(parts).shuffle(others)
+            model = {"kind": "diffusion", "time": 0.2, "risk_at_most": 4, "computation": how, "error": 1e-4}
+            path = policy(mixed, others, name=how, parts=parts, model=model, trust=trust)
+            ended = share(path, output=f"{how}-{parts}")
+            assert ended.code == 0, ended.err
+            first = ended if first is None else first
+            assert ended.bytes == first.bytes
+            assert ended.document["measures"] == first.document["measures"]
+        assert first is not None
+        for (u, v), row in first.decisions.loc[["p0"]].iterrows():
+            assert row["loss"] == pytest.approx(exact[u, v] * row["utility"], abs=2e-4 * max(row["utility"], 1))
 
 
 def test_a_radius_that_is_too_short_errs_on_the_safe_side(policy: Make, share: Share, tmp_path: Path) -> None:
