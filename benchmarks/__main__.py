@@ -27,6 +27,7 @@ from benchmarks import (
     object_store,
     persons,
     readers,
+    sharing,
 )
 from benchmarks.s3_server import ServerError
 from benchmarks.standalone import ClusterError
@@ -51,6 +52,8 @@ BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
     "object-store": object_store.run,
     "persons": persons.run,
     "readers": readers.run,
+    "sharing": sharing.run,
+    "sharing-growth": sharing.run_growth,
 }
 
 _COLUMNS = {

@@ -38,6 +38,7 @@ SOURCES = (
     "search/boxes/arrays.py",
     "search/boxes/bounds.py",
     "search/boxes/search.py",
+    "sharing/averages.py",
     "sharing/graph.py",
     "sharing/level_boxes.py",
     "sharing/level_search.py",

@@ -35,6 +35,7 @@ from privrisk_spark.planning.sharing import (
     read_policy,
     relations_of,
     sharing_of,
+    spread_in_words,
 )
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.sharing import tables_of
@@ -64,6 +65,7 @@ from privrisk_spark.stages.sharing.deciding import (
     collect_decisions,
     write_decisions,
 )
+from privrisk_spark.stages.sharing.diffusing import ByDiffusion
 from privrisk_spark.stages.sharing.network import StoredNetwork
 from privrisk_spark.stages.sharing.pairs import collect_friends_of_friends, collect_sample, walks
 from privrisk_spark.stages.sharing.profiles import store_trees
@@ -324,6 +326,7 @@ def decide(
             run.scratch, ground, decider, names, exposed=asked.listed, connected_at=asked.connected_at
         )
         points = collect_curve(run.scratch, ground, decider, asked.curve.lambdas, pairs=asked.curve.pairs)
+        spread = decider.reach.computation if isinstance(decider, ByDiffusion) else None
         relations, whole = relations_of(decided.facts, RELATIONS, REASONS, names)
         result = SharingResult(
             title=policy.run.name,
@@ -340,7 +343,8 @@ def decide(
             axis="limit of the risk" if asked.model.kind == "diffusion" else "λ",
             exposed=exposed_of(ground, decided, asked.listed),
             connection=connection_of(decided, network.users, asked),
-            notes=notes_of(asked),
+            spread=spread,
+            notes=notes_of(asked) + (() if spread is None else (spread_in_words(spread),)),
         )
         stage.sentence = result.paragraph
         stage.status = result.status

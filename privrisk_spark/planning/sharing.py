@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.kernels.sharing.diffusion import LEAST_ERROR, Leak, ego_radius
 from privrisk_spark.planning.assessment import reading_only
 from privrisk_spark.policy.policy import Policy, RiskPolicy
 from privrisk_spark.policy.rules.sharing import weighed_columns
 from privrisk_spark.policy.sensitivity import LinearSensitivity, Personal
 from privrisk_spark.policy.sharing import (
     DetailUtility,
+    Diffusion,
     DiversityUtility,
     ExponentialExposure,
     LeastLoss,
@@ -25,7 +28,7 @@ from privrisk_spark.policy.sharing import (
     TableUtility,
     TradeOff,
 )
-from privrisk_spark.results.sharing import AttributeShown, CurvePoint, Relation
+from privrisk_spark.results.sharing import AttributeShown, CurvePoint, Relation, Spread
 
 EDGES, PAIRS = "sharing.edges", "sharing.pairs"
 """Keys of the policy, for messages."""
@@ -80,6 +83,72 @@ def exposure_of(asked: SharingPolicy) -> dict[str, Any]:
     if isinstance(given, TableExposure):
         return {"form": "table", "table": tuple((point.trust, point.value) for point in given.points)}
     return {"form": "reciprocal"}
+
+
+@dataclass(frozen=True)
+class Spreading:
+    """How information spreads, and how well it must be known.
+
+    Attributes
+    ----------
+    leak : {"stochastic", "laplacian"}
+    time : float
+    error : float
+        Greatest error of an average, as a share of the largest value there is to average.
+    """
+
+    leak: Leak
+    time: float
+    error: float
+
+    @property
+    def series_error(self) -> float:
+        """What the series may lack: little of what is allowed."""
+        return max(self.error / 16, LEAST_ERROR)
+
+
+def spreading_of(model: Diffusion) -> Spreading:
+    """Return how information spreads."""
+    return Spreading(model.leak, model.time, model.error)
+
+
+Computation = Literal["whole", "ego", "series"]
+
+MOST_RADIUS, AUTOMATIC_RADIUS = 6, 3
+"""Largest radius of an ego network that is chosen, and without being asked for ego networks."""
+
+
+def computation_of(
+    model: Diffusion, *, edges: int, most_edges: int, most_friends: int
+) -> tuple[Computation, int | None]:
+    """Where diffusion is computed, and on what radius.
+
+    Parameters
+    ----------
+    model : Diffusion
+    edges : int
+        Directed edges of the graph.
+    most_edges : int
+        What one machine may hold.
+    most_friends : int
+        Of one user.
+
+    Returns
+    -------
+    {"whole", "ego", "series"}
+    int or None
+        Radius of ``ego``: the given one, or the least one up to :data:`MOST_RADIUS` that keeps the error for friends,
+        or that one.
+    """
+    mean = model.time * (most_friends if model.leak == "laplacian" else 1)
+    if model.computation == "ego":
+        return "ego", model.radius or ego_radius(mean, model.error, MOST_RADIUS) or MOST_RADIUS
+    if model.computation != "automatic":
+        return model.computation, None
+    if edges <= most_edges:
+        return "whole", None
+    radius = ego_radius(mean, model.error, AUTOMATIC_RADIUS)
+    return ("series", None) if radius is None else ("ego", radius)
 
 
 def relations_of(
@@ -144,17 +213,34 @@ def in_words(asked: SharingPolicy) -> str:
         which = "in all attributes" if model.consistency == "all" else "in at least one attribute"
         return (
             f"the greatest {model.lambda_:g} · ξ/Φ + u^{model.kappa:g} of each pair, where ξ common friends are "
-            f"consistent with what is shown {which} (Fouad 2012, Algorithm 8)"
+            f"consistent with what is shown {which} (F12 Algorithm 8)"
         )
     if isinstance(model, TradeOff):
-        return f"the least loss less {model.lambda_:g} times the utility (Fouad 2012)"
+        return f"the least loss less {model.lambda_:g} times the utility (F12 §7.4)"
     if isinstance(model, MostUtility):
-        return f"the greatest utility at a loss of at most {model.loss_at_most:g} {_scope(model.scope)} (Fouad 2012)"
+        return f"the greatest utility at a loss of at most {model.loss_at_most:g} {_scope(model.scope)} (F12 §7.4)"
     if isinstance(model, LeastLoss):
-        return f"the least loss at a utility of at least {model.utility_at_least:g} {_scope(model.scope)} (Fouad 2012)"
+        return f"the least loss at a utility of at least {model.utility_at_least:g} {_scope(model.scope)} (F12 §7.4)"
     return (
         f"the most that may be shown at a risk of at most {model.risk_at_most:g}, as information spreads over a time "
-        f"of {model.time:g} (Fouad 2012)"
+        f"of {model.time:g} (F12 §7.3)"
+    )
+
+
+_WHERE = {
+    "whole": "on the whole graph",
+    "ego": "among the people around each user, within a radius of {radius}",
+    "series": "by joins of Spark, step by step",
+}
+
+
+def spread_in_words(spread: Spread) -> str:
+    """How diffusion was computed."""
+    where = _WHERE[spread.computation].format(radius=spread.radius)
+    return (
+        f"What reaches whom was computed {where}. The risk of a level of sensitivity 1 is known to within "
+        f"{spread.error:.3g}; of what is open the worst is assumed, so that the limit holds, and the gap of a pair is "
+        "to what would be best if the best were true."
     )
 
 
@@ -174,6 +260,12 @@ def notes_of(asked: SharingPolicy) -> tuple[str, ...]:
             "with: of other people's profiles nothing else is in a decision."
         )
         notes.append("The loss of a pair is Φ/ξ, its risk in Fouad 2012; the trust is ξ.")
+        if asked.model.as_published is not None:
+            notes.append(
+                "For comparison, pairs are decided by Algorithm 8 as it was published, over layers of the sensitivity "
+                f"whose ratio is {1 + asked.model.as_published.epsilon:g}, read as {asked.model.as_published.reading}. "
+                "The gap of a pair is what its best decision is better by."
+            )
         if asked.model.no_common_friend == "as-published":
             notes.append(
                 "A pair without common friends shows everything: by the formula its 1/risk is 0 whatever is shown, so "
@@ -182,7 +274,5 @@ def notes_of(asked: SharingPolicy) -> tuple[str, ...]:
     if isinstance(asked.utility, DiversityUtility):
         notes.append("The utility of a pair says how much the two profiles differ, and so something of the other one.")
     if isinstance(asked.utility, TableUtility):
-        notes.append(
-            "The utility is that of the one who sees: Fouad 2012 writes it with the index of the one who shows."
-        )
+        notes.append("The utility is that of the one who sees: F12 writes it with the index of the one who shows.")
     return tuple(notes)

@@ -259,6 +259,17 @@ SharingUtility = Annotated[
 # --------------------------------------------------------------------------------------------------------------- models
 
 
+class PublishedLayers(Part):
+    """Algorithm 8 as Fouad 2012 prints it, layer by layer of the sensitivity, for comparison with what is exact."""
+
+    epsilon: Positive = Field(0.1, description="Ratio of the layers' sensitivities, less one.")
+    reading: Literal["layer", "equality"] = Field(
+        "layer",
+        description="What a layer is: 'layer', all between two sensitivities; 'equality', all that costs the first, "
+        "by the letter.",
+    )
+
+
 class ModifiedAggregate(Part):
     """Greatest lambda · (consistent common friends) / sensitivity + utility^kappa of each pair (Fouad 2012)."""
 
@@ -283,6 +294,11 @@ class ModifiedAggregate(Part):
         "the user's least positive one.",
     )
     most_boxes: Count = Field(100_000, description="Boxes after which the search of one pair ends with its best.")
+    as_published: PublishedLayers | None = Field(
+        None,
+        description="Decide by Algorithm 8 as published instead, for comparison: gap is then what the exact answer is "
+        "better by. Lattices of up to 2^20 level vectors.",
+    )
 
 
 class _Limited(Part):
@@ -321,6 +337,18 @@ class Diffusion(Part):
         "stochastic",
         description="How it spreads: each user tells one friend per unit of time, drawn evenly; or, by the Laplacian, "
         "tells each friend at this rate.",
+    )
+    computation: Literal["automatic", "whole", "ego", "series"] = Field(
+        "automatic",
+        description="Where it is computed. 'whole': each task holds the graph; 'ego': each task holds those around "
+        "one user; 'series': by joins of Spark, step by step, for graphs that fit no machine. 'automatic' "
+        "is 'whole' up to adjacency_on_machine directed edges, beyond them 'ego' if a radius of 3 keeps the error, "
+        "else 'series'.",
+    )
+    radius: Count | None = Field(
+        None,
+        description="Steps around a user within which 'ego' looks; what leaves counts as the worst. By default the "
+        "least one that keeps the error, up to 6.",
     )
     error: Annotated[float, Field(ge=1e-12, lt=1), NUMBER] = Field(
         1e-6, description="Share of the information of which it may stay open whom it reaches."

@@ -171,6 +171,24 @@ class Connection:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """How diffusion was computed.
+
+    Attributes
+    ----------
+    computation : {"whole", "ego", "series"}
+    error : float
+        Greatest error of ``Σ_j K_vj f(T_uj)`` of a pair.
+    radius : int or None
+        Of ``ego``.
+    """
+
+    computation: str
+    error: float
+    radius: int | None = None
+
+
+@dataclass(frozen=True)
 class SharingResult:
     """What the members of a network show each other.
 
@@ -194,6 +212,8 @@ class SharingResult:
     exposed : tuple of Exposed
         The greatest losses first.
     connection : Connection or None
+    spread : Spread or None
+        Of the model ``diffusion``.
     notes : tuple of str
     """
 
@@ -211,6 +231,7 @@ class SharingResult:
     axis: str
     exposed: tuple[Exposed, ...]
     connection: Connection | None
+    spread: Spread | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -316,6 +337,8 @@ def _figures(result: SharingResult) -> Iterator[Figure]:
         yield "curve_loss", point.loss, "loss", at, result.status
         yield "curve_utility", point.utility, "utility", at, result.status
         yield "curve_levels_shown", point.share, "share", at, result.status
+    if result.spread is not None:
+        yield "diffusion_error", result.spread.error, "loss", {"computation": result.spread.computation}, "proved"
     if result.connection is not None:
         at = {"levels": result.connection.at}
         yield "links", result.connection.links, "pairs", at, "tested"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -23,6 +24,14 @@ def test_the_example_is_what_is_decided(privrisk: Privrisk, tmp_path: Path, monk
     assert ended.exit_code == 0, ended.output
     people = pd.read_csv(ROOT / "conf" / "sharing-demo" / "people.csv", dtype=str).set_index("who")
     decided = pd.read_parquet(tmp_path / "out" / "decisions").set_index(["u", "v"])
+    spec = importlib.util.spec_from_file_location("sharing_picture", ROOT / "docs" / "sharing_picture.py")
+    assert spec is not None
+    assert spec.loader is not None
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    drawn = program.picture(tmp_path / "out" / "decisions")
+    assert (ROOT / "docs" / "sharing.svg").read_text() == drawn + "\n", "run: python docs/sharing_picture.py DECISIONS"
+    assert all(f">{name}<" in drawn for name in people.index)
     told = ROW.findall((ROOT / "docs" / "sharing.md").read_text())
     assert len(told) == 4
     for u, v, common, *shown in told:

@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from product import ROOT, Privrisk
 from pyspark.sql import SparkSession
 from small_release import CHARGED, charged, digests, policy, write_table
+from typer.testing import CliRunner
 
 import privrisk_spark as pr
 from benchmarks.standalone import free_port, submit_environment
+from privrisk_spark.cli.app import app
 
 CLIENT = Path(os.environ.get("PRIVRISK_CONNECT_CLIENT", Path(sys.prefix, "client")))
 """Directory of the package pyspark-client (``make .venv/client``)."""
@@ -134,3 +137,36 @@ def test_an_assessment_of_a_frame_and_a_private_release_in_python(
     assert rows == ran.manifest["rows"]
     assert values == found.to_pandas()["value"].astype(str).tolist()
     assert "3c3c" not in done.stdout + done.stderr
+
+
+def test_sharing_by_joins(client: Client, privrisk: Privrisk, tmp_path: Path) -> None:
+    """Diffusion in a graph that no machine may hold: the same bytes as by this process."""
+    del privrisk
+    people = [f"u{i}" for i in range(30)]
+    (tmp_path / "people.csv").write_text("who,age\n" + "".join(f"{u},{20 + i}\n" for i, u in enumerate(people)))
+    edges = [(u, people[(7 * i + j) % 30]) for i, u in enumerate(people) for j in (1, 2)]
+    (tmp_path / "edges.csv").write_text("u,v\n" + "".join(f"{u},{v}\n" for u, v in edges))
+    (tmp_path / "trust.csv").write_text("u,v,trust\nu1,u4,1\nu2,u9,-1\n")
+    table = {"format": "csv", "options": {"header": True}}
+    document = {
+        "version": 1,
+        "run": {"name": "sharing"},
+        "table": {"path": str(tmp_path / "people.csv"), "record_id": "who", **table},
+        "columns": {
+            "who": {"role": "identifier"},
+            "age": {"role": "quasi-identifier", "hierarchy": {"intervals": {"widths": [10], "domain": [20, 59]}}},
+        },
+        "sharing": {
+            "edges": {"path": str(tmp_path / "edges.csv"), **table},
+            "trust": {"kind": "table", "path": str(tmp_path / "trust.csv"), **table},
+            "model": {"kind": "diffusion", "time": 0.2, "risk_at_most": 1.5, "error": 1e-4, "computation": "series"},
+        },
+    }
+    file = tmp_path / "sharing.yaml"
+    file.write_text(yaml.safe_dump(document))
+    local = CliRunner().invoke(app, ["share", str(file), f"--output={tmp_path / 'local'}"])
+    assert local.exit_code == 0, local.output
+    done = client(str(ROOT / "jobs" / "share.py"), "--config", str(file), f"--output={tmp_path / 'remote'}")
+    assert done.returncode == 0, done.stderr[-3000:]
+    for part in (tmp_path / "local" / "decisions").iterdir():
+        assert part.read_bytes() == (tmp_path / "remote" / "decisions" / part.name).read_bytes()

@@ -143,6 +143,40 @@ def most_utility(entries: Entries, most_loss: float) -> Access:
     return Access(levels, float(spent), float(found), round_up(bound), round_up(bound - found))
 
 
+def most_utility_of_each(
+    loss: FloatArray, utility: FloatArray, tops: LevelArray, most_loss: float, *, at_least: FloatArray
+) -> tuple[LevelArray, FloatArray]:
+    """Maximize U of each of many pairs subject to ``L <= c``, of losses that are known within bounds.
+
+    Parameters
+    ----------
+    loss : ndarray of float64, shape (n, k)
+        The most an entry may cost: the limit is held by these.
+    utility : ndarray of float64, shape (n, k)
+    tops : ndarray of int8, shape (n, k)
+    most_loss : float
+        ``c >= 0``.
+    at_least : ndarray of float64, shape (n, k)
+        The least it costs.
+
+    Returns
+    -------
+    levels : ndarray of int8, shape (n, k)
+    gap : ndarray of float64, shape (n,)
+        To the relaxation by the least costs.
+    """
+    _check_limit(most_loss)
+    levels, gap = np.where(utility > 0, tops, 0).astype(np.int8), np.zeros(len(loss))
+    # Where everything fits, but for rounding, there is nothing to choose.
+    for p in np.flatnonzero((loss * levels).sum(axis=1) * (1 + 1e-12) > most_loss).tolist():
+        found = most_utility(Entries(loss[p], utility[p], tops[p]), most_loss)
+        levels[p], gap[p] = found.levels, found.gap
+        if (at_least[p] != loss[p]).any():
+            best = most_utility(Entries(at_least[p], utility[p], tops[p]), most_loss)
+            gap[p] = round_up(Fraction(best.bound) - Fraction(found.utility))
+    return levels, gap
+
+
 def _check_limit(limit: float) -> None:
     if not 0 <= limit < np.inf:
         raise InputError(f"sharing.limit: must be finite and at least 0, not {limit:g}.")

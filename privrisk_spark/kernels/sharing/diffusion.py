@@ -278,59 +278,86 @@ def settled(graph: Graph, leak: Leak, users: IntArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class EgoSpread:
-    """``K_v·`` as far as it comes from walks that never leave the ball around v.
+class EgoAverage:
+    """``Σ_j K_vj g(j)`` as far as it comes from walks that never leave the ball around a user.
 
     Attributes
     ----------
-    users : ndarray of int32, shape (m,)
-        The ball, ascending.
-    values : ndarray of float64, shape (m,)
-    error : float
-        Bound on the 1-norm of what is missing: what left the ball, and what the series lacks.
-    tail : float
-        Bound known beforehand, but for rounding: a walk that leaves the ball takes more than ``radius`` steps, until
-        then at most as fast as a Poisson process of the largest rate in the ball.
+    values : ndarray of float64, shape (n_wanted,)
+    error : ndarray of float64, shape (n_wanted,)
+        Bound on the error of each: what left the ball or the series lacks, times the largest absolute value of g.
     """
 
-    users: IntArray
     values: FloatArray
-    error: float
-    tail: float
+    error: FloatArray
 
 
-def ego_diffused(graph: Graph, leak: Leak, time: float, user: int, radius: int, error: float) -> EgoSpread:
-    """``K_v·`` on the ego network of v.
+def ego_average(
+    ball: Graph, degree: LongArray, leak: Leak, time: float, function: FloatArray, wanted: LongArray, *,
+    largest: float, error: float,
+) -> EgoAverage:  # fmt: skip
+    """Average a function over where information has spread to, on the ego network of a user.
+
+    A walk that starts d steps from him and leaves a ball of radius r takes more than ``r - d`` steps; until then it is
+    at most as fast as a Poisson process of the largest rate in the ball (:func:`ego_tail`). How much leaves is found
+    exactly, by averaging 1 as well: ``1 - (K 1)(v)`` is what is missing of v.
 
     Parameters
     ----------
-    graph : Graph
+    ball : Graph
+        Friendships within the ball.
+    degree : ndarray of int64, shape (m,)
+        Number of friends of each of its users, those outside included.
     leak : {"laplacian", "stochastic"}
     time : float
         At least 0, finite.
-    user : int
-        v.
-    radius : int
-        At least 0.
+    function : ndarray of float64, shape (m,)
+        g in the ball.
+    wanted : ndarray of int64, shape (n_wanted,)
+        Places in the ball of users v.
+    largest : float
+        Largest absolute value of g, in the ball or outside.
     error : float
         What the series may lack, besides what leaves the ball.
     """
-    if radius < 0:
-        raise InputError(f"sharing.diffusion.radius: must be at least 0, not {radius}.")
-    users = graph.ball(user, radius)
-    degree = graph.degree[users]
     q = float(degree.max(initial=0)) if leak == "laplacian" else 1.0
     series = Series.poisson(q * time, error)
-    starts = unit_starts(len(users), np.searchsorted(users, [user]).astype(np.int32))
-    values = _series_of(graph.within(users), degree, leak, q, series, starts)[:, 0]
-    # K has rows that sum to one and is nowhere below what was found.
-    missing = _missing(values) + _rounding(degree, series)
-    tail = _missing(series.weights[: radius + 1]) if radius + 1 < len(series.weights) else series.missing
-    return EgoSpread(users, values, missing, min(tail, 1.0))
+    both = np.column_stack([function, np.ones(len(degree))])
+    found = _series_of(ball, degree, leak, q, series, both, backward=True)[wanted]
+    missing = np.maximum(1.0 - found[:, 1], 0.0) + _rounding(degree, series)
+    return EgoAverage(found[:, 0], np.minimum(missing, 1.0) * largest)
+
+
+def ego_tail(mean: float, steps: int) -> float:
+    """Bound on the probability that a Poisson process of this mean takes more than so many steps."""
+    if steps < 0:
+        return 1.0
+    series = Series.poisson(mean, LEAST_ERROR)
+    return min(_missing(series.weights[: steps + 1]), 1.0)
+
+
+def ego_radius(mean: float, error: float, most: int) -> int | None:
+    """Least radius, up to ``most``, that no more than ``error`` of what starts one step away leaves; None for none."""
+    return next((radius for radius in range(1, most + 1) if ego_tail(mean, radius - 1) <= error), None)
 
 
 UNIT_BITS = 62
 """Amounts in tasks are integers in units of 2^-62: their sums do not depend on the order, and are rounded down."""
+
+
+def whole_unit() -> int:
+    """All there is at first, in units of 2^-62."""
+    return 1 << UNIT_BITS
+
+
+def of_units(amount: LongArray) -> FloatArray:
+    """float64: amounts in units of 2^-62, rounded to the nearest."""
+    return np.ldexp(amount.astype(np.float64), -UNIT_BITS)
+
+
+def missing_units(amount: LongArray) -> FloatArray:
+    """float64: at least what amounts lack of one, which none is above; exact but for rounding up."""
+    return np.ldexp((whole_unit() - amount).astype(np.float64), -UNIT_BITS) * (1 + 4 * _UP)
 
 
 def unit_weights(series: Series) -> LongArray:

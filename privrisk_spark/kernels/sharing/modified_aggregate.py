@@ -142,6 +142,11 @@ class Shown:
         """float64 (n,): by how much a better level vector may be better; 0 where proved."""
         return np.where(self.proved, 0.0, np.maximum(self.bound - self.objective, 0.0))
 
+    def beside(self, exact: Shown) -> Shown:
+        """The same, bounded by what another search proved of the same pairs."""
+        proved = self.objective >= exact.bound * (1 - TOLERANCE)
+        return replace(self, bound=exact.bound, proved=proved)
+
 
 def modified_aggregate(
     pairs: Pairs,

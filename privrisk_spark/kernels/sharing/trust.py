@@ -84,6 +84,16 @@ class Exposure:
             found = values[np.maximum(np.searchsorted(trusts, trust, side="right") - 1, 0)]
         return found
 
+    @property
+    def of_strangers(self) -> float:
+        """``f(0)``: of whom nothing is said."""
+        return float(self.of(np.zeros(1))[0])
+
+    def surplus(self, trust: FloatArray) -> FloatArray:
+        """``f(T) - f(0)``."""
+        found: FloatArray = self.of(trust) - self.of_strangers
+        return found
+
 
 @dataclass(frozen=True)
 class Rule:

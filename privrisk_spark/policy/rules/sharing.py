@@ -40,6 +40,15 @@ def impossible_sharing(policy: Policy) -> Iterable[Fault]:
         yield Fault("table.entity_id", "is not available with sharing: the profiles have one row a user")
     yield from _names(policy, asked)
     yield from _trusted(asked)
+    if isinstance(asked.model, ModifiedAggregate) and asked.model.as_published is not None:
+        if asked.model.zero_phi != "exclude":
+            yield Fault(
+                "sharing.model.as_published",
+                "needs zero_phi: exclude, as layers begin at the least positive sensitivity",
+            )
+        if asked.model.no_common_friend == "owner":
+            rule = "counts nobody where no friend is consistent; set no_common_friend to reject or as-published"
+            yield Fault("sharing.model.as_published", f"{rule}. Got 'owner'")
     if isinstance(asked.model, ModifiedAggregate) and 0 < asked.model.kappa < 1:
         yield Fault("sharing.model.kappa", f"must be 0, or at least 1. Got {asked.model.kappa:g}")
 
@@ -106,6 +115,9 @@ def _trusted(asked: SharingPolicy) -> Iterator[Fault]:
             f"must be of the kind 'table' with the model 'diffusion': it is asked of everybody the information may "
             f"reach. Got {got}",
         )
+    if isinstance(asked.model, Diffusion) and asked.model.radius is not None and asked.model.computation != "ego":
+        got = f"computation '{asked.model.computation}'"
+        yield Fault("sharing.model.radius", f"is used by the computation 'ego' alone; leave it out. Got {got}")
     exposure = asked.exposure
     if isinstance(exposure, StepExposure) and exposure.above > exposure.below:
         yield Fault(

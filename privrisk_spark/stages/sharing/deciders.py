@@ -8,7 +8,14 @@ from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.extras import require_scikit_learn
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.sharing.trust import Exposure
-from privrisk_spark.planning.sharing import exposure_of, sensitivity_weights, sharing_of, utility_weights
+from privrisk_spark.planning.sharing import (
+    computation_of,
+    exposure_of,
+    sensitivity_weights,
+    sharing_of,
+    spreading_of,
+    utility_weights,
+)
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.sharing import (
     Diffusion,
@@ -19,14 +26,17 @@ from privrisk_spark.policy.sharing import (
     OneClassTrust,
     PropagatedTrust,
     RuledTrust,
+    SharingPolicy,
     StatedTrust,
     TradeOff,
 )
 from privrisk_spark.stages.sharing.access_control import ByNetwork, ByTradeOff, ByUser, Costs, collect_search
 from privrisk_spark.stages.sharing.deciding import Decider, Ground
 from privrisk_spark.stages.sharing.diffusing import ByDiffusion
-from privrisk_spark.stages.sharing.modified_aggregate import ByCommonFriends
+from privrisk_spark.stages.sharing.modified_aggregate import ByCommonFriends, Layers
 from privrisk_spark.stages.sharing.network import StoredNetwork
+from privrisk_spark.stages.sharing.reaching import OnEgoNetworks, OnWholeGraph, Reach, StoredReach, collect_reach
+from privrisk_spark.stages.sharing.spreading import collect_spread
 from privrisk_spark.stages.sharing.trusting import CommonFriends, OneClass, Propagated, Ruled, Stated, Trust
 from privrisk_spark.stages.sharing.worth import Sensitivity, Utility
 
@@ -66,20 +76,45 @@ def collect_decider(scratch: Scratch, policy: Policy, ground: Ground, tables: Ma
             model.no_common_friend == "reject",
             "infinite" if model.no_common_friend == "as-published" else "owner",
             model.most_boxes,
+            None if model.as_published is None else Layers(model.as_published.epsilon, model.as_published.reading),
         )
     costs = Costs(sensitivity, utility, trust_of(policy, ground, tables), Exposure(**exposure_of(asked)))
     if isinstance(model, TradeOff):
         return ByTradeOff(costs, model.lambda_)
     if isinstance(model, Diffusion):
-        refuse_whole(ground, asked.adjacency_on_machine, "sharing.model: 'diffusion'")
-        table, spread = tables[TRUST], (model.leak, model.time, model.error, model.risk_at_most)
-        return ByDiffusion(sensitivity, utility, costs.exposure, table, ground.network, *spread)
+        reach = reach_of(scratch, asked, model, ground, tables[TRUST], costs.exposure)
+        return ByDiffusion(sensitivity, utility, costs.exposure, tables[TRUST], reach, model.risk_at_most)
     assert isinstance(model, MostUtility | LeastLoss)
     limit = model.loss_at_most if isinstance(model, MostUtility) else model.utility_at_least
     if model.scope == "user" or limit == 0:
         # With a limit of 0, what is best of each user is best of all.
         return ByUser(costs, model.kind, limit)
     return ByNetwork(costs, collect_search(scratch, ground, costs, model.kind, limit))
+
+
+def reach_of(
+    scratch: Scratch, asked: SharingPolicy, model: Diffusion, ground: Ground, table: StoredNetwork, exposure: Exposure
+) -> StoredReach:
+    """Find what information reaches in every pair, where the policy says or the graph fits.
+
+    Raises
+    ------
+    InputError
+        If the whole graph is asked for, and is too large for one machine.
+    """
+    edges, spreading = ground.network.edges, spreading_of(model)
+    how, radius = computation_of(
+        model, edges=edges.n, most_edges=asked.adjacency_on_machine, most_friends=edges.facts.get("most_friends", 0)
+    )
+    reach: Reach
+    if how == "series":
+        reach = collect_spread(scratch, ground, table, exposure, spreading)
+    elif radius is not None:
+        reach = OnEgoNetworks(ground.network, spreading, radius)
+    else:
+        refuse_whole(ground, asked.adjacency_on_machine, "sharing.model.computation: 'whole'")
+        reach = OnWholeGraph(ground.network, spreading)
+    return collect_reach(scratch, ground, table, exposure, reach, computation=how, radius=radius)
 
 
 def trust_of(policy: Policy, ground: Ground, tables: Mapping[str, StoredNetwork]) -> Trust:

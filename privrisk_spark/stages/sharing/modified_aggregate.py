@@ -7,9 +7,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray, LevelArray
-from privrisk_spark.kernels.sharing.modified_aggregate import Consistency, Pairs, ZeroCount, ZeroPhi, modified_aggregate
+from privrisk_spark.kernels.as_published.algorithm8 import Reading, algorithm8
+from privrisk_spark.kernels.sharing.modified_aggregate import (
+    Consistency,
+    Pairs,
+    Shown,
+    ZeroCount,
+    ZeroPhi,
+    modified_aggregate,
+)
 from privrisk_spark.stages.sharing.deciding import Acquainted, Showing
 from privrisk_spark.stages.sharing.worth import Sensitivity, Utility
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Algorithm 8 as it was published.
+
+    Attributes
+    ----------
+    epsilon : float
+    reading : {"layer", "equality"}
+    """
+
+    epsilon: float
+    reading: Reading
 
 
 @dataclass(frozen=True)
@@ -28,6 +50,8 @@ class ByCommonFriends:
     zero_count : {"owner", "infinite"}
         What no consistent friend is.
     most_boxes : int
+    layers : Layers or None
+        By which Algorithm 8 decides as it was published; its gap is to the exact answer.
     """
 
     sensitivity: Sensitivity
@@ -39,6 +63,7 @@ class ByCommonFriends:
     reject: bool
     zero_count: ZeroCount
     most_boxes: int
+    layers: Layers | None = None
     whole_users = False
 
     def at(self, trade_off: float) -> ByCommonFriends:
@@ -53,20 +78,34 @@ class ByCommonFriends:
         asked = np.flatnonzero(~(alone | empty))
         shown, numbers = np.zeros((n, k), dtype=np.int8), np.zeros((4, n))
         if len(asked):
-            found = modified_aggregate(
-                self._asked(pairs, asked),
-                trade_off=self.trade_off,
-                kappa=self.kappa,
-                consistency=self.consistency,
-                zero_phi=self.zero_phi,
-                zero_count=self.zero_count,
-                most_boxes=self.most_boxes,
-            )
+            found = self._found(self._asked(pairs, asked))
             shown[asked] = pairs.levels[asked] - np.minimum(found.levels, pairs.levels[asked])
             trust = found.consistent.astype(np.float64)
             numbers[:, asked] = (found.sensitivity / np.maximum(trust, 1), found.utility, trust, found.gap)
         loss, utility, trust, gap = numbers
         return Showing(shown, loss, utility, trust, gap, alone & ~empty)
+
+    def _found(self, pairs: Pairs) -> Shown:
+        layers = self.layers
+        exact = modified_aggregate(
+            pairs,
+            trade_off=self.trade_off,
+            kappa=self.kappa,
+            consistency=self.consistency,
+            zero_phi=self.zero_phi,
+            zero_count=self.zero_count if layers is None else "infinite",
+            most_boxes=self.most_boxes,
+        )
+        if layers is None:
+            return exact
+        return algorithm8(
+            pairs,
+            trade_off=self.trade_off,
+            kappa=self.kappa,
+            epsilon=layers.epsilon,
+            consistency=self.consistency,
+            reading=layers.reading,
+        ).beside(exact)
 
     def _asked(self, pairs: Acquainted, asked: np.ndarray) -> Pairs:
         levels = pairs.levels[asked]

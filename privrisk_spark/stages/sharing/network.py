@@ -12,6 +12,7 @@ import numpy as np
 
 from privrisk_spark.engine.batches import map_array
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IndexArray, LongArray, WordArray
+from privrisk_spark.kernels.sharing.graph import Graph
 from privrisk_spark.stages.sharing.user_pairs import StoredPairs, packed
 
 
@@ -133,6 +134,24 @@ class Network:
         common = self.are_friends(many[pair], friends)
         counts = np.bincount(pair[common], minlength=len(u))
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), friends[common]
+
+    def ball(self, user: int, radius: int) -> LongArray:
+        """Return the users at most ``radius`` steps away from a user, ascending."""
+        inside = wave = np.array([user], dtype=np.int64)
+        for _ in range(radius):
+            wave = np.setdiff1d(self.friends(wave)[1], inside)
+            if not len(wave):
+                break
+            inside = np.union1d(inside, wave)
+        return inside
+
+    def within(self, users: LongArray) -> Graph:
+        """Return the friendships among some users, who are ascending, numbered by their places."""
+        first, friends = self.friends(users)
+        place = np.minimum(np.searchsorted(users, friends), len(users) - 1)
+        there = users[place] == friends
+        before = np.concatenate([[0], np.cumsum(there)])
+        return Graph(before[first].astype(np.int64), place[there].astype(np.int32))
 
     def _by_bucket(self, users: LongArray) -> list[tuple[int, IndexArray]]:
         of = np.searchsorted(self.offsets, users, side="right") - 1

@@ -54,7 +54,8 @@ class Pieces:
     names : tuple of str
         Words; beside them ``….values``, where the pairs have some.
     read, nulls, unknown, loops : int
-        Rows of the table, and of them those that lack an end, name somebody who is no user, or one user twice.
+        Rows of the table, and of them those that lack an end, name somebody who is no user, or one user twice
+        where that says nothing.
     valued : bool
     """
 
@@ -196,7 +197,8 @@ def collect_pieces(
             v = places.encoded(rows.column("v")).astype(np.int64) if attributes else _numbers(known, rows.column("v"))
             there = pc.and_(rows.column("u").is_valid(), rows.column("v").is_valid()).to_numpy()
             inside = (u >= 0) & (v >= 0)
-            loops = inside & (u == v) & (not attributes)
+            # What somebody says of himself is said; that he is his own friend is not.
+            loops = inside & (u == v) & (value is None and not attributes)
             kept = inside & ~loops
             facts = {
                 "read": rows.num_rows,

@@ -20,10 +20,14 @@ from privrisk_spark.kernels.sharing.diffusion import (
     UNIT_BITS,
     Series,
     diffused,
-    ego_diffused,
+    ego_average,
+    ego_radius,
+    ego_tail,
     expected,
     expected_trust,
     flow,
+    missing_units,
+    of_units,
     rate,
     settled,
     spread,
@@ -80,17 +84,30 @@ def test_after_a_long_time_it_is_settled(drawn, leak: str) -> None:
 def test_ego_networks_agree_with_the_whole_graph_within_their_bounds(drawn, leak, time, radius, data) -> None:
     n, edges = drawn
     graph, user = graph_of(n, edges), data.draw(st.integers(0, n - 1))
-    found = ego_diffused(graph, leak, time, user, radius, 1e-9)
-    row = naive_sharing.kernel(n, edges, leak, time)[user]
-    whole = np.zeros(n)
-    whole[found.users] = found.values
-    assert (whole <= row + 1e-12).all()
-    assert np.abs(row - whole).sum() <= found.error + 1e-12
-    assert found.error <= max(found.tail, 1e-9) + 1e-9
-    # The tail is that of the law of Poisson.
-    degree = graph.degree[found.users].max()
-    mean = time * (degree if leak == "laplacian" else 1)
-    assert found.tail == pytest.approx(max(poisson.sf(radius, mean), 0), rel=1e-6, abs=1.1e-9)
+    function = np.array(data.draw(st.lists(st.sampled_from([-1.0, 0.0, 0.5]), min_size=n, max_size=n)))
+    ball = graph.ball(user, radius)
+    degree, places = graph.degree[ball], np.arange(len(ball))
+    found = ego_average(
+        graph.within(ball), degree, leak, time, function[ball], places, largest=1.0, error=1e-9
+    )  # fmt: skip
+    exact = naive_sharing.kernel(n, edges, leak, time)[ball] @ function
+    assert (np.abs(exact - found.values) <= found.error + 1e-12).all()
+    # Who is d steps away is left by the law of Poisson, from the largest rate in the ball on.
+    away = np.array([next(d for d in range(n) if j in graph.ball(user, d)) for j in ball])
+    mean = time * (int(degree.max()) if leak == "laplacian" else 1)
+    tails = np.array([ego_tail(mean, radius - int(d)) for d in away])
+    assert (found.error <= np.maximum(tails, 2e-9) + 1e-9).all()
+    np.testing.assert_allclose(tails, poisson.sf(radius - away, mean), rtol=1e-6, atol=1.1e-11)
+    assert ego_tail(mean, -1) == 1
+
+
+def test_the_radius_is_the_least_that_keeps_the_error_of_friends() -> None:
+    for mean, error in ((0.001, 1e-4), (0.1, 1e-3), (1.0, 1e-6)):
+        radius = ego_radius(mean, error, 20)
+        assert radius is not None
+        assert poisson.sf(radius - 1, mean) <= error
+        assert radius == 1 or poisson.sf(radius - 2, mean) > error
+        assert ego_radius(mean, error, radius - 1) is None
 
 
 def integers(graph, leak: str, series: Series, user: int) -> list[int]:
@@ -115,9 +132,9 @@ def test_steps_in_integers_agree_and_say_what_they_miss(drawn, leak: str, time: 
     graph, user = graph_of(n, edges), data.draw(st.integers(0, n - 1))
     series = Series.poisson(rate(graph, leak) * time, 1e-9)
     total = integers(graph, leak, series, user)
-    missing = ((1 << UNIT_BITS) - sum(total)) / 2**UNIT_BITS
+    missing = float(missing_units(np.array([sum(total)]))[0])
     row = naive_sharing.kernel(n, edges, leak, time)[user]
-    values = np.array(total) / 2.0**UNIT_BITS
+    values = of_units(np.array(total))
     assert 0 <= missing <= series.missing + 1e-12
     assert (values <= row + 1e-12).all()
     assert np.abs(row - values).sum() <= missing + 1e-12
@@ -234,7 +251,6 @@ def graph_of_star(n: int) -> diffusion.Graph:
 
 
 def test_parameters_out_of_range_are_refused() -> None:
-    graph = graph_of(3, TRIANGLE)
     refused = [
         lambda: Series.poisson(-1.0, 1e-6),
         lambda: Series.poisson(2e6, 1e-6),
@@ -243,7 +259,6 @@ def test_parameters_out_of_range_are_refused() -> None:
         lambda: Series.geometric(0.0, 1e-6),
         lambda: Series.geometric(1e-9, 1e-6),
         lambda: Series.walk(-1),
-        lambda: ego_diffused(graph, "stochastic", 1.0, 0, -1, 1e-6),
     ]
     for call in refused:
         with pytest.raises(InputError, match="sharing"):

@@ -1,0 +1,265 @@
+"""How far what v sees reaches those whom u trusts more or less than others: ``Σ_j K_vj g_u(j)`` of pairs, in tasks.
+
+``g_u(j) = f(T_uj) - f(0)`` is 0 but for whom u names, so all pairs of u are of one function. It is averaged where
+information from v has spread to: on the whole graph, which a task holds; on the people around u; or by joins of Spark
+(:mod:`.spreading`). Each says by how much it may be wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, map_array, part_name, report, write_array
+from privrisk_spark.kernels.arrays import FloatArray, LongArray, WordArray
+from privrisk_spark.kernels.sharing.averages import Functions, averages
+from privrisk_spark.kernels.sharing.diffusion import Series, ego_average, rate
+from privrisk_spark.kernels.sharing.trust import Exposure
+from privrisk_spark.planning.sharing import Computation, Spreading
+from privrisk_spark.results.sharing import Spread
+from privrisk_spark.stages.sharing.deciding import Ground
+from privrisk_spark.stages.sharing.network import StoredNetwork
+from privrisk_spark.stages.sharing.trusting import whole_graph
+from privrisk_spark.stages.sharing.user_pairs import unpacked
+from privrisk_spark.storage.parts import PartDirectory
+
+PAIRS_OF_A_TASK, LEAST_TASKS = 2**16, 16
+"""Pairs whose reach is found by a task, about, and tasks if there are few pairs; does not change a result."""
+
+Slice = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class StoredReach:
+    """``Σ_j K_vj g_u(j)`` of every pair in the scratch directory, and by how much it may be wrong.
+
+    Attributes
+    ----------
+    directory : PartDirectory
+    names : tuple of str
+        Of each slice of the pairs: float64 (n, 2).
+    offsets : tuple of int
+        Number of the first pair of each slice, and the number of pairs.
+    computation : Spread
+        How it was found.
+    """
+
+    directory: PartDirectory
+    names: tuple[str, ...]
+    offsets: tuple[int, ...]
+    computation: Spread
+
+    def of(self, numbers: LongArray) -> tuple[FloatArray, FloatArray]:
+        """Return value and error of pairs by their numbers."""
+        found = np.empty((len(numbers), 2))
+        of = np.searchsorted(np.array(self.offsets), numbers, side="right") - 1
+        for piece in np.unique(of).tolist():
+            here = of == piece
+            found[here] = _mapped(self.directory, self.names[piece])[numbers[here] - self.offsets[piece]]
+        return found[:, 0], found[:, 1]
+
+
+@functools.lru_cache(maxsize=4)
+def _mapped(directory: PartDirectory, name: str) -> FloatArray:
+    return map_array(directory, name)
+
+
+@dataclass(frozen=True, eq=False)
+class Surplus:
+    """``g_u`` of the users of some pairs.
+
+    Attributes
+    ----------
+    users : ndarray of int64, shape (m,)
+        Distinct users u.
+    of : ndarray of int64, shape (n,)
+        Which of them shows, of each pair.
+    first : ndarray of int64, shape (m + 1,)
+        Whom user i names is ``whom[first[i]:first[i + 1]]``.
+    whom : ndarray of int64
+    values : ndarray of float64
+        What ``f(T)`` is above, or below, that of a stranger.
+    """
+
+    users: LongArray
+    of: LongArray
+    first: LongArray
+    whom: LongArray
+    values: FloatArray
+
+    @classmethod
+    def of_pairs(cls, table: StoredNetwork, exposure: Exposure, u: LongArray) -> Surplus:
+        """What the users who show in some pairs say of others; pairs in the order of the users."""
+        users, of = np.unique(u, return_inverse=True)
+        first, whom, values = table.load().valued(users)
+        return cls(users, of, first, whom, exposure.surplus(values))
+
+    @property
+    def largest(self) -> FloatArray:
+        """Largest absolute value of each, float64 (m,); 0 of who names nobody."""
+        found = np.zeros(len(self.users))
+        np.maximum.at(found, np.repeat(np.arange(len(found)), np.diff(self.first)), np.abs(self.values))
+        return found
+
+
+Reach = Callable[[Surplus, LongArray], tuple[FloatArray, FloatArray]]
+"""Finds value and error of pairs, by what is said of their u and by their v."""
+
+
+def collect_reach(
+    scratch: Scratch,
+    ground: Ground,
+    table: StoredNetwork,
+    exposure: Exposure,
+    reach: Reach,
+    *,
+    computation: Computation,
+    radius: int | None = None,
+) -> StoredReach:
+    """Find the reach of every pair, in tasks.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    ground : Ground
+    table : StoredNetwork
+        Stated trust, with values.
+    exposure : Exposure
+    reach : Reach
+        Small, as it goes to every task.
+    computation, radius
+        What it is, to be told.
+    """
+    directory, pairs = scratch.directory("reach"), ground.pairs
+    slices = pairs.slices
+    tasks = max(1, min(len(slices), max(LEAST_TASKS, -(-pairs.n // PAIRS_OF_A_TASK))))
+    cuts = np.linspace(0, len(slices), tasks + 1).astype(np.int64).tolist()
+
+    def fill(task: int) -> Iterator[pa.Table]:
+        some = range(cuts[task], cuts[task + 1])
+        words = [pairs.words(slices[number]) for number in some]
+        u, v = unpacked(np.concatenate([np.zeros(0, dtype=np.uint64), *words]))
+        found = np.column_stack(reach(Surplus.of_pairs(table, exposure, u), v))
+        begin, error = 0, float(found[:, 1].max(initial=0.0))
+        for number, of in zip(some, words, strict=True):
+            part = part_name("npy")
+            write_array(found[begin : begin + len(of)], directory, part)
+            begin += len(of)
+            yield report(part, {"slice": number, "pairs": len(of), "error": error})
+
+    parts = scratch.collect_parts(Batches.of_parts(scratch.spark, range(tasks), fill, PARTS)) if slices else []
+    parts.sort(key=lambda part: int(part["slice"]))
+    ends = np.cumsum([0, *(int(part["pairs"]) for part in parts)]).tolist()
+    told = Spread(computation, max((float(part["error"]) for part in parts), default=0.0), radius)
+    return StoredReach(directory, tuple(part["name"] for part in parts), tuple(ends), told)
+
+
+@dataclass(frozen=True)
+class OnWholeGraph:
+    """Finds it on the whole graph.
+
+    Attributes
+    ----------
+    network : StoredNetwork
+    spreading : Spreading
+    """
+
+    network: StoredNetwork
+    spreading: Spreading
+
+    def __call__(self, surplus: Surplus, v: LongArray) -> tuple[FloatArray, FloatArray]:
+        """Find value and error of pairs."""
+        graph, asked = whole_graph(self.network), self.spreading
+        series = Series.poisson(rate(graph, asked.leak) * asked.time, asked.series_error)
+        wanted = np.concatenate([[0], np.cumsum(np.bincount(surplus.of, minlength=len(surplus.users)))])
+        functions = Functions(surplus.first, surplus.whom, surplus.values, wanted.astype(np.int64), v)
+        found = averages(graph, asked.leak, series, functions, asked.error * surplus.largest)
+        return found.values, found.error[surplus.of]
+
+
+@dataclass(frozen=True)
+class OnEgoNetworks:
+    """Finds it among the people around u; what leaves them is taken for the worst.
+
+    Attributes
+    ----------
+    network : StoredNetwork
+    spreading : Spreading
+    radius : int
+    """
+
+    network: StoredNetwork
+    spreading: Spreading
+    radius: int
+
+    def __call__(self, surplus: Surplus, v: LongArray) -> tuple[FloatArray, FloatArray]:
+        """Find value and error of pairs."""
+        network, asked = self.network.load(), self.spreading
+        largest = surplus.largest
+        values, error = np.zeros(len(v)), largest[surplus.of]
+        cuts = np.searchsorted(surplus.of, np.arange(len(surplus.users) + 1))
+        for i in np.flatnonzero(largest > 0).tolist():
+            ball = network.ball(int(surplus.users[i]), self.radius)
+            here = np.arange(cuts[i], cuts[i + 1])
+            place = np.searchsorted(ball, v[here])
+            inside = ball[np.minimum(place, len(ball) - 1)] == v[here]
+            function = np.zeros(len(ball))
+            whom, given = (of[surplus.first[i] : surplus.first[i + 1]] for of in (surplus.whom, surplus.values))
+            at = np.minimum(np.searchsorted(ball, whom), len(ball) - 1)
+            near = ball[at] == whom
+            function[at[near]] = given[near]
+            found = ego_average(
+                network.within(ball),
+                network.degrees(ball),
+                asked.leak,
+                asked.time,
+                function,
+                place[inside],
+                largest=float(largest[i]),
+                error=asked.series_error,
+            )
+            values[here[inside]], error[here[inside]] = found.values, found.error
+        return values, error
+
+
+@dataclass(frozen=True)
+class FromStoredSpread:
+    """Finds it in what has been spread before.
+
+    Attributes
+    ----------
+    spread : StoredNetwork
+        ``K_vj`` from v to j, by default 0, and none above the exact one.
+    missing : StoredNetwork
+        From v to v: what of the sum of ``K_v·`` is missing.
+    """
+
+    spread: StoredNetwork
+    missing: StoredNetwork
+
+    def __call__(self, surplus: Surplus, v: LongArray) -> tuple[FloatArray, FloatArray]:
+        """Find value and error of pairs."""
+        sizes = np.diff(surplus.first)[surplus.of]
+        pair = np.repeat(np.arange(len(v)), sizes)
+        places = surplus.first[:-1][surplus.of]
+        at = np.arange(len(pair)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(places, sizes)
+        reached = self.spread.load().value(v[pair], surplus.whom[at], otherwise=0.0)
+        missing = self.missing.load().value(v, v, otherwise=1.0)
+        # Parts of one and sums of a few of them are rounded.
+        values: FloatArray = np.bincount(pair, reached * surplus.values[at], minlength=len(v)).astype(np.float64)
+        return values, (missing + 1e-15 * (sizes + 2)) * surplus.largest[surplus.of]
+
+
+def needed(table: StoredNetwork, exposure: Exposure, words: WordArray) -> tuple[LongArray, LongArray]:
+    """Return the distinct (v, j) of some pairs (u, v) whose u names j."""
+    u, v = unpacked(words)
+    surplus = Surplus.of_pairs(table, exposure, u)
+    sizes = np.diff(surplus.first)[surplus.of]
+    starts = np.repeat(v, sizes)
+    at = np.arange(len(starts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    ends = surplus.whom[at + np.repeat(surplus.first[:-1][surplus.of], sizes)]
+    return unpacked(np.unique((starts.astype(np.uint64) << np.uint64(32)) | ends.astype(np.uint64)))

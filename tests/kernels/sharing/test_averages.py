@@ -1,0 +1,119 @@
+"""Averages over friends against the dense exponential, whatever is walked by lists, in 16 bits or in float64."""
+
+from __future__ import annotations
+
+import math
+
+import naive_sharing
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from networks import NETWORKS, graph_of
+
+from privrisk_spark.kernels.sharing import averages as module
+from privrisk_spark.kernels.sharing.averages import Functions, averages
+from privrisk_spark.kernels.sharing.diffusion import Series, rate
+from privrisk_spark.kernels.sharing.graph import Graph
+
+LEAKS = st.sampled_from(["laplacian", "stochastic"])
+TIMES = st.sampled_from([0.0, 0.01, 0.3, 1.0, 4.0, 30.0])
+VALUES = st.sampled_from([-2.0, -0.5, 0.25, 1.0, 3.0])
+
+
+def everywhere(given: list[dict[int, float]], n: int) -> Functions:
+    """Functions that are wanted at all users."""
+    sizes = [0, *(len(one) for one in given)]
+    return Functions(
+        np.cumsum(sizes),
+        np.array([user for one in given for user in one], dtype=np.int64),
+        np.array([value for one in given for value in one.values()], dtype=np.float64),
+        np.arange(len(given) + 1) * n,
+        np.tile(np.arange(n), len(given)),
+    )
+
+
+@given(NETWORKS, LEAKS, TIMES, st.sampled_from([0.3, 1e-2, 1e-4, 1e-9]), st.sampled_from([2, 10**9]), st.data())
+@settings(max_examples=250, deadline=None)
+def test_averages_are_those_of_the_exponential_within_the_bound(drawn, leak, time, within, sparse, data) -> None:
+    n, edges = drawn
+    given = data.draw(st.lists(st.dictionaries(st.integers(0, n - 1), VALUES, max_size=n), max_size=4))
+    graph, k = graph_of(n, edges), naive_sharing.kernel(n, edges, leak, time)
+    functions = everywhere(given, n)
+    series = Series.poisson(rate(graph, leak) * time, 1e-12)
+    usual, module._SPARSE = module._SPARSE, sparse
+    try:
+        found = averages(graph, leak, series, functions, np.full(len(given), within))
+    finally:
+        module._SPARSE = usual
+    assert (found.error <= within).all()
+    exact = (k @ functions.whole(n)).T.ravel()
+    error = np.repeat(found.error, n)
+    assert (np.abs(exact - found.values) <= error + 1e-12).all()
+
+
+def ring(n: int, chords: int) -> Graph:
+    """A circle with chords from a keyed draw, and a user whom a third of all know."""
+    rng = np.random.default_rng(8)
+    u = np.concatenate([np.arange(n), rng.integers(0, n, chords), np.arange(0, n, 3)])
+    v = np.concatenate([(np.arange(n) + 1) % n, rng.integers(0, n, chords), np.zeros(len(range(0, n, 3)), np.int64)])
+    return Graph.of_edges(n, u.astype(np.int32), v.astype(np.int32))
+
+
+@pytest.mark.parametrize("time", [0.2, 1.0, 3.0])
+def test_sixteen_bits_keep_their_bound_on_a_larger_graph(time: float) -> None:
+    """Of 3,000 users, one with 1,000 friends; values of both signs; blocks that are not full."""
+    graph = ring(3000, 9000)
+    rng = np.random.default_rng(1)
+    given = [
+        {int(user): float(rng.choice([-0.9, -0.5, 1.0])) for user in rng.choice(3000, 1 + i % 30, replace=False)}
+        for i in range(70)
+    ]
+    functions = everywhere(given, 3000)
+    series = Series.poisson(time, 1e-12)
+    found = averages(graph, "stochastic", series, functions, np.full(70, 2e-6))
+    exact = module.expected(graph, "stochastic", series, functions.whole(3000)).values.T.ravel()
+    off = np.abs(found.values - exact).reshape(70, 3000).max(axis=1)
+    assert (off <= found.error + 1e-11).all()
+    assert (found.error <= 2e-6).all()
+    assert (found.steps >= 0).sum() > 30, "not all in float64"
+    assert found.steps.max() < len(series.weights) - 1, "ends before the series"
+    assert (off[found.steps >= 0] > 1e-12).any(), "16 bits were used"
+
+
+def test_a_function_is_found_by_itself() -> None:
+    """To the last bit, whichever others are in its block."""
+    graph = ring(2000, 6000)
+    rng = np.random.default_rng(2)
+    given = [{int(user): 1.0 for user in rng.choice(2000, 1 + i, replace=False)} for i in range(66)]
+    functions, within = everywhere(given, 2000), np.full(66, 1e-5)
+    series = Series.poisson(1.0, 1e-12)
+    whole = averages(graph, "stochastic", series, functions, within)
+    for c in (0, 40, 65):
+        alone = averages(graph, "stochastic", series, functions.part(np.array([c])), within[:1])
+        assert (alone.values == whole.values[c * 2000 : (c + 1) * 2000]).all()
+        assert alone.error[0] == whole.error[c]
+
+
+def test_sums_of_more_codes_than_32_bits_hold() -> None:
+    """A star of 200,000, all named: (K g)(0) = g over the friends, half the odd walks; every code is the largest."""
+    n = 200_001
+    graph = Graph.of_edges(n, np.zeros(n - 1, dtype=np.int32), np.arange(1, n, dtype=np.int32))
+    old, new = module._codes(n), module._codes(n)
+    old[1:] = 65535
+    old[0] = 7
+    least, most = np.full(64, 65535, np.uint16), np.zeros(64, np.uint16)
+    kept, divisor = np.zeros(n, np.int64), graph.degree
+    module._step(graph.indptr, graph.indices, kept, divisor, old, new, np.zeros(64), np.ones(64), least, most)
+    assert (new[0] == 65535).all()
+    assert (new[1:] == 7).all()
+    assert set(least) == {7}
+    assert set(most) == {65535}
+    found = averages(
+        graph,
+        "stochastic",
+        Series.poisson(1.0, 1e-12),
+        Functions(np.array([0, 1]), np.array([0]), np.ones(1), np.array([0, 1]), np.array([0])),
+        np.array([1e-6]),
+    )
+    assert found.values[0] == pytest.approx((1 + math.exp(-2)) / 2, abs=1e-6)
