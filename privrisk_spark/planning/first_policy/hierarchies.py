@@ -1,0 +1,313 @@
+"""What hierarchy suits a column: the calendar, masks, intervals at round cuts, ordinals, codes by prefixes, or flat."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from privrisk_spark.hierarchies.paths import LeafPath
+from privrisk_spark.kernels.numeric.round_cuts import round_cuts
+from privrisk_spark.planning.first_policy.roles import Guess
+from privrisk_spark.planning.first_policy.scales import atc_path, icd10_path, nace_path, ordered
+from privrisk_spark.planning.first_policy.tidying import reading
+from privrisk_spark.policy.values import BLANKS, Reading
+from privrisk_spark.results.profile import ColumnProfile
+
+Form = Literal["dates", "mask", "intervals", "order", "groups", "flat"]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What is proposed for a quasi-identifier.
+
+    Attributes
+    ----------
+    column : str
+    form : str
+        See :data:`Form`.
+    rule : mapping
+        The ``hierarchy`` of the policy; of ``groups`` it is made where the paths are written.
+    height : int
+        Steps from a value to ``*``.
+    reason : str
+        A sentence without its full stop; it holds no value of a record.
+    decide : bool
+        Whether somebody must look at it.
+    read : mapping
+        How values are tidied; empty if they need not be.
+    read_reason : str
+    paths : tuple of tuple of str
+        Of ``groups``: each value with its groups, finest first.
+    suppress_unknown : bool
+        Whether values outside the hierarchy are suppressed instead of an error.
+    """
+
+    column: str
+    form: Form
+    rule: Mapping[str, Any]
+    height: int
+    reason: str
+    decide: bool = False
+    read: Mapping[str, Any] = field(default_factory=dict)
+    read_reason: str = ""
+    paths: tuple[LeafPath, ...] = ()
+    suppress_unknown: bool = False
+
+
+@dataclass(frozen=True)
+class _Found:
+    form: Form
+    rule: Mapping[str, Any]
+    height: int
+    reason: str
+    decide: bool = False
+    paths: tuple[LeafPath, ...] = ()
+    suppress_unknown: bool = False
+
+
+def propose(column: ColumnProfile, guess: Guess) -> Proposal:
+    """Return the hierarchy that is proposed for a quasi-identifier.
+
+    Parameters
+    ----------
+    column : ColumnProfile
+    guess : Guess
+        Of the same column.
+    """
+    read, why = reading(column, guess.concept)
+    values = _read_values(column, read)
+    found = _found(column, guess.concept, values)
+    return Proposal(
+        column.name, found.form, found.rule, found.height, found.reason, found.decide or guess.decide, read, why,
+        found.paths, found.suppress_unknown,
+    )  # fmt: skip
+
+
+def _read_values(column: ColumnProfile, read: Mapping[str, Any]) -> Sequence[str] | None:
+    """All values as they are once tidied; None if not all are known."""
+    if column.values.counts is None:
+        return None
+    return tidied_values([value for value, _ in column.values.counts], read)
+
+
+def tidied_values(values: Sequence[str], read: Mapping[str, Any]) -> list[str]:
+    """Return different values as a reading leaves them, in order; what it takes for missing is left out.
+
+    Parameters
+    ----------
+    values : sequence of str
+    read : mapping
+        A policy's ``read``.
+    """
+    if not read:
+        return sorted(set(values))
+    asked = Reading.model_validate(read)
+    return sorted({text for value in values if (text := read_as(value, asked)) is not None})
+
+
+def read_as(value: str, asked: Reading) -> str | None:
+    """Return a text as a reading leaves it; None for a missing one.
+
+    Parameters
+    ----------
+    value : str
+    asked : Reading
+    """
+    text = value.strip(BLANKS) if asked.trim else value
+    text = {"upper": text.upper(), "lower": text.lower(), None: text}[asked.case]
+    if text in asked.null_if:
+        return None
+    text = asked.map.get(text, text)
+    return text[:10] if asked.cast == "date" else text
+
+
+def _found(column: ColumnProfile, concept: str, values: Sequence[str] | None) -> _Found:
+    of_texts = column.type == "string"
+    if column.kind in ("date", "time"):
+        return _dates(column, concept, of_texts)
+    if column.share("written_date") > 0.8:
+        return _written_dates(column, values)
+    if concept == "postcode" or _is_postcode(column, concept):
+        return _mask(column, "a postcode's places are wider the fewer of its signs are known")
+    if concept == "birth_year" and column.share("year") > 0.9:
+        return _Found("intervals", {"intervals": {"widths": [5, 10, 20]}}, 4, "years in spans of 5, 10 and 20")
+    coded = _codes(column, concept, values)
+    if coded is not None:
+        return coded
+    if column.kind == "number":
+        return _numbers(column, concept)
+    scale = None if values is None else ordered(values)
+    if scale is not None:
+        fanouts = [2] * max(1, (len(scale) - 1).bit_length() - 1)
+        reason = "its values are a scale, and neighbours are grouped"
+        return _Found("order", {"order": {"values": scale, "fanouts": fanouts}}, len(fanouts) + 1, reason)
+    many = column.distinct > _MANY
+    reason = "nothing in its values groups them: each is released or suppressed"
+    if many:
+        reason += "; group them in a file, as suppressing is all that can be done with so many"
+    return _Found("flat", {"flat": {}}, 1, reason, many)
+
+
+_MANY = 60
+"""Values of a flat hierarchy from which on somebody should group them."""
+
+
+# --------------------------------------------------------------------------------------------------- dates
+
+
+def _dates(column: ColumnProfile, concept: str, of_texts: bool) -> _Found:
+    first, last = (column.values.least or "")[:10], (column.values.greatest or "")[:10]
+    steps = ["day", "month", "year", "decade"] if concept in ("birth_date", "death_date") else _steps(first, last)
+    reason = f"dates by {', '.join(steps)}"
+    return _Found("dates", {"dates": {"steps": steps}}, len(steps), reason, suppress_unknown=of_texts)
+
+
+def _steps(first: str, last: str) -> list[str]:
+    """Steps of dates that lie close: a step all of them share is no other than ``*``."""
+    steps = ["day", "month", "quarter", "year"]
+    try:
+        low, high = dt.date.fromisoformat(first), dt.date.fromisoformat(last)
+    except ValueError:
+        return steps
+    if high.year - low.year > 15:
+        return ["day", "month", "year", "decade"]
+    if low.year == high.year:
+        steps = steps[:3]
+        if (low.month - 1) // 3 == (high.month - 1) // 3:
+            steps = steps[:2]
+    return steps
+
+
+def _written_dates(column: ColumnProfile, values: Sequence[str] | None) -> _Found:
+    """Dates of another form than YYYY-MM-DD: grouped in a file where all are known, else masked."""
+    known = values if values is not None else column.values.sampled
+    parts = [re.findall(r"[0-9]+", value) for value in known]
+    triples = [tuple(map(int, part)) for part in parts if len(part) == 3]
+    year_first = sum(triple[0] > 31 for triple in triples) > len(triples) / 2
+    day_first = not year_first and any(triple[0] > 12 for triple in triples)
+    if values is not None:
+        found = [(value, path) for value in values if (path := _date_path(value, year_first, day_first)) is not None]
+        if len(found) == len(values):
+            reason = "dates are not written YYYY-MM-DD, so a file says their months, years and decades"
+            return _Found("groups", {}, 4, reason, paths=tuple((value, *path) for value, path in found))
+    side, way = ("right", "the year comes first") if year_first else ("left", "the year comes last")
+    reason = f"dates are not written YYYY-MM-DD and {way}, so signs are masked from the {side} until the year is left"
+    longest = column.lengths[1] if column.lengths else 10
+    steps = max(1, longest - 4)
+    padded = column.lengths is not None and column.lengths[0] == column.lengths[1]
+    decide = not padded or not (year_first or day_first)
+    return _Found("mask", {"mask": {"from": side, "steps": steps}}, steps + 1, reason, decide)
+
+
+def _date_path(value: str, year_first: bool, day_first: bool) -> tuple[str, ...] | None:
+    parts = [int(part) for part in re.findall(r"[0-9]+", value)]
+    if len(parts) != 3:
+        return None
+    year, month, day = parts if year_first else ((parts[2], parts[1], parts[0]) if day_first else (parts[2], *parts[:2]))
+    try:
+        dt.date(year, month, day)
+    except ValueError:
+        return None
+    return (f"{year:04d}-{month:02d}", f"{year:04d}", f"{year // 10 * 10:04d}s")
+
+
+# --------------------------------------------------------------------------------------------------- codes
+
+
+def _is_postcode(column: ColumnProfile, concept: str) -> bool:
+    wanted = concept in ("place", "region", "unknown") and column.kind == "text"
+    return wanted and column.share("postcode") > 0.95 and column.distinct > 20
+
+
+def _mask(column: ColumnProfile, reason: str, decide: bool = False) -> _Found:
+    longest = column.lengths[1] if column.lengths else 5
+    steps = max(1, min(longest - 1, 6))
+    if column.kind == "number":
+        reason += "; it is stored as a number, so that zeros at the front may be lost"
+        decide = decide or (column.lengths is not None and column.lengths[0] != column.lengths[1])
+    return _Found("mask", {"mask": {"steps": steps}}, steps + 1, reason, decide)
+
+
+_LISTS: tuple[tuple[str, str, Callable[[str], tuple[str, ...] | None]], ...] = (
+    ("nace", "NACE codes by group, division and section", nace_path),
+    ("icd10", "ICD-10 codes by category and chapter", icd10_path),
+    ("atc", "ATC codes by the levels of their classification", atc_path),
+)
+
+
+def _codes(column: ColumnProfile, concept: str, values: Sequence[str] | None) -> _Found | None:
+    """Codes whose prefixes group them."""
+    if values is not None and column.kind == "text" and len(values) >= 5:
+        for pattern, reason, path_of in _LISTS:
+            if column.share(pattern) > 0.9:
+                paths = [path_of(value) for value in values]
+                if all(paths):
+                    height = max(len(path) for path in paths if path)
+                    return _Found("groups", {}, height, reason, paths=tuple(path for path in paths if path))
+    signs = all(re.fullmatch(r"[A9.\-/ ]+\+?", shape.name) for shape in column.shapes) and bool(column.shapes)
+    same = column.lengths is not None and column.lengths[0] == column.lengths[1] and 3 <= column.lengths[1] <= 8
+    named = concept in ("occupation", "industry", "place", "region", "department")
+    with_digits = any("9" in shape.name for shape in column.shapes)
+    if signs and same and with_digits and column.distinct >= 15 and (column.kind == "text" or named):
+        reason = "codes of one length: they are grouped by what they begin with"
+        return _mask(column, reason, decide=not named)
+    return None
+
+
+# ------------------------------------------------------------------------------------------------- numbers
+
+
+def _numbers(column: ColumnProfile, concept: str) -> _Found:
+    loose = column.type == "string"
+    low, high = _ends(column)
+    if concept == "age":
+        rule: dict[str, Any] = {"widths": [5, 10, 30]}
+        if high >= 90:
+            rule["top"] = 90
+        return _Found("intervals", {"intervals": rule}, 4, "ages in spans of 5, 10 and 30 years; from 90 on one", False)
+    whole = not any("." in shape.name for shape in column.shapes)
+    if whole and column.distinct <= 8 and high - low <= 16:
+        return _Found("intervals", {"intervals": {"widths": [2, 4]}}, 3, "few whole numbers, in twos and fours")
+    cuts = cuts_near(column.values.quantiles)
+    if not cuts:
+        return _Found("flat", {"flat": {}}, 1, "nearly all rows have one number", True)
+    levels = [cuts]
+    while len(levels[-1]) > 3:
+        levels.append(levels[-1][1::2])
+    reason = f"numbers in {', '.join(str(len(level) + 1) for level in levels)} intervals at round cuts near quantiles"
+    return _Found("intervals", {"intervals": {"cuts": levels}}, len(levels) + 1, reason, suppress_unknown=loose)
+
+
+def _ends(column: ColumnProfile) -> tuple[float, float]:
+    try:
+        if column.type == "string":  # least and greatest are texts there
+            return column.values.quantiles[0], column.values.quantiles[-1]
+        return float(column.values.least or 0), float(column.values.greatest or 0)
+    except (ValueError, IndexError):
+        return 0.0, 0.0
+
+
+def cuts_near(quantiles: Sequence[float]) -> list[int | float]:
+    """Return round cuts near the quantiles of a column, ascending.
+
+    Parameters
+    ----------
+    quantiles : sequence of float
+        At :data:`privrisk_spark.results.profile.QUANTILES`; the first and the last are no cuts.
+    """
+    if len(quantiles) < 3:
+        return []
+    q = np.array(quantiles, dtype=np.float64)
+    if not np.isfinite(q).all() or q[0] == q[-1]:
+        return []
+    middle = q[1:-1]
+    # Within a third of the way to the neighbours, so that cuts stay apart.
+    cuts = round_cuts(middle - (middle - q[:-2]) / 3, middle + (q[2:] - middle) / 3)
+    inside = cuts[(cuts > q[0]) & (cuts <= q[-1])]
+    return [int(cut) if float(cut).is_integer() else float(cut) for cut in inside.tolist()]
+
