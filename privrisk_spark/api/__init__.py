@@ -32,6 +32,7 @@ from privrisk_spark.api.masking import mask_table
 from privrisk_spark.api.policies import Policy, load
 from privrisk_spark.api.releasing import Released, release
 from privrisk_spark.api.sharing import Shared, share
+from privrisk_spark.api.suggesting import Suggested, profile, suggest_policy
 from privrisk_spark.results.page import Page
 from privrisk_spark.results.plan import Plan
 
@@ -47,6 +48,7 @@ __all__ = [
     "Policy",
     "Released",
     "Shared",
+    "Suggested",
     "approve",
     "assess",
     "attack",
@@ -65,10 +67,12 @@ __all__ = [
     "mask_table",
     "order",
     "plan",
+    "profile",
     "quasi_identifier",
     "release",
     "sensitive",
     "share",
+    "suggest_policy",
     "tree",
     "weight",
 ]

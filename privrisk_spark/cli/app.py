@@ -1,4 +1,4 @@
-"""Command line: ``release``, ``mask``, ``assess``, ``attack``, ``share``, ``fit``, ``audit``, and so on."""
+"""Command line: ``init``, ``release``, ``mask``, ``assess``, ``attack``, ``share``, ``fit``, ``audit``, and so on."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from privrisk_spark.cli.curves import curves
 from privrisk_spark.cli.experiments import experiments_app
 from privrisk_spark.cli.fit import approve, fit
 from privrisk_spark.cli.guide import guide
+from privrisk_spark.cli.init import init
 from privrisk_spark.cli.java import prepare_java
 from privrisk_spark.cli.ledger import ledger_app
 from privrisk_spark.cli.mask import mask
@@ -31,7 +32,7 @@ app = typer.Typer(
 app.add_typer(config_app, name="config")
 app.add_typer(experiments_app, name="experiments")
 app.add_typer(ledger_app, name="ledger")
-for command in (release, mask, assess, attack, share, fit, approve, curves, audit, synthesize, guide):
+for command in (init, release, mask, assess, attack, share, fit, approve, curves, audit, synthesize, guide):
     app.command()(command)
 app.command("prepare-java")(prepare_java)
 

@@ -1,9 +1,9 @@
 """A first policy for a table: the order of stages, and every Spark action of it.
 
-columns → sample and values → keys → persons → sets → guesses → floors
+columns → sample and values → keys → persons → guesses → floors
 
-Four passes over the table: every column is counted; a sample of rows is drawn; the values of columns with few are
-counted; pairs and triples of columns are counted. Besides, the few columns that may be ids are counted exactly, each by
+Three passes over the table: every column is counted; a sample of rows is drawn; the values of columns with few are
+counted. Besides, the few columns that may be ids are counted exactly, each by
 a shuffle of its own. What comes to the driver is bounded by constants of :mod:`privrisk_spark.planning.first_policy`.
 """
 
@@ -22,42 +22,26 @@ from privrisk_spark.planning.first_policy.columns import (
     SAMPLED_ROWS,
     column_profile,
     has_few,
-    in_order,
     key_candidates,
-    sets_to_count,
+    most_telling,
 )
-from privrisk_spark.planning.first_policy.draft import Draft, draft
+from privrisk_spark.planning.first_policy.draft import Draft, Proposed, draft
 from privrisk_spark.planning.first_policy.floors import DECIDED_ROWS, propose_floor
 from privrisk_spark.planning.first_policy.roles import guess_roles, person_candidates
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.results.first_policy import FirstPolicy, FloorTable
-from privrisk_spark.results.profile import QUANTILES, ColumnSet, Persons, TableProfile
+from privrisk_spark.results.profile import QUANTILES, Persons, TableProfile
 from privrisk_spark.stages.profiling.columns import (
     collect_columns,
     collect_keys,
     collect_rows_of_values,
     collect_sample,
-    collect_sets,
     collect_values,
     simple_columns,
 )
 from privrisk_spark.stages.tables.opening import read
-
-
-@dataclass(frozen=True, eq=False)
-class Proposed:
-    """What is proposed for a table.
-
-    Attributes
-    ----------
-    told : FirstPolicy
-    draft : Draft
-    """
-
-    told: FirstPolicy
-    draft: Draft
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,14 +104,18 @@ def profile_table(frame: DataFrame) -> Profiled:
     values = collect_values(frame, [name for name in simple if has_few(figures[name])], most=FEW_VALUES)
     columns = tuple(
         column_profile(
-            one.name, one.dataType.simpleString(), rows, figures[one.name], sample.get(one.name, []), values.get(one.name)
+            one.name,
+            one.dataType.simpleString(),
+            rows,
+            figures[one.name],
+            sample.get(one.name, []),
+            values.get(one.name),
         )
         for one in frame.schema.fields
     )
     keys = collect_keys(frame, key_candidates(columns))
     found = TableProfile(rows, drawn.num_rows, columns, tuple(name for name in names if keys.get(name) == rows))
     persons = collect_rows_of_values(frame, person_candidates(guess_roles(found), found))
-    sets = collect_sets(frame, sets_to_count(columns))
     return Profiled(
         replace(
             found,
@@ -136,7 +124,7 @@ def profile_table(frame: DataFrame) -> Profiled:
                 for name, (distinct, most) in persons.items()
                 if distinct
             ),
-            sets=tuple(ColumnSet(one, min(n, rows), rows) for one, n in in_order(sets, rows)),
+            sets=most_telling(columns, sample),
         ),
         sample,
     )
@@ -155,7 +143,12 @@ def propose_policy(frame: DataFrame, table: Mapping[str, Any], *, title: str) ->
     """
     profiled = profile_table(frame)
     drafted = draft(profiled.profile)
-    floors = _floors(drafted, profiled, table, title) if drafted.proposals else None
+    if not drafted.proposals:
+        raise SchemaError(
+            "table: no column was taken for what others may know of a person, so there is nothing to generalize. If one "
+            "is, write a policy with it: docs/policy.md."
+        )
+    floors = _floors(drafted, profiled, table, title)
     ids = drafted.ids
     told = FirstPolicy(
         title, profiled.profile, drafted.told(), ids.record, ids.entity, f"{ids.reason[:1].upper()}{ids.reason[1:]}.",
@@ -164,7 +157,7 @@ def propose_policy(frame: DataFrame, table: Mapping[str, Any], *, title: str) ->
     return Proposed(told, drafted)
 
 
-def _floors(drafted: Draft, profiled: Profiled, table: Mapping[str, Any], title: str) -> FloorTable | None:
+def _floors(drafted: Draft, profiled: Profiled, table: Mapping[str, Any], title: str) -> FloorTable:
     policy = parse(drafted.document(table, title, {}, floor=0, output=None), releasing=False)
     sample = {name: profiled.sample[name][:DECIDED_ROWS] for name in policy.quasi_identifiers}
     return propose_floor(policy, sample, table_rows=profiled.profile.rows)

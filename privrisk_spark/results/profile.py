@@ -75,7 +75,7 @@ class ColumnProfile:
     rows, missing, blank : int
         Rows of the table; those that are null, and those that hold nothing but blanks.
     distinct : int
-        Different values, null none; exact where ``exact``, else within about 2 %.
+        Different values, null none; exact where ``exact``, else within about 5 %.
     exact : bool
     unique : int or None
         Rows with a value that no other row has; None where the values are too many to count.
@@ -156,14 +156,15 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class ColumnSet:
-    """How far a set of columns tells rows apart.
+    """How far a set of columns tells the rows of the sample apart.
 
     Attributes
     ----------
     columns : tuple of str
     distinct : int
-        Different combinations, within about 2 %.
+        Different combinations.
     rows : int
+        Of the sample.
     """
 
     columns: tuple[str, ...]

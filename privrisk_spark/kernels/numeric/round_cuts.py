@@ -50,7 +50,9 @@ def _roundest(low: float, high: float) -> float:
             begin, end = math.ceil(low / step), math.floor(high / step)
             if begin <= end:
                 # Rounded to the decimals it has, so that a multiple of 0.1 is written with one digit.
-                nearest = min((begin, end, *_inside(middle / step, begin, end)), key=lambda m: (abs(m * step - middle), m))
+                nearest = min(
+                    (begin, end, *_inside(middle / step, begin, end)), key=lambda m: (abs(m * step - middle), m)
+                )
                 return float(round(nearest * step, max(0, -exponent)))
     return middle
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from privrisk_spark.kernels.numeric.combinations import combinations_of
 from privrisk_spark.kernels.numeric.information import entropy_bits
 from privrisk_spark.planning.first_policy.patterns import patterns_of, shape_of
 from privrisk_spark.policy.values import BLANKS
-from privrisk_spark.results.profile import ColumnProfile, ColumnValues, Kind, ShareOf
+from privrisk_spark.results.profile import ColumnProfile, ColumnSet, ColumnValues, Kind, ShareOf
 
 SAMPLED_ROWS = 50_000
 """Rows of the sample; a smaller table is its own sample."""
@@ -23,7 +25,7 @@ FEW_VALUES = 5_000
 _LOOKED_AT = 10_000
 """Values of the sample whose shapes and patterns are found."""
 
-_KEY = 0.9
+_KEY = 0.8
 """Approximate share of different values from which on a column is counted exactly."""
 
 _SET_COLUMNS = 10
@@ -42,7 +44,7 @@ def has_few(figures: Mapping[str, Any]) -> bool:
     figures : mapping
         As :func:`privrisk_spark.stages.profiling.columns.collect_columns` has them.
     """
-    return figures.get("distinct", FEW_VALUES + 1) <= FEW_VALUES * 0.9
+    return figures.get("distinct", FEW_VALUES + 1) <= FEW_VALUES * 0.8
 
 
 def column_profile(
@@ -146,19 +148,37 @@ def key_candidates(columns: Sequence[ColumnProfile]) -> list[str]:
     return [one.name for one in sorted(able, key=lambda one: (-one.distinction, one.lengths or (0, 0, 0)))[:5]]
 
 
-def sets_to_count(columns: Sequence[ColumnProfile]) -> list[tuple[str, ...]]:
-    """Pairs and triples of the columns that tell most, but of keys and texts of several words."""
+def most_telling(
+    columns: Sequence[ColumnProfile], sample: Mapping[str, Sequence[str | None]], *, most: int = 12
+) -> tuple[ColumnSet, ...]:
+    """Return the pairs and triples of columns that tell most rows of a sample apart; of equal ones, the smaller.
+
+    Keys and texts of several words are left out: they tell all rows apart alone.
+
+    Parameters
+    ----------
+    columns : sequence of ColumnProfile
+    sample : mapping of column to texts
+        Of equally many rows; a missing value is a value.
+    most : int
+        Sets that are returned.
+    """
     able = [
         one
         for one in columns
         if one.kind != "other" and not one.constant and one.distinction < 0.5 and one.share("words") < 0.5
     ]
-    most = sorted(able, key=lambda one: (-one.information, one.name))[:_SET_COLUMNS]
-    names = [one.name for one in columns if one in most]
-    return [*combinations(names, 2), *combinations(names, 3)]
+    told = sorted(able, key=lambda one: (-one.information, one.name))[:_SET_COLUMNS]
+    names = [one.name for one in columns if one in told]
+    if len(names) < 2:
+        return ()
+    codes = np.column_stack([_codes(sample[name]) for name in names])
+    sets = [*combinations(range(len(names)), 2), *combinations(range(len(names)), 3)]
+    counted = zip(sets, combinations_of(codes, sets).tolist(), strict=True)
+    found = [ColumnSet(tuple(names[place] for place in one), n, len(codes)) for one, n in counted]
+    return tuple(sorted(found, key=lambda one: (-one.distinct, len(one.columns), one.columns))[:most])
 
 
-def in_order(sets: Mapping[tuple[str, ...], int], rows: int, most: int = 12) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield the sets that tell most rows apart; of equal ones, the smaller."""
-    yield from sorted(sets.items(), key=lambda pair: (-min(pair[1], rows), len(pair[0]), pair[0]))[:most]
-
+def _codes(values: Sequence[str | None]) -> npt.NDArray[np.int64]:
+    place = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    return np.array([place[value] for value in values], dtype=np.int64)

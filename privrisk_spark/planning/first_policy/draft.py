@@ -11,7 +11,7 @@ from privrisk_spark.planning.first_policy.hierarchies import Proposal, propose, 
 from privrisk_spark.planning.first_policy.roles import Guess, Ids, guess_ids, guess_roles
 from privrisk_spark.planning.first_policy.tidying import reading
 from privrisk_spark.policy.writing import Remark
-from privrisk_spark.results.first_policy import ColumnGuess, FloorTable
+from privrisk_spark.results.first_policy import ColumnGuess, FirstPolicy, FloorTable
 from privrisk_spark.results.profile import ColumnProfile, TableProfile
 
 MOST_NODES = 60_000
@@ -100,7 +100,13 @@ class Draft:
         return found | ({"read": dict(one.read)} if one.read else {})
 
     def document(
-        self, table: Mapping[str, Any], run: str, files: Mapping[str, str], *, floor: float, output: Mapping[str, str] | None
+        self,
+        table: Mapping[str, Any],
+        run: str,
+        files: Mapping[str, str],
+        *,
+        floor: float,
+        output: Mapping[str, str] | None,
     ) -> dict[str, Any]:
         """Return the whole policy.
 
@@ -170,12 +176,16 @@ class Draft:
             What three floors would give.
         """
         found: dict[tuple[str, ...], Remark] = {
-            ("table",): Remark((f"{self.ids.reason[:1].upper()}{self.ids.reason[1:]}.",), _OF_IDS if self.ids.decide else None),
+            ("table",): Remark(
+                (f"{self.ids.reason[:1].upper()}{self.ids.reason[1:]}.",), _OF_IDS if self.ids.decide else None
+            ),
             ("columns",): Remark(
                 ("Every column has a role; a wrong one is the one thing this file cannot mend. Read each line.",)
             ),
             ("risk",): Remark(
-                ("Risk is the probability that who knows the quasi-identifiers of a row finds it: 1 over the rows it fits.",)
+                (
+                    "Risk is the probability that who knows the quasi-identifiers of a row finds it: 1 over the rows it fits.",
+                )
             ),
             ("utility",): Remark(
                 (
@@ -200,6 +210,20 @@ class Draft:
                 return f"left out now; is it {guess.role}?"
             return f"{now.get(guess.role, 'released as it is')} now; is it {_with_article(guess.role)}?"
         return "is the hierarchy right?"
+
+
+@dataclass(frozen=True, eq=False)
+class Proposed:
+    """What is proposed for a table.
+
+    Attributes
+    ----------
+    told : FirstPolicy
+    draft : Draft
+    """
+
+    told: FirstPolicy
+    draft: Draft
 
 
 _OF_IDS = "are these the ids of a row and of a person?"
@@ -289,7 +313,13 @@ def _within(
         "quasi-identifier or levels of hierarchies"
     )
     return tuple(
-        replace(guess, role="insensitive", kept=False, confidence=min(guess.confidence, 0.5), reason=f"{guess.reason}; {reason}")
+        replace(
+            guess,
+            role="insensitive",
+            kept=False,
+            confidence=min(guess.confidence, 0.5),
+            reason=f"{guess.reason}; {reason}",
+        )
         if guess.column in out
         else guess
         for guess in guesses

@@ -17,7 +17,7 @@ from privrisk_spark.planning.first_policy.hierarchies import read_as
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.first_policy import FloorFigures, FloorTable
 
-DECIDED_ROWS = 20_000
+DECIDED_ROWS = 50_000
 """Rows of the sample that are decided."""
 
 ALIKE = 5
@@ -130,5 +130,5 @@ def _figures(found: Floored, share: float, greatest: float, names: Sequence[str]
         few_alike=found.few_alike,
         kept=found.utility / greatest if greatest else 0.0,
         suppressed_rows=found.infeasible,
-        suppressed=dict(zip(names, found.suppressed.tolist(), strict=True)),
+        suppressed={name: round(share, 6) for name, share in zip(names, found.suppressed.tolist(), strict=True)},
     )

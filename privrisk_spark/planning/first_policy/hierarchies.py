@@ -208,7 +208,9 @@ def _date_path(value: str, year_first: bool, day_first: bool) -> tuple[str, ...]
     parts = [int(part) for part in re.findall(r"[0-9]+", value)]
     if len(parts) != 3:
         return None
-    year, month, day = parts if year_first else ((parts[2], parts[1], parts[0]) if day_first else (parts[2], *parts[:2]))
+    year, month, day = (
+        parts if year_first else ((parts[2], parts[1], parts[0]) if day_first else (parts[2], *parts[:2]))
+    )
     try:
         dt.date(year, month, day)
     except ValueError:
@@ -310,4 +312,3 @@ def cuts_near(quantiles: Sequence[float]) -> list[int | float]:
     cuts = round_cuts(middle - (middle - q[:-2]) / 3, middle + (q[2:] - middle) / 3)
     inside = cuts[(cuts > q[0]) & (cuts <= q[-1])]
     return [int(cut) if float(cut).is_integer() else float(cut) for cut in inside.tolist()]
-

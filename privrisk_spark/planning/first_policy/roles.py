@@ -56,7 +56,14 @@ _IN_WORDS = {
     "occupation": "an occupation", "industry": "an industry", "income": "an income", "diagnosis": "a diagnosis",
 }  # fmt: skip
 _DATED = {"birth_date", "death_date", "event_date"}
-_UNSURE_NAMES = {"merchant": 0.6, "employer": 0.6, "technical": 0.6, "coordinates": 0.6, "department": 0.8, "performance": 0.8}
+_UNSURE_NAMES = {
+    "merchant": 0.6,
+    "employer": 0.6,
+    "technical": 0.6,
+    "coordinates": 0.6,
+    "department": 0.8,
+    "performance": 0.8,
+}
 
 
 @dataclass(frozen=True)
@@ -187,7 +194,11 @@ def _direct(column: ColumnProfile, found: Named, profile: TableProfile) -> Guess
         if column.distinction < 0.02 and found.concept == "row_id":
             reason = f"{reason}, but few values are different: it may be a code"
             return Guess(column.name, "quasi-identifier", "unknown", 0.5, reason)
-    elif column.kind in ("number", "date", "time", "boolean") and found.concept in ("person_name", "photo", "free_text"):
+    elif column.kind in ("number", "date", "time", "boolean") and found.concept in (
+        "person_name",
+        "photo",
+        "free_text",
+    ):
         return replace(_by_values(column, profile), confidence=0.4)
     elif column.exact and column.distinct <= 20 and profile.rows > 1000:
         reason = f"{reason}, though it has only {column.distinct} different values"
@@ -315,7 +326,9 @@ def guess_ids(guesses: Sequence[Guess], profile: TableProfile) -> Ids:
     able = [
         one
         for one in _persons(guesses)
-        if one.column in several and 1.01 < several[one.column].mean and several[one.column].persons > profile.rows / 1000
+        if one.column in several
+        and 1.01 < several[one.column].mean
+        and several[one.column].persons > profile.rows / 1000
     ]
     entity = able[0] if able else None
     said = []

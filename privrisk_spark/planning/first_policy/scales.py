@@ -27,7 +27,9 @@ SCALES: tuple[tuple[str, ...], ...] = tuple(
 )  # fmt: skip
 """Words in their order, normalized; a column that holds some of one scale and nothing else is ordinal."""
 
-_RANGE = re.compile(r"(?:[<>]=?|≥|≤|under|over|unter|ueber|über)?\s*([0-9]+)(?:\s*(?:-|–|to|bis|a)\s*[0-9]+|\s*\+)?\s*[a-z]*", re.I)
+_RANGE = re.compile(
+    r"(?:[<>]=?|≥|≤|under|over|unter|ueber|über)?\s*([0-9]+)(?:\s*(?:-|–|to|bis|a)\s*[0-9]+|\s*\+)?\s*[a-z]*", re.I
+)
 
 
 def ordered(values: Sequence[str]) -> list[str] | None:

@@ -128,8 +128,7 @@ _PEOPLE = frozenset(
     "patient patients patienten customer client kunde kunden person persons personen people member mitglied employee "
     "personal personnel mitarbeiter staff user subject participant respondent individual individu personne salarie "
     "matricule empleado cliente paciente usuario persona paziente dipendente klant werknemer medewerker patiente "
-    "proband versicherter student pupil schueler eleve citizen resident card account household haushalt menage"
-    .split()
+    "proband versicherter student pupil schueler eleve citizen resident card account household haushalt menage".split()
 )
 _ROWS = frozenset(
     "visit visits case fall encounter stay sejour transaction txn order bestellung commande invoice rechnung record row "

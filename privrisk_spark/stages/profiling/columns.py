@@ -16,7 +16,7 @@ SIMPLE = (T.StringType, T.BooleanType, T.NumericType, T.DateType, T.TimestampTyp
 """Types whose values have a text; of columns of other types only the missing values are counted."""
 
 _NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*$"
-_ERROR = 0.02
+_ERROR = 0.05
 """Relative standard deviation of approximate numbers of different values."""
 _ACCURACY = 1000
 """Of quantiles: a rank is wrong by at most a thousandth of the rows."""
@@ -190,33 +190,3 @@ def collect_rows_of_values(frame: DataFrame, names: Sequence[str]) -> dict[str, 
         (row,) = counted.toArrow().to_pylist()
         found[name] = (row["values"], row["most"] or 0)
     return found
-
-
-def collect_sets(frame: DataFrame, sets: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-    """Count the different combinations of columns, approximately, in one pass.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    sets : sequence of tuple of str
-        Of simple columns; a missing value is a value.
-    """
-    if not sets:
-        return {}
-    names = list(dict.fromkeys(name for one in sets for name in one))
-    place = {name: f"c{i}" for i, name in enumerate(names)}
-    texts = frame.select(*[text(frame, name).alias(place[name]) for name in names])
-    # Of two hashes, which see a missing value where it stands and not what is beside it alone.
-    asked = [
-        F.approx_count_distinct(F.xxhash64(*[part for name in one for part in _marked(place[name])]), _ERROR).alias(
-            f"n{i}"
-        )
-        for i, one in enumerate(sets)
-    ]
-    (row,) = texts.agg(*asked).toArrow().to_pylist()
-    return {one: row[f"n{i}"] for i, one in enumerate(sets)}
-
-
-def _marked(name: str) -> tuple[Column, Column]:
-    # A null leaves Spark's hash as it was, so that (a, null) and (null, a) would be one.
-    return F.col(name).isNull(), F.col(name)
