@@ -26,7 +26,7 @@ from privrisk_spark.planning.first_policy.columns import (
     most_telling,
 )
 from privrisk_spark.planning.first_policy.draft import Draft, Proposed, draft
-from privrisk_spark.planning.first_policy.floors import DECIDED_ROWS, propose_floor
+from privrisk_spark.planning.first_policy.floors import propose_floor
 from privrisk_spark.planning.first_policy.roles import guess_roles, person_candidates
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.policy.policy import Policy
@@ -142,7 +142,7 @@ def propose_policy(frame: DataFrame, table: Mapping[str, Any], *, title: str) ->
         Name of the run.
     """
     profiled = profile_table(frame)
-    drafted = draft(profiled.profile)
+    drafted = draft(profiled.profile, profiled.sample)
     if not drafted.proposals:
         raise SchemaError(
             "table: no column was taken for what others may know of a person, so there is nothing to generalize. If one "
@@ -159,7 +159,7 @@ def propose_policy(frame: DataFrame, table: Mapping[str, Any], *, title: str) ->
 
 def _floors(drafted: Draft, profiled: Profiled, table: Mapping[str, Any], title: str) -> FloorTable:
     policy = parse(drafted.document(table, title, {}, floor=0, output=None), releasing=False)
-    sample = {name: profiled.sample[name][:DECIDED_ROWS] for name in policy.quasi_identifiers}
+    sample = {name: profiled.sample[name] for name in policy.quasi_identifiers}
     return propose_floor(policy, sample, table_rows=profiled.profile.rows)
 
 

@@ -81,8 +81,8 @@ class FloorTable:
     ----------
     greatest : float
         Utility of a row that loses nothing, in bits.
-    rows, table_rows : int
-        Of the sample that was decided, and of the table.
+    rows, decided, table_rows : int
+        Of the sample, those of it that were decided, and of the table.
     alike : int
         Rows that nearly all are to fit.
     before : float
@@ -96,6 +96,7 @@ class FloorTable:
 
     greatest: float
     rows: int
+    decided: int
     table_rows: int
     alike: int
     before: float
@@ -105,23 +106,25 @@ class FloorTable:
 
     @property
     def status(self) -> Status:
-        """``tested`` if the sample is the table, else ``heuristic``."""
-        return "tested" if self.rows == self.table_rows else "heuristic"
+        """``tested`` if all rows of the table were decided, else ``heuristic``."""
+        return "tested" if self.decided == self.table_rows else "heuristic"
 
     @property
     def basis(self) -> str:
         """What the figures are of, a sentence."""
-        if self.rows == self.table_rows:
+        if self.decided == self.table_rows:
             return f"Figures of all {self.rows:,} rows, decided by the search of a release."
+        if self.rows == self.table_rows:
+            return f"Figures of {self.decided:,} of the {self.rows:,} rows, decided by the search of a release."
         return (
-            f"Figures of a sample of {self.rows:,} of {self.table_rows:,} rows, decided by the search of a release "
-            "against the sample itself. In the whole table every row has more rows to hide among, so its risk is lower."
+            f"Figures of {self.decided:,} rows, decided by the search of a release against a sample of {self.rows:,} of "
+            f"the {self.table_rows:,} rows. In the whole table every row has more rows to hide among: its risk is lower."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, JSON-safe."""
         document = {
-            "greatest_utility_bits": self.greatest, "sampled_rows": self.rows, "rows": self.table_rows,
+            "greatest_utility_bits": self.greatest, "sampled_rows": self.rows, "decided_rows": self.decided, "rows": self.table_rows,
             "mean_risk_before": self.before, "floors": [vars(one) for one in self.figures],
             "proposed": self.chosen.floor, "reason": self.reason, "status": self.status,
         }  # fmt: skip

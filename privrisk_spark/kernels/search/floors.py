@@ -1,7 +1,7 @@
 """What least utilities would give, and which of them hides nearly all records among enough others.
 
 Every record is decided by the search of a release (:mod:`privrisk_spark.kernels.search.table_search`), against the records
-given themselves.
+given themselves; of many, only the first are decided.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Floored:
 
 
 class FloorSearch:
-    """Records that are decided at several floors, against themselves.
+    """Records that are decided at several floors, against all that are given.
 
     Parameters
     ----------
@@ -63,16 +63,19 @@ class FloorSearch:
         Leaf codes, ⊥ where a value is missing; at least one record.
     alike : int
         Records that each is to be consistent with, itself among them.
+    decided : int
+        Records that are decided, the first ones; at least one. All are counted.
     """
 
-    def __init__(self, disclosure: Disclosure, axes: Sequence[Axis], codes: IntArray, *, alike: int) -> None:
-        first, member = distinct_rows(list(codes.T))
+    def __init__(
+        self, disclosure: Disclosure, axes: Sequence[Axis], codes: IntArray, *, alike: int, decided: int
+    ) -> None:
         self.disclosure, self.alike = disclosure, alike
-        self.codes, self.rows = codes[first], np.bincount(member).astype(np.int64)
+        counted, rows = _distinct(codes)
         bottom = np.array([len(axis.ancestor) - 1 for axis in axes])
         root = np.array([axis.root for axis in axes], dtype=np.int32)
-        vectors = np.where(self.codes == bottom, root, self.codes).astype(np.int32)
-        self.counts = SortedCounts.group(axes, vectors, self.rows)
+        self.counts = SortedCounts.group(axes, np.where(counted == bottom, root, counted).astype(np.int32), rows)
+        self.codes, self.rows = _distinct(codes[:decided])
 
     def at(self, floor: float) -> Floored:
         """Decide all records at a floor.
@@ -97,6 +100,11 @@ class FloorSearch:
             infeasible=float(weight @ ~found.feasible),
             suppressed=(weight[:, None] * gone).sum(axis=0) / np.where(there > 0, there, 1.0),
         )
+
+
+def _distinct(codes: IntArray) -> tuple[IntArray, LongArray]:
+    first, member = distinct_rows(list(codes.T))
+    return codes[first], np.bincount(member).astype(np.int64)
 
 
 def highest_floor(at: Callable[[float], Floored], floors: Sequence[float], *, few: float) -> int | None:

@@ -7,14 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from privrisk_spark.planning.first_policy.hierarchies import Proposal, propose, tidied_values
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.kernels.numeric.information import joint_information
+from privrisk_spark.planning.first_policy.hierarchies import Proposal, propose, thinner, tidied_rows
 from privrisk_spark.planning.first_policy.roles import Guess, Ids, guess_ids, guess_roles
 from privrisk_spark.planning.first_policy.tidying import reading
 from privrisk_spark.policy.writing import Remark
 from privrisk_spark.results.first_policy import ColumnGuess, FirstPolicy, FloorTable
 from privrisk_spark.results.profile import ColumnProfile, TableProfile
 
-MOST_NODES = 60_000
+MOST_NODES = 2_000
 """Generalizations a row may have: a search looks at thousands of rows against each."""
 
 _POINTS_OUT = 0.01
@@ -189,8 +193,10 @@ class Draft:
             ),
             ("utility",): Remark(
                 (
-                    "Every bit of information weighs the same. A column kept whole is worth the entropy of its values in "
-                    "bits, and each step of generalization an equal part of that; a constant column is worth nothing.",
+                    "Every bit of information weighs the same. A column kept whole is worth its part of what the "
+                    "quasi-identifiers tell together (Shapley's value of their joint entropy), and each step of "
+                    "generalization an equal part of that: what two columns both tell is divided between them, and a "
+                    "constant column is worth nothing.",
                 )
             ),
             ("output",): Remark(("The vault holds exact risks and is never published.",)),
@@ -276,12 +282,18 @@ def tree_of(paths: Sequence[tuple[str, ...]]) -> dict[str, Any] | list[str]:
     return found
 
 
-def draft(profile: TableProfile) -> Draft:
+Sample = Mapping[str, Sequence[str | None]]
+"""Texts of sampled rows, by column."""
+
+
+def draft(profile: TableProfile, sample: Sample) -> Draft:
     """Return the policy that is proposed for a table, but for its places and its floor.
 
     Parameters
     ----------
     profile : TableProfile
+    sample : mapping of column to texts
+        Of equally many rows.
     """
     guesses = guess_roles(profile)
     proposals = {
@@ -293,16 +305,25 @@ def draft(profile: TableProfile) -> Draft:
         for guess in guesses
         if guess.role in ("sensitive", "insensitive") and guess.kept
     }
-    weights = {name: _weight(profile[name], one) for name, one in proposals.items()}
-    return Draft(profile, guesses, guess_ids(guesses, profile), proposals, kept, weights)
+    ids = guess_ids(guesses, profile)
+    return Draft(profile, guesses, ids, proposals, kept, _weights(proposals, sample))
 
 
 def _within(
     guesses: tuple[Guess, ...], proposals: dict[str, Proposal], profile: TableProfile
 ) -> tuple[tuple[Guess, ...], dict[str, Proposal]]:
-    """Leave columns out until a row has no more generalizations than a search takes, the least sure first."""
+    """Leave levels out, then columns, until a row has no more generalizations than a search takes.
+
+    Levels go from the highest hierarchies first; columns that are not sure, before those that are.
+    """
     left = dict(proposals)
     out: set[str] = set()
+    while math.prod(one.height + 1 for one in left.values()) > MOST_NODES:
+        able = {name: thin for name, one in left.items() if (thin := thinner(one)) is not None}
+        if not able:
+            break
+        name = max(able, key=lambda name: (left[name].height, name))
+        left[name] = able[name]
     while math.prod(one.height + 1 for one in left.values()) > MOST_NODES and len(left) > 1:
         by_name = {guess.column: guess for guess in guesses}
         worst = min(left, key=lambda name: (by_name[name].confidence, profile[name].information, name))
@@ -326,13 +347,21 @@ def _within(
     ), left
 
 
-def _weight(column: ColumnProfile, proposal: Proposal) -> float:
-    """Utility of one step: the column's information in bits, over its steps."""
-    read = dict(proposal.read)
-    information = column.information
-    if column.values.counts is not None and read and len(tidied_values(column.values.known, read)) < 2:
-        information = 0.0  # one value written in several ways
-    return float(f"{information / proposal.height:.3g}")
+def _weights(proposals: Mapping[str, Proposal], sample: Sample) -> dict[str, float]:
+    """Utility of a step of each quasi-identifier: its part of what all tell together, in bits, over its steps."""
+    if not proposals:
+        return {}
+    codes = np.column_stack([_numbers(tidied_rows(sample[name], one.read)) for name, one in proposals.items()])
+    information = joint_information(codes)
+    return {
+        name: float(f"{share / one.height:.3g}")
+        for (name, one), share in zip(proposals.items(), information.tolist(), strict=True)
+    }
+
+
+def _numbers(values: Sequence[str | None]) -> npt.NDArray[np.int64]:
+    place = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    return np.array([place[value] for value in values], dtype=np.int64)
 
 
 def _kept(column: ColumnProfile, guess: Guess) -> Kept:

@@ -13,12 +13,17 @@ from privrisk_spark.kernels.arrays import IntArray
 from privrisk_spark.kernels.search.floors import Floored, FloorSearch, highest_floor
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of, greatest_utility
-from privrisk_spark.planning.first_policy.hierarchies import read_as
+from privrisk_spark.planning.first_policy.hierarchies import tidied_rows
+from privrisk_spark.planning.search import lattice_size
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.first_policy import FloorFigures, FloorTable
 
-DECIDED_ROWS = 50_000
-"""Rows of the sample that are decided."""
+MOST_LOOKS = 4_000_000
+"""Rows that are decided times generalizations of each, at most; but always :data:`LEAST_DECIDED` rows."""
+
+LEAST_DECIDED = 1_000
+COUNTED_ROWS = 30_000
+"""Rows of the sample that others are decided against, at most."""
 
 ALIKE = 5
 """Rows that a released row should fit; in a table of fewer than a hundred rows two."""
@@ -26,11 +31,11 @@ ALIKE = 5
 FEW = 0.05
 """Most rows that may fit fewer, as a share."""
 
-SHARES = tuple(share / 20 for share in range(2, 19))
+SHARES = tuple(share / 10 for share in range(1, 10))
 """Of the greatest utility: the floors that are tried."""
 
-_BESIDE = 3
-"""Floors told beside the one proposed lie so many twentieths below and above it."""
+_BESIDE = 1
+"""Floors told beside the one proposed lie so many tenths below and above it."""
 
 
 def encoded(policy: Policy, sample: Mapping[str, Sequence[str | None]]) -> tuple[dict[str, Hierarchy], IntArray]:
@@ -51,11 +56,8 @@ def encoded(policy: Policy, sample: Mapping[str, Sequence[str | None]]) -> tuple
     hierarchies: dict[str, Hierarchy] = {}
     columns = []
     for name, column in policy.quasi_identifiers.items():
-        texts = sample[name]
-        if column.read is not None:
-            asked = column.read
-            tidy = {text: read_as(text, asked) for text in set(texts) if text is not None}
-            texts = [None if text is None else tidy[text] for text in texts]
+        read = {} if column.read is None else column.read.model_dump()
+        texts = tidied_rows(sample[name], read)
         hierarchy = build(column.hierarchy, name, values={text for text in texts if text is not None})
         suppressed = len(hierarchy.ancestor) - 1
         code = hierarchy.code_of
@@ -67,7 +69,7 @@ def encoded(policy: Policy, sample: Mapping[str, Sequence[str | None]]) -> tuple
 def propose_floor(policy: Policy, sample: Mapping[str, Sequence[str | None]], *, table_rows: int) -> FloorTable:
     """Propose a floor, and tell what it and two others would give.
 
-    It is the highest share of the greatest utility, in steps of a twentieth, at which no more than :data:`FEW` of the
+    It is the highest share of the greatest utility, in steps of a tenth, at which no more than :data:`FEW` of the
     rows fit fewer than :data:`ALIKE` rows; the lowest where none does.
 
     Parameters
@@ -79,10 +81,12 @@ def propose_floor(policy: Policy, sample: Mapping[str, Sequence[str | None]], *,
     table_rows : int
         Of the table.
     """
-    hierarchies, codes = encoded(policy, sample)
+    hierarchies, codes = encoded(policy, {name: texts[:COUNTED_ROWS] for name, texts in sample.items()})
     of_axes = axes(policy, hierarchies)
     alike = ALIKE if table_rows >= 100 else 2
-    search = FloorSearch(disclosure_of(policy, hierarchies, of_axes), of_axes, codes, alike=alike)
+    decided = min(len(codes), max(LEAST_DECIDED, MOST_LOOKS // lattice_size(hierarchies)))
+    disclosure = disclosure_of(policy, hierarchies, of_axes)
+    search = FloorSearch(disclosure, of_axes, codes, alike=alike, decided=decided)
     greatest = greatest_utility(policy, hierarchies)
     at = cache(search.at)
     floors = [_written(share * greatest) for share in SHARES]
@@ -99,12 +103,13 @@ def propose_floor(policy: Policy, sample: Mapping[str, Sequence[str | None]], *,
         )
     else:
         reason = (
-            f"Proposed is the highest floor, in steps of a twentieth, at which at most {100 * FEW:.0f} % of the rows fit "
+            f"Proposed is the highest floor, in steps of a tenth, at which at most {100 * FEW:.0f} % of the rows fit "
             f"fewer than {alike}."
         )
     return FloorTable(
         greatest=greatest,
         rows=len(codes),
+        decided=decided,
         table_rows=table_rows,
         alike=alike,
         before=at(floors[chosen]).mean_before,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -59,6 +59,38 @@ class Proposal:
     suppress_unknown: bool = False
 
 
+def thinner(proposal: Proposal) -> Proposal | None:
+    """Return a proposal with one level less, or None where none can be spared.
+
+    Of dates the decade goes first, then the quarter, then the month; of masks the coarsest level; of intervals, ordinals
+    and groups the finest.
+
+    Parameters
+    ----------
+    proposal : Proposal
+    """
+    if proposal.height < 3:
+        return None
+    rule: dict[str, Any] = {}
+    if proposal.form == "dates":
+        steps = list(proposal.rule["dates"]["steps"])
+        steps.remove(next(step for step in ("decade", "quarter", "month") if step in steps))
+        rule = {"dates": {"steps": steps}}
+    elif proposal.form == "mask":
+        mask = proposal.rule["mask"]
+        rule = {"mask": {**mask, "steps": mask["steps"] - 1}}
+    elif proposal.form == "order":
+        order = proposal.rule["order"]
+        first, second, *rest = order["fanouts"]
+        rule = {"order": {**order, "fanouts": [first * second, *rest]}}
+    elif proposal.form == "intervals":
+        intervals = proposal.rule["intervals"]
+        kind = "cuts" if "cuts" in intervals else "widths"
+        rule = {"intervals": {**intervals, kind: intervals[kind][1:]}}
+    paths = tuple((path[0], *path[2:]) for path in proposal.paths)
+    return replace(proposal, rule=rule, height=proposal.height - 1, paths=paths)
+
+
 @dataclass(frozen=True)
 class _Found:
     form: Form
@@ -110,6 +142,22 @@ def tidied_values(values: Sequence[str], read: Mapping[str, Any]) -> list[str]:
     return sorted({text for value in values if (text := read_as(value, asked)) is not None})
 
 
+def tidied_rows(values: Sequence[str | None], read: Mapping[str, Any]) -> list[str | None]:
+    """Return the values of rows as a reading leaves them.
+
+    Parameters
+    ----------
+    values : sequence of (str or None)
+    read : mapping
+        A policy's ``read``; empty for none.
+    """
+    if not read:
+        return list(values)
+    asked = Reading.model_validate(read)
+    tidy = {value: read_as(value, asked) for value in set(values) if value is not None}
+    return [None if value is None else tidy[value] for value in values]
+
+
 def read_as(value: str, asked: Reading) -> str | None:
     """Return a text as a reading leaves it; None for a missing one.
 
@@ -131,11 +179,11 @@ def _found(column: ColumnProfile, concept: str, values: Sequence[str] | None) ->
     if column.kind in ("date", "time"):
         return _dates(column, concept, of_texts)
     if column.share("written_date") > 0.8:
-        return _written_dates(column, values)
+        return _written_dates(column)
     if concept == "postcode" or _is_postcode(column, concept):
         return _mask(column, "a postcode's places are wider the fewer of its signs are known")
     if concept == "birth_year" and column.share("year") > 0.9:
-        return _Found("intervals", {"intervals": {"widths": [5, 10, 20]}}, 4, "years in spans of 5, 10 and 20")
+        return _Found("intervals", {"intervals": {"widths": [5, 10, 20]}}, 4, "years in spans")
     coded = _codes(column, concept, values)
     if coded is not None:
         return coded
@@ -163,7 +211,7 @@ _MANY = 60
 def _dates(column: ColumnProfile, concept: str, of_texts: bool) -> _Found:
     first, last = (column.values.least or "")[:10], (column.values.greatest or "")[:10]
     steps = ["day", "month", "year", "decade"] if concept in ("birth_date", "death_date") else _steps(first, last)
-    reason = f"dates by {', '.join(steps)}"
+    reason = "dates along the calendar"
     return _Found("dates", {"dates": {"steps": steps}}, len(steps), reason, suppress_unknown=of_texts)
 
 
@@ -176,6 +224,8 @@ def _steps(first: str, last: str) -> list[str]:
         return steps
     if high.year - low.year > 15:
         return ["day", "month", "year", "decade"]
+    if high.year - low.year > 1:
+        return ["day", "month", "year"]
     if low.year == high.year:
         steps = steps[:3]
         if (low.month - 1) // 3 == (high.month - 1) // 3:
@@ -183,39 +233,33 @@ def _steps(first: str, last: str) -> list[str]:
     return steps
 
 
-def _written_dates(column: ColumnProfile, values: Sequence[str] | None) -> _Found:
-    """Dates of another form than YYYY-MM-DD: grouped in a file where all are known, else masked."""
-    known = values if values is not None else column.values.sampled
+def _written_dates(column: ColumnProfile) -> _Found:
+    """Dates of another form than YYYY-MM-DD: a file holds every day of their decades, so that it names no record's."""
+    known = column.values.known
     parts = [re.findall(r"[0-9]+", value) for value in known]
     triples = [tuple(map(int, part)) for part in parts if len(part) == 3]
     year_first = sum(triple[0] > 31 for triple in triples) > len(triples) / 2
-    day_first = not year_first and any(triple[0] > 12 for triple in triples)
-    if values is not None:
-        found = [(value, path) for value in values if (path := _date_path(value, year_first, day_first)) is not None]
-        if len(found) == len(values):
-            reason = "dates are not written YYYY-MM-DD, so a file says their months, years and decades"
-            return _Found("groups", {}, 4, reason, paths=tuple((value, *path) for value, path in found))
-    side, way = ("right", "the year comes first") if year_first else ("left", "the year comes last")
-    reason = f"dates are not written YYYY-MM-DD and {way}, so signs are masked from the {side} until the year is left"
-    longest = column.lengths[1] if column.lengths else 10
-    steps = max(1, longest - 4)
-    padded = column.lengths is not None and column.lengths[0] == column.lengths[1]
-    decide = not padded or not (year_first or day_first)
-    return _Found("mask", {"mask": {"from": side, "steps": steps}}, steps + 1, reason, decide)
+    day_first = year_first or any(triple[0] > 12 for triple in triples)
+    years = [triple[0] if year_first else triple[2] for triple in triples]
+    shape = column.shapes[0].name if column.shapes and column.shapes[0].share > 0.95 else ""
+    separator = next((sign for sign in "./-" if sign in shape), "")
+    if shape.replace(separator or "-", "") != "99999999" or not years or max(years) - min(years) > _MOST_YEARS:
+        reason = "dates are written in several ways, so signs are masked from the right; write them YYYY-MM-DD"
+        return _Found("mask", {"mask": {"steps": 4}}, 5, reason, True)
+    form = separator.join(("%Y", "%m", "%d") if year_first else ("%d", "%m", "%Y") if day_first else ("%m", "%d", "%Y"))
+    paths = tuple(_days(min(years) // 10 * 10, max(years) // 10 * 10 + 9, form))
+    reason = "dates are not written YYYY-MM-DD, so a file says the month, year and decade of every day of their decades"
+    return _Found("groups", {}, 4, reason, not day_first, paths=paths, suppress_unknown=True)
 
 
-def _date_path(value: str, year_first: bool, day_first: bool) -> tuple[str, ...] | None:
-    parts = [int(part) for part in re.findall(r"[0-9]+", value)]
-    if len(parts) != 3:
-        return None
-    year, month, day = (
-        parts if year_first else ((parts[2], parts[1], parts[0]) if day_first else (parts[2], *parts[:2]))
-    )
-    try:
-        dt.date(year, month, day)
-    except ValueError:
-        return None
-    return (f"{year:04d}-{month:02d}", f"{year:04d}", f"{year // 10 * 10:04d}s")
+_MOST_YEARS = 130
+
+
+def _days(first: int, last: int, form: str) -> Iterator[LeafPath]:
+    day, end = dt.date(first, 1, 1), dt.date(last, 12, 31)
+    while day <= end:
+        yield (day.strftime(form), f"{day:%Y-%m}", f"{day:%Y}", f"{day.year // 10 * 10}s")
+        day += dt.timedelta(days=1)
 
 
 # --------------------------------------------------------------------------------------------------- codes
@@ -226,9 +270,13 @@ def _is_postcode(column: ColumnProfile, concept: str) -> bool:
     return wanted and column.share("postcode") > 0.95 and column.distinct > 20
 
 
+_MOST_MASKED = 3
+"""Signs of a code that are masked one by one; after them it is suppressed."""
+
+
 def _mask(column: ColumnProfile, reason: str, decide: bool = False) -> _Found:
     longest = column.lengths[1] if column.lengths else 5
-    steps = max(1, min(longest - 1, 6))
+    steps = max(1, min(longest - 1, _MOST_MASKED))
     if column.kind == "number":
         reason += "; it is stored as a number, so that zeros at the front may be lost"
         decide = decide or (column.lengths is not None and column.lengths[0] != column.lengths[1])
@@ -271,17 +319,17 @@ def _numbers(column: ColumnProfile, concept: str) -> _Found:
         rule: dict[str, Any] = {"widths": [5, 10, 30]}
         if high >= 90:
             rule["top"] = 90
-        return _Found("intervals", {"intervals": rule}, 4, "ages in spans of 5, 10 and 30 years; from 90 on one", False)
+        return _Found("intervals", {"intervals": rule}, 4, "ages in spans of years, from 90 on one", False)
     whole = not any("." in shape.name for shape in column.shapes)
     if whole and column.distinct <= 8 and high - low <= 16:
-        return _Found("intervals", {"intervals": {"widths": [2, 4]}}, 3, "few whole numbers, in twos and fours")
+        return _Found("intervals", {"intervals": {"widths": [2, 4]}}, 3, "few whole numbers, in groups of neighbours")
     cuts = cuts_near(column.values.quantiles)
     if not cuts:
         return _Found("flat", {"flat": {}}, 1, "nearly all rows have one number", True)
     levels = [cuts]
     while len(levels[-1]) > 3:
         levels.append(levels[-1][1::2])
-    reason = f"numbers in {', '.join(str(len(level) + 1) for level in levels)} intervals at round cuts near quantiles"
+    reason = "numbers in intervals at round cuts near quantiles"
     return _Found("intervals", {"intervals": {"cuts": levels}}, len(levels) + 1, reason, suppress_unknown=loose)
 
 
