@@ -28,7 +28,7 @@ def init(
     log_format: Log = LogFormat.text,
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
-    """Profile a table, and write a commented policy to release it by, its hierarchies and a page: read them, then release."""
+    """Profile a table, and write a commented policy to release it by, with its hierarchies and a page."""
     with attempted(None, log_format):
         from privrisk_spark.api.suggesting import name_of, suggest_policy_of
         from privrisk_spark.errors import ConfigError, Fault

@@ -145,8 +145,8 @@ def propose_policy(frame: DataFrame, table: Mapping[str, Any], *, title: str) ->
     drafted = draft(profiled.profile, profiled.sample)
     if not drafted.proposals:
         raise SchemaError(
-            "table: no column was taken for what others may know of a person, so there is nothing to generalize. If one "
-            "is, write a policy with it: docs/policy.md."
+            "table: no column was taken for what others may know of a person, so there is nothing to generalize. If "
+            "one is, write a policy with it: docs/policy.md."
         )
     floors = _floors(drafted, profiled, table, title)
     ids = drafted.ids

@@ -17,7 +17,6 @@ from privrisk_spark.runs.permissions import make_private
 from privrisk_spark.runs.places import write_text
 from privrisk_spark.storage.locations import is_remote
 
-
 FILES = ("policy.yaml", "profile.html", "hierarchies")
 """What a directory of a first policy holds."""
 
@@ -49,9 +48,9 @@ def first_policy_text(
     document = proposed.draft.document(table, told.title, files, floor=floor, output=output)
     marked = len(told.to_decide) + proposed.draft.ids.decide
     head = (
-        f"A first policy for {told.title}: {told.profile.rows:,} rows. Every line is a guess, with its reason above it. "
+        f"A first policy for {told.title}: {told.profile.rows:,} rows. Every line is a guess, its reason above it. "
         "Made from the data: for a differentially private release, write domains that do not depend on them.",
-        f"Look at the {marked} marked DECIDE and take the marks away; a release warns of those that are left."
+        f"{marked} marked DECIDE: look at them and take the marks away; a release warns of those that are left."
         if marked
         else "Nothing is marked for you to decide; read it all the same.",
         f"Then: {command}",
@@ -119,7 +118,7 @@ def refuse_existing(directory: Path, table: str | None, *, overwrite: bool) -> N
     if table is not None and not is_remote(table):
         of_table = Path(table).expanduser().resolve()
         if directory.resolve().is_relative_to(of_table):
-            rule = f"must not lie in the table's own directory '{table}', where it would be read with it. Got '{directory}'"
+            rule = f"must not lie in the table's own directory '{table}', which is read whole. Got '{directory}'"
             raise ConfigError([Fault("--out", rule)])
     there = [name for name in FILES if (directory / name).exists()]
     if there and not overwrite:

@@ -1,4 +1,4 @@
-"""A first policy and the profile behind it as one page: what is proposed of each column, what floors would give, figures."""
+"""A first policy and the profile behind it as one page: what is proposed of each column, floors, figures."""
 
 from __future__ import annotations
 

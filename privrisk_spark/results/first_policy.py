@@ -1,4 +1,4 @@
-"""What is proposed for a table nobody has written a policy for: guesses with their reasons, and what floors would give."""
+"""What is proposed for a table without a policy: guesses with their reasons, and what floors would give."""
 
 from __future__ import annotations
 
@@ -117,14 +117,15 @@ class FloorTable:
         if self.rows == self.table_rows:
             return f"Figures of {self.decided:,} of the {self.rows:,} rows, decided by the search of a release."
         return (
-            f"Figures of {self.decided:,} rows, decided by the search of a release against a sample of {self.rows:,} of "
-            f"the {self.table_rows:,} rows. In the whole table every row has more rows to hide among: its risk is lower."
+            f"Figures of {self.decided:,} rows, decided by the search of a release against a sample of {self.rows:,} "
+            f"of the {self.table_rows:,} rows. In the whole table every row has more to hide among: its risk is lower."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, JSON-safe."""
         document = {
-            "greatest_utility_bits": self.greatest, "sampled_rows": self.rows, "decided_rows": self.decided, "rows": self.table_rows,
+            "greatest_utility_bits": self.greatest, "sampled_rows": self.rows, "decided_rows": self.decided,
+            "rows": self.table_rows,
             "mean_risk_before": self.before, "floors": [vars(one) for one in self.figures],
             "proposed": self.chosen.floor, "reason": self.reason, "status": self.status,
         }  # fmt: skip

@@ -1,7 +1,7 @@
 """SYNTHETIC tables as their owners have them: several languages, dirty values, ids among the rest, nothing explained.
 
-Nothing here comes from a real person. Each table comes with what somebody who knows it would say of its columns, so that
-guesses can be scored. Every random number comes from a Philox stream whose key is the seed and the table's number.
+Nothing here comes from a real person. Each table comes with what somebody who knows it would say of its columns, so
+that guesses can be scored. Every random number comes from a Philox stream whose key is the seed and the table's number.
 """
 
 from __future__ import annotations
@@ -162,7 +162,9 @@ def census(rows: int, *, seed: int = 2026) -> Unprepared:
     draw = _Draws(seed, 2)
     born = [f"{day.day:02d}/{day.month:02d}/{day.year}" for day in draw.births(rows).astype(object)]
     levels = ["Aucun", "Brevet", "CAP", "Bac", "Licence", "Master", "Doctorat"]
-    industries = [f"{d:02d}.{g}{c}" for d in (1, 10, 25, 41, 47, 49, 56, 62, 84, 85, 86) for g in (1, 2) for c in (1, 2)]
+    industries = [
+        f"{d:02d}.{g}{c}" for d in (1, 10, 25, 41, 47, 49, 56, 62, 84, 85, 86) for g in (1, 2) for c in (1, 2)
+    ]
     jobs = [f"{a}{b}{c}{d}" for a in range(1, 10) for b in (1, 2, 3) for c in (1, 2) for d in (0, 1, 2)]
     places = [f"{d:02d}{c:03d}" for d in (13, 31, 33, 59, 69, 75) for c in range(1, 160, 4)]
     people = draw.of(["célibataire", "marié", "divorcé", "veuf"], rows, skew=0.6)
@@ -178,7 +180,9 @@ def census(rows: int, *, seed: int = 2026) -> Unprepared:
             "profession": pa.array(draw.of(jobs, rows, skew=0.5), pa.string()),
             "code_naf": pa.array(draw.of(industries, rows, skew=0.4), pa.string()),
             "nb_enfants": pa.array(np.minimum(draw.random.poisson(1.1, rows), 6)),
-            "nationalite": pa.array(draw.of(["FR", "PT", "DZ", "MA", "IT", "ES", "BE", "TR"], rows, skew=2), pa.string()),
+            "nationalite": pa.array(
+                draw.of(["FR", "PT", "DZ", "MA", "IT", "ES", "BE", "TR"], rows, skew=2), pa.string()
+            ),
             "religion": pa.array(draw.of(["sans", "A", "B", "C"], rows, skew=1), pa.string()),
             "revenu": pa.array(np.round(draw.random.lognormal(10.1, 0.6, rows), -1).astype(np.int64)),
         }
@@ -244,7 +248,10 @@ def employees(rows: int, *, seed: int = 2026) -> Unprepared:
     seed : int
     """
     draw = _Draws(seed, 4)
-    first, last = draw.of(["Anna", "Ben", "Cem", "Dora", "Emil", "Finn", "Gül", "Ida"], rows), draw.of(_surnames(), rows)
+    first, last = (
+        draw.of(["Anna", "Ben", "Cem", "Dora", "Emil", "Finn", "Gül", "Ida"], rows),
+        draw.of(_surnames(), rows),
+    )
     notes = draw.of(["wechselt im Mai in das neue Team", "arbeitet seit langem nur am Vormittag"], rows)
     table = pa.table(
         {
@@ -256,7 +263,9 @@ def employees(rows: int, *, seed: int = 2026) -> Unprepared:
             "Eintrittsdatum": pa.array(draw.days(rows, "1995-01-01", "2025-12-31").astype(object), pa.date32()),
             "Geschlecht": pa.array(draw.of(["weiblich", "männlich", "divers"], rows, skew=1.0), pa.string()),
             "PLZ": pa.array(draw.of([f"{n}" for n in range(53111, 53359, 2)], rows, skew=0.5), pa.string()),
-            "Abteilung": pa.array(draw.of(["Einkauf", "Vertrieb", "IT", "Personal", "Werk"], rows, skew=0.5), pa.string()),
+            "Abteilung": pa.array(
+                draw.of(["Einkauf", "Vertrieb", "IT", "Personal", "Werk"], rows, skew=0.5), pa.string()
+            ),
             "Gehaltsgruppe": pa.array(draw.of(["niedrig", "mittel", "hoch"], rows), pa.string()),
             "Jahresgehalt": pa.array(np.round(draw.random.lognormal(10.9, 0.35, rows), 2)),
             "Schwerbehindert": pa.array(draw.of(["nein", "ja"], rows, skew=3.5), pa.string()),

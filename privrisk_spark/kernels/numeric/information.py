@@ -41,9 +41,9 @@ def joint_information(codes: LongArray) -> FloatArray:
     """Divide the joint entropy of columns among them.
 
     A column gets the mean of what it adds to the entropy of those before it, over 2 k orders: each rotation of the
-    columns, forwards and backwards, so that every column stands at every place twice. This is Shapley's value with these
-    orders in place of all. What two columns both tell is divided between them, and a column that tells nothing gets
-    nothing.
+    columns, forwards and backwards, so that every column stands at every place twice. This is Shapley's value with
+    these orders in place of all. What two columns both tell is divided between them, and a column that tells nothing
+    gets nothing.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """What least utilities would give, and which of them hides nearly all records among enough others.
 
-Every record is decided by the search of a release (:mod:`privrisk_spark.kernels.search.table_search`), against the records
-given themselves; of many, only the first are decided.
+Every record is decided by the search of a release (:mod:`privrisk_spark.kernels.search.table_search`), against the
+records given themselves; of many, only the first are decided.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ def has_few(figures: Mapping[str, Any]) -> bool:
     figures : mapping
         As :func:`privrisk_spark.stages.profiling.columns.collect_columns` has them.
     """
-    return figures.get("distinct", FEW_VALUES + 1) <= FEW_VALUES * 0.8
+    few: bool = figures.get("distinct", FEW_VALUES + 1) <= FEW_VALUES * 0.8
+    return few
 
 
 def column_profile(

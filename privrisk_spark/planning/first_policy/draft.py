@@ -1,4 +1,4 @@
-"""A whole policy from the guesses: columns, weights by information, and a floor; with a remark on each and its reason."""
+"""A whole policy from the guesses: columns, weights by information, and a floor, each with its reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privrisk_spark.policy.writing import Remark
 from privrisk_spark.results.first_policy import ColumnGuess, FirstPolicy, FloorTable
 from privrisk_spark.results.profile import ColumnProfile, TableProfile
 
-MOST_NODES = 2_000
+MOST_NODES = 4_000
 """Generalizations a row may have: a search looks at thousands of rows against each."""
 
 _POINTS_OUT = 0.01
@@ -187,16 +187,14 @@ class Draft:
                 ("Every column has a role; a wrong one is the one thing this file cannot mend. Read each line.",)
             ),
             ("risk",): Remark(
-                (
-                    "Risk is the probability that who knows the quasi-identifiers of a row finds it: 1 over the rows it fits.",
-                )
+                ("Risk is the probability that who knows a row's quasi-identifiers finds it: 1 over the rows it fits.",)
             ),
             ("utility",): Remark(
                 (
                     "Every bit of information weighs the same. A column kept whole is worth its part of what the "
                     "quasi-identifiers tell together (Shapley's value of their joint entropy), and each step of "
                     "generalization an equal part of that: what two columns both tell is divided between them, and a "
-                    "constant column is worth nothing.",
+                    "constant column is worth nothing. To keep a column longer, raise its weight.",
                 )
             ),
             ("output",): Remark(("The vault holds exact risks and is never published.",)),
@@ -213,7 +211,7 @@ class Draft:
         if guess.decide:
             now = {"identifier": "never released", "quasi-identifier": "generalized", "sensitive": "released as it is"}
             if not guess.kept and guess.role != "identifier":
-                return f"left out now; is it {guess.role}?"
+                return "left out now; does anybody need it?"
             return f"{now.get(guess.role, 'released as it is')} now; is it {_with_article(guess.role)}?"
         return "is the hierarchy right?"
 
@@ -258,6 +256,9 @@ def floor_lines(floors: FloorTable) -> list[str]:
             f"{100 * one.few_alike:.1f} % of the rows fit fewer than {floors.alike}, "
             f"{100 * one.kept:.0f} % of the information is kept"
         )
+    gone = [f"{name} ({100 * share:.0f} %)" for name, share in floors.chosen.suppressed.items() if share > 0.5]
+    if gone:
+        lines.append(f"Suppressed in more than half of the rows then: {', '.join(gone)}.")
     return lines
 
 
@@ -390,5 +391,6 @@ def _coarser(column: ColumnProfile) -> dict[str, Any]:
     if whole and step < 1:
         return {}
     digits = max(0, -math.floor(math.log10(step)))
-    number = (lambda value: int(value)) if step >= 1 else (lambda value: round(value, digits))
-    return {"top_code": number(top), "round": number(step)}
+    if step >= 1:
+        return {"top_code": int(top), "round": int(step)}
+    return {"top_code": round(top, digits), "round": round(step, digits)}

@@ -98,8 +98,8 @@ def propose_floor(policy: Policy, sample: Mapping[str, Sequence[str | None]], *,
     figures = {place: _figures(at(floors[place]), SHARES[place], greatest, names) for place in places}
     if found is None:
         reason = (
-            f"At every floor that was tried more than {100 * FEW:.0f} % of the rows fit fewer than {alike}; the lowest is "
-            "proposed."
+            f"At every floor that was tried more than {100 * FEW:.0f} % of the rows fit fewer than {alike}; the "
+            "lowest is proposed."
         )
     else:
         reason = (

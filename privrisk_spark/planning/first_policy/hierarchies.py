@@ -62,14 +62,14 @@ class Proposal:
 def thinner(proposal: Proposal) -> Proposal | None:
     """Return a proposal with one level less, or None where none can be spared.
 
-    Of dates the decade goes first, then the quarter, then the month; of masks the coarsest level; of intervals, ordinals
-    and groups the finest.
+    Of dates the decade goes first, then the quarter, then the month; of masks the coarsest level; of groups the
+    coarsest, then the finest; of intervals and ordinals the finest.
 
     Parameters
     ----------
     proposal : Proposal
     """
-    if proposal.height < 3:
+    if proposal.height < (4 if proposal.form == "mask" else 3):
         return None
     rule: dict[str, Any] = {}
     if proposal.form == "dates":
@@ -87,7 +87,9 @@ def thinner(proposal: Proposal) -> Proposal | None:
         intervals = proposal.rule["intervals"]
         kind = "cuts" if "cuts" in intervals else "widths"
         rule = {"intervals": {**intervals, kind: intervals[kind][1:]}}
-    paths = tuple((path[0], *path[2:]) for path in proposal.paths)
+    # Of groups the coarsest, and then the finest: a year stays, and a division of industries.
+    coarsest = proposal.height > 3
+    paths = tuple(path[:-1] if coarsest else (path[0], *path[2:]) for path in proposal.paths)
     return replace(proposal, rule=rule, height=proposal.height - 1, paths=paths)
 
 

@@ -1,8 +1,8 @@
 """What values look like: shapes, and patterns of things that name a person or stand in a list of codes.
 
-Where a number has check digits they are computed, so that a pattern that holds is hardly chance: IBAN (ISO 13616, modulo
-97), payment cards (Luhn), the Dutch BSN (modulo 11), the Spanish DNI and NIE (modulo 23), the French NIR (modulo 97), the
-Brazilian CPF (modulo 11).
+Where a number has check digits they are computed, so that a pattern that holds is hardly chance: IBAN (ISO 13616,
+modulo 97), payment cards (Luhn), the Dutch BSN (modulo 11), the Spanish DNI and NIE (modulo 23), the French NIR (modulo
+97), the Brazilian CPF (modulo 11).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 from privrisk_spark.results.profile import ShareOf
 
 IDENTIFYING = {
-    "email": "e-mail addresses", "iban": "IBANs with right check digits", "card": "card numbers with a right check digit",
+    "email": "e-mail addresses", "iban": "IBANs with right check digits",
+    "card": "card numbers with a right check digit",
     "ip": "IP addresses", "url": "URLs", "mac": "MAC addresses", "uuid": "UUIDs", "phone": "telephone numbers",
     "ssn": "US social security numbers", "nino": "UK national insurance numbers", "dni": "Spanish DNI or NIE",
     "nir": "French NIR", "bsn": "Dutch BSN", "codice_fiscale": "Italian codici fiscali", "cpf": "Brazilian CPF",
 }  # fmt: skip
-"""Patterns of what names a person or a device, in words; of the 18 identifiers of HIPAA Safe Harbor those with a form."""
+"""Patterns of what names a person or a device, in words: those of the 18 identifiers of HIPAA Safe Harbor with a form."""
 
 CODED = {
     "iso_date": "dates YYYY-MM-DD", "iso_time": "dates with a time of day", "written_date": "dates of another form",

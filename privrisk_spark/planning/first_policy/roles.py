@@ -1,8 +1,8 @@
 """What each column of a table may be: an identifier, a quasi-identifier, sensitive, or neither.
 
 A guess is made by what a column is called (`vocabulary`), what its values look like (`patterns`) and how far they tell
-rows apart. What an attacker may know and no rule knows better is a quasi-identifier: a wrong guess then costs utility, and
-not somebody's privacy. Status: *heuristic*; every guess has its reason, and what is not sure is for a person to decide.
+rows apart. What an attacker may know and no rule knows better is a quasi-identifier: a wrong guess then costs utility,
+and not somebody's privacy. Status: *heuristic*; every guess has its reason, and what is not sure is for a person to decide.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def guess_roles(profile: TableProfile) -> tuple[Guess, ...]:
 def _guess(column: ColumnProfile, profile: TableProfile) -> Guess:
     by_name = named(column.name)
     by_pattern = _identifying(column)
-    if by_pattern is not None and not _explained(by_name, by_pattern[0], column):
+    if by_pattern is not None and not _explained(by_name, by_pattern[0]):
         return _by_pattern(column, *by_pattern)
     if by_name is not None and by_name.concept in _DIRECT:
         return _direct(column, by_name, profile)
@@ -162,7 +162,7 @@ def _identifying(column: ColumnProfile) -> tuple[str, float] | None:
     return max(found, key=lambda one: (one[1], one[0] != "phone"), default=None)
 
 
-def _explained(name: Named | None, pattern: str, column: ColumnProfile) -> bool:
+def _explained(name: Named | None, pattern: str) -> bool:
     """Whether a pattern that digits have by chance says less than the name does."""
     return name is not None and pattern in ("phone", "bsn", "cpf") and name.concept in (_KNOWN | _SENSITIVE)
 
@@ -179,7 +179,7 @@ def _by_pattern(column: ColumnProfile, pattern: str, share: float) -> Guess:
 # -------------------------------------------------------------------------------------------------- by name
 
 
-def _called(column: ColumnProfile, found: Named) -> str:
+def _called(found: Named) -> str:
     what = _IN_WORDS.get(found.concept, found.concept.replace("_", " "))
     return f"its name says {what} ('{found.words}')"
 
@@ -187,7 +187,7 @@ def _called(column: ColumnProfile, found: Named) -> str:
 def _direct(column: ColumnProfile, found: Named, profile: TableProfile) -> Guess:
     which = f" (HIPAA Safe Harbor {SAFE_HARBOR[found.concept]})" if found.concept in SAFE_HARBOR else ""
     confidence = min(found.confidence, _UNSURE_NAMES.get(found.concept, 1.0))
-    reason = f"{_called(column, found)}{which}"
+    reason = f"{_called(found)}{which}"
     if found.concept in ("person_id", "row_id"):
         if column.name in profile.keys:
             return Guess(column.name, "identifier", found.concept, 0.95, f"{reason}; every row has its own", kept=False)
@@ -208,7 +208,7 @@ def _direct(column: ColumnProfile, found: Named, profile: TableProfile) -> Guess
 
 def _by_name(column: ColumnProfile, found: Named) -> Guess:
     confidence = min(found.confidence, _UNSURE_NAMES.get(found.concept, 1.0))
-    reason = _called(column, found)
+    reason = _called(found)
     fits, why = _fits(column, found.concept)
     if not fits:
         reason, confidence = f"{reason}, but {why}", min(confidence, 0.6)
@@ -240,7 +240,7 @@ def _fits(column: ColumnProfile, concept: str) -> tuple[bool, str]:
         year = column.share("year") > 0.9
         return year, "its values are years" if year else "its values are no years"
     if concept == "age" and column.kind == "number":
-        return 0 <= low and high <= 125, "its values are ages" if 0 <= low and high <= 125 else "no age is so high"
+        return low >= 0 and high <= 125, "its values are ages" if low >= 0 and high <= 125 else "no age is so high"
     if concept == "postcode":
         coded = column.share("postcode") > 0.8 or column.kind == "number"
         return True, "its values have the form of postcodes" if coded else ""
@@ -327,7 +327,7 @@ def guess_ids(guesses: Sequence[Guess], profile: TableProfile) -> Ids:
         one
         for one in _persons(guesses)
         if one.column in several
-        and 1.01 < several[one.column].mean
+        and several[one.column].mean > 1.01
         and several[one.column].persons > profile.rows / 1000
     ]
     entity = able[0] if able else None

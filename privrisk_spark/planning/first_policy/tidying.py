@@ -1,4 +1,4 @@
-"""How dirty values of a column can be tidied by a policy's ``read``: blanks, case, words for missing, words for one value."""
+"""How dirty values of a column can be tidied by a policy's ``read``: blanks, case, words for a missing value."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from privrisk_spark.planning.first_policy.columns import tidied
 from privrisk_spark.policy.values import BLANKS
 from privrisk_spark.results.profile import ColumnProfile
 
-MISSING_WORDS = frozenset(
-    "? ?? - -- . NA N/A #N/A NAN NULL NONE NIL UNKNOWN UNK MISSING UNBEKANNT K.A. INCONNU DESCONOCIDO SCONOSCIUTO ONBEKEND "
-    "DESCONHECIDO (NULL) <NA>".split()
-)
+_MISSING = """? ?? - -- . NA N/A #N/A NAN NULL NONE NIL UNKNOWN UNK MISSING UNBEKANNT K.A. INCONNU DESCONOCIDO
+    SCONOSCIUTO ONBEKEND DESCONHECIDO (NULL) <NA>"""
+MISSING_WORDS = frozenset(_MISSING.split())
 """Texts that mean a missing value, in capitals."""
 
 SEXES = {
-    "F": "F FEMALE WOMAN W WEIBLICH FRAU FEMME FEMENINO MUJER FEMMINA DONNA VROUW FEMININO FEMININ".split(),
-    "M": "M MALE MAN MAENNLICH MÄNNLICH MANN HERR HOMME H MASCULIN MASCULINO HOMBRE VARON UOMO MASCHIO".split(),
-    "X": "X D DIVERS DIVERSE OTHER NONBINARY NON-BINARY".split(),
+    "F": "F FEMALE WOMAN W WEIBLICH FRAU FEMME FEMENINO MUJER FEMMINA DONNA VROUW FEMININO FEMININ",
+    "M": "M MALE MAN MAENNLICH MÄNNLICH MANN HERR HOMME H MASCULIN MASCULINO HOMBRE VARON UOMO MASCHIO",
+    "X": "X D DIVERS DIVERSE OTHER NONBINARY NON-BINARY",
 }
 """Words for a sex, in capitals."""
 
@@ -89,7 +88,7 @@ def _alike(counts: dict[str, int], column: ColumnProfile, concept: str) -> tuple
         return _sexes(counts)
     if not column.variants or column.kind not in ("text", "boolean"):
         return None, {}
-    groups = defaultdict(list)
+    groups: defaultdict[str, list[str]] = defaultdict(list)
     for value in counts:
         groups[tidied(value)].append(value)
     several = [sorted(group, key=lambda value: (-counts[value], value)) for group in groups.values() if len(group) > 1]
@@ -109,9 +108,9 @@ def _inner_blanks_agree(groups: Sequence[Sequence[str]]) -> bool:
 
 
 def _sexes(counts: dict[str, int]) -> tuple[str | None, dict[str, str]]:
-    sex_of = {word: sex for sex, words in SEXES.items() for word in words}
+    sex_of = {word: sex for sex, words in SEXES.items() for word in words.split()}
     found = {value.upper() for value in counts}
-    of_sex = defaultdict(set)
+    of_sex: defaultdict[str, set[str]] = defaultdict(set)
     for word in found:
         of_sex[sex_of.get(word, word)].add(word)
     several = {sex: words for sex, words in of_sex.items() if len(words) > 1}
@@ -119,7 +118,7 @@ def _sexes(counts: dict[str, int]) -> tuple[str | None, dict[str, str]]:
     if not several and not cased:
         return None, {}
     # One word of each stays: the letter where it occurs, else the most frequent.
-    mapped = {}
+    mapped: dict[str, str] = {}
     for sex, words in several.items():
         kept = sex if sex in words else max(sorted(words), key=lambda word: _rows(counts, word))
         mapped |= {word: kept for word in sorted(words) if word != kept}

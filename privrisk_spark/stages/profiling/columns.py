@@ -1,4 +1,4 @@
-"""Columns of a table nobody has described: counted in one pass, a sample of rows, and the values of columns with few."""
+"""Columns of a table nobody has described: counted in one pass; a sample of rows; the values of columns with few."""
 
 from __future__ import annotations
 
