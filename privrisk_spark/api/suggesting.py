@@ -60,8 +60,9 @@ class Suggested:
         return self.found.floors
 
     def write(self, directory: str | Path, *, overwrite: bool = False) -> Path:
-        """Write ``policy.yaml``, ``hierarchies/`` and ``profile.html`` for their owner alone, and return the policy's
-        path.
+        """Write ``policy.yaml``, ``hierarchies/`` and ``profile.html``, and return the path of the policy.
+
+        For their owner alone.
 
         Parameters
         ----------

@@ -55,7 +55,7 @@ def policy_text(
         if said.above and lines:
             lines.append("")
         lines += [line for text in said.above for line in _comment(text, "")]
-        if key in ("columns", "table") and isinstance(part, Mapping):
+        if key in ("columns", "table") and isinstance(part, Mapping) and part:
             lines.append(f"{key}:" + _mark(said))
             for name, value in part.items():
                 of_key = remarks.get((key, name), Remark())

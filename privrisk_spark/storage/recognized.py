@@ -100,7 +100,8 @@ def _by_content(example: Path | None) -> str | None:
     by_name = _by_name(example)
     if by_name is not None:
         return by_name
-    begin = example.open("rb").read(4)
+    with example.open("rb") as opened:
+        begin = opened.read(4)
     return next((name for magic, name in _MAGIC.items() if begin.startswith(magic)), None)
 
 

@@ -66,11 +66,13 @@ def joint_information(codes: LongArray) -> FloatArray:
                 after = entropy_bits(np.bincount(told).astype(np.int64))
                 shares[column] += max(0.0, after - before)
                 before = after
-    return shares / (2 * max(k, 1))
+    found: FloatArray = shares / (2 * max(k, 1))
+    return found
 
 
 def _joined(one: LongArray, other: LongArray) -> LongArray:
     """Numbers of pairs, from 0; those of equal pairs are equal."""
     other = np.unique(other, return_inverse=True)[1].astype(np.int64)
     pairs = one * np.int64(other.max(initial=0) + 1) + other
-    return np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    numbers: LongArray = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return numbers

@@ -279,7 +279,7 @@ _MOST_MASKED = 3
 def _mask(column: ColumnProfile, reason: str, decide: bool = False) -> _Found:
     longest = column.lengths[1] if column.lengths else 5
     steps = max(1, min(longest - 1, _MOST_MASKED))
-    if column.kind == "number":
+    if column.kind == "number" and column.type != "string":
         reason += "; it is stored as a number, so that zeros at the front may be lost"
         decide = decide or (column.lengths is not None and column.lengths[0] != column.lengths[1])
     return _Found("mask", {"mask": {"steps": steps}}, steps + 1, reason, decide)

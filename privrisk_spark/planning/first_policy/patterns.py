@@ -20,7 +20,7 @@ IDENTIFYING = {
     "ssn": "US social security numbers", "nino": "UK national insurance numbers", "dni": "Spanish DNI or NIE",
     "nir": "French NIR", "bsn": "Dutch BSN", "codice_fiscale": "Italian codici fiscali", "cpf": "Brazilian CPF",
 }  # fmt: skip
-"""Patterns of what names a person or a device, in words: those of the 18 identifiers of HIPAA Safe Harbor with a form."""
+"""Patterns of what names a person or a device, in words: the identifiers of HIPAA Safe Harbor that have a form."""
 
 CODED = {
     "iso_date": "dates YYYY-MM-DD", "iso_time": "dates with a time of day", "written_date": "dates of another form",

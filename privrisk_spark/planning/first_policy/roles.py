@@ -2,7 +2,8 @@
 
 A guess is made by what a column is called (`vocabulary`), what its values look like (`patterns`) and how far they tell
 rows apart. What an attacker may know and no rule knows better is a quasi-identifier: a wrong guess then costs utility,
-and not somebody's privacy. Status: *heuristic*; every guess has its reason, and what is not sure is for a person to decide.
+and not somebody's privacy. Status: *heuristic*; every guess has its reason, and what is not sure is for a person to
+decide.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What columns are called, in English, German, French, Spanish, Italian, Dutch and Portuguese.
 
 A *concept* is what a column is about, such as ``birth_date``. Words are written as :func:`normalized` leaves them:
-small letters, without accents, blanks and signs. A name that is made of several words is looked up as a whole, then by its
-longest run of whole words, then by what it begins or ends with, as compounds do (``patientengeburtsdatum``).
+small letters, without accents, blanks and signs. A name that is made of several words is looked up as a whole, then
+by its longest run of whole words, then by what it begins or ends with, as compounds do (``patientengeburtsdatum``).
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ WORDS: dict[str, str] = {
         datanascimento nascimento ddn""",
     "birth_year": """birthyear yearofbirth yob geburtsjahr gebjahr jahrgang anneenaissance anionacimiento
         annonascita geboortejaar anonascimento""",
-    "death_date": """deathdate dateofdeath dod sterbedatum todesdatum datedeces fechadefuncion datamorte overlijdensdatum""",
+    "death_date": """deathdate dateofdeath dod sterbedatum todesdatum datedeces fechadefuncion datamorte
+        overlijdensdatum""",
     "age": "age agegroup ageyears alter altersgruppe edad eta leeftijd idade trancheage agerange",
     "sex": "sex gender geschlecht sexe genre sexo genero sesso genere geslacht anrede",
     "postcode": """zip zipcode postcode postalcode plz postleitzahl codepostal cp codigopostal cap codicepostale
@@ -106,7 +107,8 @@ WORDS: dict[str, str] = {
         diagnosi malattia ziekte doenca cim10 cie10 cause causeofdeath todesursache""",
     "procedure": """procedure procedurecode treatment cpt ops opscode behandlung eingriff acte ccam procedimiento
         trattamento""",
-    "medication": """drug drugcode medication medicine atc atccode medikament arzneimittel medicament medicamento farmaco
+    "medication": """drug drugcode medication medicine atc atccode medikament arzneimittel medicament
+        medicamento farmaco
         medicijn""",
     "laboratory": """lab labresult labvalue testresult result glucose cholesterol hemoglobin creatinine bloodpressure
         bloodtype bloodgroup blutgruppe hiv befund laborwert resultat resultado""",
