@@ -17,6 +17,8 @@ PAGE = Path(__file__).with_name("api.md")
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "What to run": (
+        "profile",
+        "suggest_policy",
         "assess",
         "attack",
         "share",
@@ -34,6 +36,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Roles of columns": ("quasi_identifier", "sensitive", "insensitive", "identifier", "weight"),
     "Hierarchies": ("intervals", "mask", "dates", "order", "flat", "tree", "file"),
     "Results": (
+        "Suggested",
         "Assessed",
         "Attacked",
         "Shared",

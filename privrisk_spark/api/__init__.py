@@ -32,6 +32,7 @@ from privrisk_spark.api.masking import mask_table
 from privrisk_spark.api.policies import Policy, load
 from privrisk_spark.api.releasing import Released, release
 from privrisk_spark.api.sharing import Shared, share
+from privrisk_spark.api.suggesting import Suggested, profile, suggest_policy
 from privrisk_spark.results.page import Page
 from privrisk_spark.results.plan import Plan
 from privrisk_spark.results.validation import Validation
@@ -48,6 +49,7 @@ __all__ = [
     "Policy",
     "Released",
     "Shared",
+    "Suggested",
     "Validation",
     "approve",
     "assess",
@@ -67,10 +69,12 @@ __all__ = [
     "mask_table",
     "order",
     "plan",
+    "profile",
     "quasi_identifier",
     "release",
     "sensitive",
     "share",
+    "suggest_policy",
     "tree",
     "validate",
     "weight",

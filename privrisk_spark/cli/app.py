@@ -1,4 +1,4 @@
-"""Command line: ``validate``, ``release``, ``mask``, ``assess``, ``attack``, ``share``, ``fit`` and so on."""
+"""Command line: ``init``, ``validate``, ``release``, ``mask``, ``assess``, ``attack``, ``share`` and so on."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from privrisk_spark.cli.experiments import experiments_app
 from privrisk_spark.cli.fit import approve, fit
 from privrisk_spark.cli.guide import guide
 from privrisk_spark.cli.hierarchy import hierarchy_app
+from privrisk_spark.cli.init import init
 from privrisk_spark.cli.java import prepare_java
 from privrisk_spark.cli.ledger import ledger_app
 from privrisk_spark.cli.mask import mask
@@ -34,7 +35,8 @@ app.add_typer(config_app, name="config")
 app.add_typer(experiments_app, name="experiments")
 app.add_typer(hierarchy_app, name="hierarchy")
 app.add_typer(ledger_app, name="ledger")
-for command in (validate, release, mask, assess, attack, share, fit, approve, curves, audit, synthesize, guide):
+COMMANDS = (init, validate, release, mask, assess, attack, share, fit, approve, curves, audit, synthesize, guide)
+for command in COMMANDS:
     app.command()(command)
 app.command("prepare-java")(prepare_java)
 

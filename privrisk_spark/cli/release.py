@@ -73,6 +73,7 @@ def release_day(
         from privrisk_spark.runs.vaults import vault_at
 
         policy, day = attempt.policy(files, overrides, date)
+        _warn_of_marks(files)
         attempt.status = None if dry_run else vault_at(policy.places.vault).status
         from privrisk_spark import api
         from privrisk_spark.policy.rules.masking import refuse_other_kinds
@@ -92,3 +93,18 @@ def release_day(
     typer.echo(f"  vault     {done.vault} (never publish: exact risks, decisions, full report)")
     if policy.guarantee.kind == "masked":
         typer.echo(f"  {done.manifest['guarantee']['statement']}")
+
+
+def _warn_of_marks(files: list[str]) -> None:
+    """Warn of lines of a first policy that nobody has decided; as they stand they release less, not more."""
+    from privrisk_spark.policy.writing import undecided
+    from privrisk_spark.runs.progress import LOGGER
+    from privrisk_spark.storage.whole_files import contents
+
+    for file in files:
+        lines = undecided(contents(file).decode("utf-8"))
+        if lines:
+            LOGGER.warning(
+                "%s: still marked # DECIDE: line%s %s. Look at each, change what is wrong, and take the mark away.",
+                file, "s" if len(lines) > 1 else "", ", ".join(map(str, lines)),
+            )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,23 @@ def read_arx(
         paths, root=root, where=lambda index: f"{where}, line {lines[index]}", public=True, remedy=_REMEDY
     )
     return paths
+
+
+def arx_text(paths: Sequence[LeafPath], *, separator: str = ";", root: str = ROOT) -> str:
+    """Return paths in the format that :func:`read_arx` reads, one row a leaf.
+
+    Parameters
+    ----------
+    paths : sequence of tuple of str
+        ``(leaf, parent, …)`` without the root.
+    separator : str
+        One character between cells.
+    root : str
+        Label of the root, at the end of every row.
+    """
+    written = io.StringIO()
+    csv.writer(written, delimiter=separator, lineterminator="\n").writerows((*path, root) for path in paths)
+    return written.getvalue()
 
 
 def read_tree(path: str | Path, *, attribute: str, root: str = ROOT, qualify: bool = False) -> list[LeafPath]:

@@ -216,11 +216,11 @@ def in_words(asked: SharingPolicy) -> str:
             f"consistent with what is shown {which} (Fouad 2012 Algorithm 8)"
         )
     if isinstance(model, TradeOff):
-        return f"the least loss less {model.lambda_:g} times the utility (Fouad 2012 §7.4)"
+        return f"the least loss less {model.lambda_:g} times the utility (Fouad 2012)"
     if isinstance(model, MostUtility):
-        return f"the greatest utility at a loss of at most {model.loss_at_most:g} {_scope(model.scope)} (Fouad 2012 §7.4)"
+        return f"the greatest utility at a loss of at most {model.loss_at_most:g} {_scope(model.scope)} (Fouad 2012)"
     if isinstance(model, LeastLoss):
-        return f"the least loss at a utility of at least {model.utility_at_least:g} {_scope(model.scope)} (Fouad 2012 §7.4)"
+        return f"the least loss at a utility of at least {model.utility_at_least:g} {_scope(model.scope)} (Fouad 2012)"
     return (
         f"the most that may be shown at a risk of at most {model.risk_at_most:g}, as information spreads over a time "
         f"of {model.time:g} (Fouad 2012 §7.3)"
@@ -274,5 +274,5 @@ def notes_of(asked: SharingPolicy) -> tuple[str, ...]:
     if isinstance(asked.utility, DiversityUtility):
         notes.append("The utility of a pair says how much the two profiles differ, and so something of the other one.")
     if isinstance(asked.utility, TableUtility):
-        notes.append("The utility is that of the one who sees: Fouad 2012 writes it with the index of the one who shows.")
+        notes.append("The utility is that of the one who sees; Fouad 2012 writes the index of the one who shows.")
     return tuple(notes)

@@ -38,6 +38,7 @@ POLICY = str(ROOT / "conf" / "adult.yaml")
 PRIVATE = str(ROOT / "conf" / "adult-dp.yaml")
 PRIVRISK = ("-m", "privrisk_spark.cli")
 NEED_IT = {
+    "init": (*PRIVRISK, "init", str(ROOT / "README.md"), "--format", "csv"),
     "release": (*PRIVRISK, "release", POLICY),
     "dry run": (*PRIVRISK, "release", "--dry-run", POLICY),
     "explain": (*PRIVRISK, "release", "--explain", "--fast", POLICY),

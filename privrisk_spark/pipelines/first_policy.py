@@ -1,0 +1,177 @@
+"""A first policy for a table: the order of stages, and every Spark action of it.
+
+columns → sample and values → keys → persons → guesses → floors
+
+Three passes over the table: every column is counted; a sample of rows is drawn; the values of columns with few are
+counted. Besides, the few columns that may be ids are counted exactly, each by
+a shuffle of its own. What comes to the driver is bounded by constants of :mod:`privrisk_spark.planning.first_policy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from privrisk_spark import __version__
+from privrisk_spark.errors import SchemaError
+from privrisk_spark.planning.first_policy.columns import (
+    FEW_VALUES,
+    SAMPLED_ROWS,
+    column_profile,
+    has_few,
+    key_candidates,
+    most_telling,
+)
+from privrisk_spark.planning.first_policy.draft import Draft, Proposed, draft
+from privrisk_spark.planning.first_policy.floors import propose_floor
+from privrisk_spark.planning.first_policy.roles import guess_roles, person_candidates
+from privrisk_spark.planning.lakes import pin_tables
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.reading import parse
+from privrisk_spark.results.first_policy import FirstPolicy, FloorTable
+from privrisk_spark.results.profile import QUANTILES, Persons, TableProfile
+from privrisk_spark.stages.profiling.columns import (
+    collect_columns,
+    collect_keys,
+    collect_rows_of_values,
+    collect_sample,
+    collect_values,
+    simple_columns,
+)
+from privrisk_spark.stages.tables.opening import read
+
+
+@dataclass(frozen=True, eq=False)
+class Profiled:
+    """A profile, and the sample it rests on.
+
+    Attributes
+    ----------
+    profile : TableProfile
+    sample : dict of column to list of (str or None)
+    """
+
+    profile: TableProfile
+    sample: dict[str, list[str | None]]
+
+
+def opened(spark: SparkSession, table: Mapping[str, Any]) -> DataFrame:
+    """Open a table that no policy names yet; only its schema is read.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    table : mapping
+        As ``table`` of a policy.
+    """
+    # Enough of a policy to open its table as a release does.
+    policy = parse({"version": 1, "run": {"name": "init"}, "table": dict(table), "columns": _ANY}, releasing=False)
+    pinned = pin_tables(policy, ("table",)).policy
+    return read(spark, pinned.table, key="table")
+
+
+_ANY = {"any": {"role": "quasi-identifier", "hierarchy": {"flat": {}}}}
+
+
+def profile_table(frame: DataFrame) -> Profiled:
+    """Profile a table.
+
+    Parameters
+    ----------
+    frame : DataFrame
+
+    Raises
+    ------
+    SchemaError
+        If it has no columns or no rows, or two columns of one name.
+    """
+    names = frame.columns
+    if not names:
+        raise SchemaError("table: it has no columns; its files are empty, or of another format than was read.")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SchemaError(f"table: it has several columns named '{twice[0]}'; rename all but one.")
+    counted = collect_columns(frame, quantiles=QUANTILES)
+    rows, figures = counted["rows"], counted["columns"]
+    if not rows:
+        raise SchemaError("table: it has no rows.")
+    simple = simple_columns(frame)
+    drawn = collect_sample(frame, simple, rows=rows, most=SAMPLED_ROWS)
+    sample = {name: drawn.column(place).to_pylist() for place, name in enumerate(simple)}
+    values = collect_values(frame, [name for name in simple if has_few(figures[name])], most=FEW_VALUES)
+    columns = tuple(
+        column_profile(
+            one.name,
+            one.dataType.simpleString(),
+            rows,
+            figures[one.name],
+            sample.get(one.name, []),
+            values.get(one.name),
+        )
+        for one in frame.schema.fields
+    )
+    keys = collect_keys(frame, key_candidates(columns))
+    found = TableProfile(rows, drawn.num_rows, columns, tuple(name for name in names if keys.get(name) == rows))
+    persons = collect_rows_of_values(frame, person_candidates(guess_roles(found), found))
+    return Profiled(
+        replace(
+            found,
+            persons=tuple(
+                Persons(name, distinct, most, found[name].there / distinct)
+                for name, (distinct, most) in persons.items()
+                if distinct
+            ),
+            sets=most_telling(columns, sample),
+        ),
+        sample,
+    )
+
+
+def propose_policy(frame: DataFrame, table: Mapping[str, Any], *, title: str) -> Proposed:
+    """Profile a table and propose a policy for it.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    table : mapping
+        Where it is, as ``table`` of a policy.
+    title : str
+        Name of the run.
+    """
+    profiled = profile_table(frame)
+    drafted = draft(profiled.profile, profiled.sample)
+    if not drafted.proposals:
+        raise SchemaError(
+            "table: no column was taken for what others may know of a person, so there is nothing to generalize. If "
+            "one is, write a policy with it: docs/policy.md."
+        )
+    floors = _floors(drafted, profiled, table, title)
+    ids = drafted.ids
+    told = FirstPolicy(
+        title, profiled.profile, drafted.told(), ids.record, ids.entity, f"{ids.reason[:1].upper()}{ids.reason[1:]}.",
+        floors, __version__,
+    )  # fmt: skip
+    return Proposed(told, drafted)
+
+
+def _floors(drafted: Draft, profiled: Profiled, table: Mapping[str, Any], title: str) -> FloorTable:
+    policy = parse(drafted.document(table, title, {}, floor=0, output=None), releasing=False)
+    sample = {name: profiled.sample[name] for name in policy.quasi_identifiers}
+    return propose_floor(policy, sample, table_rows=profiled.profile.rows)
+
+
+def policy_of(proposed: Proposed, table: Mapping[str, Any]) -> Policy:
+    """Return what is proposed as a checked policy; groups of values stand in it as trees.
+
+    Parameters
+    ----------
+    proposed : Proposed
+    table : mapping
+        Where the table is.
+    """
+    floor = 0.0 if proposed.told.floors is None else proposed.told.floors.chosen.floor
+    document = proposed.draft.document(table, proposed.told.title, {}, floor=floor, output=None)
+    return parse(document, releasing=False)

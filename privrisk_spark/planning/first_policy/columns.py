@@ -1,0 +1,185 @@
+"""From what Spark counted of a column, and a sample of it, to its profile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privrisk_spark.kernels.numeric.combinations import combinations_of
+from privrisk_spark.kernels.numeric.information import entropy_bits
+from privrisk_spark.planning.first_policy.patterns import patterns_of, shape_of
+from privrisk_spark.policy.values import BLANKS
+from privrisk_spark.results.profile import ColumnProfile, ColumnSet, ColumnValues, Kind, ShareOf
+
+SAMPLED_ROWS = 50_000
+"""Rows of the sample; a smaller table is its own sample."""
+
+FEW_VALUES = 5_000
+"""Different values of a column that are all counted."""
+
+_LOOKED_AT = 10_000
+"""Values of the sample whose shapes and patterns are found."""
+
+_KEY = 0.8
+"""Approximate share of different values from which on a column is counted exactly."""
+
+_SET_COLUMNS = 10
+"""Columns whose pairs and triples are counted."""
+
+_SHOWN_SHAPES = 6
+_SHARE_OF_SHAPE = 0.005
+"""A shape that fewer values have is left out, as it would tell of single records."""
+
+
+def has_few(figures: Mapping[str, Any]) -> bool:
+    """Whether all values of a column are worth counting, by what the first pass found of it.
+
+    Parameters
+    ----------
+    figures : mapping
+        As :func:`privrisk_spark.stages.profiling.columns.collect_columns` has them.
+    """
+    few: bool = figures.get("distinct", FEW_VALUES + 1) <= FEW_VALUES * 0.8
+    return few
+
+
+def column_profile(
+    name: str,
+    kind: str,
+    rows: int,
+    figures: Mapping[str, Any],
+    sampled: Sequence[str | None],
+    counts: Mapping[str, int] | None,
+) -> ColumnProfile:
+    """Return the profile of a column.
+
+    Parameters
+    ----------
+    name, kind : str
+        Of the column; its type as Spark writes it.
+    rows : int
+        Of the table.
+    figures : mapping
+        What the first pass found.
+    sampled : sequence of (str or None)
+        Texts of the sampled rows.
+    counts : mapping of str to int, optional
+        Rows of every value, if it has few.
+    """
+    missing, blank = figures["missing"], figures.get("blank") or 0
+    filled = [value for value in sampled if value is not None and value.strip(BLANKS)]
+    looked_at = [value.strip(BLANKS) for value in filled[:_LOOKED_AT]]
+    patterns = patterns_of(looked_at)
+    there = rows - missing - blank
+    held = _held(kind, figures, there, patterns)
+    known = None
+    if counts is not None:
+        filled_counts = ((value, n) for value, n in counts.items() if value.strip(BLANKS))
+        known = tuple(sorted(filled_counts, key=lambda pair: (-pair[1], pair[0])))
+    of_values = Counter(filled) if known is None else Counter(dict(known))
+    absent = len(sampled) - len(filled) if known is None else missing + blank
+    shapes = Counter(map(shape_of, looked_at)) if held != "other" else Counter()
+    least = _SHARE_OF_SHAPE * len(looked_at)
+    return ColumnProfile(
+        name=name,
+        type=kind,
+        kind=held,
+        rows=rows,
+        missing=missing,
+        blank=blank,
+        distinct=min(there, figures.get("distinct") or 0) if known is None else len(known),
+        exact=known is not None,
+        unique=None if known is None else sum(n == 1 for _, n in known),
+        lengths=None
+        if figures.get("shortest") is None
+        else (figures["shortest"], figures["longest"], round(figures["length"], 2)),
+        shapes=tuple(
+            ShareOf(shape, n / len(looked_at)) for shape, n in _ordered(shapes)[:_SHOWN_SHAPES] if n >= max(least, 5)
+        ),
+        patterns=patterns,
+        information=entropy_bits(np.array([*of_values.values(), absent], dtype=np.int64)),
+        variants=len(of_values) - len({tidied(value) for value in of_values}),
+        values=ColumnValues(
+            least=figures.get("least"),
+            greatest=figures.get("greatest"),
+            quantiles=tuple(figures.get("quantiles") or ()),
+            counts=known,
+            sampled=() if known is not None else tuple(sorted(of_values)),
+        ),
+    )
+
+
+def _ordered(shapes: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(shapes.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def tidied(value: str) -> str:
+    """Return a value without blanks at its ends, each run inside one blank, in capitals."""
+    return " ".join(value.strip(BLANKS).upper().split())
+
+
+def _held(kind: str, figures: Mapping[str, Any], there: int, patterns: Sequence[ShareOf]) -> Kind:
+    """What a column holds: texts that are all numbers are numbers, unless zeros stand before them, as in codes."""
+    if kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal"):
+        return "number"
+    by_type: dict[str, Kind] = {"date": "date", "timestamp": "time", "timestamp_ntz": "time", "boolean": "boolean"}
+    if kind in by_type:
+        return by_type[kind]
+    if "distinct" not in figures:
+        return "other"
+    share = {found.name: found.share for found in patterns}
+    if share.get("iso_date", 0) > 0.98:
+        return "date"
+    if share.get("iso_time", 0) + share.get("iso_date", 0) > 0.98:
+        return "time"
+    if there and figures["numbers"] >= there * 0.999 and not figures["leadingzeros"]:
+        return "number"
+    return "text"
+
+
+def key_candidates(columns: Sequence[ColumnProfile]) -> list[str]:
+    """Names of columns that may hold a different value in every row: few, for each is counted exactly."""
+    able = [one for one in columns if one.rows and one.there == one.rows and one.distinction > _KEY]
+    able = [one for one in able if one.kind in ("text", "number")]
+    return [one.name for one in sorted(able, key=lambda one: (-one.distinction, one.lengths or (0, 0, 0)))[:5]]
+
+
+def most_telling(
+    columns: Sequence[ColumnProfile], sample: Mapping[str, Sequence[str | None]], *, most: int = 12
+) -> tuple[ColumnSet, ...]:
+    """Return the pairs and triples of columns that tell most rows of a sample apart; of equal ones, the smaller.
+
+    Keys and texts of several words are left out: they tell all rows apart alone.
+
+    Parameters
+    ----------
+    columns : sequence of ColumnProfile
+    sample : mapping of column to texts
+        Of equally many rows; a missing value is a value.
+    most : int
+        Sets that are returned.
+    """
+    able = [
+        one
+        for one in columns
+        if one.kind != "other" and not one.constant and one.distinction < 0.5 and one.share("words") < 0.5
+    ]
+    told = sorted(able, key=lambda one: (-one.information, one.name))[:_SET_COLUMNS]
+    names = [one.name for one in columns if one in told]
+    if len(names) < 2:
+        return ()
+    codes = np.column_stack([_codes(sample[name]) for name in names])
+    sets = [*combinations(range(len(names)), 2), *combinations(range(len(names)), 3)]
+    counted = zip(sets, combinations_of(codes, sets).tolist(), strict=True)
+    found = [ColumnSet(tuple(names[place] for place in one), n, len(codes)) for one, n in counted]
+    return tuple(sorted(found, key=lambda one: (-one.distinct, len(one.columns), one.columns))[:most])
+
+
+def _codes(values: Sequence[str | None]) -> npt.NDArray[np.int64]:
+    place = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    return np.array([place[value] for value in values], dtype=np.int64)

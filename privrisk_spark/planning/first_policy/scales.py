@@ -1,0 +1,119 @@
+"""Ordered words and coded lists that need no person to group them: ordinals, industries, diseases, drugs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from privrisk_spark.planning.first_policy.vocabulary import normalized
+
+SCALES: tuple[tuple[str, ...], ...] = tuple(
+    tuple(scale.split())
+    for scale in (
+        "none verylow low medium high veryhigh", "none low moderate high severe", "none mild moderate severe critical",
+        "xxs xs s m l xl xxl xxxl", "verypoor poor fair good verygood excellent", "never rarely sometimes often always",
+        "junior intermediate senior lead principal", "beginner intermediate advanced expert",
+        "trainee junior senior manager director", "i ii iii iv v vi", "a1 a2 b1 b2 c1 c2",
+        "monday tuesday wednesday thursday friday saturday sunday", "mon tue wed thu fri sat sun",
+        "january february march april may june july august september october november december",
+        "jan feb mar apr may jun jul aug sep oct nov dec",
+        "none primary lowersecondary secondary uppersecondary postsecondary vocational bachelor master doctorate",
+        "noschooling primary secondary tertiary", "primaryschool middleschool highschool college bachelor master phd",
+        "ohne hauptschulabschluss realschulabschluss mittlerereife fachabitur abitur bachelor master diplom promotion",
+        "aucun certificat brevet cap bac licence master doctorat", "niedrig mittel hoch", "bas moyen haut eleve",
+        "faible moyen fort", "bajo medio alto", "basso medio alto", "laag midden hoog", "baixo medio alto",
+        "stronglydisagree disagree neutral agree stronglyagree", "bronze silver gold platinum",
+    )
+)  # fmt: skip
+"""Words in their order, normalized; a column that holds some of one scale and nothing else is ordinal."""
+
+_RANGE = re.compile(
+    r"(?:[<>]=?|≥|≤|under|over|unter|ueber|über)?\s*([0-9]+)(?:\s*(?:-|–|to|bis|a)\s*[0-9]+|\s*\+)?\s*[a-z]*", re.I
+)
+
+
+def ordered(values: Sequence[str]) -> list[str] | None:
+    """Return values in the order of a scale, or of the ranges of numbers they name; None if there is no such scale.
+
+    Parameters
+    ----------
+    values : sequence of str
+        All of a column, each once.
+    """
+    if not 3 <= len(values) <= 40:
+        return None
+    words = {value: normalized(value) for value in values}
+    if len(set(words.values())) == len(values):
+        for scale in SCALES:
+            if set(words.values()) <= set(scale):
+                return sorted(values, key=lambda value: scale.index(words[value]))
+    if any(sign in value for value in values for sign in "-–+<>") and not any(v.startswith("-") for v in values):
+        ranges = {value: _RANGE.fullmatch(value.strip()) for value in values}
+        if all(ranges.values()):
+            place = {value: (int(found[1]), value[0] not in "<≤") for value, found in ranges.items() if found}
+            if len(set(place.values())) == len(values):
+                return sorted(values, key=lambda value: place[value])
+    return None
+
+
+_SECTIONS = {
+    "A": (1, 3), "B": (5, 9), "C": (10, 33), "D": (35, 35), "E": (36, 39), "F": (41, 43), "G": (45, 47), "H": (49, 53),
+    "I": (55, 56), "J": (58, 63), "K": (64, 66), "L": (68, 68), "M": (69, 75), "N": (77, 82), "O": (84, 84),
+    "P": (85, 85), "Q": (86, 88), "R": (90, 93), "S": (94, 96), "T": (97, 98), "U": (99, 99),
+}  # fmt: skip
+"""Divisions of each section of NACE Rev. 2 (Regulation (EC) No 1893/2006)."""
+
+
+def nace_path(value: str) -> tuple[str, ...] | None:
+    """Return class, group, division and section of a NACE code, such as ``62.01, 62.0, 62, J``; None if it is none.
+
+    Parameters
+    ----------
+    value : str
+        Such as ``62.01``, ``J62.01`` or ``62``.
+    """
+    found = re.fullmatch(r"([A-U]\.?)?([0-9]{2})(?:\.([0-9])([0-9])?)?", value)
+    if found is None:
+        return None
+    division = int(found[2])
+    section = next((letter for letter, (low, high) in _SECTIONS.items() if low <= division <= high), None)
+    if section is None:
+        return None
+    above = [f"{found[2]}.{found[3]}" if found[3] else f"{found[2]}.", f"division {found[2]}", f"section {section}"]
+    above[0] = f"group {above[0]}"
+    return (value, *above)
+
+
+_CHAPTERS = (
+    ("A00", "B99"), ("C00", "D48"), ("D50", "D89"), ("E00", "E90"), ("F00", "F99"), ("G00", "G99"), ("H00", "H59"),
+    ("H60", "H95"), ("I00", "I99"), ("J00", "J99"), ("K00", "K93"), ("L00", "L99"), ("M00", "M99"), ("N00", "N99"),
+    ("O00", "O99"), ("P00", "P96"), ("Q00", "Q99"), ("R00", "R99"), ("S00", "T98"), ("U00", "U99"), ("V01", "Y98"),
+    ("Z00", "Z99"),
+)  # fmt: skip
+"""First and last category of each chapter of ICD-10 (WHO)."""
+
+
+def icd10_path(value: str) -> tuple[str, ...] | None:
+    """Return category and chapter of an ICD-10 code, such as ``I21.4, category I21, I00-I99``; None if it is none.
+
+    Parameters
+    ----------
+    value : str
+    """
+    category = value.upper()[:3]
+    if not re.fullmatch(r"[A-Z][0-9][0-9A-B]", category):
+        return None
+    chapter = next((f"{low}-{high}" for low, high in _CHAPTERS if low <= category <= high), None)
+    return None if chapter is None else (value, f"category {category}", chapter)
+
+
+def atc_path(value: str) -> tuple[str, ...] | None:
+    """Return the levels of an ATC code (WHO): substance, subgroups, main group; None if it is none.
+
+    Parameters
+    ----------
+    value : str
+    """
+    if not re.fullmatch(r"[A-Z][0-9]{2}[A-Z]{2}[0-9]{2}", value):
+        return None
+    return (value, *(f"{value[:size]}{'*' * (7 - size)}" for size in (5, 4, 3, 1)))

@@ -1,0 +1,103 @@
+"""A policy as a person would write it: YAML with a comment at every key that needs one."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+__all__ = ["DECIDE", "Remark", "policy_text", "undecided"]
+
+DECIDE = "# DECIDE"
+"""Marks a line that somebody must look at; who has decided takes the mark away."""
+
+_WIDTH = 118
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What is said of a key.
+
+    Attributes
+    ----------
+    above : tuple of str
+        Sentences in lines of their own above it.
+    decide : str or None
+        What is to be decided, at the end of its line.
+    """
+
+    above: tuple[str, ...] = ()
+    decide: str | None = None
+
+
+def policy_text(
+    document: Mapping[str, Any], remarks: Mapping[tuple[str, ...], Remark], *, head: tuple[str, ...] = ()
+) -> str:
+    """Return a policy as YAML, which reads as the same document.
+
+    The parts ``columns`` and ``table`` have a line for each of their keys, other parts one line; long ones are broken.
+
+    Parameters
+    ----------
+    document : mapping
+        A policy, JSON-safe.
+    remarks : mapping of key path to Remark
+        Of parts such as ``("utility",)``, and of columns such as ``("columns", "age")``.
+    head : tuple of str
+        Paragraphs before all else.
+    """
+    lines = [line for paragraph in head for line in _comment(paragraph, "")]
+    for key, part in document.items():
+        said = remarks.get((key,), Remark())
+        if said.above and lines:
+            lines.append("")
+        lines += [line for text in said.above for line in _comment(text, "")]
+        if key in ("columns", "table") and isinstance(part, Mapping) and part:
+            lines.append(f"{key}:" + _mark(said))
+            for name, value in part.items():
+                of_key = remarks.get((key, name), Remark())
+                lines += [line for text in of_key.above for line in _comment(text, "  ")]
+                lines += _entry(name, value, "  ", of_key)
+        else:
+            lines += _entry(key, part, "", said)
+    return "\n".join(lines) + "\n"
+
+
+def undecided(text: str) -> list[int]:
+    """Return the lines of a policy that are still marked, from 1.
+
+    Parameters
+    ----------
+    text : str
+        Of a policy file.
+    """
+    return [number for number, line in enumerate(text.splitlines(), start=1) if f" {DECIDE}" in line]
+
+
+def _entry(key: str, value: Any, indent: str, said: Remark) -> Iterator[str]:
+    """Lines of a key: one, if it fits."""
+    line = f"{indent}{_flow(key)}: {_flow(value)}"
+    if isinstance(value, Mapping) and value and len(line) > _WIDTH:
+        yield f"{indent}{_flow(key)}:{_mark(said)}"
+        for name, inside in value.items():
+            yield from _entry(name, inside, indent + "  ", Remark())
+    else:
+        yield line + _mark(said)
+
+
+def _mark(said: Remark) -> str:
+    return "" if said.decide is None else f"  {DECIDE}: {said.decide}"
+
+
+def _comment(text: str, indent: str) -> list[str]:
+    lead = f"{indent}# "
+    return textwrap.wrap(text, _WIDTH, initial_indent=lead, subsequent_indent=lead, break_on_hyphens=False)
+
+
+def _flow(value: Any) -> str:
+    """A value on one line; a text that YAML would read as something else is in quotes."""
+    text: str = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=1e9, sort_keys=False)
+    return text.removesuffix("\n").removesuffix("\n...").strip()

@@ -1,0 +1,1 @@
+"""What is measured of a table before there is a policy for it."""

@@ -1,0 +1,39 @@
+"""A policy as commented YAML reads as the document it was written from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privrisk_spark.policy.writing import Remark, policy_text, undecided
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Co", "Cn", "Zl", "Zp")), max_size=30)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**6), 10**6)
+    | TEXTS
+    | st.sampled_from(["02134", "yes", "1e3", "*", "# x"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=4), VALUES)
+def test_it_reads_as_it_was_meant(columns: dict[str, Any], risk: Any) -> None:
+    document = {"version": 1, "columns": columns, "risk": risk}
+    remarks = {("columns", name): Remark((f"why {name}" * 9,), "is it so?") for name in columns}
+    text = policy_text(document, remarks, head=("head",))
+    assert yaml.safe_load(text) == document
+    assert len(undecided(text)) >= len(columns)
+
+
+def test_marks_are_found_by_line_and_only_there(tmp_path: Path) -> None:
+    text = policy_text({"columns": {"age": {"role": "sensitive"}}}, {("columns", "age"): Remark(("why",), "is it?")})
+    assert text == "columns:\n  # why\n  age: {role: sensitive}  # DECIDE: is it?\n"
+    assert undecided(text) == [3]
+    assert undecided("# DECIDE everything\na: 1\n") == [], "a comment of its own is no mark of a line"
