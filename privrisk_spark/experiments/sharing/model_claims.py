@@ -201,14 +201,13 @@ def of_trust(found: Sensitivity) -> Iterator[Judged]:
         one = of_kind[ONE_CLASS]
         means = {"friends": one.friends, "friends of friends": one.others, "strangers": one.strangers}
         there = {name: mean for name, mean in means.items() if not math.isnan(mean)}
-        others = [mean for name, mean in there.items() if name != "friends"]
-        comparable = "friends" in there and others
-        verdict = "holds" if comparable and there["friends"] > max(others) else "does not hold"
+        apart = [there["friends"] > mean for name, mean in there.items() if name != "friends" and "friends" in there]
+        verdict = "nothing to compare" if not apart else "holds" if all(apart) else "does not hold"
         yield (
             "§7.4.1",
             "One-class classification tells trusted users from others by a list of trusted ones.",
             f"{found.pairs:,} pairs",
-            verdict if comparable else "nothing to compare",
+            verdict,
             f"{percent(one.positive)} of the pairs are trusted. The mean T is "
             f"{', '.join(f'{rounded(mean)} of {name}' for name, mean in there.items())}.",
         )

@@ -1,7 +1,7 @@
 """Whether ξ is supermodular: Proposition 7.5.1 of F12, by all unit squares of lattices.
 
 ξ counts common friends who are consistent with what is shown. It is supermodular if no unit square ``x, x + e_i,
-x + e_j, x + e_i + e_j`` has ``ξ(x) + ξ(x + e_i + e_j) < ξ(x + e_i) + ξ(x + e_j)`` (Topkis 1978).
+x + e_j, x + e_i + e_j`` has ``ξ(x) + ξ(x + e_i + e_j) < ξ(x + e_i) + ξ(x + e_j)``.
 """
 
 from __future__ import annotations
