@@ -178,6 +178,8 @@ def experiments_dictionaries(
     quick: Annotated[bool, typer.Option("--quick", help="A small table, whatever sizes say.")] = False,
     date: Date = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run what Lebanon et al. (2006) and Fouad (2012) show of risk by the attacker's dictionary, and by rule.
 
@@ -191,11 +193,44 @@ def experiments_dictionaries(
 
 
 @experiments_app.command("examples")
-def experiments_examples(output: PrivateOutput, date: Date = None, log_format: Log = LogFormat.text) -> None:
+def experiments_examples(
+    output: PrivateOutput,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
+) -> None:
     """Compute the worked examples of the sources again: what is printed beside what is found."""
     from privrisk_spark.experiments.examples.results import ExampleSizes
 
     run_experiments("examples", ExampleSizes(), [], None, output, date, log_format)
+
+
+@experiments_app.command("sharing")
+def experiments_sharing(
+    output: PrivateOutput,
+    users: Annotated[int, typer.Option(min=100, max=10_000_000, help="Users of the generated network.")] = 50_000,
+    pairs: Annotated[int, typer.Option(min=10, help="Pairs decided for, about.")] = 1_000,
+    attributes: Annotated[
+        int, typer.Option(min=2, max=90, help="Most attributes of a profile; multiples of 10 below are tried as well.")
+    ] = 70,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures but for times.")] = 2012,
+    quick: Annotated[bool, typer.Option("--quick", help="A small network, whatever sizes say.")] = False,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Run chapter 7 of Fouad (2012) on a generated social network: what members show each other, claimed beside found.
+
+    Nothing is read and Spark is not started. The thesis has 500,000 users and 50,000 pairs.
+    """
+    from privrisk_spark.experiments.sharing.results import SharingSizes
+
+    sizes = SharingSizes.quick(seed) if quick else SharingSizes(users, pairs, attributes, seed)
+
+    run_experiments("sharing", sizes, [], None, output, date, log_format)
 
 
 @experiments_app.command("all")
@@ -207,6 +242,8 @@ def experiments_all(
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that all of it runs.")] = False,
     date: Date = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run every experiment, one after the other: one page of what was claimed beside what was found.

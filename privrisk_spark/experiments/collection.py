@@ -28,7 +28,7 @@ from privrisk_spark.runs.progress import write_status
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NAMES = ("examples", "dictionaries", "deciding", "recoding", "adversary", "privacy", "compare")
+NAMES = ("examples", "dictionaries", "deciding", "recoding", "adversary", "privacy", "compare", "sharing")
 """Every experiment, in the order they are run and told: chapter by chapter, the quick ones first."""
 
 PAGE, FIGURES, FINISHED = "experiments.html", "experiments.json", "finished.json"

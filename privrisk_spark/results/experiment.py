@@ -57,6 +57,28 @@ class Listing:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """A claim and what was found.
+
+    Attributes
+    ----------
+    source, claim : str
+    data : str
+        Name of the table.
+    verdict : str
+        Whether it holds there, or in how many cases.
+    evidence : str
+        A sentence.
+    """
+
+    source: str
+    claim: str
+    data: str
+    verdict: str
+    evidence: str
+
+
+@dataclass(frozen=True)
 class Findings:
     """What an experiment returns.
 
@@ -151,6 +173,19 @@ class ExperimentResult:
 def _sentences(plot: Plot) -> dict[str, Any]:
     """What a plot says."""
     return {name: getattr(plot, name) for name in ("key", "data", "title", "figure", "claim", "found", "measured")}
+
+
+def held(cases: int, of: int) -> str:
+    """Return in how many cases a claim holds, as a verdict.
+
+    Parameters
+    ----------
+    cases, of : int
+        Those in which it holds, and those that were tried.
+    """
+    if not of:
+        return "nothing to compare"
+    return "holds" if cases == of else "does not hold" if not cases else f"in {cases} of {of} cases"
 
 
 def plain(value: object) -> Any:

@@ -29,9 +29,8 @@ from privrisk_spark.experiments.adversary.case_study import (
 )
 from privrisk_spark.experiments.adversary.plots import partial, plots, plots_of_none
 from privrisk_spark.experiments.generated.registry import ROWS, Persons, Registry
-from privrisk_spark.experiments.recoding.claims import Claim
 from privrisk_spark.reporting.numbers import short_number
-from privrisk_spark.results.experiment import Findings, Listing, Remark, plain
+from privrisk_spark.results.experiment import Claim, Findings, Listing, Remark, plain
 from privrisk_spark.results.plots import Plot
 
 MEASURED = ("seconds",)

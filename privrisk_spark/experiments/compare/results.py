@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from privrisk_spark.experiments.compare.claims import claims
 from privrisk_spark.experiments.compare.learning import TRAINING
 from privrisk_spark.experiments.compare.plots import of_attacks, risk_utility_map
-from privrisk_spark.experiments.recoding.claims import Claim
 from privrisk_spark.kernels.linkage.evidence import Found
-from privrisk_spark.results.experiment import Findings, Listing, Remark, plain
+from privrisk_spark.results.experiment import Claim, Findings, Listing, Remark, plain
 from privrisk_spark.results.plots import Plot
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from privrisk_spark.experiments.dictionaries.growth import Growth
 from privrisk_spark.experiments.dictionaries.rules import Rules
-from privrisk_spark.experiments.recoding.claims import Claim, held
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.reporting.numbers import least_to_most, percent, rounded
+from privrisk_spark.results.experiment import Claim, held
 
 CORRELATION = 0.858
 """Of risk and utility over the rules of F12's case study (section 3.2)."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privrisk_spark.experiments.examples.worked import Example
-from privrisk_spark.experiments.recoding.claims import Claim
-from privrisk_spark.results.experiment import Findings, Listing, Remark, plain
+from privrisk_spark.results.experiment import Claim, Findings, Listing, Remark, plain
 
 
 @dataclass(frozen=True)

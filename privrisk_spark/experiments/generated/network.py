@@ -89,14 +89,14 @@ class SocialNetwork:
             return {"flat": {"values": ["0", "1"]}}
         return {"intervals": {"widths": [2**i for i in range(1, top)], "domain": [0, 2**top - 1]}}
 
-    def profiles(self) -> Iterator[pa.Table]:
-        """Yield the profiles, a table a part: ``user``, and ``a<j>`` as texts or whole numbers."""
+    def numbers(self) -> Iterator[LongArray]:
+        """Yield the profiles as numbers below ``2**tops[j]``, a part at a time: int64 (n, k), -1 for no value."""
         for part in range(-(-self.users // PART)):
             users = np.arange(part * PART, min((part + 1) * PART, self.users))
             n, k = len(users), self.attributes
             first = (self._uniforms("first", n, part) * k).astype(np.int64)
             number = 1 + (self._uniforms("number", n, part) * k).astype(np.int64)
-            columns: dict[str, pa.Array] = {"user": _ids(users)}
+            found = np.empty((n, k), dtype=np.int64)
             for j, top in enumerate(self.tops.tolist()):
                 circles, at = np.unique(users // CIRCLE, return_inverse=True)
                 # A circle lies in one part or two; its prototype depends on its own number.
@@ -105,8 +105,17 @@ class SocialNetwork:
                 own = (self._uniforms(f"value {j}", n, part) * 2**top).astype(np.int64)
                 left = (self._uniforms(f"shared {j}", n, part) * (top + 1)).astype(np.int64)
                 value = (prototype >> left << left) | (own & ((1 << left) - 1))
-                absent = (j - first) % k >= number
-                columns[f"a{j}"] = self._values(j, top, value, absent)
+                found[:, j] = np.where((j - first) % k < number, value, -1)
+            yield found
+
+    def profiles(self) -> Iterator[pa.Table]:
+        """Yield the profiles, a table a part: ``user``, and ``a<j>`` as texts or whole numbers."""
+        start = 0
+        for numbers in self.numbers():
+            columns: dict[str, pa.Array] = {"user": _ids(np.arange(start, start + len(numbers)))}
+            for j, top in enumerate(self.tops.tolist()):
+                columns[f"a{j}"] = self._values(j, top, np.maximum(numbers[:, j], 0), numbers[:, j] < 0)
+            start += len(numbers)
             yield pa.table(columns)
 
     def _values(self, j: int, top: int, value: LongArray, absent: npt.NDArray[np.bool_]) -> pa.Array:
@@ -115,8 +124,8 @@ class SocialNetwork:
         words = pa.array([format(i, f"0{top}b").translate(_LETTERS) for i in range(2**top)])
         return pa.DictionaryArray.from_arrays(pa.array(value.astype(np.int32), mask=absent), words).cast(pa.string())
 
-    def edges(self) -> Iterator[pa.Table]:
-        """Yield the edges, a table a part: ``u`` and ``v``; some are named again, and none is a loop."""
+    def friendships(self) -> Iterator[tuple[LongArray, LongArray]]:
+        """Yield both ends of the edges as numbers of users, a part at a time; some are named again, none is a loop."""
         for part in range(-(-self.n_edges // PART)):
             n = min(PART, self.n_edges - part * PART)
             drawn = keyed_uniforms(self.seed, f"network edges {part}", (n, 3))
@@ -128,7 +137,11 @@ class SocialNetwork:
             size = np.minimum(CIRCLE, self.users - start)
             others = start + (drawn[:, 2] * size).astype(np.int64)
             v = np.where(near, others, (drawn[:, 2] ** 2 * self.users).astype(np.int64))
-            v = np.where(u == v, (v + 1) % self.users, v)
+            yield u, np.where(u == v, (v + 1) % self.users, v)
+
+    def edges(self) -> Iterator[pa.Table]:
+        """Yield the edges, a table a part: ``u`` and ``v``, ids of users."""
+        for u, v in self.friendships():
             yield pa.table({"u": _ids(u), "v": _ids(v)})
 
     def write(self, directory: Path) -> None:

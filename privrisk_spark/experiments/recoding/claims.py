@@ -9,7 +9,6 @@ figures of the run; nothing in them is fixed but the words.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 from privrisk_spark.experiments.recoding.algorithms import COSTS, OPTIMAL, Outcome
@@ -17,30 +16,9 @@ from privrisk_spark.experiments.recoding.monotone import Monotone
 from privrisk_spark.experiments.recoding.plots import ratios
 from privrisk_spark.experiments.recoding.risks import ByClasses, Frontier
 from privrisk_spark.reporting.numbers import least_to_most, percent, short_number
+from privrisk_spark.results.experiment import Claim, held
 
 OfClasses = Sequence[tuple[str, int, ByClasses]]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim and what was found.
-
-    Attributes
-    ----------
-    source, claim : str
-    data : str
-        Name of the table.
-    verdict : str
-        Whether it holds there, or in how many cases.
-    evidence : str
-        A sentence.
-    """
-
-    source: str
-    claim: str
-    data: str
-    verdict: str
-    evidence: str
 
 
 def claims(
@@ -246,13 +224,6 @@ def _of_risk(attacked: OfClasses, frontier: Frontier) -> Iterator[_Judged]:
         f"The recoded tables have {ratios(risks, frontier.optimal_risk)} times the least mean risk there is. This one "
         "is proved: each record's levels are a choice the optimum has, too.",
     )
-
-
-def held(cases: int, of: int) -> str:
-    """In how many cases a claim holds, as a verdict."""
-    if not of:
-        return "nothing to compare"
-    return "holds" if cases == of else "does not hold" if not cases else f"in {cases} of {of} cases"
 
 
 def _times(count: int) -> str:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from privrisk_spark.experiments.deciding.results import basis
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.recoding.algorithms import Outcome, Recoded, run_all
-from privrisk_spark.experiments.recoding.claims import Claim, claims
+from privrisk_spark.experiments.recoding.claims import claims
 from privrisk_spark.experiments.recoding.monotone import Monotone, monotone
 from privrisk_spark.experiments.recoding.plots import plots
 from privrisk_spark.experiments.recoding.risks import ByClasses, Frontier, by_classes, frontier
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.reporting.numbers import short_number
-from privrisk_spark.results.experiment import Findings, Listing, Remark, plain
+from privrisk_spark.results.experiment import Claim, Findings, Listing, Remark, plain
 from privrisk_spark.results.plots import Plot
 
 ANONYMITY = (2, 5, 10, 50)

@@ -20,6 +20,8 @@ Form = Literal["reciprocal", "exponential", "step", "table"]
 
 _LARGEST_EXPONENT = 700.0
 
+_BORDER = 1e-7
+
 
 @dataclass(frozen=True)
 class Exposure:
@@ -157,3 +159,28 @@ def propagated_trust(graph: Graph, stated: FloatArray, restart: float, error: fl
     Spread
     """
     return spread(graph, "stochastic", Series.geometric(restart, error), stated)
+
+
+def trust_by_likeness(known: FloatArray, asked: FloatArray, outliers: float) -> FloatArray:
+    """Trust of those who are like the people a user has listed: a one-class support vector machine (F12 §7.4.1).
+
+    Parameters
+    ----------
+    known : ndarray of float64, shape (m, m)
+        A kernel of the listed people, positive semidefinite; m at least 1.
+    asked : ndarray of float64, shape (n, m)
+        The same of those asked about and the listed.
+    outliers : float
+        ``ν`` in (0, 1]: the greatest share of the listed who may be taken for others (Schölkopf et al. 2001).
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        1, on the border too, or -1.
+    """
+    # Imported where it is asked for: it takes longer than most of what is computed here.
+    from sklearn.svm import OneClassSVM
+
+    machine = OneClassSVM(kernel="precomputed", nu=outliers, tol=_BORDER / 10)
+    # Who lies on the border is on it but for what the solver leaves: by its own default that would be many.
+    return np.where(machine.fit(known).decision_function(asked) >= -_BORDER, 1.0, -1.0)

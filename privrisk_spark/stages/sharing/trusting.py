@@ -10,7 +10,7 @@ import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray, IndexArray, LongArray
 from privrisk_spark.kernels.sharing.graph import Graph
-from privrisk_spark.kernels.sharing.trust import Rule, propagated_trust, trust_by_rules
+from privrisk_spark.kernels.sharing.trust import Rule, propagated_trust, trust_by_likeness, trust_by_rules
 from privrisk_spark.stages.sharing.deciding import Acquainted
 from privrisk_spark.stages.sharing.network import StoredNetwork
 from privrisk_spark.stages.sharing.profiles import Trees
@@ -157,14 +157,8 @@ class OneClass:
         return found
 
     def _judged(self, pairs: Acquainted, listed: LongArray, rows: IndexArray) -> FloatArray:
-        # Imported where it is asked for: it takes longer than most of what a task does.
-        from sklearn.svm import OneClassSVM
-
         known = likeness(pairs.users, pairs.trees, listed, listed)
-        machine = OneClassSVM(kernel="precomputed", nu=self.outliers).fit(known)
-        score = machine.decision_function(likeness(pairs.users, pairs.trees, pairs.v[rows], listed))
-        # What lies on the border is on it up to rounding.
-        return np.where(score >= -1e-9 * len(listed), 1.0, -1.0)
+        return trust_by_likeness(known, likeness(pairs.users, pairs.trees, pairs.v[rows], listed), self.outliers)
 
 
 def likeness(users: Users, trees: Trees, some: LongArray, others: LongArray) -> FloatArray:

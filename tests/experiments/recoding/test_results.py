@@ -22,7 +22,6 @@ from privrisk_spark.experiments.recoding.algorithms import (
     partitioned,
     searched,
 )
-from privrisk_spark.experiments.recoding.claims import Claim
 from privrisk_spark.experiments.recoding.monotone import monotone
 from privrisk_spark.experiments.recoding.results import (
     ANONYMITY,
@@ -40,6 +39,7 @@ from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.sensitivity import harmonic_weights
 from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
 from privrisk_spark.kernels.recoding.searches import SEARCHES
+from privrisk_spark.results.experiment import Claim
 
 PLACES = Hierarchy.from_paths("place", [("z",), ("a", "north"), ("b", "north"), ("c", "far", "north"), ("d", "south")])
 AGES = Hierarchy.from_paths("age", [(str(i), f"{i // 3}x") for i in range(9)])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from networks import graph_of
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.sharing.trust import Exposure, Rule, propagated_trust, trust_by_rules
+from privrisk_spark.kernels.sharing.trust import Exposure, Rule, propagated_trust, trust_by_likeness, trust_by_rules
 
 FORMS = [
     Exposure(),
@@ -73,3 +73,19 @@ def test_trust_walks_on() -> None:
     walk = naive_sharing.walk(3, edges)
     series = sum(0.5**k * 0.5 * np.linalg.matrix_power(walk, k)[1] for k in range(50))
     np.testing.assert_allclose(found.values[:, 0], series, atol=1e-9)
+
+
+def test_who_is_like_the_listed_is_trusted() -> None:
+    """Three who are all alike, up to the border; whoever shares less with them is another."""
+    known = np.ones((3, 3))
+    asked = np.array([[1.0, 1.0, 1.0], [0.9, 0.9, 0.9], [0.0, 0.0, 0.0]])
+    assert trust_by_likeness(known, asked, 0.5).tolist() == [1, -1, -1]
+
+
+@pytest.mark.parametrize("outliers", [0.1, 0.3, 0.6])
+def test_no_more_of_the_listed_are_taken_for_others_than_asked(outliers: float) -> None:
+    points = np.random.default_rng(1).normal(size=(60, 3))
+    known = np.exp(-((points[:, None] - points[None]) ** 2).sum(axis=2))
+    found = trust_by_likeness(known, known, outliers)
+    assert (found == -1).mean() <= outliers
+    assert set(found.tolist()) <= {1.0, -1.0}
