@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -13,7 +14,11 @@ from privrisk_spark.reporting.charts import WIDTH, as_svg, chart_settings
 
 __all__ = ["network_drawing"]
 
-_STYLES = {"everything": ("#009e73", "-", 2.0), "a part": ("#0072b2", "--", 1.4), "nothing": ("#999999", ":", 1.0)}
+_STYLES: dict[str, tuple[str, Literal["-", "--", ":"], float]] = {
+    "everything": ("#009e73", "-", 2.0),
+    "a part": ("#0072b2", "--", 1.4),
+    "nothing": ("#999999", ":", 1.0),
+}
 """Colour, line and width: each says it alone."""
 
 

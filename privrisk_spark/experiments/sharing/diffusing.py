@@ -23,7 +23,7 @@ from privrisk_spark.kernels.sharing.diffusion import (
     Leak,
     Series,
     diffused,
-    ego_diffused,
+    ego_average,
     flow,
     rate,
     settled,
@@ -253,27 +253,47 @@ def _starts(graph: Graph) -> IntArray:
 def _ways(graph: Graph, leak: Leak, time: float, dense: FloatArray) -> Iterator[Computed]:
     users = _starts(graph)
 
-    def judged(method: str, values: FloatArray, bounds: FloatArray, seconds: float) -> Computed:
-        errors = np.abs(values - dense[users].T).sum(axis=0)
+    def judged(method: str, errors: FloatArray, bounds: FloatArray, seconds: float) -> Computed:
         worst = int(errors.argmax())
         held = bool((errors <= bounds + _ROUNDING).all())
         return Computed(
             method, leak, graph.n, time, float(errors[worst]), float(bounds[worst]), held, seconds / len(users)
         )
 
+    def of_columns(values: FloatArray) -> FloatArray:
+        errors: FloatArray = np.abs(values - dense[users].T).sum(axis=0)
+        return errors
+
     started = process_time()
     spread = diffused(graph, leak, time, users, ERROR)
-    yield judged(WHOLE, spread.values, np.full(len(users), spread.error), process_time() - started)
-    started = process_time()
-    egos = [ego_diffused(graph, leak, time, user, RADIUS, ERROR) for user in users.tolist()]
     seconds = process_time() - started
-    values = np.zeros((graph.n, len(users)))
-    for column, ego in enumerate(egos):
-        values[ego.users, column] = ego.values
-    yield judged(EGO, values, np.array([ego.error for ego in egos]), seconds)
+    yield judged(WHOLE, of_columns(spread.values), np.full(len(users), spread.error), seconds)
+    # What an ego network tells of v is an average over where information spreads to: here of +1 and -1 in turn.
+    signs = np.where(np.arange(graph.n) % 2, -1.0, 1.0)
+    started = process_time()
+    egos = [_ego(graph, leak, time, user, signs) for user in users.tolist()]
+    seconds = process_time() - started
+    errors = np.abs(np.array([value for value, _ in egos]) - dense[users] @ signs)
+    yield judged(EGO, errors, np.array([error for _, error in egos]), seconds)
     started = process_time()
     values, bounds = in_integers(graph, leak, time, users, ERROR)
-    yield judged(INTEGERS, values, bounds, process_time() - started)
+    yield judged(INTEGERS, of_columns(values), bounds, process_time() - started)
+
+
+def _ego(graph: Graph, leak: Leak, time: float, user: int, function: FloatArray) -> tuple[float, float]:
+    """An average on the ball around a user, and the bound on its error; the function is 1 at most."""
+    ball = graph.ball(user, RADIUS)
+    found = ego_average(
+        graph.within(ball),
+        graph.degree[ball],
+        leak,
+        time,
+        function[ball],
+        np.searchsorted(ball, [user]),
+        largest=1.0,
+        error=ERROR,
+    )
+    return float(found.values[0]), float(found.error[0])
 
 
 def _kernel(graph: Graph, leak: Leak, time: float, dense: FloatArray) -> Kernel:
