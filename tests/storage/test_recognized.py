@@ -47,6 +47,6 @@ def test_directories_by_what_lies_in_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["nothing", "table.doc"])
 def test_what_is_not_there_or_unknown_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "table.doc").write_text("x")
-    with pytest.raises(ConfigError, match="TABLE: (there is nothing|nothing says)"):
+    with pytest.raises(ConfigError, match=r"TABLE: (there is nothing|nothing says)"):
         recognized(str(tmp_path / name))
     assert recognized(str(tmp_path / "table.doc"), format="orc").format == "orc"
