@@ -103,8 +103,8 @@ def of_diffusion(found: Diffusing) -> Iterator[Judged]:
         of,
         held(sum(one.held for one in ways), len(ways)),
         f"So many series that are cut off are within what they say of the dense exponential. Asked for {ERROR:g} in a "
-        f"row's 1-norm they are off by at most: {told}. The ego network, of which an average is taken, says itself what "
-        "left it.",
+        f"row's 1-norm they are off by at most: {told}. The ego network, of which an average is taken, says itself "
+        "what left it.",
     )
 
 
