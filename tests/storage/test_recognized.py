@@ -17,6 +17,7 @@ CSV = {
     "a\tb\n1\t2\n": {"sep": "\t", "header": True},
     '"a","b"\n"x ""y""",2\n': {"escape": '"', "header": True},
     "34,f\n36,m\n": {"header": False},
+    "last, first, title;age\nAda;34\nBen;36\n": {"sep": ";", "header": True},
     "only\nx\n": {"sep": ";", "header": True},
 }
 

@@ -18,8 +18,14 @@ from privrisk_spark.policy.writing import Remark
 from privrisk_spark.results.first_policy import ColumnGuess, FirstPolicy, FloorTable
 from privrisk_spark.results.profile import ColumnProfile, TableProfile
 
-MOST_NODES = 4_000
-"""Generalizations a row may have: a search looks at thousands of rows against each."""
+MOST_NODES = 4_096
+"""Generalizations of a row beyond which levels are left out: a search looks at every row against each."""
+
+MOST_NODES_OF_ALL = 12_000
+"""Generalizations of a row beyond which columns are left out."""
+
+_TELLING = ("birth_date", "birth_year", "age", "sex", "postcode", "place")
+"""Concepts that are left out last: what most people know of others (Sweeney 2002)."""
 
 _POINTS_OUT = 0.01
 """Share of different numbers among the rows from which on a kept column is made coarser."""
@@ -325,14 +331,22 @@ def _within(
             break
         name = max(able, key=lambda name: (left[name].height, name))
         left[name] = able[name]
-    while math.prod(one.height + 1 for one in left.values()) > MOST_NODES and len(left) > 1:
+    while math.prod(one.height + 1 for one in left.values()) > MOST_NODES_OF_ALL and len(left) > 1:
         by_name = {guess.column: guess for guess in guesses}
-        worst = min(left, key=lambda name: (by_name[name].confidence, profile[name].information, name))
+        worst = min(
+            left,
+            key=lambda name: (
+                not by_name[name].decide,
+                by_name[name].concept in _TELLING,
+                profile[name].information,
+                name,
+            ),
+        )
         out.add(worst)
         del left[worst]
     reason = (
-        f"left out: with it a row would have more than {MOST_NODES:,} generalizations; to keep it, leave out another "
-        "quasi-identifier or levels of hierarchies"
+        f"left out: with it a row would have more than {MOST_NODES_OF_ALL:,} generalizations; to keep it, leave out "
+        "another quasi-identifier or levels of hierarchies"
     )
     return tuple(
         replace(

@@ -31,11 +31,11 @@ ALIKE = 5
 FEW = 0.05
 """Most rows that may fit fewer, as a share."""
 
-SHARES = tuple(share / 10 for share in range(1, 10))
+SHARES = tuple(share / 20 for share in range(2, 19))
 """Of the greatest utility: the floors that are tried."""
 
-_BESIDE = 1
-"""Floors told beside the one proposed lie so many tenths below and above it."""
+_BESIDE = 2
+"""Floors told beside the one proposed lie so many twentieths below and above it."""
 
 
 def encoded(policy: Policy, sample: Mapping[str, Sequence[str | None]]) -> tuple[dict[str, Hierarchy], IntArray]:
@@ -69,7 +69,7 @@ def encoded(policy: Policy, sample: Mapping[str, Sequence[str | None]]) -> tuple
 def propose_floor(policy: Policy, sample: Mapping[str, Sequence[str | None]], *, table_rows: int) -> FloorTable:
     """Propose a floor, and tell what it and two others would give.
 
-    It is the highest share of the greatest utility, in steps of a tenth, at which no more than :data:`FEW` of the
+    It is the highest share of the greatest utility, in steps of a twentieth, at which no more than :data:`FEW` of the
     rows fit fewer than :data:`ALIKE` rows; the lowest where none does.
 
     Parameters
@@ -103,8 +103,8 @@ def propose_floor(policy: Policy, sample: Mapping[str, Sequence[str | None]], *,
         )
     else:
         reason = (
-            f"Proposed is the highest floor, in steps of a tenth, at which at most {100 * FEW:.0f} % of the rows fit "
-            f"fewer than {alike}."
+            f"Proposed is the highest floor, in steps of a twentieth, at which at most {100 * FEW:.0f} % of the rows "
+            f"fit fewer than {alike}."
         )
     return FloorTable(
         greatest=greatest,

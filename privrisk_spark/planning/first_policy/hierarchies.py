@@ -62,8 +62,8 @@ class Proposal:
 def thinner(proposal: Proposal) -> Proposal | None:
     """Return a proposal with one level less, or None where none can be spared.
 
-    Of dates the decade goes first, then the quarter, then the month; of masks the coarsest level; of groups the
-    coarsest, then the finest; of intervals and ordinals the finest.
+    Of dates the quarter goes first, then the month, then the decade; of masks the coarsest level; of groups the
+    finest, then the coarsest; of intervals and ordinals the finest. A decade that stays is kept where a year would go.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def thinner(proposal: Proposal) -> Proposal | None:
     rule: dict[str, Any] = {}
     if proposal.form == "dates":
         steps = list(proposal.rule["dates"]["steps"])
-        steps.remove(next(step for step in ("decade", "quarter", "month") if step in steps))
+        steps.remove(next(step for step in ("quarter", "month", "decade") if step in steps))
         rule = {"dates": {"steps": steps}}
     elif proposal.form == "mask":
         mask = proposal.rule["mask"]
@@ -87,9 +87,8 @@ def thinner(proposal: Proposal) -> Proposal | None:
         intervals = proposal.rule["intervals"]
         kind = "cuts" if "cuts" in intervals else "widths"
         rule = {"intervals": {**intervals, kind: intervals[kind][1:]}}
-    # Of groups the coarsest, and then the finest: a year stays, and a division of industries.
-    coarsest = proposal.height > 3
-    paths = tuple(path[:-1] if coarsest else (path[0], *path[2:]) for path in proposal.paths)
+    finest = proposal.height > 3
+    paths = tuple((path[0], *path[2:]) if finest else path[:-1] for path in proposal.paths)
     return replace(proposal, rule=rule, height=proposal.height - 1, paths=paths)
 
 
