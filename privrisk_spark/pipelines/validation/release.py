@@ -16,7 +16,6 @@ from privrisk_spark.pipelines.release.opened import TABLES
 from privrisk_spark.pipelines.release.published import refuse_note
 from privrisk_spark.pipelines.validation.looks import (
     Looks,
-    is_private,
     look_at_dictionary,
     look_at_hierarchies,
     look_at_nodes,
@@ -169,13 +168,15 @@ def _planned(
         with looks.at("ledger"):
             cost = cost_of(policy, plan, place.run_id, plan.digest(policy, hierarchies), date=date)
             Ledger(policy.ledger.url).would_cost(**cost.arguments(), seen=seen_of(policy))
-    if plan is None and not is_private(policy):
+    # A mechanism that cannot be had has been told of, and decides nothing.
+    drawn = isinstance(policy.guarantee, AsPublishedGuarantee | DpGuarantee)
+    if not drawn:
         with looks.at("decision"):
             of_policy = axes(policy, hierarchies)
             decision_of(policy).procedure(hierarchies)
             disclosure_of(policy, hierarchies, of_policy)
     choices = {}
-    if not isinstance(plan, Mechanism) or isinstance(plan.mode, PublicCells):
+    if not (drawn and plan is None) and (not isinstance(plan, Mechanism) or isinstance(plan.mode, PublicCells)):
         for one in policy.dictionaries:
             with looks.at("counting"):
                 frame = rows if one.table is None else frames[one.name]
