@@ -110,7 +110,7 @@ GLOSSARY: tuple[Term, ...] = (
     Term(
         "guarantee",
         "What is claimed of a release and how far: proved, with a proof whose conditions are checked; tested, computed "
-        "on this very table; heuristic, a search or an estimate without a proof.",
+        "on this very table; heuristic, a search or an estimate nobody has proved.",
         where="claims.py",
         others=("proved", "tested", "heuristic"),
     ),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from privrisk_spark.errors import listing
+from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.numbers import percent, short_number
 from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
 from privrisk_spark.results.headline import Compared, Headline
-from privrisk_spark.results.release import AttributeLevels, Guarantee
+from privrisk_spark.results.release import AttributeLevels, Guarantee, Summary
 from privrisk_spark.results.trade_off import TradeOffFacts
 
 
@@ -143,6 +145,24 @@ def _counted(number: int, unit: str) -> str:
     return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
+RISK_NAMES: Final[Mapping[RiskModel, str]] = {
+    "I": "weighted risk",
+    "II": "probability that a record is found",
+    "III": "weighted risk in nats",
+}
+"""What the risk of each model is called; only that of model II is a probability."""
+
+
+def _risks(measured: DecisionFacts, model: RiskModel) -> Iterator[tuple[str, Summary, Summary]]:
+    """Names of risks, before and after: the probability, and the weighted risk where it is another number."""
+    before, after = measured.identified_before, measured.identified_after
+    told = before is not None and after is not None
+    if before is not None and after is not None:
+        yield RISK_NAMES["II"], before, after
+    if model != "II" or not told:
+        yield RISK_NAMES[model], measured.risk_before, measured.risk_after
+
+
 def compared(
     released: ReleaseFacts,
     *,
@@ -151,6 +171,7 @@ def compared(
     risk_before: bool,
     utility_max: float | None,
     sample: TradeOffFacts | None = None,
+    model: RiskModel = "I",
 ) -> tuple[Compared, ...]:
     """Return the table and its release side by side; what an edition may not tell of the table is None.
 
@@ -165,12 +186,14 @@ def compared(
     utility_max : float or None
     sample : TradeOffFacts or None
         What is known from sampled records.
+    model : {"I", "II", "III"}
+        Says what the risk is.
     """
     found = [Compared("rows", rows, released.rows)]
     if measured is not None:
-        before, after = measured.risk_before, measured.risk_after
-        found.append(Compared("mean risk of a record", before.mean if risk_before else None, after.mean))
-        found.append(Compared("largest risk of a record", before.max if risk_before else None, after.max))
+        for name, before, after in _risks(measured, model):
+            found.append(Compared(f"mean {name}", before.mean if risk_before else None, after.mean))
+            found.append(Compared(f"largest {name}", before.max if risk_before else None, after.max))
     if sample is not None:
         of = f"of {sample.records:,} sampled records"
         alone_before, alone_after = (one.alone / sample.records for one in (sample.fits_before, sample.fits_after))

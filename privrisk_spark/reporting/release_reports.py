@@ -281,6 +281,7 @@ def _report(
             risk_before=not public,
             utility_max=utility_max,
             sample=evidence.trade_off,
+            model=run.policy.risk.model,
         ),
         floor=least_utility(run.policy),
         evidence=evidence,

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import listing
-from privrisk_spark.reporting.headline import shown
+from privrisk_spark.reporting.headline import RISK_NAMES, shown
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.reporting.page_templates import fill
 from privrisk_spark.reporting.release_charts import levels_chart, risk_chart
@@ -105,11 +105,11 @@ def render(report: Report) -> str:
         stage_meanings=[(status, text) for status, text in meanings.items() if status in statuses],
         warnings=_warnings(report.guarantee.parameters),
         risk_rows=risk_rows,
-        risk_name=_RISK_NAMES[report.risk_model],
+        risk_name=RISK_NAMES[report.risk_model],
         risk_caption=_RISK_CAPTIONS[report.risk_model],
         risk_sentence=_risk_sentence(report),
         infinite_risk=any(math.isinf(number) for _, item in risk_rows for number in (item.mean, item.max)),
-        risk_svg=Markup(risk_chart(before, after, name=_RISK_NAMES[report.risk_model])) if histograms else None,
+        risk_svg=Markup(risk_chart(before, after, name=RISK_NAMES[report.risk_model])) if histograms else None,
         linkage_sentences=_linkage_sentences(report.linkage) if report.linkage is not None else [],
         linkage_rows=_linkage_rows(report.linkage) if report.linkage is not None else [],
         bin_names=[name for name, _ in histograms],
@@ -155,11 +155,6 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-_RISK_NAMES: Final = {
-    "I": "weighted risk",
-    "II": "probability that a record is found",
-    "III": "weighted risk in nats",
-}
 _RISK_CAPTIONS: Final = {
     "I": "Over the records. 1/ρ is a probability; the weighted risk Φ/ρ has the unit of the sensitivity Φ.",
     "II": "Over the records. 1/ρ is a probability.",
@@ -185,7 +180,7 @@ def _risk_sentence(report: Report) -> str | None:
     if probability:
         sentences.append(probability)
     if report.risk_model != "II" or not probability:
-        sentences.append(_change(_RISK_NAMES[report.risk_model], report.risk_before, report.risk_after))
+        sentences.append(_change(RISK_NAMES[report.risk_model], report.risk_before, report.risk_after))
     return " ".join(filter(None, sentences)) or None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,8 +89,14 @@ def test_the_risk_before_is_for_the_vault_alone() -> None:
     shown = {
         one.name: one for one in compared(RELEASED, rows=100, measured=DECISIONS, risk_before=True, utility_max=12.0)
     }
-    assert (shown["mean risk of a record"].before, shown["mean risk of a record"].after) == (0.5, 0.02)
+    assert (shown["mean weighted risk"].before, shown["mean weighted risk"].after) == (0.5, 0.02)
     assert (shown["mean utility of a record"].before, shown["mean utility of a record"].after) == (12.0, 6.0)
+    chance = replace(DECISIONS, identified_before=DECISIONS.risk_after, identified_after=DECISIONS.risk_before)
+    given = {"rows": 100, "measured": chance, "risk_before": True, "utility_max": 12.0}
+    names = [one.name for one in compared(RELEASED, **given)]
+    assert names[1:5:2] == ["mean probability that a record is found", "mean weighted risk"]
+    names = [one.name for one in compared(RELEASED, **given, model="II")]
+    assert [name for name in names if name.startswith("mean")] == [names[1], "mean utility of a record"]
     public = compared(RELEASED, rows=None, measured=DECISIONS, risk_before=False, utility_max=12.0)
     assert all(one.before is None for one in public)
     assert "of 12" in next(one.remark for one in public if one.name.startswith("mean utility"))
