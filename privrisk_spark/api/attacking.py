@@ -65,10 +65,14 @@ class Attacked(Closeable):
         there is; ``tied_rows``, candidates at that distance; ``own_row_is_nearest``, whether the record's own is among
         them; ``rows_alike``, candidates that look like its own; ``present``, the probability that its own is a
         candidate; ``consistent``, the dictionary rows it was decided by.
+
+        Where it is not known whose each row is, a pair names both: ``record_id`` of the person; ``row_<column>``, the
+        labels of the protected row; ``rows`` that look like it; ``distance``; ``tied_rows``. Of several people or rows
+        at the least distance it is the first.
         """
         return {
             name: opened(self.private, self.spark, partial(self.spark.read.parquet, str(self.place / "pairs" / name)))
-            for name in (one.search.key for one in self.result.attacks if one.search.one_by_one)
+            for name in (search.key for search in self.result.searches if search.one_by_one)
         }
 
     def to_dict(self) -> dict[str, Any]:

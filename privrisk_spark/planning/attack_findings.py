@@ -13,10 +13,11 @@ from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel
 from privrisk_spark.kernels.linkage.learned.fitting import Learned
 from privrisk_spark.kernels.linkage.membership import Bound, Membership
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule
+from privrisk_spark.kernels.linkage.scores import Scores
 from privrisk_spark.kernels.linkage.transparency import ExactLinks
 from privrisk_spark.planning.attacks import known_columns
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.attacks import Attack, Calibration, Group
+from privrisk_spark.results.attacks import Attack, Calibration, Group, ScoredLinks
 from privrisk_spark.results.inferences import Agreement, Inference, LearnedDistance, MatchModel, MembershipFound, Search
 
 SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
@@ -168,6 +169,22 @@ def attacked(
     )
 
 
+def scored(search: Search, found: Scores, candidates: int, distinct: int) -> ScoredLinks:
+    """Say what was linked where it is not known whose each row is.
+
+    Parameters
+    ----------
+    search : Search
+    found : Scores
+    candidates, distinct : int
+        Of the file in which was searched.
+    """
+    title, meaning, _ = ATTACKS[search.begins]
+    how = HOW[search.method] if search.cells is None else CELLS[search.cells]
+    unit = "bits" if search.method == "probabilistic" else "distance"
+    return ScoredLinks(search, f"{title}, {how}", meaning, candidates, distinct, found, unit)
+
+
 def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
     """Say what an intruder has found who knows the levels that a table was recoded by.
 
@@ -204,6 +221,7 @@ def match_model(
     fitted: Fitted,
     rule: OptimalRule,
     classes: Mapping[str, tuple[FloatArray, LongArray]],
+    records: Mapping[str, int],
 ) -> MatchModel:
     """Say what was estimated of agreement, by the names of the columns.
 
@@ -217,7 +235,9 @@ def match_model(
         What was estimated.
     rule : OptimalRule
     classes : mapping of class to (ndarray of float64, ndarray of int64)
-        Probability of the links of records, and how many records there are with each.
+        Probability of the links of records, and how many records there are with each; none where that is not known.
+    records : mapping of class to int
+        Records by the weight of their best candidate.
     """
     agreements = []
     for j, column in enumerate(known_columns(policy)):
@@ -233,6 +253,7 @@ def match_model(
         rule.upper,
         rule.lower,
         {name: found(*of) for name, of in classes.items()},
+        records,
     )
 
 

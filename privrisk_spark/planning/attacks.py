@@ -132,6 +132,11 @@ def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ())
         "A cell taken for the nearest value it covers is at no distance from all of them. Taken for any value it "
         "covers, a precise cell is nearer than a coarse one: the better guess where people are rarely suppressed.",
     ]
+    if not asked.truth:
+        notes[1] = (
+            "It is not known whose each row of the protected table is, so no link is called right. Of those to t tied "
+            "candidates at most 1/t are right, on average: the sum of these bounds what is found."
+        )
     if policy.table.entity_id is not None:
         notes.append("Each row of a person is tried by itself, and only a link to that very row counts as right.")
     if asked.intruder.share < 1:
@@ -183,8 +188,10 @@ def not_tried(
     asked = attack_of(policy)
     tried = {one.method for one in inferences}
     found = []
-    for method in asked.tried:
-        if method == "transparency":
+    for method in asked.asked:
+        if method not in asked.tried:
+            found.append(f"'{method}', as it is not known whose each row is (attack.protected.record_id).")
+        elif method == "transparency":
             reason = why_not_transparent(asked, levels)
             found += [] if reason is None else [reason]
         elif method == "membership":

@@ -32,6 +32,9 @@ OF_VALUES: frozenset[Method] = frozenset(
 )
 """Attacks on sensitive values."""
 
+WITHOUT_TRUTH: frozenset[Method] = frozenset({"distance", "probabilistic"})
+"""Attacks whose links can be told where nobody knows which of them are right."""
+
 Learnable = Literal["weighted_mean", "ordered_weighted_average", "bilinear", "choquet"]
 
 AS_THEY_ARE: frozenset[Method] = frozenset({"transparency"})
@@ -110,7 +113,8 @@ class AttackPolicy(Part):
     protected: Masked = Field(
         "published",
         description="The protected table: 'published' is the newest release at output.path, whose vault tells which "
-        "row is whose; or {path: …, record_id: …} of any software's.",
+        "row is whose; or {path: …, record_id: …} of any software's. Without record_id links are scored, and none is "
+        "called right.",
     )
     intruder: Intruder = Intruder()
     methods: tuple[Literal[Method, "all"], ...] = Field(
@@ -169,8 +173,18 @@ class AttackPolicy(Part):
     )
 
     @property
-    def tried(self) -> tuple[Method, ...]:
-        """Methods that are tried where they can be."""
+    def truth(self) -> bool:
+        """Whether it is known whose each row of the protected table is."""
+        return not isinstance(self.protected, MaskedTable) or self.protected.record_id is not None
+
+    @property
+    def asked(self) -> tuple[Method, ...]:
+        """Methods that are asked for."""
         if "all" in self.methods:
             return METHODS
         return tuple(method for method in METHODS if method in self.methods)
+
+    @property
+    def tried(self) -> tuple[Method, ...]:
+        """Methods that are tried where they can be."""
+        return tuple(method for method in self.asked if self.truth or method in WITHOUT_TRUTH)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.linkage.evidence import Found
+from privrisk_spark.kernels.linkage.scores import QUANTILES, Scores
 from privrisk_spark.results.inferences import (
     Figure,
     Inference,
@@ -107,6 +108,63 @@ class Attack:
 
 
 @dataclass(frozen=True)
+class ScoredLinks:
+    """One way to search where it is not known whose each row is: what was linked, and nothing is called right.
+
+    Attributes
+    ----------
+    search : Search
+    title, meaning : str
+        In words.
+    candidates, distinct : int
+        Rows, or people, in which is searched, and distinct ones in the columns the intruder knows.
+    scores : Scores
+        Of all records that were linked.
+    unit : {"distance", "bits"}
+        Of the scores: the less, or the more, the better.
+    """
+
+    search: Search
+    title: str
+    meaning: str
+    candidates: int
+    distinct: int
+    scores: Scores
+    unit: str
+
+    @property
+    def guess(self) -> float:
+        """Greatest share that somebody finds who draws a candidate for each record."""
+        return 1 / self.candidates
+
+    @property
+    def right_share_at_most(self) -> float:
+        """Greatest share of the links that can be expected to be right."""
+        return self.scores.right_at_most / self.scores.linked
+
+    @property
+    def sentence(self) -> str:
+        """What was linked."""
+        of = self.scores
+        return (
+            f"{self.title}: {of.linked:,} are linked, {of.single:,} of them to one candidate alone. It is not known "
+            f"which links are right; {100 * self.right_share_at_most:.3g} % can be expected to be at most."
+        )
+
+    def figures(self) -> Iterator[Figure]:
+        """Its measures."""
+        of = self.search.parameters
+        yield "links_tried", self.scores.linked, "records", of
+        yield "links_to_one_candidate", self.scores.single, "records", of
+        yield "correct_links_at_most", self.scores.right_at_most, "records", of
+        yield "correct_link_share_at_most", self.right_share_at_most, "share", of
+        yield "random_guess_share", self.guess, "share", of
+        for quantile, score in zip(QUANTILES, self.scores.quantiles, strict=True):
+            name = "link_distance" if self.unit == "distance" else "link_weight"
+            yield name, score, self.unit, {**of, "quantile": quantile}
+
+
+@dataclass(frozen=True)
 class AttackResult:
     """Attacks on a protected table.
 
@@ -125,6 +183,8 @@ class AttackResult:
         By links, the strongest first: the one with the greatest share found.
     at_most : float or None
         Greatest share that may be found.
+    scored : tuple of ScoredLinks
+        Links of which it is not known whether they are right.
     models : tuple of MatchModel
         What an intruder estimated of agreement, of each search.
     learned : tuple of LearnedDistance
@@ -148,6 +208,7 @@ class AttackResult:
     weights: Mapping[str, float]
     attacks: tuple[Attack, ...]
     at_most: float | None
+    scored: tuple[ScoredLinks, ...] = ()
     models: tuple[MatchModel, ...] = ()
     learned: tuple[LearnedDistance, ...] = ()
     inferences: tuple[Inference, ...] = ()
@@ -162,6 +223,11 @@ class AttackResult:
     def strongest(self) -> Attack | None:
         """The attack that finds the most people; None where no links were tried."""
         return self.attacks[0] if self.attacks else None
+
+    @property
+    def searches(self) -> tuple[Search, ...]:
+        """Ways in which links were searched."""
+        return (*(one.search for one in self.attacks), *(one.search for one in self.scored))
 
     @property
     def high(self) -> float:
@@ -199,7 +265,12 @@ class AttackResult:
     def told(self) -> tuple[str, ...]:
         """What was found by each method, in sentences."""
         members = [] if self.membership is None else [self.membership]
-        found: tuple[Attack | Inference | MembershipFound, ...] = (*self.attacks, *self.inferences, *members)
+        found: tuple[Attack | ScoredLinks | Inference | MembershipFound, ...] = (
+            *self.attacks,
+            *self.scored,
+            *self.inferences,
+            *members,
+        )
         return tuple(one.sentence for one in found)
 
     @property
@@ -210,7 +281,8 @@ class AttackResult:
     def measures(self) -> list[dict[str, Any]]:
         """Every figure as ``{name, value, unit, parameters, status}``, JSON-safe."""
         members = [] if self.membership is None else [self.membership]
-        others: tuple[MatchModel | LearnedDistance | Inference | MembershipFound, ...] = (
+        others: tuple[ScoredLinks | MatchModel | LearnedDistance | Inference | MembershipFound, ...] = (
+            *self.scored,
             *self.models,
             *self.learned,
             *self.inferences,
@@ -239,7 +311,7 @@ class AttackResult:
             "methods": list(
                 dict.fromkeys(
                     [
-                        *(one.search.method for one in self.attacks),
+                        *(search.method for search in self.searches),
                         *(one.method for one in self.inferences),
                         *([] if self.membership is None else ["membership"]),
                     ]
@@ -264,10 +336,11 @@ class AttackResult:
     def _repr_html_(self) -> str:
         head = ("attack", "records", "found", "share", "at least", "at most")
         found: tuple[Attack | Inference, ...] = (*self.attacks, *self.inferences)
-        rows = [
+        rows: list[tuple[str, int, float | None, float | None, float | None, float]] = [
             (one.title, one.found.tried, one.found.correct, one.found.share, one.found.low, one.found.high)
             for one in found
         ]
+        rows += [(one.title, one.scores.linked, None, None, None, one.right_share_at_most) for one in self.scored]
         return html_table(f"Attack on {self.protected}", head, rows, notes=(self.paragraph, *self.notes))
 
 

@@ -79,13 +79,14 @@ class OneToOne:
     Attributes
     ----------
     links : int
-    right_low, right_high : float
-        Of these, the fewest and the most that are expected to be right: several such links may be as good.
+    right_low, right_high : float or None
+        Of these, the fewest and the most that are expected to be right: several such links may be as good. None where
+        it is not known whose each row is.
     """
 
     links: int
-    right_low: float
-    right_high: float
+    right_low: float | None
+    right_high: float | None
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,10 @@ class MatchModel:
     upper, lower : float
         A pair of a greater weight is linked, one of less is not, in bits; a clerk decides between them.
     classes : mapping of {"linked", "clerical", "not linked"} to Found
-        Records by the weight of their best candidate, and those of them that are linked rightly if it is taken.
+        Records by the weight of their best candidate, and those of them that are linked rightly if it is taken; none
+        where it is not known whose each row is.
+    records : mapping of {"linked", "clerical", "not linked"} to int
+        How many records each of these classes has.
     one_to_one : OneToOne or None
         None where the files are too large for it, or it is the search from rows.
     """
@@ -117,6 +121,7 @@ class MatchModel:
     upper: float
     lower: float
     classes: Mapping[str, Found]
+    records: Mapping[str, int]
     one_to_one: OneToOne | None = None
 
     def figures(self) -> Iterator[Figure]:
@@ -125,10 +130,14 @@ class MatchModel:
         if self.one_to_one is not None:
             at = {**of, "assignment": "one-to-one"}
             yield "links", self.one_to_one.links, "records", at
-            yield "correct_links_low", self.one_to_one.right_low, "records", at
-            yield "correct_links_high", self.one_to_one.right_high, "records", at
-        for name, records in self.classes.items():
-            yield from found_figures(records, {**of, "class": name})
+            if self.one_to_one.right_low is not None:
+                yield "correct_links_low", self.one_to_one.right_low, "records", at
+                yield "correct_links_high", self.one_to_one.right_high, "records", at
+        for name, records in self.records.items():
+            if name in self.classes:
+                yield from found_figures(self.classes[name], {**of, "class": name})
+            else:
+                yield "links_tried", records, "records", {**of, "class": name}
         for one in self.agreements:
             at = {**of, "column": one.column, "level": one.level}
             yield "m_probability", one.m, "probability", at

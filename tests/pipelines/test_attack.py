@@ -528,7 +528,6 @@ def test_bad_input_is_refused_by_name(privrisk: Privrisk, policy: Make, attack: 
             {"protected": {**there, "record_id": "nobody"}},
             "attack.protected.record_id: the release has no column 'nobody'",
         ),
-        ({"protected": {**there, "record_id": None}}, "attack.protected.record_id: is needed to tell right links"),
         ({"protected": twice}, "attack.protected.record_id: every row must have an id of its own, and 1 have none"),
         ({"protected": unknown}, "attack.protected: the column 'city' holds 1 distinct values that are no node"),
         ({"protected": lacking}, "attack.protected.columns.city: the release has no column 'city'"),

@@ -94,7 +94,7 @@ def sensitive_values(run: Run, opened: Opened, encoded: Batches, protected: Prot
     columns, nodes, most = schemas.sensitive(len(names)), schemas.nodes(k), policy.counting.sorted_vectors
     # The rows of a published table do not name persons: where all of them are known, they are counted there.
     persons = policy.table.entity_id is not None and protected.whole
-    forms = beside_values(protected.records, people, k, len(names))
+    forms = beside_values(protected.told, people, k, len(names))
     truth = collect_sensitive_classes(forms, nodes, columns, most=most, key="table", persons=persons)
     shown = truth
     if not persons:
@@ -142,7 +142,7 @@ def composed(run: Run, opened: Opened, protected: Protected, values: Values, i: 
     vocabulary, nodes = values.vocabularies[i], schemas.nodes(k)
     runs: list[SensitiveRuns] = [values.shown.held[i]]
     first = store_classes(run.scratch.directory(f"classes-{i}"), values.shown.tuples)
-    places = [placed(protected.records, first, nodes)]
+    places = [placed(protected.told, first, nodes)]
     for r, other in enumerate(opened.others):
         key = f"{OTHERS}.{r}"
         rows = rows_in(other, opened, identity=True, key=key, values=[vocabulary])
@@ -162,7 +162,7 @@ def tell_members(run: Run, opened: Opened, protected: Protected) -> MembershipFo
     with run.progress.stage("members") as stage:
         k = len(opened.known)
         stored = store_classes(run.scratch.directory("classes-members"), protected.rows)
-        in_class = placed(protected.records, stored, schemas.nodes(k))
+        in_class = placed(protected.told, stored, schemas.nodes(k))
         most = run.policy.counting.sorted_vectors
         presence = collect_presence(protected.tried, in_class, protected.present, k, most=most, key="table")
         members, others = presence.members, presence.others

@@ -15,6 +15,7 @@ from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.linkage.assignment import MOST_CELLS, assigned, right_links
 from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel, fitted, started
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule, optimal_rule
+from privrisk_spark.kernels.linkage.scores import Scores, scores
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
@@ -25,6 +26,7 @@ from privrisk_spark.stages.attacking.distance import (
     Comparison,
     Outcomes,
     Searched,
+    StoredLinks,
     collect_links,
     collect_outcomes,
     linked,
@@ -43,6 +45,7 @@ from privrisk_spark.stages.attacking.probabilistic import (
     match_weights,
     store_compared,
 )
+from privrisk_spark.stages.attacking.scored import collect_linked, scored_people, scored_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +54,16 @@ class Tried:
 
     Attributes
     ----------
-    outcomes : Outcomes
     pairs : DataFrame
         One row a record.
+    outcomes : Outcomes or Scores
+        The latter where it is not known whose each row is.
     model : MatchModel or None
         Of a search by match weights.
     """
 
-    outcomes: Outcomes
     pairs: DataFrame
+    outcomes: Outcomes | Scores
     model: MatchModel | None = None
 
 
@@ -107,18 +111,26 @@ def by_distance(run: Run, opened: Opened, protected: Protected) -> Attacks:
             store_file(rows_at, protected.rows, compared, protected.present, reading=reading),
             store_file(people_at, protected.people, compared, everybody, reading=reading),
         )
-        tried |= both_ways(run, protected, *files, method="distance", cells=reading)
+        tried |= both_ways(run, opened, protected, *files, method="distance", cells=reading)
     return tried
 
 
 def both_ways(
-    run: Run, protected: Protected, rows: Searched, people: Searched, *, method: str, cells: str | None = None
+    run: Run,
+    opened: Opened,
+    protected: Protected,
+    rows: Searched,
+    people: Searched,
+    *,
+    method: str,
+    cells: str | None = None,
 ) -> Attacks:
     """Link the people who are tried to the rows of a file, and their rows to the people of one.
 
     Parameters
     ----------
     run : Run
+    opened : Opened
     protected : Protected
     rows, people : Searched
         In which is searched, and how.
@@ -133,15 +145,52 @@ def both_ways(
         of_person: collect_links(run.scratch, rows, protected.known, of_person.key),
         of_row: collect_links(run.scratch, people, protected.shown, of_row.key),
     }
+    if protected.records is None:
+        return scored_both_ways(run, opened, protected, best[of_person], best[of_row], of_person, of_row)
     links = {
-        of_person: linked(protected.records, best[of_person], known=person, own=row),
+        of_person: linked(protected.told, best[of_person], known=person, own=row),
         # What is surely not released has no row that somebody could begin with: it was not linked.
-        of_row: linked(protected.records, best[of_row], known=row, own=person),
+        of_row: linked(protected.told, best[of_row], known=row, own=person),
     }
     tried = {}
     for search, outcomes in links.items():
         pairs = run.scratch.write_frame(outcomes.frame(), f"pairs-{search.key}")
-        tried[search] = Tried(collect_outcomes(Batches.of_frame(pairs)), pairs)
+        tried[search] = Tried(pairs, collect_outcomes(Batches.of_frame(pairs)))
+    return tried
+
+
+def scored_both_ways(
+    run: Run,
+    opened: Opened,
+    protected: Protected,
+    rows: StoredLinks,
+    people: StoredLinks,
+    of_person: Search,
+    of_row: Search,
+) -> Attacks:
+    """Name the people and rows that are linked, where it is not known which links are right.
+
+    Parameters
+    ----------
+    run : Run
+    opened : Opened
+    protected : Protected
+    rows, people : StoredLinks
+        Of people to rows, and of rows to people.
+    of_person, of_row : Search
+    """
+    pairs = {
+        of_person: scored_people(protected.tried, rows, opened.known).frame(),
+        of_row: scored_rows(run.spark, protected.everybody, people, opened.known, len(protected.shown.rows)),
+    }
+    tried = {}
+    for (search, frame), links, known in zip(
+        pairs.items(), (rows, people), (protected.known, protected.shown), strict=True
+    ):
+        _, best = links.load()
+        score = links.stored.weights_at(best.distance) if isinstance(links.stored, StoredWeights) else best.distance
+        written = run.scratch.write_frame(frame, f"pairs-{search.key}")
+        tried[search] = Tried(written, scores(score, best.rows, known.rows))
     return tried
 
 
@@ -166,7 +215,7 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
         *model.expected(counts), false_links=asked.false_links, false_non_links=asked.false_non_links, coins=False
     )
     weighed = rows.weighed(model), people.weighed(model)
-    found = both_ways(run, protected, *weighed, method="probabilistic")
+    found = both_ways(run, opened, protected, *weighed, method="probabilistic")
     searched = {"person": weighed[0], "row": weighed[1]}
     models = {
         search: weighed_model(run, search, one, searched[search.begins], model, estimated, rule)
@@ -182,10 +231,12 @@ def one_to_one(protected: Protected, rows: StoredWeights) -> OneToOne | None:
     known = protected.known
     if known.total * protected.rows.total > MOST_CELLS:
         return None
-    owners = collect_owners(protected.records, known, protected.rows)
     weights = match_weights(rows, known)
     # Above no bits, where agreement speaks for a link.
     links = assigned(weights, known.rows, protected.rows.rows, threshold=0.0)
+    if protected.records is None:
+        return OneToOne(links.total, None, None)
+    owners = collect_owners(protected.records, known, protected.rows)
     right = right_links(weights, known.rows, protected.rows.rows, owners, threshold=0.0)
     return OneToOne(links.total, *right)
 
@@ -195,9 +246,16 @@ def weighed_model(
 ) -> MatchModel:
     """Divide records by the match weight of their best candidate, and say which of these are right."""
     names: tuple[Class, ...] = get_args(Class)
-    classes = {name: collect_outcomes(Batches.of_frame(in_class(one.pairs, file, rule, name))) for name in names}
-    told: dict[str, tuple[FloatArray, LongArray]] = {name: (of.probability, of.people) for name, of in classes.items()}
-    return match_model(run.policy, search, model, estimated, rule, told)
+    chosen = {name: in_class(one.pairs, file, rule, name) for name in names}
+    told: dict[str, tuple[FloatArray, LongArray]] = {}
+    records: dict[str, int]
+    if isinstance(one.outcomes, Outcomes):
+        classes = {name: collect_outcomes(Batches.of_frame(frame)) for name, frame in chosen.items()}
+        told = {name: (of.probability, of.people) for name, of in classes.items()}
+        records = {name: int(of.people.sum()) for name, of in classes.items()}
+    else:
+        records = {name: collect_linked(frame, search.begins) for name, frame in chosen.items()}
+    return match_model(run.policy, search, model, estimated, rule, told, records)
 
 
 BY_SEARCH: dict[str, Callable[[Run, Opened, Protected], Attacks]] = {

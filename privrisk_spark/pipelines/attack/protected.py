@@ -10,7 +10,7 @@ import numpy as np
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.errors import InputError, SchemaError
+from privrisk_spark.errors import InputError, InternalError, SchemaError
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
@@ -69,10 +69,11 @@ class Protected:
         Whom the intruder knows, as he knows them.
     known, shown : Tuples
         Of the people who are tried, and of the rows of the protected table that are.
-    records : Batches
-        Those that are tried: what is known of each beside its protected form.
-    tried : Batches
-        Of whom the intruder knows, those who are tried: ``record_id``, ``q<j>``.
+    records : Batches or None
+        Those that are tried: what is known of each beside its protected form. None where it is not known whose each
+        row is.
+    everybody, tried : Batches
+        Whom the intruder knows, and of these those who are tried: ``record_id``, ``q<j>``.
     whole : bool
         Whether all records are tried, and it is known of each whether it is in the protected table.
     """
@@ -82,9 +83,17 @@ class Protected:
     people: Tuples
     known: Tuples
     shown: Tuples
-    records: Batches
+    records: Batches | None
+    everybody: Batches
     tried: Batches
     whole: bool
+
+    @property
+    def told(self) -> Batches:
+        """As :attr:`records`, for attacks that are tried only where it is known whose each row is."""
+        if self.records is None:
+            raise InternalError("An attack that needs to know whose each row is was tried where nothing tells it.")
+        return self.records
 
 
 def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
@@ -92,7 +101,7 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
     with run.progress.stage("protect") as stage:
         asked, most = attack_of(run.policy), run.policy.counting.sorted_vectors
         trees, k = list(opened.known.values()), len(opened.known)
-        one_by_one = opened.decisions is None
+        one_by_one = opened.decisions is None and asked.truth
         released = rows_in(opened.release, opened, identity=one_by_one, key=PROTECTED)
         rows = collect_tuples(released, schemas.nodes(k), most=most, key=PROTECTED)
         original = people(encoded, trees, opened.positions)
@@ -105,6 +114,9 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
         tried = draw(everybody)
         if asked.intruder.share < 1:
             known = collect_tuples(tried, schemas.codes(k), most=most, key=SHARE)
+        if not asked.truth:
+            stage.sentence = f"The protected table has {rows.total:,} rows; it is not known whose they are."
+            return Protected(rows, np.ones(len(rows.rows)), of_people, known, rows, None, everybody, tried, False)
         some = draw(original)
         if opened.decisions is None:
             present, forms = np.ones(len(rows.rows)), named_forms(some, released, k)
@@ -122,7 +134,7 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
         shown = collect_shown(records, rows, most=most)
         stage.sentence = f"The protected table has {rows.total:,} rows, {len(rows.rows):,} distinct ones."
     whole = asked.intruder.share == 1 and bool((present == 1).all())
-    return Protected(rows, present, of_people, known, shown, records, tried, whole)
+    return Protected(rows, present, of_people, known, shown, records, everybody, tried, whole)
 
 
 def rows_in(

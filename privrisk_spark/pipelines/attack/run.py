@@ -22,6 +22,7 @@ from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import InputError, RefusedError
 from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.kernels.linkage.scores import Scores
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.inferences import infer, tell_members
 from privrisk_spark.pipelines.attack.links import Attacks, link
@@ -29,7 +30,7 @@ from privrisk_spark.pipelines.attack.opened import Opened, read
 from privrisk_spark.pipelines.attack.protected import Protected, encode, protect
 from privrisk_spark.pipelines.attack.transparent import by_levels
 from privrisk_spark.pipelines.attack.worst_case import learn
-from privrisk_spark.planning.attack_findings import attacked, by_learned
+from privrisk_spark.planning.attack_findings import attacked, by_learned, scored
 from privrisk_spark.planning.attacks import (
     HIS_TABLE,
     PROTECTED,
@@ -173,20 +174,18 @@ def judge(
     with run.progress.stage("judge") as stage:
         policy = run.policy
         searched = {"person": protected.rows, "row": protected.people}
-        found = transparent(run, opened, protected) + [
-            attacked(
-                search,
-                one.outcomes,
-                searched[search.begins].total,
-                len(searched[search.begins].rows),
-                planned_risk(policy, one.outcomes, protected.people.total) if search.begins == "row" else None,
-            )
-            for search, one in findings.links.items()
-        ]
+        found, untold = transparent(run, opened, protected), []
+        for search, one in findings.links.items():
+            of = searched[search.begins].total, len(searched[search.begins].rows)
+            if isinstance(one.outcomes, Scores):
+                untold.append(scored(search, one.outcomes, *of))
+                continue
+            planned = planned_risk(policy, one.outcomes, protected.people.total) if search.begins == "row" else None
+            found.append(attacked(search, one.outcomes, *of, planned))
         rows = protected.rows
         found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned if not one.fell_back]
         left_out = not_tried(policy, opened.levels, findings.inferences, findings.members)
-        if not (found or findings.inferences or findings.members):
+        if not (found or untold or findings.inferences or findings.members):
             raise InputError(f"attack.methods: nothing of it can be tried: {' '.join(left_out)}")
         result = AttackResult(
             title=policy.run.name,
@@ -200,6 +199,7 @@ def judge(
             weights=weights_of(policy),
             attacks=tuple(sorted(found, key=lambda one: -one.found.share)),
             at_most=attack_of(policy).correct_links_at_most,
+            scored=tuple(sorted(untold, key=lambda one: -one.right_share_at_most)),
             models=tuple(one.model for one in findings.links.values() if one.model is not None),
             learned=findings.learned,
             inferences=findings.inferences,

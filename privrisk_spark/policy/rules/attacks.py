@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.kernels.linkage.learned.choquet import MOST_ATTRIBUTES
 from privrisk_spark.policy.assessment import MaskedTable
-from privrisk_spark.policy.attacks import AS_THEY_ARE, OF_VALUES, Errors
+from privrisk_spark.policy.attacks import AS_THEY_ARE, OF_VALUES, WITHOUT_TRUTH, AttackPolicy, Errors
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.lakes import lake_faults
 
@@ -34,8 +34,21 @@ def impossible_attack(policy: Policy) -> Iterable[Fault]:
                     f"attack.intruder.{key}",
                     "is of what he knows of the original table; leave it out with attack.intruder.table",
                 )
-    if policy.table.record_id is None and (his or asked.also or isinstance(asked.protected, MaskedTable)):
+    if not asked.truth:
+        yield from _untold(asked)
+    elif policy.table.record_id is None and (his or asked.also or isinstance(asked.protected, MaskedTable)):
         yield Fault("table.record_id", "is needed to tell right links from wrong ones; name the column of the ids")
+
+
+def _untold(asked: AttackPolicy) -> Iterator[Fault]:
+    """Yield the faults of what needs to know whose each row of the protected table is, where nothing tells it."""
+    need = "needs to know whose each row is; name the column of the ids in attack.protected.record_id"
+    for i, name in enumerate(asked.methods):
+        if name != "all" and name not in WITHOUT_TRUTH:
+            yield Fault(f"attack.methods.{i}", f"'{name}' {need}")
+    for key in ("correct_links_at_most", "values_certain_at_most"):
+        if getattr(asked, key) is not None:
+            yield Fault(f"attack.{key}", f"{need}, or leave it out")
 
 
 def _methods(policy: Policy) -> Iterator[Fault]:
@@ -120,8 +133,6 @@ def _source(policy: Policy, source: MaskedTable, key: str) -> Iterator[Fault]:
     if source.catalog is not None and source.options:
         yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
     yield from lake_faults(key, source)
-    if source.record_id is None:
-        yield Fault(f"{key}.record_id", "is needed to tell right links from wrong ones; name the column of the ids")
     for name in source.columns:
         if name not in policy.columns:
             yield _absent(f"{key}.columns.{name}", name, list(policy.columns), "column of the table")

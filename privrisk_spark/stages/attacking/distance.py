@@ -31,7 +31,7 @@ from privrisk_spark.engine.batches import (
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.linkage.differences import (
     Difference,
     LevelDifference,
@@ -46,6 +46,8 @@ from privrisk_spark.stages.attacking.protected import CONSISTENT, Tuples
 from privrisk_spark.storage.parts import PartDirectory
 
 DISTANCE, TIED, NEAR, ALIKE, PRESENT = "distance", "tied_rows", "own_row_is_nearest", "rows_alike", "present"
+
+FIRST = "first"
 
 Kind = Literal["levels", "number", "text"]
 """How the cells of a column are compared."""
@@ -185,13 +187,16 @@ class LoadedFile:
     Attributes
     ----------
     file : SearchedFile
+    nodes : ndarray of int32, shape (p, k)
+        Its tuples.
     keys : ndarray of texts, shape (p,)
-        Of its tuples, as :func:`keys_of` makes them.
+        Of these, as :func:`keys_of` makes them.
     present : ndarray of float64, shape (p,)
         Probability that somebody of each is in it.
     """
 
     file: SearchedFile
+    nodes: IntArray
     keys: Keys
     present: FloatArray
 
@@ -212,7 +217,8 @@ def _loaded_file(stored: StoredFile) -> LoadedFile:
 
     differences = [difference(j, kind) for j, kind in enumerate(stored.kinds)]
     file = SearchedFile(tuple(differences), array("weights"), array("cells"), array("rows"))
-    return LoadedFile(file, keys_of(array("nodes")), array("present"))
+    nodes = array("nodes")
+    return LoadedFile(file, nodes, keys_of(nodes), array("present"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +300,7 @@ class StoredLinks:
     stored : Searched
         In which was searched.
     known : PartDirectory
-        Holds ``nodes.npy``, the tuples.
+        Holds ``nodes.npy``, the tuples, and ``rows.npy``, how many there are of each.
     directory : PartDirectory
         Of parts with the distance and the rows of a slice of them.
     parts : tuple of str
@@ -315,9 +321,8 @@ def _loaded_links(links: StoredLinks) -> tuple[Keys, Linked]:
     keys = keys_of(np.ascontiguousarray(map_array(links.known, "nodes.npy")))
     table = pa.concat_tables([read_ipc(links.directory, name) for name in links.parts])
     place = table.column("place").to_numpy()
-    distance, rows = np.empty(len(keys)), np.empty(len(keys), dtype=np.int64)
-    distance[place], rows[place] = table.column(DISTANCE).to_numpy(), table.column(TIED).to_numpy()
-    return keys, Linked(distance, rows)
+    order = np.argsort(place)
+    return keys, Linked(*(table.column(name).to_numpy()[order] for name in (DISTANCE, TIED, FIRST)))
 
 
 def slices(known: int, tuples: int) -> list[tuple[int, int]]:
@@ -340,13 +345,14 @@ def collect_links(scratch: Scratch, stored: Searched, known: Tuples, name: str) 
     """
     at, directory = scratch.directory(f"known-{name}"), scratch.directory(f"links-{name}")
     write_array(known.nodes, at, "nodes.npy")
+    write_array(known.rows, at, "rows.npy")
 
     def link(part: tuple[int, int]) -> Iterator[pa.Table]:
         begin, end = part
         nodes = np.ascontiguousarray(map_array(at, "nodes.npy")[begin:end])
         found = stored.load().file.linked(nodes)
-        told = pa.table({"place": np.arange(begin, end), DISTANCE: found.distance, TIED: found.rows})
-        yield report(write_ipc(told, directory), {})
+        told = {"place": np.arange(begin, end), DISTANCE: found.distance, TIED: found.rows, FIRST: found.first}
+        yield report(write_ipc(pa.table(told), directory), {})
 
     parts = scratch.collect_parts(Batches.of_parts(scratch.spark, slices(len(known.nodes), stored.tuples), link, PARTS))
     return StoredLinks(stored, at, directory, tuple(sorted(part["name"] for part in parts)))
@@ -382,7 +388,7 @@ def linked(records: Batches, links: StoredLinks, *, known: Sequence[str], own: S
             place = places_of(loaded.keys, integers(table, own))
             first, member = grouped([of, place])
             nodes = integers(table.take(pa.array(first)), known)
-            each = Linked(nearest.distance[of[first]], nearest.rows[of[first]])
+            each = nearest.at(of[first])
             near = loaded.file.holds(nodes, place[first], each)
             there = place >= 0
             told = {

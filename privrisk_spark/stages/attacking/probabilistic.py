@@ -214,7 +214,7 @@ def _loaded_weights(stored: StoredWeights) -> LoadedFile:
     k, directory = len(lost), stored.compared.directory
     file = SearchedFile(lost, np.full(k, 1 / k), compared.cells, compared.rows)
     nodes, present = (np.ascontiguousarray(map_array(directory, f"{name}.npy")) for name in ("nodes", "present"))
-    return LoadedFile(file, keys_of(nodes), present)
+    return LoadedFile(file, nodes, keys_of(nodes), present)
 
 
 def store_compared(
