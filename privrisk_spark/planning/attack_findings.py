@@ -17,11 +17,13 @@ from privrisk_spark.kernels.linkage.scores import Scores
 from privrisk_spark.kernels.linkage.transparency import ExactLinks
 from privrisk_spark.planning.attacks import known_columns
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.attacks import Attack, Calibration, Group, ScoredLinks
+from privrisk_spark.results.attacks import Attack, Calibration, Group, RightRows, ScoredLinks
 from privrisk_spark.results.inferences import Agreement, Inference, LearnedDistance, MatchModel, MembershipFound, Search
 
 SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
-"""Groups of records by the candidates that look like their own."""
+"""Groups of records by the candidates that look like their own, and of persons by their rows."""
+
+_MOST = np.iinfo(np.int64).max
 
 
 class LinkOutcomes(Protocol):
@@ -54,7 +56,7 @@ def by_size(alike: LongArray, probability: FloatArray, people: LongArray) -> tup
     """
     groups = []
     for low, high in SIZES:
-        here = (alike >= low) & (alike <= (np.iinfo(np.int64).max if high is None else high))
+        here = (alike >= low) & (alike <= (_MOST if high is None else high))
         if not people[here].sum():
             continue
         name = f"{low} or more" if high is None else "1" if high == 1 else f"{low} to {high}"
@@ -166,6 +168,70 @@ def attacked(
         absent,
         classes,
         calibrations,
+    )
+
+
+class PersonOutcomes(Protocol):
+    """How the links of persons came out, those with as many rows together."""
+
+    @property
+    def rows(self) -> LongArray:
+        """Rows of each person, shape (n,)."""
+
+    @property
+    def there(self) -> BoolArray:
+        """Whether the file in which was searched has rows of theirs."""
+
+    @property
+    def persons(self) -> LongArray:
+        """Persons of each."""
+
+    @property
+    def found(self) -> FloatArray:
+        """Mean probability that one is found."""
+
+    @property
+    def linked_rows(self) -> int:
+        """Rows of all of them."""
+
+    @property
+    def right_rows(self) -> float:
+        """Those linked to a row of the same person."""
+
+
+def attacked_persons(
+    search: Search, outcomes: PersonOutcomes, candidates: int, distinct: int, calibrations: tuple[Calibration, ...]
+) -> Attack:
+    """Say which persons one attack has found.
+
+    Parameters
+    ----------
+    search : Search
+    outcomes : PersonOutcomes
+    candidates, distinct : int
+        Rows of the file in which was searched.
+    calibrations : tuple of Calibration
+        Of rows.
+    """
+    title, meaning, _ = ATTACKS[search.begins]
+    how = HOW[search.method] if search.cells is None else CELLS[search.cells]
+    groups = []
+    for low, high in SIZES:
+        here = outcomes.there & (outcomes.rows >= low) & (outcomes.rows <= (_MOST if high is None else high))
+        if outcomes.persons[here].sum():
+            name = f"{low} or more" if high is None else "1" if high == 1 else f"{low} to {high}"
+            groups.append(Group(name, None, found(outcomes.found[here], outcomes.persons[here])))
+    return Attack(
+        search,
+        f"{title}, {how}",
+        meaning,
+        candidates,
+        distinct,
+        found(outcomes.found, outcomes.persons),
+        int(outcomes.persons[~outcomes.there].sum()),
+        tuple(groups),
+        calibrations,
+        RightRows(outcomes.linked_rows, outcomes.right_rows),
     )
 
 

@@ -137,8 +137,12 @@ def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ())
             "It is not known whose each row of the protected table is, so no link is called right. Of those to t tied "
             "candidates at most 1/t are right, on average: the sum of these bounds what is found."
         )
-    if policy.table.entity_id is not None:
-        notes.append("Each row of a person is tried by itself, and only a link to that very row counts as right.")
+    if policy.table.entity_id is not None and asked.truth:
+        notes.append(
+            "Persons are counted. Each row of a person is linked by itself; a link is right if it leads to any row of "
+            "the same person, and a person is found if one of the rows is linked rightly. What is predicted, and what "
+            "is learned from true pairs or by levels, is of rows: there a link is right to that very row alone."
+        )
     if asked.intruder.share < 1:
         notes.append(f"The records tried are a sample: about {100 * asked.intruder.share:.3g} %, drawn by their ids.")
     if sampled:
@@ -190,7 +194,7 @@ def not_tried(
     found = []
     for method in asked.asked:
         if method not in asked.tried:
-            found.append(f"'{method}', as it is not known whose each row is (attack.protected.record_id).")
+            found.append(f"'{method}', as it is not known of which record each row is (attack.protected.record_id).")
         elif method == "transparency":
             reason = why_not_transparent(asked, levels)
             found += [] if reason is None else [reason]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from privrisk_spark.policy.assessment import Masked, MaskedTable
+from privrisk_spark.policy.assessment import MaskedTable, published_or
 from privrisk_spark.policy.types import NUMBER, SORTED, Count, Natural, NonNegative, Part, Text
 
 Method = Literal[
@@ -32,8 +32,8 @@ OF_VALUES: frozenset[Method] = frozenset(
 )
 """Attacks on sensitive values."""
 
-WITHOUT_TRUTH: frozenset[Method] = frozenset({"distance", "probabilistic"})
-"""Attacks whose links can be told where nobody knows which of them are right."""
+WITHOUT_ROWS: frozenset[Method] = frozenset({"distance", "probabilistic"})
+"""Attacks that can be tried where it is not known of which record each row is."""
 
 Learnable = Literal["weighted_mean", "ordered_weighted_average", "bilinear", "choquet"]
 
@@ -43,7 +43,18 @@ AS_THEY_ARE: frozenset[Method] = frozenset({"transparency"})
 CellReading = Literal["nearest", "uniform", "midpoint"]
 
 
-class KnownTable(MaskedTable):
+class ProtectedTable(MaskedTable):
+    """A protected table by any software; ids tell right links from wrong ones."""
+
+    entity_id: Text | None = Field(
+        None, description="Column that holds the persons of table.entity_id; the rows of one person have the same."
+    )
+
+
+Protected = Annotated[Literal["published"] | ProtectedTable, published_or(ProtectedTable)]
+
+
+class KnownTable(ProtectedTable):
     """A table an intruder has: his people, and what he knows of them, in nodes of the hierarchies."""
 
     record_id: Text = Field(description="Column that holds the ids of table.record_id, which tell right links.")
@@ -110,11 +121,11 @@ class LearnedPolicy(Part):
 class AttackPolicy(Part):
     """Attacks by record linkage: people are linked to the nearest protected rows, and rows to the nearest people."""
 
-    protected: Masked = Field(
+    protected: Protected = Field(
         "published",
         description="The protected table: 'published' is the newest release at output.path, whose vault tells which "
-        "row is whose; or {path: …, record_id: …} of any software's. Without record_id links are scored, and none is "
-        "called right.",
+        "row is whose; or {path: …, record_id: …} of any software's, or {path: …, entity_id: …} where persons have "
+        "several rows. With neither links are scored, and none is called right.",
     )
     intruder: Intruder = Intruder()
     methods: tuple[Literal[Method, "all"], ...] = Field(
@@ -173,9 +184,11 @@ class AttackPolicy(Part):
     )
 
     @property
-    def truth(self) -> bool:
-        """Whether it is known whose each row of the protected table is."""
-        return not isinstance(self.protected, MaskedTable) or self.protected.record_id is not None
+    def truth(self) -> Literal["rows", "persons"] | None:
+        """What is known of whose each row of the protected table is: of which record, only of which person, nothing."""
+        if not isinstance(self.protected, ProtectedTable) or self.protected.record_id is not None:
+            return "rows"
+        return None if self.protected.entity_id is None else "persons"
 
     @property
     def asked(self) -> tuple[Method, ...]:
@@ -187,4 +200,4 @@ class AttackPolicy(Part):
     @property
     def tried(self) -> tuple[Method, ...]:
         """Methods that are tried where they can be."""
-        return tuple(method for method in self.asked if self.truth or method in WITHOUT_TRUTH)
+        return tuple(method for method in self.asked if self.truth == "rows" or method in WITHOUT_ROWS)

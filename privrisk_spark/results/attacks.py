@@ -63,6 +63,21 @@ class Calibration:
 
 
 @dataclass(frozen=True)
+class RightRows:
+    """Rows of persons who may have several.
+
+    Attributes
+    ----------
+    linked : int
+    right : float
+        Those linked to a row of the same person.
+    """
+
+    linked: int
+    right: float
+
+
+@dataclass(frozen=True)
 class Attack:
     """One way to search, and what it has found.
 
@@ -74,12 +89,15 @@ class Attack:
     candidates, distinct : int
         Rows, or people, in which is searched, and distinct ones in the columns the intruder knows.
     found : Found
-        Of all records that were tried.
+        Of all records that were tried; or of all persons, where these may have several rows.
     absent : int
-        Records tried that are surely not where is searched.
+        Records, or persons, tried that are surely not where is searched.
     classes : tuple of Group
-        By the candidates that look like a record's own.
+        By the candidates that look like a record's own, or by the rows of a person.
     calibrations : tuple of Calibration
+        Of records.
+    rows : RightRows or None
+        Where persons are counted.
     """
 
     search: Search
@@ -91,6 +109,12 @@ class Attack:
     absent: int
     classes: tuple[Group, ...]
     calibrations: tuple[Calibration, ...]
+    rows: RightRows | None = None
+
+    @property
+    def counted(self) -> str:
+        """What is counted: "records", or "persons" who may have several."""
+        return "records" if self.rows is None else "persons"
 
     @property
     def guess(self) -> float:
@@ -101,8 +125,9 @@ class Attack:
     def sentence(self) -> str:
         """What was found."""
         one = self.found
+        who = "" if self.rows is None else " persons"
         return (
-            f"{self.title}: {one.correct:,.1f} of {one.tried:,} are found, {100 * one.share:.3g} % (95 % limits "
+            f"{self.title}: {one.correct:,.1f} of {one.tried:,}{who} are found, {100 * one.share:.3g} % (95 % limits "
             f"{100 * one.low:.3g} to {100 * one.high:.3g} %); guessing finds {100 * self.guess:.2g} %."
         )
 
@@ -345,11 +370,16 @@ class AttackResult:
 
 
 def _figures(attack: Attack) -> Iterator[Figure]:
-    yield from found_figures(attack.found, {})
+    unit = attack.counted
+    yield from found_figures(attack.found, {}, unit)
     yield "random_guess_share", attack.guess, "share", {}
-    yield "absent_records", attack.absent, "records", {}
+    yield f"absent_{unit}", attack.absent, unit, {}
+    if attack.rows is not None:
+        yield "linked_rows", attack.rows.linked, "rows", {}
+        yield "correctly_linked_rows", attack.rows.right, "rows", {}
     for group in attack.classes:
-        yield from found_figures(group.found, {"candidates_alike": group.name})
+        of = {"candidates_alike" if attack.rows is None else "rows_of_person": group.name}
+        yield from found_figures(group.found, of, unit)
     for one in attack.calibrations:
         yield "predicted_share", one.predicted, "share", {"prediction": one.prediction}
         for group in one.groups:

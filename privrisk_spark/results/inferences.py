@@ -308,10 +308,10 @@ class MembershipFound:
             yield "membership_advantage_bound", self.bound, "probability", of
 
 
-def found_figures(one: Found, of: dict[str, Any]) -> Iterator[Figure]:
-    """Measures of how many were found."""
-    yield "links_tried", one.tried, "records", of
-    yield "correct_links", one.correct, "records", of
+def found_figures(one: Found, of: dict[str, Any], unit: str = "records") -> Iterator[Figure]:
+    """Measures of how many were found: records, or persons."""
+    yield "links_tried", one.tried, unit, of
+    yield "correct_links", one.correct, unit, of
     yield "correct_link_share", one.share, "share", of
     yield "correct_link_share_low", one.low, "share", {**of, "confidence": 0.95}
     yield "correct_link_share_high", one.high, "share", {**of, "confidence": 0.95}

@@ -199,7 +199,7 @@ def test_match_weights_without_truth_say_which_are_links(run: Run, tmp_path: Pat
     assert ended.document["methods"] == ["distance", "probabilistic"]
     said = " ".join(ended.document["notes"])
     for method in ("learned", "transparency", "homogeneity", "composition", "membership"):
-        assert f"'{method}', as it is not known whose each row is" in said
+        assert f"'{method}', as it is not known of which record each row is" in said
     for begins in ("person", "row"):
         of = {"method": "probabilistic", "attack": begins}
         classes = [ended.measure("links_tried", **of, **{"class": c}) for c in ("linked", "clerical", "not linked")]
@@ -216,7 +216,7 @@ def test_match_weights_without_truth_say_which_are_links(run: Run, tmp_path: Pat
 def test_what_needs_the_truth_is_refused_by_name_without_it(run: Run, tmp_path: Path) -> None:
     rows = table(20)
     protected = {"protected": written(tmp_path, coarser(rows))}
-    need = "needs to know whose each row is; name the column of the ids in attack.protected.record_id"
+    need = "needs to know of which record each row is; name the column of the ids in attack.protected.record_id"
     for more, said in (
         ({"methods": ["distance", "learned"]}, f"attack.methods.1: 'learned' {need}"),
         ({"methods": ["membership"]}, f"attack.methods.0: 'membership' {need}"),
@@ -226,3 +226,159 @@ def test_what_needs_the_truth_is_refused_by_name_without_it(run: Run, tmp_path: 
         ended = run(rows, {**protected, **more})
         assert ended.code == 2
         assert said in " ".join(ended.err.split()), ended.err
+
+
+Named = tuple[str, tuple[int, ...]]
+"""A person, and what a row of the person holds."""
+
+
+def found_one_by_one(
+    begun: Sequence[Named], searched: Sequence[Named], trees: Sequence[Hierarchy]
+) -> tuple[float, float]:
+    """Persons found, and rows linked to a row of the same person: every row looks at every other, literally."""
+    missed: dict[str, float] = {}
+    right = 0.0
+    for person, known in begun:
+        apart = [
+            sum(naive_linkage.level_difference(tree, a, b) for tree, a, b in zip(trees, known, cells, strict=True))
+            for _, cells in searched
+        ]
+        tied = [owner for (owner, _), d in zip(searched, apart, strict=True) if d <= min(apart) + 1e-9]
+        probability = tied.count(person) / len(tied)
+        right += probability
+        missed[person] = missed.get(person, 1.0) * (1 - probability)
+    return sum(1 - one for one in missed.values()), right
+
+
+PERSONS = {"record_id": "who", "entity_id": "person"}
+
+
+def check(
+    ended: Ended, begins: str, begun: Sequence[Named], searched: Sequence[Named], trees: Sequence[Hierarchy]
+) -> None:
+    assert ended.code == 0, ended.err
+    of = {"method": "distance", "attack": begins, "cells": "nearest"}
+    persons, right = found_one_by_one(begun, searched, trees)
+    assert ended.measure("links_tried", **of) == len({person for person, _ in begun})
+    assert ended.measure("correct_links", **of) == pytest.approx(persons, abs=1e-6)
+    assert ended.measure("linked_rows", **of) == len(begun)
+    assert ended.measure("correctly_linked_rows", **of) == pytest.approx(right, abs=1e-6)
+    there = {person for person, _ in searched}
+    assert ended.measure("absent_persons", **of) == len({person for person, _ in begun} - there)
+
+
+@pytest.mark.parametrize("known", ["persons", "records"])
+def test_persons_are_found_as_a_literal_program_finds_them(run: Run, tmp_path: Path, known: str) -> None:
+    """A table of other software; rows of some persons are lost, and strangers are in it. Then in parts, in disorder."""
+    rows = table(75)
+    shown = [{**of, "id": row["who"], "whose": row["person"]} for row, of in zip(rows, coarser(rows), strict=True)][7:]
+    shown.append({**shown[-1], "id": "x", "whose": "stranger"})
+    protected = written(tmp_path, shown) | ({"entity_id": "whose"} if known == "persons" else {"record_id": "id"})
+    asked = {"protected": protected, "methods": ["distance"], "cells": ["nearest"]}
+    ended = run(rows, asked, table=PERSONS)
+    assert ended.code == 0, ended.err
+    trees = trees_of(tmp_path)
+    people = [(row["person"], form(row, trees)) for row in rows]
+    theirs = [(row["whose"], form(row, trees)) for row in shown]
+    check(ended, "person", people, theirs, list(trees.values()))
+    if known == "persons":
+        check(ended, "row", theirs, people, list(trees.values()))
+    else:
+        # Whose id nobody in the original table has is not tried.
+        check(ended, "row", theirs[:-1], people, list(trees.values()))
+    assert " persons are found" in ended.document["paragraph"]
+    assert "a person is found if one of the rows is linked rightly" in " ".join(ended.document["notes"])
+    pairs = ended.pairs("person-nearest")
+    assert set(pairs["entity"]) == {row["person"] for row in rows}
+    assert pairs["rows"].sum() == len(rows)
+    again = run(
+        rows[::-1], {**asked, "protected": {**protected, **written(tmp_path, shown[::-1], "d", parts=4)}}, table=PERSONS
+    )
+    assert again.document["measures"] == ended.document["measures"]
+    assert {m["parameters"].get("prediction") for m in ended.document["measures"]} == (
+        {None} if known == "persons" else {None, "prosecutor"}
+    )
+
+
+def test_a_person_is_found_more_often_than_each_row(run: Run, tmp_path: Path) -> None:
+    """Three rows of each of two persons, all in one class of six: each row with 3/6, one of three with 7/8."""
+    rows = [{"who": f"p{i}", "person": f"h{i % 2}", "age": "30", "home.town": "Ulm"} for i in range(6)]
+    shown = [{"age": "[20,40)", "home.town": "Ulm", "person": row["person"]} for row in rows]
+    asked = {"protected": {**written(tmp_path, shown), "entity_id": "person"}, "cells": ["nearest"]}
+    ended = run(rows, {**asked, "correct_links_at_most": 0.5}, table=PERSONS)
+    assert ended.code == 1
+    for begins in ("person", "row"):
+        of = {"method": "distance", "attack": begins, "cells": "nearest"}
+        assert ended.measure("correct_link_share", **of) == pytest.approx(7 / 8)
+        assert ended.measure("correctly_linked_rows", **of) == pytest.approx(3)
+        assert ended.measure("correct_links", **of, rows_of_person="2 to 4") == pytest.approx(7 / 4)
+    assert "By the rows of a person" in (ended.directory / "report.html").read_text()
+
+
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_persons_of_a_release_of_ours(run: Run, tmp_path: Path, share: float) -> None:
+    """The vault tells which row is whose; persons are drawn with all of their rows."""
+    rows = table(75)
+    asked = {"methods": ["distance", "probabilistic"], "cells": ["nearest"], "intruder": {"share": share, "seed": 5}}
+    ended = run(rows, asked, released=True, table=PERSONS)
+    assert ended.code == 0, ended.err
+    decisions = pd.read_parquet(tmp_path / "vault" / "decisions").set_index("who")
+    trees = trees_of(tmp_path)
+    people, theirs = [], []
+    for row in rows:
+        people.append((row["person"], form(row, trees)))
+        shown = []
+        for name, tree in trees.items():
+            code = tree.n_leaves if row[name] is None else tree.code_of[row[name]]
+            shown.append(
+                tree.labels.index(tree.labels[tree.ancestor[code, decisions.loc[row["who"], f"level_{name}"]]])
+            )
+        theirs.append((row["person"], tuple(shown)))
+    tried = set(ended.pairs("person-nearest")["entity"])
+    assert len(tried) == 25 if share == 1 else 4 < len(tried) < 18
+    for begins, begun, searched in (("person", people, theirs), ("row", theirs, people)):
+        check(ended, begins, [one for one in begun if one[0] in tried], searched, list(trees.values()))
+    of = {"method": "probabilistic", "attack": "person"}
+    classes = [ended.measure("links_tried", **of, **{"class": c}) for c in ("linked", "clerical", "not linked")]
+    assert sum(classes) == ended.measure("linked_rows", **of) == 3 * len(tried)
+    rows_right = [ended.measure("correct_links", **of, **{"class": c}) for c in ("linked", "clerical", "not linked")]
+    assert sum(rows_right) == pytest.approx(ended.measure("correctly_linked_rows", **of), abs=1e-6)
+
+
+def test_an_intruder_who_knows_a_row_of_each_person(run: Run, tmp_path: Path) -> None:
+    """His table has one row a person, by the persons' ids; strangers are among them."""
+    rows = table(75)
+    shown = [{**of, "whose": row["person"]} for row, of in zip(rows, coarser(rows), strict=True)]
+    his = [{**row, "voter": row["person"]} for row in rows[1::3]] + [{**rows[0], "voter": "nobody"}]
+    his_table = {**written(tmp_path, his, "voters"), "record_id": "voter", "entity_id": "voter"}
+    protected = {**written(tmp_path, shown), "entity_id": "whose"}
+    asked = {"protected": protected, "cells": ["nearest"], "intruder": {"table": his_table}}
+    ended = run(rows, asked, table={"record_id": None, "entity_id": "person"})
+    assert ended.code == 0, ended.err
+    trees = trees_of(tmp_path)
+    people = [(row["voter"], form(row, trees)) for row in his]
+    theirs = [(row["whose"], form(row, trees)) for row in shown]
+    check(ended, "person", people, theirs, list(trees.values()))
+    check(ended, "row", theirs, people, list(trees.values()))
+
+
+def test_columns_of_persons_that_fit_nothing_are_refused(run: Run, tmp_path: Path) -> None:
+    rows = table(30)
+    shown = [{**of, "whose": row["person"], "id": row["who"]} for row, of in zip(rows, coarser(rows), strict=True)]
+    place = written(tmp_path, shown)
+    nameless = written(tmp_path, [{**row, "whose": None} if i % 7 == 0 else row for i, row in enumerate(shown)], "none")
+    others = written(tmp_path, [{**row, "whose": f"x{row['whose']}"} for row in shown], "others")
+    for protected, of_table, said in (
+        ({**place, "entity_id": "whose"}, {}, "attack.protected.entity_id: holds the persons of table.entity_id"),
+        ({**place, "entity_id": "who"}, PERSONS, "attack.protected.entity_id: the release has no column 'who'"),
+        ({**nameless, "entity_id": "whose"}, PERSONS, "every row must name its person, and 5 rows name none"),
+        ({**others, "entity_id": "whose"}, PERSONS, "attack.protected: nobody who is tried is in it; its entity_id"),
+        # An id of a record that repeats is an accident, whoever's the rows are.
+        ({**place, "record_id": "whose"}, PERSONS, "attack.protected.record_id: every row must have an id of its own"),
+    ):
+        ended = run(rows, {"protected": protected}, table=of_table)
+        assert ended.code == 2, said
+        assert said in " ".join(ended.err.split()), ended.err
+    ended = run(rows, {"protected": {**place, "entity_id": "whose"}, "methods": ["homogeneity"]}, table=PERSONS)
+    assert ended.code == 2
+    assert "'homogeneity' needs to know of which record each row is" in " ".join(ended.err.split())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -29,10 +29,19 @@ from privrisk_spark.stages.attacking.distance import (
     StoredLinks,
     collect_links,
     collect_outcomes,
+    drawn,
     linked,
     number_ends,
     rows_of_nodes,
     store_file,
+)
+from privrisk_spark.stages.attacking.persons import (
+    PersonOutcomes,
+    Persons,
+    collect_persons,
+    collect_right_rows,
+    linked_persons,
+    person_pairs,
 )
 from privrisk_spark.stages.attacking.probabilistic import (
     Class,
@@ -55,15 +64,18 @@ class Tried:
     Attributes
     ----------
     pairs : DataFrame
-        One row a record.
-    outcomes : Outcomes or Scores
-        The latter where it is not known whose each row is.
+        One row a record, or one for the rows of a person that are alike.
+    outcomes : Outcomes, Scores or None
+        Of records, where it is known of which each row is; scores where it is not even known of which person.
+    persons : PersonOutcomes or None
+        Where persons may have several rows.
     model : MatchModel or None
         Of a search by match weights.
     """
 
     pairs: DataFrame
-    outcomes: Outcomes | Scores
+    outcomes: Outcomes | Scores | None
+    persons: PersonOutcomes | None = None
     model: MatchModel | None = None
 
 
@@ -145,18 +157,33 @@ def both_ways(
         of_person: collect_links(run.scratch, rows, protected.known, of_person.key),
         of_row: collect_links(run.scratch, people, protected.shown, of_row.key),
     }
-    if protected.records is None:
+    if protected.records is None and protected.persons is None:
         return scored_both_ways(run, opened, protected, best[of_person], best[of_row], of_person, of_row)
-    links = {
-        of_person: linked(protected.told, best[of_person], known=person, own=row),
-        # What is surely not released has no row that somebody could begin with: it was not linked.
-        of_row: linked(protected.told, best[of_row], known=row, own=person),
-    }
-    tried = {}
-    for search, outcomes in links.items():
-        pairs = run.scratch.write_frame(outcomes.frame(), f"pairs-{search.key}")
-        tried[search] = Tried(pairs, collect_outcomes(Batches.of_frame(pairs)))
+    tried: dict[Search, Tried] = {}
+    # What is surely not released has no row that somebody could begin with: it was not linked.
+    for search, known, own in ((of_person, person, row), (of_row, row, person)):
+        outcomes = None
+        if protected.records is not None:
+            links = linked(protected.records, best[search], known=known, own=own)
+            pairs = run.scratch.write_frame(links.frame(), f"pairs-{search.key}")
+            outcomes = collect_outcomes(Batches.of_frame(pairs))
+        if protected.persons is None:
+            tried[search] = Tried(pairs, outcomes)
+            continue
+        found = of_persons(run, protected.persons, best[search], search, known=known, own=own)
+        tried[search] = Tried(person_pairs(found), outcomes, collect_persons(found))
     return tried
+
+
+def of_persons(
+    run: Run, persons: Persons, links: StoredLinks, search: Search, *, known: Sequence[str], own: Sequence[str]
+) -> DataFrame:
+    """Link all rows of the persons who are tried to rows of the same person."""
+    his = attack_of(run.policy).intruder
+    files = (persons.people, persons.rows) if search.begins == "person" else (persons.rows, persons.people)
+    begun = drawn(files[0], share=his.share, seed=his.seed)
+    found = linked_persons(begun, files[1], links, known=known, own=own)
+    return run.scratch.write_frame(found.frame(), f"persons-{search.key}")
 
 
 def scored_both_ways(
@@ -234,7 +261,7 @@ def one_to_one(protected: Protected, rows: StoredWeights) -> OneToOne | None:
     weights = match_weights(rows, known)
     # Above no bits, where agreement speaks for a link.
     links = assigned(weights, known.rows, protected.rows.rows, threshold=0.0)
-    if protected.records is None:
+    if protected.records is None or protected.persons is not None:
         return OneToOne(links.total, None, None)
     owners = collect_owners(protected.records, known, protected.rows)
     right = right_links(weights, known.rows, protected.rows.rows, owners, threshold=0.0)
@@ -249,7 +276,10 @@ def weighed_model(
     chosen = {name: in_class(one.pairs, file, rule, name) for name in names}
     told: dict[str, tuple[FloatArray, LongArray]] = {}
     records: dict[str, int]
-    if isinstance(one.outcomes, Outcomes):
+    if one.persons is not None:
+        told = {name: collect_right_rows(frame) for name, frame in chosen.items()}
+        records = {name: int(rows.sum()) for name, (_, rows) in told.items()}
+    elif isinstance(one.outcomes, Outcomes):
         classes = {name: collect_outcomes(Batches.of_frame(frame)) for name, frame in chosen.items()}
         told = {name: (of.probability, of.people) for name, of in classes.items()}
         records = {name: int(of.people.sum()) for name, of in classes.items()}

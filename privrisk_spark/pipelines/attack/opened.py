@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.released import parts_at
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.pipelines.assess.opened import Run, open_release
 from privrisk_spark.planning.attacks import (
@@ -24,6 +24,7 @@ from privrisk_spark.planning.attacks import (
     read_policy,
 )
 from privrisk_spark.policy.assessment import MaskedTable
+from privrisk_spark.policy.attacks import ProtectedTable
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
@@ -113,6 +114,7 @@ def read(run: Run, table: DataFrame | None) -> Opened:
         hierarchies = collect_hierarchies(reading, opened.rows, leaves if masked else [], given=table is not None)
         known = {name: hierarchies[name] for name in names}
         for key, one in tables.items():
+            refuse_no_persons(one, key=key)
             collect_strangers(one, known, key=key)
         stage.sentence = f"Opened the table and {release.title}; the intruder knows {len(known)} columns."
     return Opened(
@@ -127,6 +129,26 @@ def read(run: Run, table: DataFrame | None) -> Opened:
         reading.kept_columns,
         levels,
     )
+
+
+def refuse_no_persons(release: Release, *, key: str) -> None:
+    """Refuse a table that lacks the column that is said to name its persons.
+
+    Raises
+    ------
+    SchemaError
+        Naming it.
+    """
+    person, there = persons_of(release), release.frame.columns
+    if person is not None and person not in there:
+        raise SchemaError(
+            f"{key}.entity_id: the release has no column '{person}'{nearest(person, there)}; it has {listing(there)}."
+        )
+
+
+def persons_of(release: Release) -> str | None:
+    """Column of a table that names its persons."""
+    return release.given.entity_id if isinstance(release.given, ProtectedTable) else None
 
 
 def with_ids(release: Release, decisions: DataFrame, place: Location) -> Release:

@@ -30,7 +30,7 @@ from privrisk_spark.pipelines.attack.opened import Opened, read
 from privrisk_spark.pipelines.attack.protected import Protected, encode, protect
 from privrisk_spark.pipelines.attack.transparent import by_levels
 from privrisk_spark.pipelines.attack.worst_case import learn
-from privrisk_spark.planning.attack_findings import attacked, by_learned, scored
+from privrisk_spark.planning.attack_findings import attacked, attacked_persons, by_learned, scored
 from privrisk_spark.planning.attacks import (
     HIS_TABLE,
     PROTECTED,
@@ -180,8 +180,15 @@ def judge(
             if isinstance(one.outcomes, Scores):
                 untold.append(scored(search, one.outcomes, *of))
                 continue
-            planned = planned_risk(policy, one.outcomes, protected.people.total) if search.begins == "row" else None
-            found.append(attacked(search, one.outcomes, *of, planned))
+            of_rows = None
+            if one.outcomes is not None:
+                planned = planned_risk(policy, one.outcomes, protected.people.total) if search.begins == "row" else None
+                of_rows = attacked(search, one.outcomes, *of, planned)
+            if one.persons is not None:
+                calibrations = () if of_rows is None else of_rows.calibrations
+                found.append(attacked_persons(search, one.persons, *of, calibrations))
+            elif of_rows is not None:
+                found.append(of_rows)
         rows = protected.rows
         found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned if not one.fell_back]
         left_out = not_tried(policy, opened.levels, findings.inferences, findings.members)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.kernels.linkage.learned.choquet import MOST_ATTRIBUTES
 from privrisk_spark.policy.assessment import MaskedTable
-from privrisk_spark.policy.attacks import AS_THEY_ARE, OF_VALUES, WITHOUT_TRUTH, AttackPolicy, Errors
+from privrisk_spark.policy.attacks import AS_THEY_ARE, OF_VALUES, WITHOUT_ROWS, AttackPolicy, Errors, ProtectedTable
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.lakes import lake_faults
 
@@ -34,7 +34,8 @@ def impossible_attack(policy: Policy) -> Iterable[Fault]:
                     f"attack.intruder.{key}",
                     "is of what he knows of the original table; leave it out with attack.intruder.table",
                 )
-    if not asked.truth:
+    yield from _persons(policy)
+    if asked.truth != "rows":
         yield from _untold(asked)
     elif policy.table.record_id is None and (his or asked.also or isinstance(asked.protected, MaskedTable)):
         yield Fault("table.record_id", "is needed to tell right links from wrong ones; name the column of the ids")
@@ -42,13 +43,30 @@ def impossible_attack(policy: Policy) -> Iterable[Fault]:
 
 def _untold(asked: AttackPolicy) -> Iterator[Fault]:
     """Yield the faults of what needs to know whose each row of the protected table is, where nothing tells it."""
-    need = "needs to know whose each row is; name the column of the ids in attack.protected.record_id"
+    need = "needs to know of which record each row is; name the column of the ids in attack.protected.record_id"
     for i, name in enumerate(asked.methods):
-        if name != "all" and name not in WITHOUT_TRUTH:
+        if name != "all" and name not in WITHOUT_ROWS:
             yield Fault(f"attack.methods.{i}", f"'{name}' {need}")
-    for key in ("correct_links_at_most", "values_certain_at_most"):
+    limits = ("values_certain_at_most",) if asked.truth else ("correct_links_at_most", "values_certain_at_most")
+    for key in limits:
         if getattr(asked, key) is not None:
             yield Fault(f"attack.{key}", f"{need}, or leave it out")
+
+
+def _persons(policy: Policy) -> Iterator[Fault]:
+    """Yield the faults of columns of persons."""
+    asked = policy.attack
+    assert asked is not None
+    named = (("protected", asked.protected), ("intruder.table", asked.intruder.table))
+    for key, one in named:
+        if isinstance(one, ProtectedTable) and one.entity_id is not None and policy.table.entity_id is None:
+            yield Fault(
+                f"attack.{key}.entity_id",
+                "holds the persons of table.entity_id, and there is none; name the column there, or leave it out",
+            )
+    for i, other in enumerate(asked.also):
+        if other.entity_id is not None:
+            yield Fault(f"attack.also.{i}.entity_id", "is not used, as records are compared; leave it out")
 
 
 def _methods(policy: Policy) -> Iterator[Fault]:

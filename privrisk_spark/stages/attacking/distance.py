@@ -76,15 +76,16 @@ def drawn(records: Batches, *, share: float, seed: int) -> Batches:
     Parameters
     ----------
     records : Batches
-        With ``record_id``.
+        With ``record_id``; or with ``entity``, so that persons are drawn with all of their rows.
     share : float
         In (0, 1].
     seed : int
     """
     if share >= 1:
         return records
-    hashed = F.xxhash64(schemas.RECORD_ID, F.lit(seed))
-    return Batches.of_frame(records.frame().where(F.pmod(hashed, F.lit(2**40)) < F.lit(int(share * 2**40))))
+    frame = records.frame()
+    hashed = F.xxhash64(schemas.ENTITY if schemas.ENTITY in frame.columns else schemas.RECORD_ID, F.lit(seed))
+    return Batches.of_frame(frame.where(F.pmod(hashed, F.lit(2**40)) < F.lit(int(share * 2**40))))
 
 
 def numbers_of(name: str, hierarchy: Hierarchy) -> FloatArray:
