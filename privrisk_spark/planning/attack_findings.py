@@ -119,6 +119,13 @@ HOW: dict[str, str] = {
 """How is searched by a method, in words; where cells are read in one of several ways, those say it."""
 
 
+MASKS: dict[str, str] = {
+    "intersection": "by the rows that are possible in every column, as it is known how each was masked",
+    "repetition": "by grouping the known values again, as the table was microaggregated",
+}
+"""How is searched by somebody who knows how columns were masked, in words."""
+
+
 PLANNED = (
     "planned",
     "the success of an adversary who approaches one of the ρ people after the other for as long as it pays him "
@@ -278,6 +285,38 @@ def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
         )
         for search, candidates, one, away, groups in zip(known, (rows, people), found, absent, classes, strict=True)
     ]
+
+
+def linked_by_masks(
+    way: str, possible: tuple[LongArray, FloatArray, LongArray], *, absent: int, rows: int, distinct: int
+) -> Attack:
+    """Say what an intruder has found who knows how the columns were masked.
+
+    Parameters
+    ----------
+    way : {"intersection", "repetition"}
+    possible : tuple of ndarray
+        Rows that people can have become, the probability that the own one is drawn of them, and how many people.
+    absent : int
+        People without a row.
+    rows, distinct : int
+        In which is searched.
+    """
+    left, right, people = possible
+    search = Search("transparency", "person", distance=way)
+    title, meaning, _ = ATTACKS["person"]
+    every = np.append(people, absent)
+    return Attack(
+        search,
+        f"{title}, {MASKS[way]}",
+        meaning,
+        rows,
+        distinct,
+        found(np.append(right, 0.0), every),
+        absent,
+        by_size(left, right, people),
+        (),
+    )
 
 
 def match_model(

@@ -151,10 +151,23 @@ def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ())
     return tuple(notes)
 
 
-def why_not_transparent(asked: AttackPolicy, levels: Mapping[str, int] | None) -> str | None:
-    """Why an intruder cannot link by the levels of the protected table; None if he can."""
+def why_not_transparent(
+    asked: AttackPolicy, levels: Mapping[str, int] | None, *, masks: int | None = None
+) -> str | None:
+    """Why an intruder cannot link by what he is told of how the table was protected; None if he can.
+
+    Parameters
+    ----------
+    asked : AttackPolicy
+    levels : mapping of column to int, or None
+        Of one scheme for the whole table.
+    masks : int or None
+        How many masks leave him some rows and not others; None where the table is not masked.
+    """
     his = asked.intruder
-    if levels is None:
+    if masks == 0:
+        return "'transparency', as the masks of the columns he knows leave every row possible."
+    if masks is None and levels is None:
         return (
             "'transparency', as it is not known by which levels the whole table was recoded; say it in attack.levels."
         )
@@ -187,6 +200,8 @@ def not_tried(
     levels: Mapping[str, int] | None,
     inferences: Sequence[Inference],
     members: MembershipFound | None,
+    *,
+    masks: int | None = None,
 ) -> list[str]:
     """What was asked for and could not be tried, each with its reason."""
     asked = attack_of(policy)
@@ -196,7 +211,7 @@ def not_tried(
         if method not in asked.tried:
             found.append(f"'{method}', as it is not known of which record each row is (attack.protected.record_id).")
         elif method == "transparency":
-            reason = why_not_transparent(asked, levels)
+            reason = why_not_transparent(asked, levels, masks=masks)
             found += [] if reason is None else [reason]
         elif method == "membership":
             if members is None:

@@ -26,7 +26,7 @@ class Search:
     cells : {"nearest", "uniform", "midpoint"} or None
         What he takes generalized cells for, where the method can take them for several things.
     distance : str or None
-        What was learned, such as "weighted_mean".
+        What was learned, such as "weighted_mean"; or how what is known of masks is used, such as "intersection".
     """
 
     method: str

@@ -28,9 +28,10 @@ from privrisk_spark.pipelines.attack.inferences import infer, tell_members
 from privrisk_spark.pipelines.attack.links import Attacks, link
 from privrisk_spark.pipelines.attack.opened import Opened, read
 from privrisk_spark.pipelines.attack.protected import Protected, encode, protect
-from privrisk_spark.pipelines.attack.transparent import by_levels
+from privrisk_spark.pipelines.attack.transparent import by_levels, by_masks
 from privrisk_spark.pipelines.attack.worst_case import learn
 from privrisk_spark.planning.attack_findings import attacked, attacked_persons, by_learned, scored
+from privrisk_spark.planning.attack_masks import told_masks
 from privrisk_spark.planning.attacks import (
     HIS_TABLE,
     PROTECTED,
@@ -153,11 +154,16 @@ class Findings:
 
 
 def transparent(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
-    """Link by the levels that the table was recoded by, if that is asked for and can be."""
-    asked = attack_of(run.policy)
-    if "transparency" not in asked.tried or why_not_transparent(asked, opened.levels) is not None:
+    """Link by the levels that the table was recoded by, or by its masks, if that is asked for and can be."""
+    asked, masks = attack_of(run.policy), masks_of(run.policy)
+    if "transparency" not in asked.tried or why_not_transparent(asked, opened.levels, masks=masks) is not None:
         return []
-    return by_levels(opened, protected)
+    return by_levels(opened, protected) if masks is None else by_masks(run, opened, protected)
+
+
+def masks_of(policy: Policy) -> int | None:
+    """How many masks leave an intruder some rows and not others; None where the table is not masked."""
+    return len(told_masks(policy)) if policy.guarantee.kind == "masked" else None
 
 
 def judge(
@@ -191,7 +197,7 @@ def judge(
                 found.append(of_rows)
         rows = protected.rows
         found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned if not one.fell_back]
-        left_out = not_tried(policy, opened.levels, findings.inferences, findings.members)
+        left_out = not_tried(policy, opened.levels, findings.inferences, findings.members, masks=masks_of(policy))
         if not (found or untold or findings.inferences or findings.members):
             raise InputError(f"attack.methods: nothing of it can be tried: {' '.join(left_out)}")
         result = AttackResult(

@@ -1,4 +1,4 @@
-"""What somebody finds who knows the levels that a whole table was recoded by, and why it was."""
+"""What somebody finds who knows how a table was protected: the levels of its scheme and why it has them, its masks."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from collections.abc import Iterator
 
 from privrisk_spark.kernels.linkage.minimality import credibility
 from privrisk_spark.kernels.linkage.transparency import exact_links
+from privrisk_spark.kernels.masking.candidates import value_bounds
+from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
-from privrisk_spark.planning.attack_findings import exactly_linked, inferred
-from privrisk_spark.planning.attacks import PROTECTED
+from privrisk_spark.planning.attack_findings import exactly_linked, inferred, linked_by_masks
+from privrisk_spark.planning.attack_masks import told_masks
+from privrisk_spark.planning.attacks import PROTECTED, attack_of, compared_as_numbers, refuse_cost
 from privrisk_spark.results.attacks import Attack
 from privrisk_spark.results.inferences import Inference
 from privrisk_spark.stages.attacking.classes import SensitiveClasses, finer_parts, released_parts, scheme_classes
+from privrisk_spark.stages.attacking.distance import values_of
+from privrisk_spark.stages.attacking.masked import bounds_of, collect_possible
+from privrisk_spark.stages.attacking.probabilistic import collect_owners
 
 
 def by_levels(opened: Opened, protected: Protected) -> list[Attack]:
@@ -23,6 +29,47 @@ def by_levels(opened: Opened, protected: Protected) -> list[Attack]:
     kept = protected.rows.total == protected.people.total
     links = exact_links(classes.tuples.rows, classes.released, kept=kept)
     return exactly_linked(links, protected.rows.total, protected.people.total)
+
+
+def by_masks(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
+    """Link people to the rows that they can have become, as it is known how the columns were masked."""
+    masks = told_masks(run.policy)
+    names = list(opened.known)
+    refuse_cost(attack_of(run.policy), protected.known.total, len(protected.rows.rows), len(names))
+    people, rows = (
+        {
+            name: values_of(name, tree, of.nodes[:, j], number=name in compared_as_numbers(run.policy))
+            for j, (name, tree) in enumerate(opened.known.items())
+        }
+        for of in (protected.known, protected.rows)
+    )
+    owners = collect_owners(protected.told, protected.known, protected.rows)
+    found = [bounds_of(one, people, rows, protected.known.rows, protected.rows.rows) for one in masks]
+    bounds, values = [one.at(owners.known) for one, _ in found], [of for _, of in found]
+    ways = {"intersection": (bounds, values)}
+    if any(one.repeatable for one in masks):
+        again = [
+            (value_bounds(rows[name][owners.record]), rows[name])
+            for one in masks
+            if one.repeatable
+            for name in one.columns
+        ]
+        of_others = [i for i, one in enumerate(masks) if not one.repeatable]
+        ways["repetition"] = (
+            [*(one for one, _ in again), *(bounds[i] for i in of_others)],
+            [*(of for _, of in again), *(values[i] for i in of_others)],
+        )
+    tried = protected.known.total
+    return [
+        linked_by_masks(
+            way,
+            collect_possible(run.scratch, *of, protected.rows.rows, owners, name=way),
+            absent=tried - int(owners.persons.sum()),
+            rows=protected.rows.total,
+            distinct=len(protected.rows.rows),
+        )
+        for way, of in ways.items()
+    ]
 
 
 def by_minimality(

@@ -117,6 +117,31 @@ def numbers_of(name: str, hierarchy: Hierarchy) -> FloatArray:
     return found
 
 
+def values_of(name: str, hierarchy: Hierarchy, nodes: IntArray, *, number: bool) -> FloatArray:
+    """Values that nodes are: numbers, or else the nodes themselves, of which equal ones are equal values.
+
+    Parameters
+    ----------
+    name : str
+    hierarchy : Hierarchy
+    nodes : ndarray of int32, shape (n,)
+    number : bool
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        NaN of the root, and of a missing value.
+    """
+    leaves = numbers_of(name, hierarchy) if number else np.arange(hierarchy.n_leaves, dtype=np.float64)
+    missing = np.array([label is None for label in hierarchy.labels[: hierarchy.n_leaves]])
+    leaves[missing] = np.nan
+    inner = np.arange(hierarchy.n_leaves, hierarchy.n_nodes, dtype=np.float64)
+    if number:
+        inner[:] = np.nan
+    inner[hierarchy.root - hierarchy.n_leaves] = np.nan
+    return np.concatenate([leaves, inner])[nodes]
+
+
 def number_ends(name: str, hierarchy: Hierarchy, rows_of_node: LongArray) -> tuple[FloatArray, FloatArray]:
     """Ends of what each node of a hierarchy of numbers stands for, in standard deviations of the people's values.
 

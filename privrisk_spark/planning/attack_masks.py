@@ -1,0 +1,54 @@
+"""What an intruder is told of how columns were masked, and what that leaves him to guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privrisk_spark.planning.attacks import known_columns
+from privrisk_spark.planning.masking import mask_plan
+from privrisk_spark.policy.masking import Mask, Microaggregation, NoMask, RankSwapping, Rounding, TopBottom
+from privrisk_spark.policy.policy import Policy
+
+
+@dataclass(frozen=True)
+class ToldMask:
+    """Columns that are masked together in a way that bounds what a value can have become.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The intruder knows all of them.
+    mask : Mask
+    """
+
+    columns: tuple[str, ...]
+    mask: Mask
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether whoever has all values finds the groups again that were made of them."""
+        return isinstance(self.mask, Microaggregation)
+
+
+def told_masks(policy: Policy) -> tuple[ToldMask, ...]:
+    """Return the masks that leave an intruder some rows and not others.
+
+    Noise, post-randomization and shuffling leave all rows possible; so does microaggregation together with columns
+    that he does not know.
+
+    Parameters
+    ----------
+    policy : Policy
+        Of the kind 'masked'.
+    """
+    known = known_columns(policy)
+    found = [
+        ToldMask(one.columns, one.mask)
+        for one in mask_plan(policy).arranged
+        if isinstance(one.mask, RankSwapping | Microaggregation) and set(one.columns) <= set(known)
+    ]
+    for name in known:
+        mask = policy.masks.get(name)
+        if isinstance(mask, NoMask | Rounding | TopBottom):
+            found.append(ToldMask((name,), mask))
+    return tuple(found)
