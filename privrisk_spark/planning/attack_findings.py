@@ -11,7 +11,7 @@ from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.linkage.evidence import Found, deciles, found
 from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel
 from privrisk_spark.kernels.linkage.learned.fitting import Learned
-from privrisk_spark.kernels.linkage.membership import Bound, Membership
+from privrisk_spark.kernels.linkage.membership import Bound, HeldOut, Membership
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule
 from privrisk_spark.kernels.linkage.scores import Scores
 from privrisk_spark.kernels.linkage.transparency import ExactLinks
@@ -457,8 +457,8 @@ MOST_POINTS = 200
 """Thresholds of a membership attack that are told."""
 
 
-def membership_found(found: Membership, bound: Bound | None) -> MembershipFound:
-    """How well members are told, beside what is allowed."""
+def membership_found(found: Membership, on_others: HeldOut | None, bound: Bound | None) -> MembershipFound:
+    """How well members are told, of those who choose the attack and of others, beside what is allowed."""
     n = len(found.true_positives)
     shown = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(np.int64))
     points = zip(found.false_positives[shown].tolist(), found.true_positives[shown].tolist(), strict=True)
@@ -469,6 +469,7 @@ def membership_found(found: Membership, bound: Bound | None) -> MembershipFound:
         found.advantage,
         found.area,
         tuple(points),
+        on_others,
         None if bound is None else bound.advantage,
         said,
     )

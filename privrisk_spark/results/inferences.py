@@ -8,6 +8,7 @@ from typing import Any
 
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.linkage.evidence import Found
+from privrisk_spark.kernels.linkage.membership import HeldOut
 
 Figure = tuple[str, float | int | None, str, dict[str, Any]]
 """Name, value, unit and parameters of a measure."""
@@ -271,6 +272,8 @@ class MembershipFound:
         Greatest TPR - FPR, and the area under all thresholds.
     points : tuple of (float, float)
         FPR and TPR, at most 200 of them.
+    held_out : HeldOut or None
+        What an attack that one half of the people has chosen tells of the other half; None where there are too few.
     bound : float or None
         Greatest advantage that the release's differential privacy allows.
     claim : str or None
@@ -282,19 +285,37 @@ class MembershipFound:
     advantage: float
     area: float
     points: tuple[tuple[float, float], ...]
+    held_out: HeldOut | None = None
     bound: float | None = None
     claim: str | None = None
 
     @property
     def sentence(self) -> str:
         """What was found."""
-        beside = ""
+        one = self.held_out
+        beside = (
+            ""
+            if one is None
+            else (
+                f" An attack that half of them have chosen has an advantage of {one.advantage:.3g} on the other half "
+                f"(95 % limits {one.low:.3g} to {one.high:.3g})."
+            )
+        )
         if self.bound is not None:
-            verdict = "within" if self.advantage <= self.bound + 1e-9 else "ABOVE"
-            beside = f" It is {verdict} the {self.bound:.3g} that {self.claim} allows."
+            allowed = f"the {self.bound:.3g} that {self.claim} allows"
+            if one is None:
+                verdict = f"{allowed[0].upper()}{allowed[1:]} cannot be held against anything: there are too few people"
+            elif one.low > self.bound + 1e-9:
+                verdict = f"That is ABOVE {allowed}"
+            elif one.high <= self.bound + 1e-9:
+                verdict = f"That is within {allowed}"
+            else:
+                verdict = f"It is not told apart from {allowed}"
+            beside += f" {verdict}."
         return (
             f"Who is in the protected table: of {self.members:,.0f} members and {self.others:,.0f} others an intruder "
-            f"tells members with an advantage of {self.advantage:.3g} (0 by guessing, 1 without error).{beside}"
+            f"who knows who is what tells members with an advantage of {self.advantage:.3g} (0 by guessing, 1 without "
+            f"error).{beside}"
         )
 
     def figures(self) -> Iterator[Figure]:
@@ -304,6 +325,12 @@ class MembershipFound:
         yield "others", self.others, "people", of
         yield "membership_advantage", self.advantage, "probability", of
         yield "membership_area", self.area, "probability", of
+        if self.held_out is not None:
+            at = {**of, "people": "held_out"}
+            for name in ("advantage", "true_positives", "false_positives"):
+                yield f"membership_{name}", getattr(self.held_out, name), "probability", at
+            yield "membership_advantage_low", self.held_out.low, "probability", {**at, "confidence": 0.95}
+            yield "membership_advantage_high", self.held_out.high, "probability", {**at, "confidence": 0.95}
         if self.bound is not None:
             yield "membership_advantage_bound", self.bound, "probability", of
 

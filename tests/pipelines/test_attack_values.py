@@ -324,6 +324,10 @@ def test_members_are_told_from_others(run: Run, tmp_path: Path) -> None:
     )
     assert ended.measure("membership_advantage", method="membership") == pytest.approx(advantage)
     assert 0 < advantage <= 1
+    held_out = {"method": "membership", "people": "held_out"}
+    low, high = (ended.measure(f"membership_advantage_{end}", **held_out, confidence=0.95) for end in ("low", "high"))
+    assert -1 <= low <= ended.measure("membership_advantage", **held_out) <= high <= 1
+    assert "on the other half (95 % limits" in " ".join(ended.document["attacks"])
     text = (ended.directory / "report.html").read_text()
     assert "Who is in the protected table" in text
 

@@ -10,8 +10,12 @@ members. What he gains is told by the points (FPR, TPR) of all thresholds, by th
 Under :math:`(ε, δ)`-differential privacy every attack that knows all else keeps to :math:`TPR ≤ e^ε FPR + δ`, and the
 same of the opposite answers, so that its advantage is at most :math:`(e^ε - 1 + 2δ)/(e^ε + 1)`.
 
+The best attack on given people is chosen by the truth of these very people. What it is worth on others is measured on
+others: half of the people choose whom it says to be members, and the other half tell its TPR and FPR, with limits.
+
 Status: points, area and advantage of the people given are exact, ties too (*tested*); that no intruder with this
-knowledge does better, and the bounds, are *proved*.
+knowledge does better, and the bounds, are *proved*. The limits are *proved* for people drawn at random (Clopper and
+Pearson 1934, 97.5 % for each of TPR and FPR, so 95 % for both).
 
 References
 ----------
@@ -29,8 +33,11 @@ import numpy as np
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray
 from privrisk_spark.kernels.classes.bounds import TOLERANCE
+from privrisk_spark.kernels.numeric.binomial_limits import lower_limit, upper_limit
 
-__all__ = ["Bound", "Membership", "membership"]
+__all__ = ["Bound", "HeldOut", "Membership", "held_out", "membership"]
+
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +81,33 @@ class Membership:
         """Which points keep to a bound, but for rounding; ndarray of bool, shape (t + 1,)."""
         most = bound.positives(self.false_positives)
         return np.asarray(self.true_positives <= most + TOLERANCE)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What an attack on membership is worth on people it was not chosen by.
+
+    Attributes
+    ----------
+    members, others : float
+        People it was tried on.
+    true_positives, false_positives : float
+        Shares of them said to be members.
+    low, high : float
+        Limits of the advantage with 95 % confidence.
+    """
+
+    members: float
+    others: float
+    true_positives: float
+    false_positives: float
+    low: float
+    high: float
+
+    @property
+    def advantage(self) -> float:
+        """TPR - FPR; below 0 if it does worse than guessing."""
+        return self.true_positives - self.false_positives
 
 
 @dataclass(frozen=True)
@@ -165,6 +199,51 @@ def membership(members: FloatArray, others: FloatArray, score: FloatArray | None
         _cumulated(hits / total_members),
         _cumulated(misses / total_others),
     )
+
+
+def held_out(
+    chosen_members: FloatArray, chosen_others: FloatArray, members: FloatArray, others: FloatArray
+) -> HeldOut | None:
+    """Choose an attack by some people, and try it on others.
+
+    Said to be members are the people who are alike to members rather than to others: a greater share of all members
+    than of all others is alike to them, which is the greatest advantage there is. Of whom nobody is known, nobody is
+    said to be one.
+
+    Parameters
+    ----------
+    chosen_members, chosen_others : ndarray of float64, shape (n,)
+        Of the groups of people who are alike, those by whom the attack is chosen; whole numbers or expected ones.
+    members, others : ndarray of float64, shape (n,)
+        Those on whom it is tried.
+
+    Returns
+    -------
+    HeldOut or None
+        None where either half lacks a whole member or a whole other.
+    """
+    totals = [math.fsum(one.tolist()) for one in (chosen_members, chosen_others, members, others)]
+    if min(totals) < 1:
+        return None
+    said = chosen_members / totals[0] > chosen_others / totals[1]
+    low, share, high = [], [], []
+    for people, total in zip((members, others), totals[2:], strict=True):
+        hits = math.fsum(people[said].tolist())
+        below, above = _limits(hits, total)
+        low.append(below)
+        share.append(hits / total)
+        high.append(above)
+    return HeldOut(totals[2], totals[3], share[0], share[1], low[0] - high[1], high[0] - low[1])
+
+
+def _limits(hits: float, total: float) -> tuple[float, float]:
+    """Limits of a share with 97.5 % confidence; expected numbers are rounded away from it."""
+    alpha, trials = (1 - CONFIDENCE) / 4, math.floor(total + 1e-9)
+    whole = round(hits)
+    down, up = (whole, whole) if abs(hits - whole) < 1e-9 * total else (math.floor(hits), math.ceil(hits))
+    down, up = max(down - (math.ceil(total) - trials), 0), min(up, trials)
+    low = float(lower_limit(np.array([down]), trials, alpha)[0])
+    return low, float(upper_limit(np.array([up]), trials, alpha)[0])
 
 
 def _cumulated(shares: FloatArray) -> FloatArray:

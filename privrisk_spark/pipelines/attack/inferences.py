@@ -15,7 +15,7 @@ from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.linkage.background import excluding
 from privrisk_spark.kernels.linkage.inference import guessed, marginal_guess, without_own_row
 from privrisk_spark.kernels.linkage.intersection import intersected
-from privrisk_spark.kernels.linkage.membership import membership
+from privrisk_spark.kernels.linkage.membership import held_out, membership
 from privrisk_spark.kernels.linkage.skewness import gains, similar
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
@@ -164,12 +164,16 @@ def tell_members(run: Run, opened: Opened, protected: Protected) -> MembershipFo
         stored = store_classes(run.scratch.directory("classes-members"), protected.rows)
         in_class = placed(protected.told, stored, schemas.nodes(k))
         most = run.policy.counting.sorted_vectors
-        presence = collect_presence(protected.tried, in_class, protected.present, k, most=most, key="table")
+        seed = attack_of(run.policy).intruder.seed
+        presence = collect_presence(protected.tried, in_class, protected.present, k, seed=seed, most=most, key="table")
         members, others = presence.members, presence.others
         if not members.sum() > 0 or not others.sum() > 0:
             stage.sentence = "Everybody who is known is in the protected table: there is no member to be told."
             return None
-        found = membership_found(membership(members, others), membership_bound(opened.release.manifest))
+        half_others = presence.half - presence.half_members
+        on_others = held_out(presence.half_members, half_others, members - presence.half_members, others - half_others)
+        bound = membership_bound(opened.release.manifest)
+        found = membership_found(membership(members, others), on_others, bound)
         stage.sentence = found.sentence
         stage.status = "tested"
     return found
