@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import InputError, listing
 from privrisk_spark.planning.assessment import reading_only
-from privrisk_spark.planning.masking import NUMERIC
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.attacks import OF_VALUES, AttackPolicy, Errors
 from privrisk_spark.policy.dictionaries import DictionaryTable, Table
+from privrisk_spark.policy.masking import NUMERIC
 from privrisk_spark.policy.policy import Policy, QuasiIdentifier
 from privrisk_spark.results.inferences import Inference, MembershipFound
 
@@ -142,6 +142,11 @@ def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ())
             "Persons are counted. Each row of a person is linked by itself; a link is right if it leads to any row of "
             "the same person, and a person is found if one of the rows is linked rightly. What is predicted, and what "
             "is learned from true pairs or by levels, is of rows: there a link is right to that very row alone."
+        )
+    terms = asked.probabilistic.term_frequencies
+    if terms and "probabilistic" in asked.tried:
+        notes.append(
+            f"By match weights agreement on a rare value weighs more than on a frequent one: {listing(terms)}."
         )
     if asked.intruder.share < 1:
         notes.append(f"The records tried are a sample: about {100 * asked.intruder.share:.3g} %, drawn by their ids.")

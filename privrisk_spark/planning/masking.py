@@ -17,6 +17,7 @@ from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.masking.pram import invariant, transition_checked
 from privrisk_spark.kernels.masking.rank_swapping import swap_segments, swap_width
 from privrisk_spark.policy.masking import (
+    NUMERIC,
     Mask,
     MaskedGuarantee,
     Microaggregation,
@@ -24,9 +25,7 @@ from privrisk_spark.policy.masking import (
     NoMask,
     Pram,
     RankSwapping,
-    Rounding,
     Shuffle,
-    TopBottom,
 )
 from privrisk_spark.policy.policy import Policy
 
@@ -47,9 +46,6 @@ MOST_CATEGORIES = 1_000
 
 GAMMA = 0.2
 """Of V-MDAV, where the policy says nothing (Solanas and Martínez-Ballesté 2006)."""
-
-NUMERIC = Microaggregation | Noise | RankSwapping | TopBottom | Rounding | Shuffle
-"""Methods for numbers and days."""
 
 
 @dataclass(frozen=True)

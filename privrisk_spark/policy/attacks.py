@@ -99,6 +99,11 @@ class ProbabilisticPolicy(Part):
         0.1,
         description="Share of the pairs of one person that may be taken for no links; a clerk decides what is between.",
     )
+    term_frequencies: tuple[Text, ...] = Field(
+        (),
+        description="Known columns in which agreement on a rare value weighs more than on a frequent one (Winkler's "
+        "adjustment); not those compared as numbers.",
+    )
 
 
 class LearnedPolicy(Part):

@@ -169,6 +169,9 @@ Mask = Annotated[
 ]
 """How a column is masked, by its method."""
 
+NUMERIC = Microaggregation | Noise | RankSwapping | TopBottom | Rounding | Shuffle
+"""Methods for numbers and days."""
+
 Masked = Annotated[
     Mask | None,
     Field(

@@ -16,6 +16,7 @@ from privrisk_spark.kernels.linkage.assignment import MOST_CELLS, assigned, righ
 from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel, fitted, started
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule, optimal_rule
 from privrisk_spark.kernels.linkage.scores import Scores, scores
+from privrisk_spark.kernels.linkage.term_frequencies import term_frequencies
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
@@ -224,10 +225,16 @@ def scored_both_ways(
 def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
     """Link people and rows to what is likeliest, by probabilities of agreement estimated from the two files."""
     compared = compared_by(run, opened, protected)
-    columns = [
-        LevelColumn(tree, near=(1,) if tree.height > 1 else ()) if ends is None else NumberColumn(*ends)
-        for tree, ends in zip(compared.hierarchies, compared.ends, strict=True)
-    ]
+    terms = attack_of(run.policy).probabilistic.term_frequencies
+    columns: list[LevelColumn | NumberColumn] = []
+    for j, (name, ends) in enumerate(zip(opened.known, compared.ends, strict=True)):
+        tree = compared.hierarchies[j]
+        if ends is not None:
+            columns.append(NumberColumn(*ends))
+            continue
+        of_both = sum(rows_of_nodes(file, j, tree) for file in (protected.people, protected.rows))
+        frequencies = term_frequencies(tree.at_depth, np.asarray(of_both)) if name in terms else None
+        columns.append(LevelColumn(tree, (1,) if tree.height > 1 else (), frequencies=frequencies))
     rows_at, people_at = (run.scratch.directory(f"{of}-weighed") for of in ("rows", "people"))
     rows = store_compared(rows_at, protected.rows, columns, protected.present)
     people = store_compared(people_at, protected.people, columns, np.ones(len(protected.people.rows)))

@@ -8,6 +8,7 @@ from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.kernels.linkage.learned.choquet import MOST_ATTRIBUTES
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.attacks import AS_THEY_ARE, OF_VALUES, WITHOUT_ROWS, AttackPolicy, Errors, ProtectedTable
+from privrisk_spark.policy.masking import NUMERIC
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.lakes import lake_faults
 
@@ -127,6 +128,13 @@ def _known(policy: Policy) -> Iterator[Fault]:
     for at, name in named:
         if name not in known:
             yield _absent(at, name, known, "column the intruder knows")
+    terms = asked.probabilistic.term_frequencies
+    named = [(f"attack.probabilistic.term_frequencies.{i}", name) for i, name in enumerate(terms)]
+    for at, name in named:
+        if name not in known:
+            yield _absent(at, name, known, "column the intruder knows")
+        elif name in asked.numbers or isinstance(policy.masks.get(name), NUMERIC):
+            yield Fault(at, f"'{name}' is compared as a number, and numbers have no terms; leave it out")
     for i, name in enumerate(asked.texts):
         if name in asked.numbers:
             yield Fault(f"attack.texts.{i}", f"'{name}' is in attack.numbers, too; compare it in one way")
