@@ -30,24 +30,32 @@ def attack_of(policy: Policy) -> AttackPolicy:
 
 
 def known_columns(policy: Policy) -> list[str]:
-    """Quasi-identifiers the intruder knows, in the order of the policy."""
+    """Columns the intruder knows, in the order of the policy: quasi-identifiers, and others released as they are."""
     asked = attack_of(policy).intruder.columns
-    return [name for name in policy.quasi_identifiers if not asked or name in asked]
+    return [name for name in policy.columns if name in (asked or policy.quasi_identifiers)]
+
+
+def known_as_they_are(policy: Policy) -> list[str]:
+    """Known columns that are no quasi-identifiers, so that all rows show them as they are, or masked."""
+    return [name for name in known_columns(policy) if name not in policy.quasi_identifiers]
 
 
 def read_policy(policy: Policy) -> Policy:
-    """Return the policy to read the original table by: quasi-identifiers, and sensitive values if they are tried."""
-    reading = reading_only(policy, policy.sensitive_as_they_are if OF_VALUES & set(attack_of(policy).tried) else [])
-    flat = {
-        name: column.model_copy(update={"hierarchy": _FLAT})
+    """Return the policy to read the original table by: what the intruder knows, and what he wants to infer."""
+    known = known_as_they_are(policy)
+    inferred = [name for name in policy.sensitive_as_they_are if name not in known]
+    reading = reading_only(policy, inferred if OF_VALUES & set(attack_of(policy).tried) else [])
+    # Masked numbers are no nodes of a hierarchy.
+    flat: dict[str, QuasiIdentifier] = {
+        name: column.model_copy(update={"hierarchy": _FLAT.hierarchy})
         for name, column in reading.quasi_identifiers.items()
         if isinstance(column.mask, NUMERIC)
     }
-    # Masked numbers are no nodes of a hierarchy.
+    flat |= {name: _FLAT.model_copy(update={"read": policy.columns[name].read}) for name in known}
     return reading.model_copy(update={"columns": {**reading.columns, **flat}}) if flat else reading
 
 
-_FLAT = QuasiIdentifier.model_validate({"role": "quasi-identifier", "hierarchy": {"flat": {}}}).hierarchy
+_FLAT = QuasiIdentifier.model_validate({"role": "quasi-identifier", "hierarchy": {"flat": {}}})
 
 
 def compared_as_numbers(policy: Policy) -> list[str]:
@@ -74,11 +82,13 @@ def leaves_of(source: Table, columns: Mapping[str, str]) -> DictionaryTable:
 
 def in_words(policy: Policy) -> dict[str, str]:
     """How each known column is compared."""
-    asked, numbers = attack_of(policy), compared_as_numbers(policy)
+    asked, numbers, as_they_are = attack_of(policy), compared_as_numbers(policy), known_as_they_are(policy)
 
     def compared(name: str) -> str:
         level = asked.intruder.levels.get(name, 0)
         how = "as a number" if name in numbers else "as a text" if name in asked.texts else "by levels of its hierarchy"
+        if name in as_they_are and name not in numbers and name not in asked.texts:
+            how = "as a category, equal or not"
         return f"{how}, known up to level {level}" if level else how
 
     return {name: compared(name) for name in known_columns(policy)}
@@ -156,22 +166,22 @@ def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ())
     return tuple(notes)
 
 
-def why_not_transparent(
-    asked: AttackPolicy, levels: Mapping[str, int] | None, *, masks: int | None = None
-) -> str | None:
+def why_not_transparent(policy: Policy, levels: Mapping[str, int] | None, *, masks: int | None = None) -> str | None:
     """Why an intruder cannot link by what he is told of how the table was protected; None if he can.
 
     Parameters
     ----------
-    asked : AttackPolicy
+    policy : Policy
     levels : mapping of column to int, or None
         Of one scheme for the whole table.
     masks : int or None
         How many masks leave him some rows and not others; None where the table is not masked.
     """
-    his = asked.intruder
+    his, kept = attack_of(policy).intruder, known_as_they_are(policy)
     if masks == 0:
         return "'transparency', as the masks of the columns he knows leave every row possible."
+    if masks is None and kept:
+        return f"'transparency', as suppressed rows still show what no scheme recodes: {listing(kept)}."
     if masks is None and levels is None:
         return (
             "'transparency', as it is not known by which levels the whole table was recoded; say it in attack.levels."
@@ -195,9 +205,9 @@ def is_masked(manifest: Mapping[str, Any] | None) -> bool:
     return manifest is not None and manifest["guarantee"]["kind"] == "masked"
 
 
-def minimal(asked: AttackPolicy, levels: Mapping[str, int] | None) -> bool:
+def minimal(policy: Policy, levels: Mapping[str, int] | None) -> bool:
     """Whether it can be told which finer schemes were given up for a condition."""
-    return why_not_transparent(asked, levels) is None
+    return why_not_transparent(policy, levels) is None
 
 
 def not_tried(
@@ -216,7 +226,7 @@ def not_tried(
         if method not in asked.tried:
             found.append(f"'{method}', as it is not known of which record each row is (attack.protected.record_id).")
         elif method == "transparency":
-            reason = why_not_transparent(asked, levels, masks=masks)
+            reason = why_not_transparent(policy, levels, masks=masks)
             found += [] if reason is None else [reason]
         elif method == "membership":
             if members is None:

@@ -77,7 +77,11 @@ class Intruder(Part):
         1.0, description="Share of the records that are attacked, drawn by their ids and the seed."
     )
     seed: Natural = Field(1, description="Which records are drawn, where share is below 1, and which values are wrong.")
-    columns: tuple[Text, ...] = Field((), description="Quasi-identifiers the intruder knows; default all.")
+    columns: tuple[Text, ...] = Field(
+        (),
+        description="Columns the intruder knows; default all quasi-identifiers. Sensitive and insensitive ones may be "
+        "among them that are released as they are, or masked.",
+    )
     levels: Annotated[dict[str, Natural], SORTED] = Field(
         default_factory=dict, description="Known column: the level of its hierarchy up to which he knows it; default 0."
     )

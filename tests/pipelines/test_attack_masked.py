@@ -209,3 +209,18 @@ def test_masks_that_leave_every_row_possible_are_said(privrisk: Privrisk, tmp_pa
     # The sex stays as it is: of its rows one is drawn.
     document = attacked(file, tmp_path, TOLD)
     assert by_method(document, "intersection") == pytest.approx(2)
+
+
+def test_a_masked_sensitive_number_is_compared_if_it_is_known(privrisk: Privrisk, tmp_path: Path) -> None:
+    """Two columns of noise, of which one is sensitive: found is what two loops find by all three columns."""
+    file = policy(tmp_path, 1.0)
+    sensitive = "--set=columns.income={role: sensitive, mask: {method: noise, deviation: 100}}"
+    assert privrisk(file, sensitive).code == 0
+    document = attacked(file, tmp_path, sensitive, "--set=attack.intruder.columns=[age, income, sex]")
+    before, after = released(tmp_path)
+    numbers, shown = (np.array([row[:2] for row in of]) for of in (before, after))
+    sex = np.array([row[2] for row in before])
+    near: np.ndarray = (((numbers[:, None] - shown[None]) / numbers.std(axis=0)) ** 2).sum(axis=2)
+    near += sex[:, None] != sex[None]
+    assert found(document, "person") == int(np.count_nonzero(near.argmin(axis=1) == np.arange(N)))
+    assert document["known"]["income"] == "as a number"

@@ -71,7 +71,7 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
         for i, vocabulary in enumerate(values.vocabularies):
             found += of_classes(run, values, i, vocabulary)
             bound = alpha_of(run.policy, vocabulary.name)
-            if "minimality" in asked.tried and bound is not None and minimal(asked, opened.levels):
+            if "minimality" in asked.tried and bound is not None and minimal(run.policy, opened.levels):
                 alpha, k = bound
                 found += by_minimality(opened, protected, values.shown, i, vocabulary.name, alpha=alpha, k=k)
             if "composition" in asked.tried and asked.also:

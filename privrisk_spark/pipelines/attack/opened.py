@@ -19,6 +19,7 @@ from privrisk_spark.planning.attacks import (
     PROTECTED,
     attack_of,
     is_masked,
+    known_as_they_are,
     known_columns,
     leaves_of,
     read_policy,
@@ -106,12 +107,13 @@ def read(run: Run, table: DataFrame | None) -> Opened:
                 release, decisions = with_ids(release, decisions, place), None
         tables = {PROTECTED: release, **({} if his is None else {HIS_TABLE: his})}
         tables |= {f"{OTHERS}.{i}": other for i, other in enumerate(others)}
-        # Masked values are in no hierarchy that is made of the original ones.
+        # Masked values, and those of columns without a hierarchy, are in none that is made of the original ones.
+        open_names = names if policy.guarantee.kind == "masked" else known_as_they_are(policy)
         leaves = [
-            (leaves_of(one.source, {name: one.column(name) for name in names}), one.frame) for one in tables.values()
+            (leaves_of(one.source, {name: one.column(name) for name in open_names}), one.frame)
+            for one in (tables.values() if open_names else ())
         ]
-        masked = policy.guarantee.kind == "masked"
-        hierarchies = collect_hierarchies(reading, opened.rows, leaves if masked else [], given=table is not None)
+        hierarchies = collect_hierarchies(reading, opened.rows, leaves, given=table is not None)
         known = {name: hierarchies[name] for name in names}
         for key, one in tables.items():
             refuse_no_persons(one, key=key)

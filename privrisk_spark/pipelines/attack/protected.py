@@ -14,7 +14,7 @@ from privrisk_spark.errors import InputError, InternalError, SchemaError
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened, persons_of
-from privrisk_spark.planning.attacks import HIS_TABLE, PROTECTED, SHARE, attack_of, read_policy
+from privrisk_spark.planning.attacks import HIS_TABLE, PROTECTED, SHARE, attack_of, known_as_they_are, read_policy
 from privrisk_spark.runs.progress import warn_of_one_row
 from privrisk_spark.stages.assessing.classes import Layout
 from privrisk_spark.stages.assessing.sources import Release, Vocabulary, open_released_rows
@@ -134,14 +134,20 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
         if opened.decisions is None:
             present, forms, every = np.ones(len(rows.rows)), named_forms(some, released, k), released
         else:
-            every = decided_forms(original, opened.decisions, opened.known)
-            decided = collect_decided(every, rows, most=most)
-            if (decided < rows.rows).any():
+            decided = partial(
+                decided_forms,
+                decisions=opened.decisions,
+                hierarchies=opened.known,
+                as_they_are=known_as_they_are(run.policy),
+            )
+            every = decided(original)
+            of_decisions = collect_decided(every, rows, most=most)
+            if (of_decisions < rows.rows).any():
                 raise InputError(
                     f"{PROTECTED}: the release has rows that the vault's decisions do not give: the table, its "
                     "hierarchies or the vault are no longer those it was made with. Release again."
                 )
-            present, forms = rows.rows / decided, decided_forms(some, opened.decisions, opened.known)
+            present, forms = rows.rows / of_decisions, decided(some)
         forms = knowing(forms, opened.known, asked.intruder) if his is None else of_his_table(forms, draw(his), k)
         persons = None
         if of_persons:

@@ -156,7 +156,7 @@ class Findings:
 def transparent(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
     """Link by the levels that the table was recoded by, or by its masks, if that is asked for and can be."""
     asked, masks = attack_of(run.policy), masks_of(run.policy)
-    if "transparency" not in asked.tried or why_not_transparent(asked, opened.levels, masks=masks) is not None:
+    if "transparency" not in asked.tried or why_not_transparent(run.policy, opened.levels, masks=masks) is not None:
         return []
     return by_levels(opened, protected) if masks is None else by_masks(run, opened, protected)
 

@@ -9,7 +9,7 @@ from privrisk_spark.kernels.linkage.learned.choquet import MOST_ATTRIBUTES
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.attacks import AS_THEY_ARE, OF_VALUES, WITHOUT_ROWS, AttackPolicy, Errors, ProtectedTable
 from privrisk_spark.policy.masking import NUMERIC
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.policy import Insensitive, Policy, Sensitive
 from privrisk_spark.policy.rules.lakes import lake_faults
 
 
@@ -82,6 +82,8 @@ def _methods(policy: Policy) -> Iterator[Fault]:
             yield Fault(
                 at, f"'{name}' needs a column with the role 'sensitive' that is released as it is; there is none"
             )
+        elif name in OF_VALUES and not set(policy.sensitive_as_they_are) - set(asked.intruder.columns):
+            yield Fault(at, f"'{name}' infers sensitive values, and the intruder knows them (attack.intruder.columns)")
         if name == "composition" and not asked.also:
             yield Fault(at, "'composition' needs other releases of the same people; name them in attack.also")
         if name in AS_THEY_ARE and (asked.intruder.levels or asked.intruder.table):
@@ -98,11 +100,25 @@ def _methods(policy: Policy) -> Iterator[Fault]:
         if kind == "choquet" and len(known) > MOST_ATTRIBUTES:
             rule = f"'choquet' is of at most {MOST_ATTRIBUTES} columns, and the intruder knows {len(known)}"
             yield Fault(f"attack.learned.distances.{i}", rule)
-    if asked.levels and set(known) - set(asked.levels):
-        yield Fault(
-            "attack.levels",
-            f"must have a level for each known column; missing: {listing(sorted(set(known) - set(asked.levels)))}",
+    lacking = set(known) & set(policy.quasi_identifiers) - set(asked.levels)
+    if asked.levels and lacking:
+        yield Fault("attack.levels", f"must have a level for each known column; missing: {listing(sorted(lacking))}")
+
+
+def _not_comparable(policy: Policy, name: str) -> str | None:
+    """Why a column the intruder may know can be compared with nothing; None if it can."""
+    column, comparable = policy.columns.get(name), [*policy.quasi_identifiers, *policy.kept_as_they_are]
+    if name in comparable:
+        return None
+    if column is None:
+        there = listing(comparable) if comparable else "none"
+        return f"'{name}' is no column that is released{nearest(name, comparable)}; there are {there}"
+    if isinstance(column, Sensitive | Insensitive) and column.action == "keep":
+        return (
+            f"'{name}' is released recoded (columns.{name}.release), and can be compared as it is alone; leave it out, "
+            "or make it a quasi-identifier"
         )
+    return f"'{name}' is never released, so that it can be compared with nothing; leave it out"
 
 
 def _absent(path: str, name: str, there: list[str], what: str) -> Fault:
@@ -115,8 +131,9 @@ def _known(policy: Policy) -> Iterator[Fault]:
     quasi = list(policy.quasi_identifiers)
     for i, name in enumerate(asked.intruder.columns):
         at = f"attack.intruder.columns.{i}"
-        if name not in quasi:
-            yield _absent(at, name, quasi, "quasi-identifier")
+        refused = _not_comparable(policy, name)
+        if refused is not None:
+            yield Fault(at, refused)
         elif name in asked.intruder.columns[:i]:
             yield Fault(at, f"'{name}' is there already; name it once")
     known = list(asked.intruder.columns) or quasi

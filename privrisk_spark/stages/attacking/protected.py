@@ -203,7 +203,9 @@ def of_both(forms: Batches) -> Batches:
     return Batches.of_frame(forms.frame().where((F.col("q0") >= 0) & (F.col("n0") >= 0)))
 
 
-def decided_forms(those: Batches, decisions: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> Batches:
+def decided_forms(
+    those: Batches, decisions: DataFrame, hierarchies: Mapping[str, Hierarchy], *, as_they_are: Sequence[str] = ()
+) -> Batches:
     """Put people beside what a release shows of them, by the decisions in the vault.
 
     Parameters
@@ -213,6 +215,8 @@ def decided_forms(those: Batches, decisions: DataFrame, hierarchies: Mapping[str
     decisions : DataFrame
         As the vault holds them; the first column has the ids, whatever its name.
     hierarchies : mapping of known column to Hierarchy
+    as_they_are : sequence of str
+        Known columns that no decision generalizes.
 
     Returns
     -------
@@ -221,7 +225,10 @@ def decided_forms(those: Batches, decisions: DataFrame, hierarchies: Mapping[str
         release was decided by.
     """
     k = len(hierarchies)
-    levels = [column(f"level_{name}").alias(f"l{j}") for j, name in enumerate(hierarchies)]
+    levels = [
+        (F.lit(0) if name in as_they_are else column(f"level_{name}")).cast("byte").alias(f"l{j}")
+        for j, name in enumerate(hierarchies)
+    ]
     chosen = decisions.select(column(decisions.columns[0]).alias(schemas.RECORD_ID), *levels, F.col(CONSISTENT))
     trees = list(hierarchies.values())
     # The root of a missing value follows the leaves, as their code does in the ancestors.
