@@ -119,11 +119,12 @@ HOW: dict[str, str] = {
 """How is searched by a method, in words; where cells are read in one of several ways, those say it."""
 
 
-MASKS: dict[str, str] = {
+MADE: dict[str, str] = {
     "intersection": "by the rows that are possible in every column, as it is known how each was masked",
     "repetition": "by grouping the known values again, as the table was microaggregated",
+    "classes": "by making the classes again, as the table was recoded",
 }
-"""How is searched by somebody who knows how columns were masked, in words."""
+"""How is searched by somebody who knows how the protected table was made, in words."""
 
 
 PLANNED = (
@@ -287,14 +288,14 @@ def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
     ]
 
 
-def linked_by_masks(
+def linked_as_made(
     way: str, possible: tuple[LongArray, FloatArray, LongArray], *, absent: int, rows: int, distinct: int
 ) -> Attack:
-    """Say what an intruder has found who knows how the columns were masked.
+    """Say what an intruder has found who knows how the protected table was made.
 
     Parameters
     ----------
-    way : {"intersection", "repetition"}
+    way : {"intersection", "repetition", "classes"}
     possible : tuple of ndarray
         Rows that people can have become, the probability that the own one is drawn of them, and how many people.
     absent : int
@@ -303,12 +304,12 @@ def linked_by_masks(
         In which is searched.
     """
     left, right, people = possible
-    search = Search("transparency", "person", distance=way)
+    search = Search("transparency", "person", distance="intersection" if way == "intersection" else "repetition")
     title, meaning, _ = ATTACKS["person"]
     every = np.append(people, absent)
     return Attack(
         search,
-        f"{title}, {MASKS[way]}",
+        f"{title}, {MADE[way]}",
         meaning,
         rows,
         distinct,

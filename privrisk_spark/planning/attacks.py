@@ -166,7 +166,9 @@ def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ())
     return tuple(notes)
 
 
-def why_not_transparent(policy: Policy, levels: Mapping[str, int] | None, *, masks: int | None = None) -> str | None:
+def why_not_transparent(
+    policy: Policy, levels: Mapping[str, int] | None, *, masks: int | None = None, local: bool = False
+) -> str | None:
     """Why an intruder cannot link by what he is told of how the table was protected; None if he can.
 
     Parameters
@@ -176,13 +178,17 @@ def why_not_transparent(policy: Policy, levels: Mapping[str, int] | None, *, mas
         Of one scheme for the whole table.
     masks : int or None
         How many masks leave him some rows and not others; None where the table is not masked.
+    local : bool
+        Whether it is a release of classes that have levels of their own, which he can make again.
     """
     his, kept = attack_of(policy).intruder, known_as_they_are(policy)
     if masks == 0:
         return "'transparency', as the masks of the columns he knows leave every row possible."
-    if masks is None and kept:
+    if local and set(policy.quasi_identifiers) - set(known_columns(policy)):
+        return "'transparency', as classes can be made again by who knows all quasi-identifiers alone."
+    if masks is None and kept and not local:
         return f"'transparency', as suppressed rows still show what no scheme recodes: {listing(kept)}."
-    if masks is None and levels is None:
+    if masks is None and levels is None and not local:
         return (
             "'transparency', as it is not known by which levels the whole table was recoded; say it in attack.levels."
         )
@@ -205,6 +211,11 @@ def is_masked(manifest: Mapping[str, Any] | None) -> bool:
     return manifest is not None and manifest["guarantee"]["kind"] == "masked"
 
 
+def is_local(manifest: Mapping[str, Any] | None, levels: Mapping[str, int] | None) -> bool:
+    """Whether it is a k-anonymous release of ours whose classes have levels of their own (Mondrian and others)."""
+    return manifest is not None and manifest["guarantee"]["kind"] == "k-anonymity" and levels is None
+
+
 def minimal(policy: Policy, levels: Mapping[str, int] | None) -> bool:
     """Whether it can be told which finer schemes were given up for a condition."""
     return why_not_transparent(policy, levels) is None
@@ -217,6 +228,7 @@ def not_tried(
     members: MembershipFound | None,
     *,
     masks: int | None = None,
+    local: bool = False,
 ) -> list[str]:
     """What was asked for and could not be tried, each with its reason."""
     asked = attack_of(policy)
@@ -226,7 +238,7 @@ def not_tried(
         if method not in asked.tried:
             found.append(f"'{method}', as it is not known of which record each row is (attack.protected.record_id).")
         elif method == "transparency":
-            reason = why_not_transparent(policy, levels, masks=masks)
+            reason = why_not_transparent(policy, levels, masks=masks, local=local)
             found += [] if reason is None else [reason]
         elif method == "membership":
             if members is None:

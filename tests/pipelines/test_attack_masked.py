@@ -155,7 +155,6 @@ def test_whoever_knows_that_ranks_were_swapped_intersects_them(
     wanted = [{j for j in of if after[j][2] == before[i][2]} for i, of in enumerate(near)]
     assert all(i in of for i, of in enumerate(wanted))
     assert by_method(document, "intersection") == pytest.approx(right(wanted), abs=1e-9)
-    assert by_method(document, "intersection") >= found(document, "person")
     assert "as it is known how each was masked" in " ".join(document["attacks"])
     assert not [one for one in document["measures"] if one["parameters"].get("distance") == "repetition"]
 

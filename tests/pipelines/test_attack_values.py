@@ -302,6 +302,49 @@ def test_a_scheme_that_was_given_up_tells_of_values(run: Run, case: str) -> None
     assert ended.measure("people_tried", method="minimality", column="ill", alpha=0.5, outcome="exposed") == len(rows)
 
 
+def test_each_finer_scheme_tells_of_other_people(run: Run) -> None:
+    """Had the towns been shown, the two of Ulm would have one illness, had the sexes, the two women another one.
+
+    Both schemes were given up, so that of these four a value is believed; each scheme by itself tells of two.
+    """
+    towns, sexes = ["Ulm"] * 2 + ["Augsburg"] * 6, ["m"] * 2 + ["f"] * 2 + ["m"] * 4
+    ills = ["HIV", "HIV", "flu", "flu", "cold", "cold", "ache", "ache"]
+    columns = {
+        "who": {"role": "identifier"},
+        "city": {"role": "quasi-identifier", "hierarchy": TREES["city"]},
+        "sex": {"role": "quasi-identifier", "hierarchy": {"flat": {"values": ["f", "m"]}}},
+        "ill": {"role": "sensitive"},
+    }
+    rows = [
+        {"who": f"p{i}", "city": c, "sex": s, "ill": v}
+        for i, (c, s, v) in enumerate(zip(towns, sexes, ills, strict=True))
+    ]
+    also = [{"alpha": {"column": "ill", "alpha": 0.5}}]
+    guarantee = {"kind": "k-anonymity", "k": 2, "metric": "classes", "also": also}
+    ended = run(rows, {"methods": ["minimality"]}, columns=columns, guarantee=guarantee)
+    assert ended.code == 0, ended.err
+    assert ended.measure("values_exposed", method="minimality", column="ill", alpha=0.5) == 4
+
+
+@pytest.mark.parametrize("method", ["mondrian", "hilbert"])
+def test_whoever_makes_the_classes_again_is_left_with_their_rows(run: Run, tmp_path: Path, method: str) -> None:
+    """Under local recoding as under one scheme: one of f rows, whoever the person is; no distance finds more."""
+    rows = table(60)
+    guarantee = {"kind": "k-anonymity", "k": 4, "method": method}
+    asked = {"methods": ["transparency", "distance"]}
+    ended = run(rows, asked, guarantee=guarantee)
+    assert ended.code == 0, ended.err
+    of = {"method": "transparency", "attack": "person", "distance": "repetition"}
+    # The people of each class find one row together.
+    assert ended.measure("correct_links", **of) == pytest.approx(len(classes_of(tmp_path)))
+    assert ended.measure("links_tried", **of) == len(rows)
+    for cells in ("nearest", "uniform"):
+        by_distance = ended.measure("correct_links", method="distance", attack="person", cells=cells)
+        assert by_distance <= len(classes_of(tmp_path)) + 1e-9
+    less = run(rows, {**asked, "intruder": {"columns": ["age"]}}, released=False, guarantee=guarantee)
+    assert "classes can be made again by who knows all quasi-identifiers alone" in " ".join(less.document["notes"])
+
+
 def test_an_intruder_may_know_a_sensitive_value_which_all_rows_show(run: Run, tmp_path: Path) -> None:
     """Linked by age, town and illness, as two loops do it; without the illness less is found."""
     rows = table(60)

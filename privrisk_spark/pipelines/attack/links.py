@@ -256,11 +256,11 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
         for search, one in found.items()
     }
     of_person = next(search for search in found if search.begins == "person")
-    models[of_person] = replace(models[of_person], one_to_one=one_to_one(protected, weighed[0]))
+    models[of_person] = replace(models[of_person], one_to_one=one_to_one(run, protected, weighed[0]))
     return {search: replace(one, model=models[search]) for search, one in found.items()}
 
 
-def one_to_one(protected: Protected, rows: StoredWeights) -> OneToOne | None:
+def one_to_one(run: Run, protected: Protected, rows: StoredWeights) -> OneToOne | None:
     """Link people and rows so that each has one link at most, where both are few enough to be compared at once."""
     known = protected.known
     if known.total * protected.rows.total > MOST_CELLS:
@@ -270,7 +270,7 @@ def one_to_one(protected: Protected, rows: StoredWeights) -> OneToOne | None:
     links = assigned(weights, known.rows, protected.rows.rows, threshold=0.0)
     if protected.records is None or protected.persons is not None:
         return OneToOne(links.total, None, None)
-    owners = collect_owners(protected.records, known, protected.rows)
+    owners = collect_owners(protected.records, known, protected.rows, most=run.policy.counting.sorted_vectors)
     right = right_links(weights, known.rows, protected.rows.rows, owners, threshold=0.0)
     return OneToOne(links.total, *right)
 

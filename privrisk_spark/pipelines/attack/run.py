@@ -28,7 +28,7 @@ from privrisk_spark.pipelines.attack.inferences import infer, tell_members
 from privrisk_spark.pipelines.attack.links import Attacks, link
 from privrisk_spark.pipelines.attack.opened import Opened, read
 from privrisk_spark.pipelines.attack.protected import Protected, encode, protect
-from privrisk_spark.pipelines.attack.transparent import by_levels, by_masks
+from privrisk_spark.pipelines.attack.transparent import by_levels, by_masks, by_repetition
 from privrisk_spark.pipelines.attack.worst_case import learn
 from privrisk_spark.planning.attack_findings import attacked, attacked_persons, by_learned, scored
 from privrisk_spark.planning.attack_masks import told_masks
@@ -38,6 +38,7 @@ from privrisk_spark.planning.attacks import (
     attack_notes,
     attack_of,
     in_words,
+    is_local,
     not_tried,
     weights_of,
     why_not_transparent,
@@ -154,11 +155,15 @@ class Findings:
 
 
 def transparent(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
-    """Link by the levels that the table was recoded by, or by its masks, if that is asked for and can be."""
+    """Link by the levels that the table was recoded by, its masks, or its classes, if that is asked for and can be."""
     asked, masks = attack_of(run.policy), masks_of(run.policy)
-    if "transparency" not in asked.tried or why_not_transparent(run.policy, opened.levels, masks=masks) is not None:
+    local = is_local(opened.release.manifest, opened.levels)
+    refused = why_not_transparent(run.policy, opened.levels, masks=masks, local=local)
+    if "transparency" not in asked.tried or refused is not None:
         return []
-    return by_levels(opened, protected) if masks is None else by_masks(run, opened, protected)
+    if masks is not None:
+        return by_masks(run, opened, protected)
+    return by_repetition(run, protected) if local else by_levels(opened, protected)
 
 
 def masks_of(policy: Policy) -> int | None:
@@ -197,7 +202,14 @@ def judge(
                 found.append(of_rows)
         rows = protected.rows
         found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned if not one.fell_back]
-        left_out = not_tried(policy, opened.levels, findings.inferences, findings.members, masks=masks_of(policy))
+        left_out = not_tried(
+            policy,
+            opened.levels,
+            findings.inferences,
+            findings.members,
+            masks=masks_of(policy),
+            local=is_local(opened.release.manifest, opened.levels),
+        )
         if not (found or untold or findings.inferences or findings.members):
             raise InputError(f"attack.methods: nothing of it can be tried: {' '.join(left_out)}")
         result = AttackResult(

@@ -30,6 +30,7 @@ from privrisk_spark.engine.batches import (
     write_ipc,
 )
 from privrisk_spark.engine.decided import integers
+from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.agreement import Agreement, LevelAgreement, LostWeight, NumberAgreement
@@ -323,7 +324,7 @@ def collect_patterns(scratch: Scratch, stored: StoredComparisons, known: Tuples,
     return folded(PatternCounts.empty(stored.levels), parts)
 
 
-def collect_owners(records: Batches, known: Tuples, rows: Tuples) -> Owners:
+def collect_owners(records: Batches, known: Tuples, rows: Tuples, *, most: int) -> Owners:
     """Count the people of each pair of distinct tuples: what is known of them, and their own rows.
 
     Parameters
@@ -332,10 +333,22 @@ def collect_owners(records: Batches, known: Tuples, rows: Tuples) -> Owners:
         People beside their protected forms.
     known, rows : Tuples
         Of the people, and of the protected table. Who is in one of them alone is nobody's pair.
+    most : int
+        Pairs that the driver may hold.
+
+    Raises
+    ------
+    InputError
+        If there are more.
     """
     k = known.nodes.shape[1]
     codes, nodes = schemas.codes(k), schemas.nodes(k)
-    told = records.frame().groupBy(*codes, *nodes).agg(F.count("*").alias(schemas.N_ROWS)).toArrow()
+    counted = records.frame().groupBy(*codes, *nodes).agg(F.count("*").alias(schemas.N_ROWS))
+    told = counted.limit(most + 1).toArrow()
+    if told.num_rows > most:
+        raise InputError(
+            f"counting.sorted_vectors: people and their own rows are more than {most:,} distinct pairs; raise it."
+        )
     mine = places_of(keys_of(known.nodes), integers(told, codes))
     theirs = places_of(keys_of(rows.nodes), integers(told, nodes))
     there = (mine >= 0) & (theirs >= 0)
