@@ -157,6 +157,10 @@ def test_whoever_knows_that_ranks_were_swapped_intersects_them(
     assert by_method(document, "intersection") == pytest.approx(right(wanted), abs=1e-9)
     assert "as it is known how each was masked" in " ".join(document["attacks"])
     assert not [one for one in document["measures"] if one["parameters"].get("distance") == "repetition"]
+    other = ["attack", file, f"--output={tmp_path / 'attack'}", TOLD, "--set=columns.age.mask.percent=9"]
+    result = CliRunner().invoke(app, other)
+    assert result.exit_code == 2
+    assert "columns.age.mask: 'transparency' takes the masks that the release was made with" in result.stderr
 
 
 def test_whoever_knows_that_columns_were_aggregated_projects_or_repeats_it(privrisk: Privrisk, tmp_path: Path) -> None:

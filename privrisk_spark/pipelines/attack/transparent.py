@@ -14,7 +14,7 @@ from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
 from privrisk_spark.planning.attack_findings import exactly_linked, inferred, linked_as_made
-from privrisk_spark.planning.attack_masks import told_masks
+from privrisk_spark.planning.attack_masks import refuse_other_masks, told_masks
 from privrisk_spark.planning.attacks import PROTECTED, attack_of, compared_as_numbers, refuse_cost
 from privrisk_spark.results.attacks import Attack
 from privrisk_spark.results.inferences import Inference
@@ -36,6 +36,7 @@ def by_levels(opened: Opened, protected: Protected) -> list[Attack]:
 
 def by_masks(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
     """Link people to the rows that they can have become, as it is known how the columns were masked."""
+    refuse_other_masks(run.policy, opened.release.manifest)
     masks = told_masks(run.policy)
     names = list(opened.known)
     refuse_cost(attack_of(run.policy), protected.known.total, len(protected.rows.rows), len(names))
