@@ -20,7 +20,8 @@ demo: $(VENV)/ready
 	@echo "  conf/demo.yaml                 the policy; copy it, or run it with --set decision.utility_at_least=4"
 
 # Everything CI runs: lint, types, all tests. Those of dags/ are skipped where Airflow is not: make $(AIRFLOW)/ready; those of
-# Spark's connectors where these are not: make $(VENV)/connectors; those of Azure likewise: make $(VENV)/azurite.
+# Spark's connectors where these are not: make $(VENV)/connectors; those of Azure likewise: make $(VENV)/azurite; and the
+# check of pages for accessibility: make $(VENV)/axe.
 test: lint machine-code $(VENV)/java $(VENV)/client $(TEST_NEEDS)
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -60,6 +61,16 @@ $(VENV)/azurite: tests/azurite/package-lock.json $(VENV)/ready
 	mkdir -p $@.part
 	cp tests/azurite/package.json tests/azurite/package-lock.json $@.part
 	npm ci --silent --no-audit --no-fund --prefix $@.part
+	rm -rf $@
+	mv $@.part $@
+	@touch $@
+
+# Rules of accessibility and what drives the browser they are run in, by npm, for the tests of pages.
+$(VENV)/axe: tests/axe/package-lock.json $(VENV)/ready
+	rm -rf $@.part
+	mkdir -p $@.part
+	cp tests/axe/package.json tests/axe/package-lock.json $@.part
+	npm ci --silent --no-audit --no-fund --ignore-scripts --prefix $@.part
 	rm -rf $@
 	mv $@.part $@
 	@touch $@

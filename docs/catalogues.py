@@ -1,7 +1,7 @@
 """Write pages from the program: ``python docs/catalogues.py`` (``--check`` only says whether one is old).
 
 ``policy-keys.md`` is made of the policy's JSON Schema and ``policy_examples.yaml``, ``command-line.md`` of the
-commands, ``measures.md`` of the catalogue of measures.
+commands, ``measures.md`` of the catalogue of measures, ``glossary.md`` of the words of reports.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from privrisk_spark.cli.app import app
 from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.kernels.measures.measure import FAMILIES
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.glossary import GLOSSARY
 
 DOCS = Path(__file__).parent
 EXAMPLES = DOCS / "policy_examples.yaml"
@@ -107,7 +108,7 @@ def keys_of(name: str, types: Mapping[str, Schema], examples: Mapping[str, objec
         yaml.safe_dump(examples[name], sort_keys=False, width=110, allow_unicode=True).strip(),
         "```",
     )
-    yield from ("", "| key | takes | if not given | |", "|---|---|---|---|")
+    yield from ("", "| key | takes | if not given | says |", "|---|---|---|---|")
     for key, one in schema["properties"].items():
         inner = next((types[other] for other in within(one) if "properties" in types[other]), {})
         said = one.get("description") or ("" if "const" in one else inner.get("description", ""))
@@ -175,7 +176,7 @@ def command_line() -> str:
         words = [one.metavar or (one.name.upper() if one.required else f"[{one.name.upper()}]") for one in arguments]
         usage = " ".join([name, "[OPTIONS]", *words])
         lines += [f"## `{name}`", "", cell(command.help), "", "```text", usage, "```", ""]
-        lines += ["| option | if not given | |", "|---|---|---|"]
+        lines += ["| option | if not given | does |", "|---|---|---|"]
         for one in parameters:
             words = (
                 (one.metavar or one.name.upper()) if one in arguments else ", ".join([*one.opts, *one.secondary_opts])
@@ -207,12 +208,36 @@ def measures() -> str:
     return page(lines)
 
 
+def glossary() -> str:
+    """Return the page of the words."""
+    lines = [
+        "# Words",
+        "",
+        "*Written by `python docs/catalogues.py` from the glossary that reports use.*",
+        "",
+        "The words of documents, reports and messages, as they are used here. The formulas are those of"
+        " [design.md](design.md#where-each-formula-lives), the sources in [references.bib](references.bib).",
+        "",
+        "| word | means | formula | in the code |",
+        "|---|---|---|---|",
+    ]
+    for term in GLOSSARY:
+        formula, where = (f"`{text}`" if text else "" for text in (term.formula, term.where))
+        lines.append("| " + " | ".join(cell(part) for part in (f"**{term.word}**", term.means, formula, where)) + " |")
+    return page(lines)
+
+
 def page(lines: list[str]) -> str:
     """Return lines as a file, without blank lines one after the other."""
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
 
-PAGES = {"policy-keys.md": policy_keys, "command-line.md": command_line, "measures.md": measures}
+PAGES = {
+    "policy-keys.md": policy_keys,
+    "command-line.md": command_line,
+    "measures.md": measures,
+    "glossary.md": glossary,
+}
 
 
 def main() -> int:

@@ -21,6 +21,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "attack",
         "share",
         "plan",
+        "validate",
         "release",
         "mask_table",
         "fit",
@@ -37,6 +38,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Attacked",
         "Shared",
         "Plan",
+        "Validation",
         "Released",
         "Fitted",
         "Curves",
@@ -151,7 +153,7 @@ def page() -> str:
                 for member, value in members(thing):
                     lines += entry(f"{name}.{member}", value, depth=4)
     lines += ["## Errors", "", "Only these leave the interface; `privrisk` ends with their exit code.", ""]
-    lines += ["| `pr.errors.` | exit code | |", "|---|---|---|"]
+    lines += ["| `pr.errors.` | exit code | when |", "|---|---|---|"]
     for name, value in vars(pr.errors).items():
         if inspect.isclass(value) and issubclass(value, pr.errors.PrivriskError):
             summary = inspect.cleandoc(value.__doc__ or "").splitlines()[0]

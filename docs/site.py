@@ -42,7 +42,9 @@ def notebook(cells: list[dict[str, Any]]) -> Iterator[str]:
                 continue
             data = shown.get("data", {})
             if "text/html" in data:
-                yield f'<div class="shown">\n{"".join(data["text/html"])}\n</div>'
+                # pandas heads its index by an empty cell, which is read out as a heading.
+                shown_here = "".join(data["text/html"]).replace("<th></th>", "<td></td>")
+                yield f'<div class="shown">\n{shown_here}\n</div>'
             elif found := "".join(data.get("text/plain", shown.get("text", ""))).rstrip():
                 yield f"```text\n{found}\n```"
 
@@ -94,7 +96,8 @@ def assemble(into: Path, executed: Path | None) -> None:
     cells = json.loads((executed or DOCS / NOTEBOOK).read_text(encoding="utf-8"))["cells"]
     text = linked("\n\n".join(notebook(cells)), DOCS / NOTEBOOK, pages)
     (pages / "quickstart.md").write_text(text + "\n", encoding="utf-8")
-    shutil.copyfile(DOCS / "site.css", pages / "site.css")
+    for name in ("site.css", "site.js"):
+        shutil.copyfile(DOCS / name, pages / name)
     shutil.copyfile(DOCS / "zensical.toml", into / "zensical.toml")
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Policy,
         Released,
         Shared,
+        Validation,
         approve,
         assess,
         attack,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         sensitive,
         share,
         tree,
+        validate,
         weight,
     )
 
@@ -65,6 +67,7 @@ __all__ = [
     "Policy",
     "Released",
     "Shared",
+    "Validation",
     "approve",
     "assess",
     "attack",
@@ -89,6 +92,7 @@ __all__ = [
     "sensitive",
     "share",
     "tree",
+    "validate",
     "weight",
 ]
 

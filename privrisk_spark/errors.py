@@ -12,31 +12,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 
-class PrivriskError(Exception):
-    """Base of every error this package raises on purpose.
-
-    Attributes
-    ----------
-    exit_code : int
-        What the process ends with: 1 refused, 2 policy or input error, 3 engine failure.
-    remedy : str
-        What to do next, for ``status.json``.
-    """
-
-    exit_code = 3
-    remedy = "Run again with the same run id; if it fails again, report it with the log."
-
-
-class InputError(PrivriskError, ValueError):
-    """The policy, a hierarchy or the data is not acceptable; running again unchanged cannot help."""
-
-    exit_code = 2
-    remedy = "Mend what the message names and run again."
-
-
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong with a policy.
+    """One thing wrong with a policy, or with what it names.
 
     Attributes
     ----------
@@ -57,6 +35,43 @@ class Fault:
         return f"{self.path}: {self.rule}." if self.path else f"{self.rule}."
 
 
+class PrivriskError(Exception):
+    """Base of every error this package raises on purpose.
+
+    Attributes
+    ----------
+    exit_code : int
+        What the process ends with: 1 refused, 2 policy or input error, 3 engine failure.
+    remedy : str
+        What to do next, for ``status.json``.
+    """
+
+    exit_code = 3
+    remedy = "Run again with the same run id; if it fails again, report it with the log."
+
+
+class InputError(PrivriskError, ValueError):
+    """The policy, a hierarchy or the data is not acceptable; running again unchanged cannot help.
+
+    Parameters
+    ----------
+    said : str or sequence of Fault
+        The message, or at least one fault, whose lines are the message.
+
+    Attributes
+    ----------
+    faults : tuple of Fault
+        One without a path for a message.
+    """
+
+    exit_code = 2
+    remedy = "Mend what the message names and run again."
+
+    def __init__(self, said: str | Sequence[Fault]) -> None:
+        self.faults = (Fault("", said.removesuffix(".")),) if isinstance(said, str) else tuple(said)
+        super().__init__(said if isinstance(said, str) else " | ".join(map(str, self.faults)))
+
+
 class ConfigError(InputError):
     """The policy is wrong; carries all faults at once.
 
@@ -67,10 +82,9 @@ class ConfigError(InputError):
     """
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = tuple(faults)
-        lines = [str(fault) for fault in self.faults]
-        head = "" if len(lines) == 1 else f"{len(lines)} faults in the policy: "
-        super().__init__(head + " | ".join(lines))
+        super().__init__(faults)
+        if len(self.faults) > 1:
+            self.args = (f"{len(self.faults)} faults in the policy: {self}",)
 
 
 class OverlapError(ConfigError):

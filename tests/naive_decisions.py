@@ -172,24 +172,25 @@ def naive_decision(
     scale: list[float],
     rule: str = "bayes",
     prior: Sequence[float] = (1.0,),
-) -> tuple[tuple[int, ...] | None, float, float, float, int]:
-    """Levels or None, risk, risk before, utility, and the smallest ρ, from the definitions."""
+) -> tuple[tuple[int, ...] | None, float, float, float, int, int]:
+    """Levels or None, risk, risk before, utility, and the smallest ρ, after and before, from the definitions."""
     of = literal(task.disclosure, hierarchies, record, dictionaries, scale, rule, prior)
     assert task.search.floor is not None
     best = naive.least_risky(of.depths, of.risk, of.utility, task.search.floor)
     answer = best if best is not None else tuple(of.depths)
-    before = of.risk((0,) * len(of.depths))
-    return best, of.risk(answer), before, of.utility(answer), of.consistent(answer)
+    as_it_is = (0,) * len(of.depths)
+    rho = of.consistent(answer), of.consistent(as_it_is)
+    return best, of.risk(answer), of.risk(as_it_is), of.utility(answer), *rho
 
 
 def check(
     found: Decisions,
     i: int,
-    want: tuple[tuple[int, ...] | None, float, float, float, int],
+    want: tuple[tuple[int, ...] | None, float, float, float, int, int],
     hierarchies: list[Hierarchy],
     record: np.ndarray,
 ) -> None:
-    levels, risk, before, utility, consistent = want
+    levels, risk, before, utility, consistent, consistent_before = want
     assert found.feasible[i] == (levels is not None)
     if levels is not None:
         assert tuple(found.levels[i]) == levels
@@ -200,6 +201,7 @@ def check(
     assert found.risk_before[i] == pytest.approx(before, rel=1e-9)
     assert found.utility[i] == pytest.approx(utility)
     assert found.consistent[i] == consistent
+    assert found.consistent_before[i] == consistent_before
 
 
 def subsuming(hierarchies: list[Hierarchy]) -> list[Relation]:

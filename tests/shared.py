@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-CHARTS = ("risk_chart", "levels_chart", "map_chart")
+CHARTS = ("risk_chart", "levels_chart", "map_chart", "floor_chart")
 
 
 def drawn_once(draw: Callable[..., str]) -> Callable[..., str]:

@@ -70,6 +70,7 @@ LIBRARIES: dict[str, set[str]] = {
     "jinja2": {"reporting", "engine"},
     "markupsafe": {"reporting"},
     "typer": {"cli"},
+    "rich": {"runs"},
     "numba": {"machine_code"},
     "cryptography": {"kernels"},
     "rapidfuzz": {"kernels"},

@@ -26,7 +26,7 @@ from privrisk_spark.api.builders import (
 )
 from privrisk_spark.api.composing import Composed, compose
 from privrisk_spark.api.dictionary_curves import Curves, curves
-from privrisk_spark.api.dry_run import plan
+from privrisk_spark.api.dry_run import plan, validate
 from privrisk_spark.api.fitting import Fitted, approve, fit
 from privrisk_spark.api.masking import mask_table
 from privrisk_spark.api.policies import Policy, load
@@ -34,6 +34,7 @@ from privrisk_spark.api.releasing import Released, release
 from privrisk_spark.api.sharing import Shared, share
 from privrisk_spark.results.page import Page
 from privrisk_spark.results.plan import Plan
+from privrisk_spark.results.validation import Validation
 
 __all__ = [
     "Assessed",
@@ -47,6 +48,7 @@ __all__ = [
     "Policy",
     "Released",
     "Shared",
+    "Validation",
     "approve",
     "assess",
     "attack",
@@ -70,5 +72,6 @@ __all__ = [
     "sensitive",
     "share",
     "tree",
+    "validate",
     "weight",
 ]

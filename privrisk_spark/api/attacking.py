@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -64,7 +64,8 @@ class Attacked(Closeable):
         ``row-uniform`` for a row's person, taking it for any of them; and so on. ``record_id``; ``distance``, the least
         there is; ``tied_rows``, candidates at that distance; ``own_row_is_nearest``, whether the record's own is among
         them; ``rows_alike``, candidates that look like its own; ``present``, the probability that its own is a
-        candidate; ``consistent``, the dictionary rows it was decided by.
+        candidate; ``begun``, the probability that he can begin with it; ``consistent``, the dictionary rows it was
+        decided by.
 
         Where persons may have several rows, ``entity`` is the person, and ``rows`` of the person are alike;
         ``own_rows_nearest``, how many of the candidates are expected to be of the same person.
@@ -97,6 +98,7 @@ def attack(
     output: str | Path | None = None,
     run_id: str | None = None,
     date: dt.date | None = None,
+    announce: Callable[[str], object] | None = None,
 ) -> Attacked:
     """Attack a release by record linkage, and say how many of the records are found.
 
@@ -118,6 +120,8 @@ def attack(
         Default from name, date and policy.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
+    announce : callable, optional
+        Called with what will be done, once the tables are open.
 
     Returns
     -------
@@ -165,6 +169,6 @@ def attack(
             with held(table, f"privrisk attack {own.run.name}", encrypt=False) as (spark, given):
                 if private is not None:
                     check_reach(spark, "output")
-                result = pipeline.attack(spark, own, place=place, run_id=run, date=day, table=given)
+                result = pipeline.attack(spark, own, place=place, run_id=run, date=day, table=given, announce=announce)
             page = Page((place / "report.html").read_text(encoding="utf-8"))
         return Attacked(result, page, place, private, spark)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,6 +99,7 @@ def fit(
     output: str | Path | None = None,
     run_id: str | None = None,
     date: dt.date | None = None,
+    announce: Callable[[str], object] | None = None,
 ) -> Fitted:
     """Search for the scheme that makes a table k-anonymous at the least cost; nothing is released.
 
@@ -116,6 +118,8 @@ def fit(
         Default from name, date and policy.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
+    announce : callable, optional
+        Called with what will be done, once the tables are open.
 
     Returns
     -------
@@ -163,7 +167,7 @@ def fit(
             with held(table, f"privrisk fit {own.run.name}", encrypt=False) as (spark, given):
                 if private is not None:
                     check_reach(spark, "output")
-                scheme = pipeline.fit(spark, own, place=place, run_id=run, date=day, table=given)
+                scheme = pipeline.fit(spark, own, place=place, run_id=run, date=day, table=given, announce=announce)
         return Fitted(scheme, place / pipeline.SCHEME, private)
 
 

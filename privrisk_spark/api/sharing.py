@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -74,6 +75,7 @@ def share(
     output: str | Path | None = None,
     run_id: str | None = None,
     date: dt.date | None = None,
+    announce: Callable[[str], object] | None = None,
 ) -> Shared:
     """Decide what the members of a social network show each other: which attribute, at which level, at what cost.
 
@@ -92,6 +94,8 @@ def share(
         Default from name, date and policy.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
+    announce : callable, optional
+        Called with what will be done, once the tables are open.
 
     Returns
     -------
@@ -143,6 +147,8 @@ def share(
                 if private is not None:
                     check_reach(spark, "output")
                 people = None if profiles is None else given
-                result = pipeline.share(spark, own, place=place, run_id=run, date=day, profiles=people, edges=friends)
+                result = pipeline.share(
+                    spark, own, place=place, run_id=run, date=day, profiles=people, edges=friends, announce=announce
+                )
             page = Page((place / "report.html").read_text(encoding="utf-8"))
         return Shared(result, page, place, private, spark)

@@ -1,4 +1,4 @@
-"""Command line: ``release``, ``mask``, ``assess``, ``attack``, ``share``, ``fit``, ``audit``, and so on."""
+"""Command line: ``validate``, ``release``, ``mask``, ``assess``, ``attack``, ``share``, ``fit`` and so on."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from privrisk_spark.cli.curves import curves
 from privrisk_spark.cli.experiments import experiments_app
 from privrisk_spark.cli.fit import approve, fit
 from privrisk_spark.cli.guide import guide
+from privrisk_spark.cli.hierarchy import hierarchy_app
 from privrisk_spark.cli.java import prepare_java
 from privrisk_spark.cli.ledger import ledger_app
 from privrisk_spark.cli.mask import mask
 from privrisk_spark.cli.release import release
 from privrisk_spark.cli.share import share
 from privrisk_spark.cli.synthetic import synthesize
+from privrisk_spark.cli.validate import validate
 
 app = typer.Typer(
     add_completion=False,
@@ -30,8 +32,9 @@ app = typer.Typer(
 )
 app.add_typer(config_app, name="config")
 app.add_typer(experiments_app, name="experiments")
+app.add_typer(hierarchy_app, name="hierarchy")
 app.add_typer(ledger_app, name="ledger")
-for command in (release, mask, assess, attack, share, fit, approve, curves, audit, synthesize, guide):
+for command in (validate, release, mask, assess, attack, share, fit, approve, curves, audit, synthesize, guide):
     app.command()(command)
 app.command("prepare-java")(prepare_java)
 

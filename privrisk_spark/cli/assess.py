@@ -19,7 +19,9 @@ from privrisk_spark.cli.options import (
     Overrides,
     Policies,
     PrivateOutput,
+    Quiet,
     RunId,
+    Verbose,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ def assess(
     explain: Explain = False,
     history: History = False,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Measure the risk of a table, alone or against a release and a population. Transforms and publishes nothing.

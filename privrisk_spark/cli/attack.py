@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from privrisk_spark.cli.attempt import attempted
-from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput, RunId
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    Explain,
+    Fast,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    PrivateOutput,
+    Quiet,
+    RunId,
+    Verbose,
+)
 
 
 def attack(
@@ -20,7 +33,10 @@ def attack(
     ] = None,
     date: Date = None,
     run_id: RunId = None,
+    explain: Explain = False,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Attack a release: link each record to the released rows nearest to it, and say how many are found.
@@ -38,7 +54,9 @@ def attack(
 
             place = check_output(policy, output)
         attempt.status = place
-        found = api.attack(None, policy, output=output, run_id=attempt.run_id, date=day)
+        found = api.attack(
+            None, policy, output=output, run_id=attempt.run_id, date=day, announce=typer.echo if explain else None
+        )
     typer.echo(found.result.paragraph)
     for name in ("report.html", "measures.json", "attack.json"):
         typer.echo(f"  {place / name}")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from privrisk_spark.cli.attempt import attempted
-from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, RunId
+from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, Quiet, RunId, Verbose
 
 
 def audit(
@@ -22,6 +22,8 @@ def audit(
     date: Date = None,
     run_id: RunId = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Try to refute the differential privacy of a policy's mechanism by releases of adversarial tables.

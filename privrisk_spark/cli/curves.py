@@ -18,7 +18,9 @@ from privrisk_spark.cli.options import (
     Overrides,
     Policies,
     PrivateOutput,
+    Quiet,
     RunId,
+    Verbose,
 )
 
 
@@ -39,6 +41,8 @@ def curves(
     dry_run: DryRun = False,
     explain: Explain = False,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Compute risk over the size of the attacker's dictionary, and true against estimated risk: data and plots."""

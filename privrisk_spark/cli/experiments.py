@@ -6,8 +6,19 @@ from typing import Annotated
 
 import typer
 
-from privrisk_spark.cli.experiments_run import run_experiments
-from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput
+from privrisk_spark.cli.experiments_run import run_collection, run_experiments
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    Fast,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    PrivateOutput,
+    Quiet,
+    Verbose,
+)
 
 experiments_app = typer.Typer(no_args_is_help=True, help="Published experiments, run again.")
 
@@ -25,6 +36,8 @@ def experiments_deciding(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures but for times.")] = 2012,
     date: Date = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run Fouad's (2012) comparisons of searches and models on generated data, and on a policy's table: data and plots.
@@ -52,6 +65,8 @@ def experiments_privacy(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures.")] = 2012,
     date: Date = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run Fouad's (2012) exponential sampling, which guarantees nothing, beside a release with a proof: data and plots.
@@ -78,6 +93,8 @@ def experiments_adversary(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures but for times.")] = 2015,
     date: Date = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run the case study of Xia et al. (2015), an attack that is planned: on generated data, and on a policy's table.
@@ -105,6 +122,8 @@ def experiments_recoding(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures but for times.")] = 2012,
     date: Date = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run every algorithm of k-anonymization on generated data, and on a policy's table: cost, time, risk, claims.
@@ -133,6 +152,8 @@ def experiments_compare(
     quick: Annotated[bool, typer.Option("--quick", help="Small generated tables, whatever sizes say.")] = False,
     date: Date = None,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Attack every way to protect a table: what is found over what is lost, on generated data and a policy's table.
@@ -146,3 +167,50 @@ def experiments_compare(
         sizes = CompareSizes.quick(suppressed, seed)
 
     run_experiments("compare", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)
+
+
+@experiments_app.command("dictionaries")
+def experiments_dictionaries(
+    output: PrivateOutput,
+    rows: Annotated[int, typer.Option(min=20, help="Rows of the generated table; a tenth is released.")] = 40_000,
+    attributes: Annotated[int, typer.Option(min=2, max=10, help="Attributes of it.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same figures.")] = 2006,
+    quick: Annotated[bool, typer.Option("--quick", help="A small table, whatever sizes say.")] = False,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+) -> None:
+    """Run what Lebanon et al. (2006) and Fouad (2012) show of risk by the attacker's dictionary, and by rule.
+
+    Nothing is read and Spark is not started. ``privrisk curves`` does this for a policy's table.
+    """
+    from privrisk_spark.experiments.dictionaries.results import DictionarySizes
+
+    sizes = DictionarySizes.quick(seed) if quick else DictionarySizes(rows, attributes, seed)
+
+    run_experiments("dictionaries", sizes, [], None, output, date, log_format)
+
+
+@experiments_app.command("examples")
+def experiments_examples(output: PrivateOutput, date: Date = None, log_format: Log = LogFormat.text) -> None:
+    """Compute the worked examples of the sources again: what is printed beside what is found."""
+    from privrisk_spark.experiments.examples.results import ExampleSizes
+
+    run_experiments("examples", ExampleSizes(), [], None, output, date, log_format)
+
+
+@experiments_app.command("all")
+def experiments_all(
+    output: PrivateOutput,
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that all of it runs.")] = False,
+    date: Date = None,
+    log_format: Log = LogFormat.text,
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Run every experiment, one after the other: one page of what was claimed beside what was found.
+
+    A run that was stopped goes on where it was. Without a policy nothing is read and Spark is not started.
+    """
+    run_collection([*(policies or []), *(config or [])], overrides, output, date, log_format, quick=quick)

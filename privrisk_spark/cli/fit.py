@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from privrisk_spark.cli.attempt import attempted, told_errors
-from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput, RunId
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    Explain,
+    Fast,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    PrivateOutput,
+    Quiet,
+    RunId,
+    Verbose,
+)
 
 
 def fit(
@@ -18,7 +31,10 @@ def fit(
     overrides: Overrides = None,
     date: Date = None,
     run_id: RunId = None,
+    explain: Explain = False,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Search for the scheme of a table that is to be k-anonymous, and write it for somebody to approve."""
@@ -27,10 +43,13 @@ def fit(
         from privrisk_spark import api
 
         attempt.status = Path(output)
-        found = api.fit(None, policy, output=output, run_id=attempt.run_id, date=day)
+        found = api.fit(
+            None, policy, output=output, run_id=attempt.run_id, date=day, announce=typer.echo if explain else None
+        )
     typer.echo(f"Scheme of {found.rows:,} rows, {found.suppressed:,} of them suppressed, run id {attempt.run_id}")
     for name, level in found.levels.items():
-        typer.echo(f"  {name}: level {level}")
+        named = policy.quasi_identifiers[name].hierarchy.named_level(level)
+        typer.echo(f"  {name}: level {level}" + ("" if named == f"level {level}" else f", {named}"))
     typer.echo(f"  metric {found.metric}: {found.value:.8g} ({'the best of all' if found.optimal else 'not proved'})")
     typer.echo(f"  {found.place} (never publish: exact figures; privrisk approve FILE --by NAME)")
 

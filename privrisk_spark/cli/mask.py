@@ -13,9 +13,11 @@ from privrisk_spark.cli.options import (
     LogFormat,
     Overrides,
     Policies,
+    Quiet,
     RunId,
     StatusFile,
     Until,
+    Verbose,
 )
 from privrisk_spark.cli.release import release_day
 
@@ -31,6 +33,8 @@ def mask(
     explain: Explain = False,
     log_format: Log = LogFormat.text,
     status_file: StatusFile = None,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Mask the columns of a table as its policy says (guarantee.kind: masked), and publish it; no guarantee."""

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from privrisk_spark.engine import fast
+from privrisk_spark.runs.verbosity import ASKED
 
 
 class LogFormat(StrEnum):
@@ -48,6 +49,27 @@ StatusFile = Annotated[
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Print the plan before running it.")]
 Log = Annotated[LogFormat, typer.Option(help="Form of log lines.")]
+
+
+def _be_quiet(asked: bool) -> bool:
+    ASKED.quiet = asked
+    return asked
+
+
+def _show_spark(asked: bool) -> bool:
+    ASKED.spark = asked
+    return asked
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet", callback=_be_quiet, help="Log warnings alone and show no progress; results are printed all the same."
+    ),
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", callback=_show_spark, help="Show the warnings of Spark's own log, too.")
+]
 Fast = Annotated[
     bool,
     typer.Option(

@@ -19,9 +19,11 @@ from privrisk_spark.cli.options import (
     LogFormat,
     Overrides,
     Policies,
+    Quiet,
     RunId,
     StatusFile,
     Until,
+    Verbose,
 )
 
 
@@ -40,6 +42,8 @@ def release(
         str | None,
         typer.Option(metavar="FILE", help="Apply an approved scheme of privrisk fit; as --set guarantee.scheme=FILE."),
     ] = None,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Read, encode, count, decide, validate and publish a table as its policy says."""

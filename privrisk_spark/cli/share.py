@@ -5,7 +5,20 @@ from __future__ import annotations
 import typer
 
 from privrisk_spark.cli.attempt import attempted
-from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, PrivateOutput, RunId
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    Explain,
+    Fast,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    PrivateOutput,
+    Quiet,
+    RunId,
+    Verbose,
+)
 
 
 def share(
@@ -15,7 +28,10 @@ def share(
     overrides: Overrides = None,
     date: Date = None,
     run_id: RunId = None,
+    explain: Explain = False,
     log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
     fast: Fast = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Decide what the members of a social network show each other: which attribute, at which level, and its cost."""
@@ -29,7 +45,9 @@ def share(
 
             place = check_output(policy, output)
         attempt.status = place
-        found = api.share(None, None, policy, output=output, run_id=attempt.run_id, date=day)
+        found = api.share(
+            None, None, policy, output=output, run_id=attempt.run_id, date=day, announce=typer.echo if explain else None
+        )
     typer.echo(found.result.paragraph)
     for name in ("report.html", "summary.json", "measures.json", "sharing.json"):
         typer.echo(f"  {place / name}")

@@ -148,6 +148,7 @@ class Decided:
         table = table.append_column(schemas.RISK_BEFORE, pa.array(decisions.risk_before[rows]))
         table = table.append_column(schemas.UTILITY, pa.array(decisions.utility[rows]))
         table = table.append_column(schemas.CONSISTENT, pa.array(decisions.consistent[rows]))
+        table = table.append_column(schemas.CONSISTENT_BEFORE, pa.array(decisions.consistent_before[rows]))
         table = table.append_column(schemas.FEASIBLE, pa.array(decisions.feasible[rows]))
         table = table.append_column(schemas.KEPT, pa.array(self.kept))
         if decisions.gap is not None:
@@ -164,7 +165,13 @@ class Decided:
         """Rows that have the DECIDED columns already, each with a decision of its own."""
         numbers = {
             name: table.column(name).to_numpy()
-            for name in (schemas.RISK, schemas.RISK_BEFORE, schemas.UTILITY, schemas.CONSISTENT)
+            for name in (
+                schemas.RISK,
+                schemas.RISK_BEFORE,
+                schemas.UTILITY,
+                schemas.CONSISTENT,
+                schemas.CONSISTENT_BEFORE,
+            )
         }
         decisions = Decisions(
             levels=integers(table, schemas.levels(k)).astype(np.int8),
@@ -173,6 +180,7 @@ class Decided:
             risk_before=numbers[schemas.RISK_BEFORE],
             utility=numbers[schemas.UTILITY],
             consistent=numbers[schemas.CONSISTENT],
+            consistent_before=numbers[schemas.CONSISTENT_BEFORE],
             feasible=table.column(schemas.FEASIBLE).to_numpy(),
             gap=table.column(schemas.GAP).to_numpy() if schemas.GAP in table.column_names else None,
             history=_after_history(table),

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from privrisk_spark.errors import EngineError
+from privrisk_spark.runs.verbosity import ASKED
 
 PREFIX = "privrisk-session-"
 _LOCK = "in-use"
@@ -78,9 +79,12 @@ class LocalDirectory:
         return self.paths[0] / "spark.log"
 
     def log_configuration(self) -> Path:
-        """Write how Java is to log, and return the file: to `log`, and to standard error only what ends the process."""
+        """Write how Java is to log, and return the file: to `log`, and to standard error only what ends the process.
+
+        Warnings go there, too, if somebody asked for Spark's own log.
+        """
         path = self.paths[0] / "log4j2.properties"
-        path.write_text(_LOGGING.format(log=self.log), encoding="utf-8")
+        path.write_text(_LOGGING.format(log=self.log, console="warn" if ASKED.spark else "fatal"), encoding="utf-8")
         return path
 
 
@@ -89,7 +93,7 @@ status = fatal
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
 rootLogger.appenderRef.console.ref = console
-rootLogger.appenderRef.console.level = fatal
+rootLogger.appenderRef.console.level = {console}
 appender.file.type = File
 appender.file.name = file
 appender.file.fileName = {log}

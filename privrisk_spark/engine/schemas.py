@@ -10,9 +10,9 @@ VECTORS   ``q<i>`` (table) or ``t<i>`` (dictionary node codes), ``w<i>``, ``n_ro
 HISTORY   ENCODED with codes resolved, then ``h<i>`` tinyint deepest level that is out already of each value,
           ``releases`` long earlier releases of the record, ``changed`` boolean whether a value was another in one
 DECIDED   ENCODED with codes resolved, then ``l<i>`` tinyint level, ``n<i>`` int node, ``risk`` and ``risk_before``
-          double (unit of the model), ``utility`` double (unit of the measure), ``consistent`` long (dictionary rows),
-          ``feasible`` boolean, ``kept`` boolean (drawn into the sample; true outside dp); with a history
-          ``risk_alone`` and ``risk_out`` double, ``beyond`` boolean
+          double (unit of the model), ``utility`` double (unit of the measure), ``consistent`` long (dictionary rows)
+          and ``consistent_before``, ``feasible`` boolean, ``kept`` boolean (drawn into the sample; true outside dp);
+          with a history ``risk_alone`` and ``risk_out`` double, ``beyond`` boolean
 CELLS     ``scheme`` int, ``n<i>`` int node, ``n_rows`` long; admitted: ``noisy`` long
 MEMBERS   ``n<i>`` int node, ``entity`` string, ``n_rows`` long, ``millionths`` long sampling weight: who is in a
           released class, where the policy names persons or sampling weights
@@ -48,6 +48,7 @@ SCHEME = "scheme"
 NOISY = "noisy"
 RISK = "risk"
 RISK_BEFORE = "risk_before"
+CONSISTENT_BEFORE = "consistent_before"
 UTILITY = "utility"
 CONSISTENT = "consistent"
 FEASIBLE = "feasible"
@@ -149,6 +150,7 @@ def decided(frame: T.StructType, k: int, *, gaps: bool = False) -> T.StructType:
         T.StructField(RISK_BEFORE, T.DoubleType(), False),
         T.StructField(UTILITY, T.DoubleType(), False),
         T.StructField(CONSISTENT, T.LongType(), False),
+        T.StructField(CONSISTENT_BEFORE, T.LongType(), False),
         T.StructField(FEASIBLE, T.BooleanType(), False),
         T.StructField(KEPT, T.BooleanType(), False),
         *([T.StructField(GAP, T.DoubleType(), False)] if gaps else []),

@@ -8,13 +8,15 @@ of that is exact and for the trusted zone alone.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from privrisk_spark import __version__
 from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.labels import labels
 from privrisk_spark.planning.places import check_private_place, check_request
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_experiment
@@ -67,6 +69,8 @@ class Experiment(Generic[SizesT]):
         ``seed``; the source is None without a policy. It opens its own stages of the progress.
     stages, stages_of_policy : int
         How many stages it opens without a policy, and how many more with one.
+    usual, quick : dataclass
+        Sizes for figures to be cited, and to see that it runs.
     exact : bool
         Whether it tells exact figures, which only a policy of the kind ``risk`` allows.
     check : callable
@@ -81,6 +85,8 @@ class Experiment(Generic[SizesT]):
     find: Callable[[SizesT, Source | None, Progress], Findings]
     stages: int
     stages_of_policy: int
+    usual: SizesT
+    quick: SizesT
     exact: bool = True
     check: Callable[[Policy], None] = _nothing_more
     further_files: tuple[str, ...] = ()
@@ -139,6 +145,23 @@ def check_output(experiment: Experiment[Any], policy: Policy | None, output: str
     return checked(policy, output, files=experiment.files, what="experiments")
 
 
+@contextmanager
+def session_for(policy: Policy | None) -> Iterator[SparkSession | None]:
+    """Hold a session where there is a policy; without one Spark is not started.
+
+    Parameters
+    ----------
+    policy : Policy or None
+    """
+    if policy is None:
+        yield None
+        return
+    from privrisk_spark.engine import session
+
+    with session.held(None, "privrisk experiments", encrypt=False) as (spark, _):
+        yield spark
+
+
 def run(
     experiment: Experiment[SizesT],
     spark: SparkSession | None,
@@ -177,7 +200,8 @@ def run(
         if policy is not None and spark is not None:
             source = Source(spark, policy, Scratch(spark, scratch), place)
         stages = 1 + experiment.stages + (experiment.stages_of_policy if policy is not None else 0)
-        progress = Progress(place, run_id, stages)
+        watched = () if spark is None else (labels(spark),)
+        progress = Progress(place, run_id, stages, *watched)
         findings = experiment.find(sizes, source, progress)
         result = experiment.result(findings, sizes, date=date, private=policy is not None)
         with progress.stage("write") as stage:

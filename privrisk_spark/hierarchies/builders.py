@@ -40,6 +40,10 @@ class _Keyed(Builder):
         """Order as the rule does."""
         return self.rule.sort_key(value)
 
+    def level_names(self) -> tuple[str, ...]:
+        """Return the rule's names of levels."""
+        return self.rule.level_names()
+
 
 def _widths_or_cuts(value: object, handler: Any) -> object:
     if not isinstance(value, Mapping):
@@ -177,7 +181,7 @@ def build(spec: Builder, attribute: str, *, values: Iterable[str] | None = None,
     if rule.public:
         paths = rule.paths(attribute)
         _refuse_equal_labels(attribute, paths, public=True)
-        return Hierarchy.from_paths(attribute, paths, null_leaf=null_leaf)
+        return Hierarchy.from_paths(attribute, paths, null_leaf=null_leaf, steps=rule.level_names())
     given = set(values or ())
     if not given:
         raise HierarchyError(
@@ -191,7 +195,7 @@ def build(spec: Builder, attribute: str, *, values: Iterable[str] | None = None,
         )
     paths = [understood[value] for value in sorted(understood, key=rule.sort_key)]
     _refuse_equal_labels(attribute, paths, public=False)
-    return Hierarchy.from_paths(attribute, paths, null_leaf=null_leaf, public=False)
+    return Hierarchy.from_paths(attribute, paths, null_leaf=null_leaf, public=False, steps=rule.level_names())
 
 
 def _refuse_equal_labels(attribute: str, paths: Sequence[LeafPath], *, public: bool) -> None:

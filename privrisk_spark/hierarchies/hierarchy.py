@@ -57,6 +57,8 @@ class Hierarchy:
         Leaves are the nodes ``0 … n_leaves - 1``.
     public : bool
         True if the labels come from the policy, so that a message may name them; False if from records.
+    steps : tuple of str
+        Names of the levels from 0 up, where who made it knows any; see :attr:`level_names`. No number depends on them.
 
     Raises
     ------
@@ -69,6 +71,7 @@ class Hierarchy:
     parent: IntArray
     n_leaves: int
     public: bool = True
+    steps: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         parent = _frozen(np.array(self.parent, dtype=np.int32))
@@ -104,6 +107,7 @@ class Hierarchy:
         root: str = ROOT,
         null_leaf: bool = False,
         public: bool = True,
+        steps: tuple[str, ...] = (),
     ) -> Hierarchy:
         """Return the hierarchy given by one path per leaf.
 
@@ -122,6 +126,8 @@ class Hierarchy:
             like any other and counts in ``n(⊥)``.
         public : bool
             Whether messages may name labels.
+        steps : tuple of str
+            Names of the levels from 0 up, where there are any.
 
         Returns
         -------
@@ -189,7 +195,7 @@ class Hierarchy:
         final[order] = np.arange(n_leaves, n_leaves + order.size)
         parent = final[np.concatenate([np.array(leaf_parent), np.array(inner_parent)[order]])]
         labels = (*leaf_label, *(inner_label[node] for node in order.tolist()))
-        return cls(attribute, labels, parent.astype(np.int32), n_leaves, public)
+        return cls(attribute, labels, parent.astype(np.int32), n_leaves, public, steps)
 
     @property
     def n_nodes(self) -> int:
@@ -217,6 +223,20 @@ class Hierarchy:
     def height(self) -> int:
         """Greatest depth of a leaf, h; levels run from 0 to h."""
         return int(self.depth.max())
+
+    @cached_property
+    def level_names(self) -> tuple[str, ...]:
+        """Names of the levels 0 … height, such as ``("day", "month", "year", "suppressed")``.
+
+        Those of :attr:`steps`, and else what :func:`numbered_levels` calls them.
+        """
+        return (*self.steps[: self.height], *numbered_levels(self.height)[min(len(self.steps), self.height) :])
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether every value but null takes as many steps to the root."""
+        leaves = self.n_leaves - (self.labels[self.n_leaves - 1] is None)
+        return bool((self.depth[:leaves] == self.height).all())
 
     @cached_property
     def layers(self) -> tuple[IntArray, ...]:
@@ -372,6 +392,11 @@ class Hierarchy:
             f"{where}: {len(found)} nodes are labelled '{label}'; name one of the levels "
             f"{listing([str(number) for number in levels])} as well."
         )
+
+
+def numbered_levels(height: int) -> tuple[str, ...]:
+    """Return names of the levels 0 … height where nobody has given them any; the last holds the root alone."""
+    return (*("as it is", *(f"level {level}" for level in range(1, height)))[:height], "suppressed")
 
 
 def _frozen(array: NDArray[_Number]) -> NDArray[_Number]:

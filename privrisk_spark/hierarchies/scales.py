@@ -207,6 +207,10 @@ class Widths(_Numbers):
             above = self._known[finest] = tuple(self._interval(start, width) for width in self.widths)
         return above
 
+    def level_names(self) -> tuple[str, ...]:
+        """Return the widths."""
+        return ("as it is", *(f"width {_shown(width)}" for width in self.widths))
+
     def _interval(self, number: Decimal, width: Decimal) -> str:
         step = _floor_divide(_EXACT.subtract(number, self.origin), width)
         low = _EXACT.add(self.origin, _EXACT.multiply(step, width))
@@ -238,6 +242,10 @@ class Cuts(_Numbers):
             if len(coarser) == len(finer):
                 raise ValueError(f"cuts of level {level} must leave out some of level {level - 1}; got the same")
         return cuts
+
+    def level_names(self) -> tuple[str, ...]:
+        """Return how many intervals there are, the two open ones included."""
+        return ("as it is", *(f"{len(points) + 1} intervals" for points in self.cuts))
 
     @cached_property
     def _between(self) -> list[LeafPath]:
@@ -350,6 +358,10 @@ class Dates(Builder):
     def public(self) -> bool:
         """True if a domain is declared."""
         return self.domain is not None
+
+    def level_names(self) -> tuple[str, ...]:
+        """Return the steps along the calendar."""
+        return self.steps
 
     @cached_property
     def _ends(self) -> tuple[int, int] | None:

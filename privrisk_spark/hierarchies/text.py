@@ -84,6 +84,15 @@ class Builder(BaseModel, ABC):
     def declared(self) -> Sequence[str] | None:
         """Return the leaves the policy declares, in order, or None if the data decide."""
 
+    def level_names(self) -> tuple[str, ...]:
+        """Return names of the levels from 0 up, as far as the rule has any; see `Hierarchy.level_names`."""
+        return ()
+
+    def named_level(self, level: int) -> str:
+        """Return the name of a level that is not the root's."""
+        names = self.level_names()
+        return names[level] if level < len(names) else f"level {level}"
+
     def paths(self, attribute: str) -> list[LeafPath]:  # noqa: ARG002 - for files
         """Return the path of every declared leaf; `attribute` is for messages."""
         found = [self.path(value) for value in self.declared() or ()]
@@ -232,6 +241,11 @@ class Mask(Builder):
         """Return the domain."""
         return self.domain
 
+    def level_names(self) -> tuple[str, ...]:
+        """Return how many characters are masked."""
+        masked = (f"{count} character{'' if count == 1 else 's'} masked" for count in range(1, self.steps + 1))
+        return ("as it is", *masked)
+
 
 class Order(Builder):
     """Ordinal values in groups of neighbours, ``fanouts[0] · … · fanouts[j - 1]`` of them at level j."""
@@ -268,6 +282,10 @@ class Order(Builder):
     def declared(self) -> Sequence[str]:
         """Return the values in their order."""
         return self.values
+
+    def level_names(self) -> tuple[str, ...]:
+        """Return how many neighbours are grouped."""
+        return ("as it is", *(f"groups of {size}" for size in accumulate(self.fanouts, mul)))
 
 
 class Flat(Builder):

@@ -8,6 +8,7 @@ What is written, ``scheme.json``, holds exact figures of the table: it is for th
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +27,7 @@ from privrisk_spark.planning.schemes import fitted_scheme
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.schemes import FittedScheme
+from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.runs.places import held, write_json
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.deciding.recode import chosen_scheme, collect_problem
@@ -75,6 +77,7 @@ def fit(
     run_id: str,
     date: dt.date,
     table: DataFrame | None = None,
+    announce: Callable[[str], object] | None = None,
 ) -> FittedScheme:
     """Search for the scheme of a table, and write ``scheme.json``.
 
@@ -90,6 +93,8 @@ def fit(
         Business date.
     table : DataFrame, optional
         Of the same session; read instead of the policy's table. What the policy says of its columns holds.
+    announce : callable, optional
+        Called with what will be searched (``--explain``).
 
     Raises
     ------
@@ -114,6 +119,8 @@ def fit(
             hierarchies = open_hierarchies(policy, sources)
             recoding = decision_of(policy).procedure(hierarchies)
             assert isinstance(recoding, Recoding), "a table is recoded to be k-anonymous"
+            if announce is not None:
+                announce(explanation(policy, hierarchies, {}, None))
             stage.sentence = f"Opened the table with {len(hierarchies)} quasi-identifiers."
         with progress.stage("encode") as stage:
             rows, n_rows = collect_codes(scratch, sources.table, policy, hierarchies, place, given=sources.given)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,7 @@ from privrisk_spark.policy.sharing import (
     UserAttributes,
     UserPairs,
 )
+from privrisk_spark.reporting.explanation import sharing_explanation
 from privrisk_spark.reporting.pages import render_sharing
 from privrisk_spark.results.sharing import Connection, Exposed, Network, SharingResult
 from privrisk_spark.runs.places import held, write_json, write_text
@@ -146,6 +148,7 @@ def share(
     date: dt.date,
     profiles: DataFrame | None = None,
     edges: DataFrame | None = None,
+    announce: Callable[[str], object] | None = None,
 ) -> SharingResult:
     """Decide what is shown, and write decisions, figures and report.
 
@@ -161,6 +164,8 @@ def share(
         Business date.
     profiles, edges : DataFrame, optional
         Of the same session; read instead of the policy's tables.
+    announce : callable, optional
+        Called with what will be decided (``--explain``).
 
     Raises
     ------
@@ -183,6 +188,8 @@ def share(
     with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
         run = Run(spark, policy, place, scratch, Progress(place, run_id, STAGES, labels(spark)))
         opened = read(run, given)
+        if announce is not None:
+            announce(sharing_explanation(policy, opened.hierarchies))
         users = encode(run, opened)
         ground, network = connect(run, opened, users)
         decided, result = decide(run, opened, ground, network, run_id=run_id, date=date)

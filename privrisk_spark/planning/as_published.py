@@ -1,4 +1,4 @@
-"""Algorithms 6 and 7 of F12 as published: constants, and what a release by one says of itself. For comparison only.
+"""Algorithms 6 and 7 of Fouad 2012 as published: constants, and what a release says of itself. For comparison only.
 
 Status: **no guarantee**. The theorem that was stated for them is wrong at its constants
 (:mod:`privrisk_spark.kernels.as_published.algorithm6`), so nothing is charged for them anywhere: no figure would be
@@ -72,9 +72,9 @@ class AsPublished:
                 f"{asked.steps:,} steps is from the law it walks to is not known"
             )
         return (
-            f"No guarantee: Algorithm {asked.algorithm} of F12 as published; {doubt}. The release is for comparison "
-            "only (accept_unproven: true), and it spoils the guarantees of everything else released from the table: "
-            "they say nothing about the releases together."
+            f"No guarantee: Algorithm {asked.algorithm} of Fouad 2012 as published; {doubt}. The release is for "
+            "comparison only (accept_unproven: true), and it spoils the guarantees of everything else released from "
+            "the table: they say nothing about the releases together."
         )
 
     @property
@@ -87,7 +87,7 @@ class AsPublished:
         asked = self.policy
         result: dict[str, object] = {
             "accept_unproven": asked.accept_unproven,
-            "source": "F12 (Fouad, thesis, 2012), section 6.4",
+            "source": "Fouad, thesis, 2012, section 6.4",
             "algorithm": asked.algorithm,
             "version": self.version,
             "epsilon claimed there": asked.epsilon,
@@ -99,7 +99,7 @@ class AsPublished:
         }
         if isinstance(asked, WalkAsPublished):
             return result | {
-                "source": "F12 (Fouad, thesis, 2012), section 6.5",
+                "source": "Fouad, thesis, 2012, section 6.5",
                 "reading": "layers go from phi_l to phi_u, and a point whose Φ lies in none is not drawn; a row whose "
                 "layer is empty is left out; rounding is drawn given that it is frequent enough",
                 "lambda": asked.lambda_,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,8 +32,8 @@ class LinkOutcomes(Protocol):
     """How links came out, those that came out alike together."""
 
     @property
-    def people(self) -> LongArray:
-        """Records of each, shape (n,)."""
+    def people(self) -> FloatArray:
+        """Records of each, shape (n,); expected ones may be fractions."""
 
     @property
     def probability(self) -> FloatArray:
@@ -42,17 +44,22 @@ class LinkOutcomes(Protocol):
         """Candidates that look like its own; 0 where there is none."""
 
     @property
+    def present(self) -> FloatArray:
+        """Probability that there is one."""
+
+    @property
     def consistent(self) -> LongArray:
         """Dictionary rows it was decided by; -1 where that is not known."""
 
 
-def by_size(alike: LongArray, probability: FloatArray, people: LongArray) -> tuple[Group, ...]:
+def by_size(alike: LongArray, probability: FloatArray, people: LongArray | FloatArray) -> tuple[Group, ...]:
     """Group records by the candidates that look like their own.
 
     Parameters
     ----------
-    alike, people : ndarray of int64, shape (n,)
+    alike : ndarray of int64, shape (n,)
     probability : ndarray of float64, shape (n,)
+    people : ndarray of int64 or float64, shape (n,)
     """
     groups = []
     for low, high in SIZES:
@@ -65,7 +72,7 @@ def by_size(alike: LongArray, probability: FloatArray, people: LongArray) -> tup
 
 
 def calibrated(
-    prediction: str, meaning: str, predicted: FloatArray, probability: FloatArray, people: LongArray
+    prediction: str, meaning: str, predicted: FloatArray, probability: FloatArray, people: LongArray | FloatArray
 ) -> Calibration:
     """Hold what was predicted of records against what was found, by tenths of what was predicted.
 
@@ -73,8 +80,8 @@ def calibrated(
     ----------
     prediction, meaning : str
     predicted, probability : ndarray of float64, shape (n,)
-    people : ndarray of int64, shape (n,)
-        At least one in all.
+    people : ndarray of int64 or float64, shape (n,)
+        Some in all.
     """
     tenth = deciles(predicted, people)
     groups = []
@@ -164,7 +171,7 @@ def attacked(
         for meant, predicted in predictions.items()
         if told.any()
     )
-    absent = int(people[~there].sum())
+    absent = round(float(people[~there].sum()))
     classes = by_size(alike, right, people)
     return Attack(
         search,
@@ -174,6 +181,7 @@ def attacked(
         distinct,
         found(right, people),
         absent,
+        math.fsum((outcomes.present * people).tolist()),
         classes,
         calibrations,
     )
@@ -206,6 +214,10 @@ class PersonOutcomes(Protocol):
     def right_rows(self) -> float:
         """Those linked to a row of the same person."""
 
+    @property
+    def guessed(self) -> float:
+        """Persons that somebody finds who draws a candidate for each row."""
+
 
 def attacked_persons(
     search: Search, outcomes: PersonOutcomes, candidates: int, distinct: int, calibrations: tuple[Calibration, ...]
@@ -237,9 +249,10 @@ def attacked_persons(
         distinct,
         found(outcomes.found, outcomes.persons),
         int(outcomes.persons[~outcomes.there].sum()),
+        float(outcomes.persons[outcomes.there].sum()),
         tuple(groups),
         calibrations,
-        RightRows(outcomes.linked_rows, outcomes.right_rows),
+        RightRows(outcomes.linked_rows, outcomes.right_rows, outcomes.guessed / max(int(outcomes.persons.sum()), 1)),
     )
 
 
@@ -272,6 +285,7 @@ def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
     found = links.people_found, links.rows_found
     classes = by_size(links.rows, links.person, links.people), by_size(links.people, links.row, links.shown)
     absent = int(links.people[links.rows == 0].sum()), 0
+    present = float(links.shown.sum()), float(links.shown.sum())
     return [
         Attack(
             search,
@@ -281,10 +295,13 @@ def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
             len(links.people),
             one,
             away,
+            there,
             groups,
             (),
         )
-        for search, candidates, one, away, groups in zip(known, (rows, people), found, absent, classes, strict=True)
+        for search, candidates, one, away, there, groups in zip(
+            known, (rows, people), found, absent, present, classes, strict=True
+        )
     ]
 
 
@@ -315,6 +332,7 @@ def linked_as_made(
         distinct,
         found(np.append(right, 0.0), every),
         absent,
+        float(people.sum()),
         by_size(left, right, people),
         (),
     )
@@ -326,8 +344,8 @@ def match_model(
     model: LinkageModel,
     fitted: Fitted,
     rule: OptimalRule,
-    classes: Mapping[str, tuple[FloatArray, LongArray]],
-    records: Mapping[str, int],
+    classes: Mapping[str, tuple[FloatArray, FloatArray]],
+    records: Mapping[str, float],
 ) -> MatchModel:
     """Say what was estimated of agreement, by the names of the columns.
 
@@ -340,10 +358,10 @@ def match_model(
     fitted : Fitted
         What was estimated.
     rule : OptimalRule
-    classes : mapping of class to (ndarray of float64, ndarray of int64)
+    classes : mapping of class to (ndarray of float64, ndarray of float64)
         Probability of the links of records, and how many records there are with each; none where that is not known.
-    records : mapping of class to int
-        Records by the weight of their best candidate.
+    records : mapping of class to float
+        Records by the weight of their best candidate; expected ones where it is not known who is there.
     """
     agreements = []
     for j, column in enumerate(known_columns(policy)):
@@ -416,7 +434,11 @@ def learned_distance(policy: Policy, fitted: FittedDistance) -> LearnedDistance:
 
 def by_learned(one: LearnedDistance, rows: int, distinct: int) -> Attack:
     """Attack by a learned distance: what it finds of the people it was not learned from."""
-    return Attack(one.search, one.title, ATTACKS["person"][1], rows, distinct, one.held_out, 0, (), ())
+    held_out = one.held_out
+    # Those who are not in the table are in neither sample.
+    return Attack(
+        one.search, one.title, ATTACKS["person"][1], rows, distinct, held_out, 0, float(held_out.tried), (), ()
+    )
 
 
 INFERENCES: dict[tuple[str, str], str] = {
@@ -447,11 +469,11 @@ def inferred(
 
 
 def membership_bound(manifest: Mapping[str, Any] | None) -> Bound | None:
-    """What differential privacy allows an intruder to tell of membership, if a release of ours has it."""
+    """What differential privacy allows an intruder to tell of who is in the original table, if a release has it."""
     if manifest is None or manifest["guarantee"]["kind"] != "dp":
         return None
-    claimed = manifest["guarantee"]["parameters"]
-    return Bound(float(claimed["epsilon"]), float(claimed["delta"]))
+    claimed = manifest["guarantee"]["parameters"]["accounting"]["basic"]
+    return Bound(float(Fraction(claimed["epsilon"])), float(Fraction(claimed["delta"])))
 
 
 MOST_POINTS = 200
@@ -476,6 +498,8 @@ def membership_found(found: Membership, on_others: HeldOut | None, bound: Bound 
     )
 
 
-def _group(name: str, predicted: FloatArray, probability: FloatArray, people: LongArray, here: BoolArray) -> Group:
+def _group(
+    name: str, predicted: FloatArray, probability: FloatArray, people: LongArray | FloatArray, here: BoolArray
+) -> Group:
     mean = float((predicted[here] * people[here]).sum() / people[here].sum())
     return Group(name, mean, found(probability[here], people[here]))

@@ -89,12 +89,17 @@ def in_words(policy: Policy) -> dict[str, str]:
         how = "as a number" if name in numbers else "as a text" if name in asked.texts else "by levels of its hierarchy"
         if name in as_they_are and name not in numbers and name not in asked.texts:
             how = "as a category, equal or not"
-        return f"{how}, known up to level {level}" if level else how
+        return f"{how}, known up to {_level(policy, name, level)}" if level else how
 
     return {name: compared(name) for name in known_columns(policy)}
 
 
-def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int) -> None:
+def _level(policy: Policy, name: str, level: int) -> str:
+    """Name of a level of a quasi-identifier, quoted where it may be read as something else."""
+    return f"the level '{policy.quasi_identifiers[name].hierarchy.named_level(level)}'"
+
+
+def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int, *, people: int | None) -> None:
     """Refuse an attack that takes more comparisons than it may.
 
     Parameters
@@ -105,24 +110,51 @@ def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int) ->
     tuples : int
         Distinct ones each is compared with.
     columns : int
+    people : int or None
+        Whose the records are, at least as many; None where a sample of the people makes them no fewer.
 
     Raises
     ------
     InputError
-        Naming a share of the records that would do.
+        Naming a share of the people that would do: so many are expected to be drawn that all may be different.
     """
     comparisons = records * tuples * columns
     if comparisons > asked.exact_pairs:
-        enough = asked.intruder.share * asked.exact_pairs / comparisons
-        unit = 10.0 ** math.floor(math.log10(enough))
+        way = "Raise it"
+        if people is not None:
+            enough = asked.intruder.share * asked.exact_pairs / (people * tuples * columns)
+            unit = 10.0 ** math.floor(math.log10(enough))
+            way += f", or attack a sample, such as attack.intruder.share={math.floor(enough / unit) * unit:.1g}"
         raise InputError(
             f"attack.exact_pairs: comparing {records:,} distinct records with {tuples:,} in {columns} columns "
-            f"takes up to {comparisons:.2g} comparisons, more than {asked.exact_pairs:.2g}. Raise it, or attack a "
-            f"sample, such as attack.intruder.share={math.floor(enough / unit) * unit:.1g}."
+            f"takes up to {comparisons:.2g} comparisons, more than {asked.exact_pairs:.2g}. {way}."
         )
 
 
-def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ()) -> tuple[str, ...]:
+def refuse_levels(asked: AttackPolicy, heights: Mapping[str, int]) -> None:
+    """Refuse levels of the protected table that a hierarchy does not have.
+
+    Parameters
+    ----------
+    asked : AttackPolicy
+    heights : mapping of known column to int
+        Of its hierarchy.
+
+    Raises
+    ------
+    InputError
+        Naming the columns.
+    """
+    beyond = [
+        f"attack.levels.{name}: the hierarchy has the levels 0 to {heights[name]}; got {level}."
+        for name, level in asked.levels.items()
+        if level > heights[name]
+    ]
+    if beyond:
+        raise InputError(" | ".join(beyond))
+
+
+def attack_notes(policy: Policy, *, sampled: bool, by_risk: bool, left_out: Sequence[str] = ()) -> tuple[str, ...]:
     """What a reader must know besides.
 
     Parameters
@@ -130,20 +162,30 @@ def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ())
     policy : Policy
     sampled : bool
         Whether the protected table holds only some of the records it could.
+    by_risk : bool
+        Whether it is known by how many people each of its rows was decided.
     left_out : sequence of str
         Attacks that were not tried, each with its reason.
     """
     asked = attack_of(policy)
     notes = [
-        f"{_knowledge(asked)} Among t candidates that are equally good he draws one, so that the right one is found "
+        f"{_knowledge(policy)} Among t candidates that are equally good he draws one, so that the right one is found "
         "with probability 1/t.",
-        "What is predicted by 1/ρ is how surely a released row is linked to its person. It says nothing of how surely "
-        "a person is linked to a row: few rows may be left that a person's values are consistent with.",
-        "A cell taken for the nearest value it covers is at no distance from all of them. Taken for any value it "
-        "covers, a precise cell is nearer than a coarse one: the better guess where people are rarely suppressed.",
     ]
+    if by_risk and asked.truth:
+        notes.append(
+            "What is predicted by 1/ρ is how surely a released row is linked to its person. It says nothing of how "
+            "surely a person is linked to a row: few rows may be left that a person's values are consistent with."
+        )
+    if "distance" in asked.tried:
+        notes.append(
+            "A cell taken for the nearest value it covers is at no distance from all of them. Taken for any value it "
+            "covers, a precise cell is nearer than a coarse one: the better guess where people are rarely suppressed."
+        )
+    if asked.texts and "probabilistic" in asked.tried:
+        notes.append("Match weights compare the columns of attack.texts by levels of their hierarchies.")
     if not asked.truth:
-        notes[1] = (
+        notes.append(
             "It is not known whose each row of the protected table is, so no link is called right. Of those to t tied "
             "candidates at most 1/t are right, on average: the sum of these bounds what is found."
         )
@@ -153,6 +195,11 @@ def attack_notes(policy: Policy, *, sampled: bool, left_out: Sequence[str] = ())
             "the same person, and a person is found if one of the rows is linked rightly. What is predicted, and what "
             "is learned from true pairs or by levels, is of rows: there a link is right to that very row alone."
         )
+        if OF_VALUES.intersection(asked.tried):
+            notes.append(
+                "Of values persons are counted, once in each class they have rows in; rows are, where not all records "
+                "are tried, or the intruder has a table of his own."
+            )
     terms = asked.probabilistic.term_frequencies
     if terms and "probabilistic" in asked.tried:
         notes.append(
@@ -227,6 +274,7 @@ def not_tried(
     inferences: Sequence[Inference],
     members: MembershipFound | None,
     *,
+    learned: bool,
     masks: int | None = None,
     local: bool = False,
 ) -> list[str]:
@@ -240,9 +288,15 @@ def not_tried(
         elif method == "transparency":
             reason = why_not_transparent(policy, levels, masks=masks, local=local)
             found += [] if reason is None else [reason]
+        elif method == "learned":
+            if not learned:
+                found.append("'learned', as fewer than two people who are tried are in the protected table.")
         elif method == "membership":
             if members is None:
-                found.append("'membership', as everybody the intruder knows is in the protected table, or nobody.")
+                found.append(
+                    "'membership', as everybody the intruder knows is in the protected table, or nobody; of a "
+                    "differentially private one, in the original table: give him strangers (attack.intruder.table)."
+                )
         elif method in OF_VALUES and method not in tried:
             found.append(f"'{method}', as {_LACKING.get(method, _NO_VALUES)}.")
     return found
@@ -250,7 +304,7 @@ def not_tried(
 
 _NO_VALUES = (
     "the protected table has no sensitive column that is released as it is, or masked quasi-identifiers, by which "
-    "nobody's class is known"
+    "nobody's class is known, or nobody whom the intruder knows"
 )
 _LACKING = {
     "similarity": "no hierarchy says which sensitive values are alike (assess.sensitive), or persons are counted",
@@ -259,15 +313,15 @@ _LACKING = {
 }
 
 
-def _knowledge(asked: AttackPolicy) -> str:
+def _knowledge(policy: Policy) -> str:
     """What the intruder knows, in a sentence or two."""
-    his = asked.intruder
+    his = attack_of(policy).intruder
     if his.table is not None:
         return "The intruder has a table of his own, and whom it lacks he cannot find."
     if his.errors == Errors() and not any(his.levels.values()):
         return "The intruder knows the true values of these columns of everybody in the original table."
     told = "The intruder knows everybody in the original table"
-    coarse = [f"{name} up to level {level}" for name, level in his.levels.items() if level]
+    coarse = [f"{name} up to {_level(policy, name, level)}" for name, level in his.levels.items() if level]
     if coarse:
         told += f", {', '.join(coarse)}"
     lost = [(his.errors.missing, "he lacks"), (his.errors.wrong, "he has wrong")]

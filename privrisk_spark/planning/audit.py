@@ -274,7 +274,7 @@ def _draw(base: Mechanism, schemes: list[Scheme], keep: float) -> Experiment:
         epsilon=float(EPSILON_KEEP),
         delta=base.delta_crowd,
         tables=((1, others), (0, others)),
-        pairs=(Pair("F12 Example 6.3.1", 0, 1),),
+        pairs=(Pair("Fouad 2012, Example 6.3.1", 0, 1),),
         cells=(
             *(
                 Cell(f"{others} rows, candidate {j + 1}", FILLER, j, (0, 1), others, share, False)

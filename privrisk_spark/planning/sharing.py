@@ -144,17 +144,17 @@ def in_words(asked: SharingPolicy) -> str:
         which = "in all attributes" if model.consistency == "all" else "in at least one attribute"
         return (
             f"the greatest {model.lambda_:g} · ξ/Φ + u^{model.kappa:g} of each pair, where ξ common friends are "
-            f"consistent with what is shown {which} (F12 Algorithm 8)"
+            f"consistent with what is shown {which} (Fouad 2012, Algorithm 8)"
         )
     if isinstance(model, TradeOff):
-        return f"the least loss less {model.lambda_:g} times the utility (F12 §7.4)"
+        return f"the least loss less {model.lambda_:g} times the utility (Fouad 2012)"
     if isinstance(model, MostUtility):
-        return f"the greatest utility at a loss of at most {model.loss_at_most:g} {_scope(model.scope)} (F12 §7.4)"
+        return f"the greatest utility at a loss of at most {model.loss_at_most:g} {_scope(model.scope)} (Fouad 2012)"
     if isinstance(model, LeastLoss):
-        return f"the least loss at a utility of at least {model.utility_at_least:g} {_scope(model.scope)} (F12 §7.4)"
+        return f"the least loss at a utility of at least {model.utility_at_least:g} {_scope(model.scope)} (Fouad 2012)"
     return (
         f"the most that may be shown at a risk of at most {model.risk_at_most:g}, as information spreads over a time "
-        f"of {model.time:g} (F12 §7.3)"
+        f"of {model.time:g} (Fouad 2012)"
     )
 
 
@@ -173,7 +173,7 @@ def notes_of(asked: SharingPolicy) -> tuple[str, ...]:
             "What is shown of a user follows from his own profile and from how many common friends it is consistent "
             "with: of other people's profiles nothing else is in a decision."
         )
-        notes.append("The loss of a pair is Φ/ξ, its risk in F12; the trust is ξ.")
+        notes.append("The loss of a pair is Φ/ξ, its risk in Fouad 2012; the trust is ξ.")
         if asked.model.no_common_friend == "as-published":
             notes.append(
                 "A pair without common friends shows everything: by the formula its 1/risk is 0 whatever is shown, so "
@@ -182,5 +182,7 @@ def notes_of(asked: SharingPolicy) -> tuple[str, ...]:
     if isinstance(asked.utility, DiversityUtility):
         notes.append("The utility of a pair says how much the two profiles differ, and so something of the other one.")
     if isinstance(asked.utility, TableUtility):
-        notes.append("The utility is that of the one who sees: F12 writes it with the index of the one who shows.")
+        notes.append(
+            "The utility is that of the one who sees: Fouad 2012 writes it with the index of the one who shows."
+        )
     return tuple(notes)

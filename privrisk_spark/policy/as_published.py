@@ -1,4 +1,4 @@
-"""Algorithms 6 and 7 of F12 as published, as they are asked for: one type per algorithm and version."""
+"""Algorithms 6 and 7 of Fouad 2012 as published, as they are asked for: one type per algorithm and version."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PhiU = Annotated[
     Positive,
     Field(description="Upper bound of Φ, for the threshold version, where a larger Φ counts as it, and Algorithm 7."),
 ]
-_ALGORITHM = "Number of the algorithm in F12: 6 draws from its law, 7 walks towards it."
+_ALGORITHM = "Number of the algorithm in Fouad 2012: 6 draws from its law, 7 walks towards it."
 
 
 class AsPublishedGuarantee(Variant):
-    """Algorithm 6 or 7 of F12 (sections 6.4, 6.5) as published, for comparison only: nothing is guaranteed."""
+    """Algorithm 6 or 7 of Fouad 2012 (sections 6.4, 6.5) as published, for comparison only: nothing is guaranteed."""
 
     told_by: ClassVar[str] = "algorithm"
     guide: ClassVar[str | None] = "as-published"
@@ -55,7 +55,7 @@ class AsPublishedGuarantee(Variant):
         validate_default=True,
         description="Must be true: says that whoever publishes knows that nothing is guaranteed.",
     )
-    epsilon: Positive = Field(description="What F12 claims; the draw depends on it.")
+    epsilon: Positive = Field(description="What Fouad 2012 claims; the draw depends on it.")
     beta: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
         description="Probability that a row is not sampled; above exp(-epsilon)."
     )

@@ -79,7 +79,7 @@ class SpecialUniques(Part):
 
 
 class Detection(Part):
-    """Probability that an exploit is detected, a logistic function of those before it (X15 eq 4)."""
+    """Probability that an exploit is detected, a logistic function of those before it (Xia et al. 2015, eq 4)."""
 
     h0: Finite = Field(-4.59, description="Log odds that the first exploit is detected.")
     h1: Finite = Field(0.0, description="What each exploit before adds to the log odds.")

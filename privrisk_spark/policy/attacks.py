@@ -34,6 +34,11 @@ OF_VALUES: frozenset[Method] = frozenset(
 
 WITHOUT_ROWS: frozenset[Method] = frozenset({"distance", "probabilistic"})
 """Attacks that can be tried where it is not known of which record each row is."""
+OF_LINKS: frozenset[Method] = frozenset({"distance", "probabilistic", "learned", "transparency"})
+"""Attacks by links, whose limits ``correct_links_at_most`` is of."""
+
+OF_CERTAINTY: frozenset[Method] = OF_VALUES - {"skewness", "minimality"}
+"""Attacks by which values become certain, whose limits ``values_certain_at_most`` is of."""
 
 Learnable = Literal["weighted_mean", "ordered_weighted_average", "bilinear", "choquet"]
 

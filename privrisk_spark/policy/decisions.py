@@ -69,7 +69,7 @@ class AggregateDecision(Part):
 
 
 class DisclosePerRecord(Part):
-    """The cells of least exposure of each record, so many of each: LSFB06 Δ2, by its algorithm MinRisk."""
+    """The cells of least exposure of each record, so many of each: Lebanon et al. 2006, Δ2, by MinRisk."""
 
     problem: Literal["disclose-per-record"]
     cells: Natural = Field(description="Values k that every record discloses; the others are suppressed.")
@@ -80,7 +80,7 @@ class DisclosePerRecord(Part):
 
 
 class DiscloseInAll(Part):
-    """The cells of least exposure of the whole table: LSFB06 Δ1."""
+    """The cells of least exposure of the whole table: Lebanon et al. 2006, Δ1."""
 
     problem: Literal["disclose-in-all"]
     cells: Natural = Field(description="Values k that are disclosed in all; the others are suppressed.")
@@ -89,7 +89,7 @@ class DiscloseInAll(Part):
 
 
 class DisclosePerAttribute(Part):
-    """The cells of least exposure of each attribute, so many of each: LSFB06 Δ3."""
+    """The cells of least exposure of each attribute, so many of each: Lebanon et al. 2006, Δ3."""
 
     problem: Literal["disclose-per-attribute"]
     cells: Natural = Field(description="Values k of every attribute that are disclosed; the others are suppressed.")
@@ -108,7 +108,7 @@ class ListedRule(Part):
 
 
 class ListedRulesDecision(Part):
-    """The one rule of a list, for the whole table, of least mean risk at a mean utility: F12 Algorithm 1."""
+    """The one rule of a list, for the whole table, of least mean risk at a mean utility: Fouad 2012, Algorithm 1."""
 
     problem: Literal["rules"]
     utility_at_least: NonNegative = Field(description="The floor c of the mean utility over the records.")

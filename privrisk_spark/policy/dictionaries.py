@@ -215,7 +215,7 @@ class TrueDictionary(DictionaryTable):
 
 
 class EstimatedDictionary(Part):
-    """The attacker's dictionary is estimated by a more specific one, whose risk is an upper bound (F12 Thm 2.5.1)."""
+    """The attacker's dictionary is estimated by a more specific one, whose risk is an upper bound (Fouad 2012)."""
 
     kind: Literal["estimated"]
     consistency: Consistency = Field("compatible", description=_CONSISTENCY)

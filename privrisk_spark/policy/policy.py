@@ -211,7 +211,7 @@ class LinkedColumn(Part):
 
 
 class LinkagePolicy(Table):
-    """Rows an attacker may link to a released record, with their probabilities (F12 §2.7)."""
+    """Rows an attacker may link to a released record, with their probabilities (Fouad 2012, §2.7)."""
 
     record_id: Text = Field(description="Column with the record's id.")
     linked_id: Text | None = Field(

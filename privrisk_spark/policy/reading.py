@@ -69,6 +69,37 @@ def load(
         With all faults at once: those of files that cannot be read, and of layers that are malformed; else those of
         the document's keys and references; else those of rules that take several keys together.
     """
+    policy, faults = load_with_faults(
+        files, overrides=overrides, environment=environment, date=date, releasing=releasing
+    )
+    if policy is None or faults:
+        raise ConfigError(faults)
+    return policy
+
+
+def load_with_faults(
+    files: Sequence[str | Path],
+    *,
+    overrides: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    date: dt.date | None = None,
+    releasing: bool = True,
+) -> tuple[Policy | None, list[Fault]]:
+    """Read, merge and check a policy, and return its faults beside it.
+
+    Parameters
+    ----------
+    files, overrides, environment, date, releasing
+        As :func:`load` takes them.
+
+    Returns
+    -------
+    Policy or None
+        None where a key is missing, unknown or has a value that is not allowed; where only rules that take several keys
+        together are broken, what the policy names can be looked at all the same.
+    list of Fault
+        None of them for a policy that can be used.
+    """
     env = os.environ if environment is None else environment
     faults: list[Fault] = []
     merged: dict[str, Any] = {}
@@ -90,16 +121,15 @@ def load(
         origin[path] = source
         merged = _merge(merged, _nest(path, value))
     if faults:
-        raise ConfigError(faults)
+        return None, faults
 
     document = cast("dict[str, Any]", _interpolate(merged, env, date or dt.datetime.now(dt.UTC).date(), "", faults))
     unresolved = {fault.path for fault in faults}
     policy, others = _check(document, releasing=releasing)
     faults += [fault for fault in others if fault.path not in unresolved]
-    if policy is None or faults:
-        raise ConfigError([_with_origin(fault, origin) for fault in faults])
-    given = tuple(_from_variables(merged, document, env, ()))
-    return policy.given_by_environment(given) if given else policy
+    faults = [_with_origin(fault, origin) for fault in faults]
+    given = () if policy is None else tuple(_from_variables(merged, document, env, ()))
+    return policy.given_by_environment(given) if policy is not None and given else policy, faults
 
 
 def parse(document: Mapping[str, Any], *, releasing: bool = True) -> Policy:

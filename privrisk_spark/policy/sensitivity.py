@@ -29,7 +29,7 @@ class Personal(Part):
 
 
 class Interaction(Part):
-    """Attributes whose joint disclosure weighs more than each alone (LSFB06 Φ4, F12 eq 2.3)."""
+    """Attributes whose joint disclosure weighs more than each alone (Lebanon et al. 2006, Φ4; Fouad 2012, eq 2.3)."""
 
     columns: list[Text] = Field(min_length=2, description="Quasi-identifiers, each once; what counts is all disclosed.")
     weight: Weight = Field(description="What their joint disclosure adds, not negative; .inf allowed.")

@@ -115,7 +115,7 @@ def _usual_kind(usual: str) -> BeforeValidator:
 SharingSensitivity = Annotated[
     AttributeSensitivity | ColumnSensitivity | TableSensitivity, Field(discriminator="kind"), _usual_kind("attributes")
 ]
-"""Φ_ik of F12 §7.4: what a level of attribute k costs user i."""
+"""Φ_ik of Fouad 2012, §7.4: what a level of attribute k costs user i."""
 
 
 # ---------------------------------------------------------------------------------------------------------------- trust
@@ -161,7 +161,7 @@ class PropagatedTrust(UserPairs):
 
 
 class OneClassTrust(UserPairs):
-    """T is 1 of who is like those that a user has listed, else -1: a one-class support vector machine (F12 §7.4.1)."""
+    """T is 1 of who is like those that a user has listed, else -1: a one-class support vector machine (Fouad 2012)."""
 
     kind: Literal["one-class"]
     outliers: Annotated[float, Field(gt=0, le=1), NUMBER] = Field(
@@ -175,7 +175,7 @@ TrustPolicy = Annotated[
     Field(discriminator="kind"),
     _usual_kind("common-friends"),
 ]
-"""T_ij of F12 §7.4: how much user i trusts user j."""
+"""T_ij of Fouad 2012, §7.4: how much user i trusts user j."""
 
 
 class Point(Part):
@@ -253,14 +253,14 @@ class DiversityUtility(Part):
 SharingUtility = Annotated[
     EqualUtility | DetailUtility | TableUtility | DiversityUtility, Field(discriminator="kind"), _usual_kind("equal")
 ]
-"""Ψ of F12 §7.4: what a level of attribute k is worth."""
+"""Ψ of Fouad 2012, §7.4: what a level of attribute k is worth."""
 
 
 # --------------------------------------------------------------------------------------------------------------- models
 
 
 class ModifiedAggregate(Part):
-    """Greatest lambda · (consistent common friends) / sensitivity + utility^kappa of each pair (F12 Algorithm 8)."""
+    """Greatest lambda · (consistent common friends) / sensitivity + utility^kappa of each pair (Fouad 2012)."""
 
     kind: Literal["modified-aggregate"] = "modified-aggregate"
     lambda_: NonNegative = Field(
@@ -270,7 +270,7 @@ class ModifiedAggregate(Part):
     consistency: Literal["all", "any"] = Field(
         "all",
         description="A common friend counts if what is shown fits his profile: in 'all' attributes (exact), or in "
-        "'any', as F12 says in words (exact for small lattices, else with a gap).",
+        "'any', as Fouad 2012 says in words (exact for small lattices, else with a gap).",
     )
     no_common_friend: Literal["reject", "owner", "as-published"] = Field(
         "reject",
@@ -292,28 +292,28 @@ class _Limited(Part):
 
 
 class TradeOff(Part):
-    """Access control: least loss less lambda times utility (F12 §7.4)."""
+    """Access control: least loss less lambda times utility (Fouad 2012, §7.4)."""
 
     kind: Literal["trade-off"]
     lambda_: NonNegative = Field(1.0, alias="lambda", description="What a unit of utility is worth in units of loss.")
 
 
 class MostUtility(_Limited):
-    """Access control: greatest utility with at most so much loss (F12 §7.4)."""
+    """Access control: greatest utility with at most so much loss (Fouad 2012, §7.4)."""
 
     kind: Literal["most-utility"]
     loss_at_most: NonNegative = Field(description="The greatest loss.")
 
 
 class LeastLoss(_Limited):
-    """Access control: least loss with at least so much utility (F12 §7.4)."""
+    """Access control: least loss with at least so much utility (Fouad 2012, §7.4)."""
 
     kind: Literal["least-loss"]
     utility_at_least: NonNegative = Field(description="The least utility.")
 
 
 class Diffusion(Part):
-    """Show a user only if what reaches others from him costs at most so much (F12 §7.3)."""
+    """Show a user only if what reaches others from him costs at most so much (Fouad 2012, §7.3)."""
 
     kind: Literal["diffusion"]
     time: NonNegative = Field(1.0, description="How long information spreads: t of exp(tL).")

@@ -11,7 +11,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import Any
@@ -46,6 +46,8 @@ _SETTINGS: dict[Any, Any] = {
     "axes.unicode_minus": True,
     "text.color": _INK,
     "text.parse_math": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
     "xtick.color": _INK,
     "ytick.color": _INK,
     "legend.frameon": False,
@@ -68,8 +70,30 @@ def _prefixed(tag: str, prefix: str) -> str:
     return re.sub(r'(?:xlink:)?(href="|url\()#', rf"\g<1>#{prefix}-", tag)
 
 
-def as_svg(figure: Figure, prefix: str, *, title: str, description: str) -> str:
-    """Return a figure as an ``<svg>`` element with its text alternatives."""
+# Colours of ink and lines follow the page, which may be dark; what stands alone has those of paper.
+_OF_PAGE = {"#222222": "--chart-ink", "#777777": "--chart-axis", "#e4e4e4": "--chart-grid", "#2b2b2b": "--chart-dark"}
+
+
+def _told(group: str, texts: Sequence[str]) -> str:
+    """Give every mark of a group of a drawing a title."""
+    left = iter(texts)
+    return re.sub(r"<use [^>]*/>", lambda mark: f"<g>{mark.group()}<title>{escape(next(left))}</title></g>", group)
+
+
+def as_svg(
+    figure: Figure, prefix: str, *, title: str, description: str, titles: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """Return a figure as an ``<svg>`` element with its text alternatives.
+
+    Parameters
+    ----------
+    figure : Figure
+    prefix : str
+        Of the identifiers.
+    title, description : str
+    titles : mapping of gid to sequence of str, optional
+        What each mark of a group says when it is pointed at, in the order they were drawn.
+    """
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     svg = file.getvalue()
@@ -78,6 +102,13 @@ def as_svg(figure: Figure, prefix: str, *, title: str, description: str) -> str:
     svg = re.sub(r"<style\b.*?</style>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<metadata\b.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    for group, texts in (titles or {}).items():
+        # Marks of one group follow each other; a group ends before the next one that has an identifier.
+        found = re.search(rf'<g id="{group}">.*?(?=<g id="|$)', svg, flags=re.DOTALL)
+        if found:
+            svg = svg[: found.start()] + _told(found.group(), texts) + svg[found.end() :]
+    for colour, variable in _OF_PAGE.items():
+        svg = re.sub(rf"(fill|stroke): {colour}", rf"\1: var({variable}, {colour})", svg)
     svg = re.sub(r"<[^>]*>", lambda tag: _prefixed(tag.group(), prefix), svg)
     box = re.search(r'viewBox="([^"]*)"', svg)
     inside = svg[svg.index(">") + 1 :]
@@ -189,7 +220,7 @@ def _scale(axes: Axes, panel: Panel, *, ticks: int) -> None:
         elif name == "y" and min(values) >= 0:
             axes.set_ylim(bottom=0, top=max(values) * 1.06 or 1.0)
         axis.set_major_formatter(number)
-    axes.grid(color="#e8e8e8", linewidth=0.6)
+    axes.grid(color="#e4e4e4", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.set_title(panel.title, loc="left", fontsize=9.5, fontweight="bold")
     axes.set_xlabel(panel.x_label)

@@ -8,6 +8,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.counting import PlanChoice, explained
 from privrisk_spark.policy.dictionaries import OneDictionary, SeveralDictionaries
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.explanation import leaves_and_levels
 
 
 def dictionary_in_words(policy: Policy, grown: OneDictionary) -> str:
@@ -38,7 +39,7 @@ def curves_explanation(
     floors : sequence of float
         Least utilities.
     """
-    lines = [f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels" for name, h in hierarchies.items()]
+    lines = [leaves_and_levels(name, hierarchy) for name, hierarchy in hierarchies.items()]
     lines += explained(choice, name=dictionary)
     lines.append(f"curves: {shares} nested samples of {dictionary}")
     lines.append("utility at least " + ", ".join(f"{floor:g}" for floor in floors))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.assessment import carried
+from privrisk_spark.planning.attacks import attack_of, in_words
 from privrisk_spark.planning.counting import PlanChoice, explained
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.disclosure import greatest_utility
@@ -14,6 +15,8 @@ from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import OneScheme
 from privrisk_spark.planning.proposals import scheme_table
 from privrisk_spark.planning.search import lattice_size
+from privrisk_spark.planning.sharing import in_words as sharing_in_words
+from privrisk_spark.planning.sharing import sharing_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.guarantees import dp_guarantee
 
@@ -25,7 +28,10 @@ def explanation(
     plan: Mechanism | AsPublished | None,
 ) -> str:
     """What a run will do and what it holds in memory, as text."""
-    lines = [f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels" for name, h in hierarchies.items()]
+    lines = [
+        f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels ({', '.join(h.level_names)})"
+        for name, h in hierarchies.items()
+    ]
     lines.append(f"lattice: up to {lattice_size(hierarchies):,} nodes a record")
     for name, choice in choices.items():
         lines += explained(choice, name="the table itself" if policy.dictionary.kind == "self" else name)
@@ -45,6 +51,56 @@ def explanation(
         lines += scheme_table(policy, hierarchies, schemes, frequent=frequent, crowd=plan.crowd, survival=plan.survival)
         lines.append(f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %")
     return "\n".join(lines)
+
+
+def attack_explanation(policy: Policy, known: Mapping[str, Hierarchy], *, release: str) -> str:
+    """What an attack will try, as text.
+
+    Parameters
+    ----------
+    policy : Policy
+    known : mapping of quasi-identifier to Hierarchy
+        Those the intruder knows.
+    release : str
+        Title of the protected table.
+    """
+    asked = attack_of(policy)
+    lines = [f"attacked: {release}", f"tried, where they can be: {', '.join(asked.tried)}"]
+    for name, how in in_words(policy).items():
+        of = f" ({leaves_and_levels(name, known[name]).partition(': ')[2]})" if name in known else ""
+        lines.append(f"known column {name}: compared {how}{of}")
+    lines.append(f"records: {100 * asked.intruder.share:g} %")
+    lines.append(f"at most {asked.exact_pairs:,.0f} comparisons of distinct records with distinct rows")
+    return "\n".join(lines)
+
+
+def sharing_explanation(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str:
+    """What will be decided of the members of a network, as text.
+
+    Parameters
+    ----------
+    policy : Policy
+    hierarchies : mapping of quasi-identifier to Hierarchy
+    """
+    asked = sharing_of(policy)
+    lines = [leaves_and_levels(name, hierarchy) for name, hierarchy in hierarchies.items()]
+    lines.append(f"lattice: up to {lattice_size(hierarchies):,} nodes a pair")
+    lines.append(f"pairs: {asked.pairs.kind}")
+    lines.append(f"decided: {sharing_in_words(asked)}")
+    return "\n".join(lines)
+
+
+def leaves_and_levels(name: str, hierarchy: Hierarchy) -> str:
+    """Return how large a hierarchy is, and what its levels are called.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    hierarchy : Hierarchy
+    """
+    levels = f"{hierarchy.height + 1} levels ({', '.join(hierarchy.level_names)})"
+    return f"{name}: {hierarchy.n_leaves:,} leaves, {levels}"
 
 
 def _named(parameters: Mapping[str, object], *, within: str = "") -> list[str]:
@@ -73,7 +129,10 @@ def assessment_explanation(
         Title of the release the table is held against.
     """
     assess = policy.assess
-    lines = [f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels" for name, h in hierarchies.items()]
+    lines = [
+        f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels ({', '.join(h.level_names)})"
+        for name, h in hierarchies.items()
+    ]
     lines += [f"set '{name}': {', '.join(columns)}" for name, columns in sets.items()]
     lines.append("sensitive: " + (", ".join(carried(policy)) or "none"))
     lines.append("release: " + ("none, the table alone" if release is None else release))

@@ -15,10 +15,7 @@ from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Accounting, Policy
 from privrisk_spark.reporting.history import composition_statement
 from privrisk_spark.results.facts import DecisionFacts
-from privrisk_spark.results.release import (
-    ChosenRule,
-    Guarantee,
-)
+from privrisk_spark.results.release import ChosenRule, Guarantee
 
 
 def risk_guarantee(

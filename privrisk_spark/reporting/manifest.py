@@ -17,10 +17,8 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.masking import declared_columns
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.facts import ReleaseFacts
-from privrisk_spark.results.release import (
-    Report,
-    json_safe,
-)
+from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.results.release import Report
 
 
 def summary(
@@ -43,6 +41,8 @@ def summary(
         "risk_before": report.risk_before.to_dict() if report.risk_before else None,
         "risk_after": report.risk_after.to_dict() if report.risk_after else None,
         "risk_model": policy.risk.model,
+        "identified_before": report.identified_before.to_dict() if report.identified_before else None,
+        "identified_after": report.identified_after.to_dict() if report.identified_after else None,
         "risk_basis": {
             "risk": "dictionary counts",
             "k-anonymity": "dictionary counts",
@@ -58,6 +58,8 @@ def summary(
         "facts": dict(report.facts),
         "levels": [level.to_dict() for level in report.levels],
         "linkage": report.linkage.to_dict() if report.linkage else None,
+        "compared": [one.to_dict() for one in report.compared],
+        "trade_off": json_safe(report.evidence.trade_off),
         **{section.name: json_safe(section.figures) for section in report.sections},
         "input": dict(read),
         "snapshot": snapshot,

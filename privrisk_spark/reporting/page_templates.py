@@ -7,12 +7,15 @@ from importlib.resources import files
 
 import jinja2
 
+from privrisk_spark.reporting.glossary import words_of
 from privrisk_spark.reporting.numbers import short_number
-from privrisk_spark.results.release import json_safe
+from privrisk_spark.results.json_values import json_safe
 
 
 def fill(template: str, **values: object) -> str:
     """Return a page, to be written as UTF-8.
+
+    The words of the glossary that it uses are explained at its end, with a link to them below its heading.
 
     Parameters
     ----------
@@ -21,7 +24,16 @@ def fill(template: str, **values: object) -> str:
     **values : object
         Text is escaped, but for what is marked as safe. The filter ``shown`` tells any of them to a person.
     """
-    return _environment().get_template(template).render(**values) + "\n"
+    environment = _environment()
+    page = environment.get_template(template).render(**values) + "\n"
+    terms = words_of(page)
+    if not terms:
+        return page
+    words = environment.get_template("words.html.j2").render(terms=terms)
+    head, end_of_header, rest = page.partition("</header>")
+    body, end_of_main, foot = rest.rpartition("</main>")
+    link = '<p class="meta"><a href="#words">What the words mean</a></p>\n'
+    return f"{head}{link}{end_of_header}{body}{words}\n{end_of_main}{foot}"
 
 
 @cache

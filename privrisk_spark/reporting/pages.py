@@ -17,6 +17,7 @@ from privrisk_spark.reporting.report import MEANINGS
 from privrisk_spark.reporting.sharing_plots import attribute_plot, curve_plot
 from privrisk_spark.results.attacks import AttackResult
 from privrisk_spark.results.audit import ALPHA, AuditResult
+from privrisk_spark.results.collection import Collection
 from privrisk_spark.results.composition import QUANTILES, Composition
 from privrisk_spark.results.curves import CurveResult
 from privrisk_spark.results.experiment import ExperimentResult
@@ -27,6 +28,7 @@ from privrisk_spark.results.sharing import SharingResult
 __all__ = [
     "render_attack",
     "render_audit",
+    "render_collection",
     "render_composition",
     "render_contract",
     "render_curves",
@@ -65,6 +67,16 @@ def render_audit(result: AuditResult) -> str:
     result : AuditResult
     """
     return fill("audit.html.j2", result=result, chart_svg=Markup(draw(cells_plot(result), prefix="cells")), alpha=ALPHA)
+
+
+def render_collection(result: Collection) -> str:
+    """Return all experiments as a page, with links to their own.
+
+    Parameters
+    ----------
+    result : Collection
+    """
+    return fill("collection.html.j2", result=result)
 
 
 def render_composition(result: Composition) -> str:

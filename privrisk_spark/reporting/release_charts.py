@@ -1,4 +1,4 @@
-"""Charts of a release's report: risk before and after, generalization levels, and the risk-utility map.
+"""Charts of a release's report: risk before and after, and generalization levels.
 
 No chart needs its colours to be told apart, because order, outline or position says the same.
 """
@@ -13,21 +13,24 @@ import matplotlib as mpl
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from privrisk_spark.reporting.charts import WIDTH, as_svg, chart_settings
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.release import AttributeLevels, Histogram
 
-__all__ = ["frontier", "levels_chart", "map_chart", "risk_chart"]
+__all__ = ["levels_chart", "risk_chart"]
 
 _BEFORE = "#8a8a8a"
 _AFTER = "#0072b2"
-_CHOSEN = "#d55e00"
 _SUPPRESSED = "#2b2b2b"
+_NAMED_FROM = 1.25
+"""Percent of the width of a bar that a character of a level's name needs."""
 
 
-def risk_chart(before: Histogram | None, after: Histogram | None, *, prefix: str = "risk") -> str:
+def risk_chart(
+    before: Histogram | None, after: Histogram | None, *, name: str = "weighted risk", prefix: str = "risk"
+) -> str:
     """Draw the distribution of risk before and after, one panel each on the same bins and the same scales.
 
     Parameters
@@ -37,6 +40,8 @@ def risk_chart(before: Histogram | None, after: Histogram | None, *, prefix: str
         leading 0 are positive, on a linear one otherwise; bins that begin at 0 or -Infinity or end at
         Infinity are drawn as one more bin beside it, and labelled so. Counts are on a logarithmic axis,
         because a handful of records at high risk matters as much as the crowd at low risk.
+    name : str
+        What the risk is, for the axis.
     prefix : str, default 'risk'
         Prefix of the identifiers.
 
@@ -46,8 +51,8 @@ def risk_chart(before: Histogram | None, after: Histogram | None, *, prefix: str
         An ``<svg>`` element.
     """
     panels = [
-        (name, histogram, colour, hatch)
-        for name, histogram, colour, hatch in (
+        (side, histogram, colour, hatch)
+        for side, histogram, colour, hatch in (
             ("before", before, _BEFORE, "////"),
             ("after", after, _AFTER, ""),
         )
@@ -59,7 +64,7 @@ def risk_chart(before: Histogram | None, after: Histogram | None, *, prefix: str
     with chart_settings():
         figure = Figure(figsize=(WIDTH, 0.9 + 1.55 * len(panels)), layout="constrained")
         all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, (name, histogram, colour, hatch) in zip(all_axes, panels, strict=True):
+        for axes, (side, histogram, colour, hatch) in zip(all_axes, panels, strict=True):
             axes.bar(
                 positions[:-1],
                 histogram.counts,
@@ -77,19 +82,19 @@ def risk_chart(before: Histogram | None, after: Histogram | None, *, prefix: str
             axes.yaxis.set_minor_locator(NullLocator())
             axes.grid(axis="y", color="#e4e4e4", linewidth=0.6)
             axes.set_axisbelow(True)
-            axes.set_title(f"{name} (records, log scale)", loc="left", fontsize=9.5, fontweight="bold")
+            axes.set_title(f"{side} (records, log scale)", loc="left", fontsize=9.5, fontweight="bold")
         bottom = all_axes[-1]
         bottom.xaxis.set_major_locator(FixedLocator([place for place, _ in ticks]))
         bottom.xaxis.set_minor_locator(NullLocator())
         labels = dict(ticks)
         bottom.xaxis.set_major_formatter(FuncFormatter(lambda value, _: labels.get(value, "")))
         bottom.set_xlim(positions[0], positions[-1])
-        bottom.set_xlabel("risk of a record")
+        bottom.set_xlabel(f"{name} of a record" if "record" not in name else name)
         return as_svg(
             figure,
             prefix,
             title="Distribution of risk over the records",
-            description=" ".join(_risk_text(name, histogram) for name, histogram, _, _ in panels),
+            description=" ".join(_risk_text(side, histogram) for side, histogram, _, _ in panels),
         )
 
 
@@ -123,11 +128,12 @@ def levels_chart(levels: Sequence[AttributeLevels], *, prefix: str = "levels") -
                 suppressed = level == attribute.height
                 colour = _SUPPRESSED if suppressed else colours[level]
                 axes.barh(row, share, left=left, height=0.68, color=colour, edgecolor="white", linewidth=0.8)
+                name = f"{attribute.level_names[level]}, {share:.0f} %"
                 if share >= 7:
                     axes.text(
                         left + share / 2,
                         row,
-                        f"{share:.0f} %",
+                        name if share >= _NAMED_FROM * len(name) else f"{share:.0f} %",
                         ha="center",
                         va="center",
                         fontsize=8.5,
@@ -157,111 +163,6 @@ def levels_chart(levels: Sequence[AttributeLevels], *, prefix: str = "levels") -
             prefix,
             title="Generalization level per attribute",
             description=" ".join(_level_text(attribute) for attribute in levels),
-        )
-
-
-def frontier(points: Sequence[tuple[float, float, str]]) -> list[int]:
-    """Return which points no other point beats in both risk and utility.
-
-    Parameters
-    ----------
-    points : sequence of (float, float, str)
-        Risk (less is better), utility (more is better), label.
-
-    Returns
-    -------
-    list of int
-        Positions in order of increasing risk. Of equal points the first one is kept; points that are not
-        finite are never on the frontier.
-    """
-    finite = [i for i, (x, y, _) in enumerate(points) if math.isfinite(x) and math.isfinite(y)]
-    kept: list[int] = []
-    best = -math.inf
-    for i in sorted(finite, key=lambda i: (points[i][0], -points[i][1], i)):
-        if points[i][1] > best:
-            best = points[i][1]
-            kept.append(i)
-    return kept
-
-
-def map_chart(points: Sequence[tuple[float, float, str]], *, prefix: str = "map") -> str:
-    """Draw the risk-utility confidentiality map with its frontier and the chosen recoding.
-
-    Parameters
-    ----------
-    points : sequence of (float, float, str)
-        Mean risk, mean utility, label; a label that begins with ``chosen`` is marked. Points that are not
-        finite are not drawn, and counted in the description.
-    prefix : str, default 'map'
-        Prefix of the identifiers.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element. The risk axis is logarithmic if all finite risks are positive and span more
-        than a factor of 30.
-    """
-    finite = [point for point in points if math.isfinite(point[0]) and math.isfinite(point[1])]
-    chosen = [point for point in finite if point[2].startswith("chosen")]
-    best = [points[i] for i in frontier(points)]
-    risks = [risk for risk, _, _ in finite]
-    with chart_settings():
-        figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
-        axes = figure.subplots()
-        axes.scatter(
-            risks,
-            [utility for _, utility, _ in finite],
-            s=16,
-            color="#b8b8b8",
-            edgecolor="#8a8a8a",
-            linewidth=0.4,
-            label="evaluated recoding",
-        )
-        axes.plot(
-            [risk for risk, _, _ in best],
-            [utility for _, utility, _ in best],
-            drawstyle="steps-post",
-            color=_AFTER,
-            marker="o",
-            markersize=3.5,
-            linewidth=1.4,
-            label="frontier: less risk only for less utility",
-        )
-        if chosen:
-            axes.scatter(
-                [risk for risk, _, _ in chosen],
-                [utility for _, utility, _ in chosen],
-                s=150,
-                marker="*",
-                color=_CHOSEN,
-                edgecolor="black",
-                linewidth=0.7,
-                zorder=5,
-                label="released",
-            )
-        if risks and min(risks) > 0 and max(risks) > 30 * min(risks):
-            axes.set_xscale("log")
-            axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-        axes.grid(color="#e8e8e8", linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.set_xlabel("mean risk (less is better)")
-        axes.set_ylabel("mean utility (more is better)")
-        figure.legend(loc="outside upper left", ncols=3, fontsize=8.5, columnspacing=1.4)
-        hidden = len(points) - len(finite)
-        return as_svg(
-            figure,
-            prefix,
-            title="Risk-utility confidentiality map",
-            description=(
-                f"{len(finite)} evaluated recodings, {len(best)} of them on the frontier."
-                + (f" {hidden} with an infinite risk or utility are not drawn." if hidden else "")
-                + "".join(
-                    f" Released: mean risk {short_number(risk)}, mean utility {short_number(utility)}."
-                    for risk, utility, _ in chosen
-                )
-            ),
         )
 
 

@@ -13,29 +13,27 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark import __version__
-from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.hierarchies.hierarchy import Hierarchy, numbered_levels
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
+from privrisk_spark.planning.trade_off import least_utility
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.example_rows import fictitious_rows
+from privrisk_spark.reporting.headline import compared, headline
 from privrisk_spark.reporting.kept_columns import uniqueness_section
 from privrisk_spark.results.facts import (
     ClassFacts,
     DecisionFacts,
     ReleaseFacts,
     ValuesRead,
-    level_names,
     values_changed,
 )
-from privrisk_spark.results.release import (
-    AttributeLevels,
-    Check,
-    Guarantee,
-    LinkageFacts,
-    Report,
-    Section,
-    StageRecord,
-)
+from privrisk_spark.results.release import AttributeLevels, Check, Guarantee, LinkageFacts, Report, Section, StageRecord
+from privrisk_spark.results.trade_off import Evidence
+
+NO_EVIDENCE = Evidence()
+"""Of an edition or a kind of release that shows no records and no other recodings."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,7 @@ def risk_reports(
     classes: ClassFacts | None = None,
     linkage: LinkageFacts | None = None,
     sections: Sequence[Section] = (),
+    evidence: Evidence = NO_EVIDENCE,
 ) -> tuple[Report, Report]:
     """Vault and public report of a release decided by risk; linkage and further findings are for the vault.
 
@@ -95,16 +94,22 @@ def risk_reports(
             **_unproved(measured),
         },
         measured,
+        released,
+        evidence,
     )
     public = _report(
         run,
         "public",
         {"released rows": released.rows, "released classes": released.classes},
         measured,
+        released,
+        Evidence(pairs=fictitious_rows(run.hierarchies, measured.levels)),
     )
     vault = replace(vault, linkage=linkage, sections=(*of_release, *sections))
     public = replace(public, sections=tuple(section for section in of_release if section.public))
-    return vault, replace(public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None)
+    return vault, replace(
+        public, risk_before=None, risk_histogram_before=None, risk_histogram_after=None, identified_before=None
+    )
 
 
 def _history(measured: DecisionFacts) -> dict[str, int]:
@@ -150,6 +155,7 @@ def drawn_reports(
     *,
     sampled: int,
     levels: tuple[AttributeLevels, ...],
+    sections: tuple[Section, ...] = (),
 ) -> tuple[Report, Report]:
     """Vault and public report of a release that is drawn.
 
@@ -165,6 +171,8 @@ def drawn_reports(
         Records drawn into the sample; for the vault only.
     levels : tuple of AttributeLevels
         Of the released rows.
+    sections : tuple of Section
+        For the vault only.
     """
     needed: dict[str, str | int | float] = {}
     weight: dict[str, str | int | float] = {}
@@ -174,9 +182,11 @@ def drawn_reports(
         needed["rows a cell needs to be released with probability 99 %"] = almost
         weight["weight of a released row"] = f"{KEEP_DENOMINATOR / plan.keep_numerator:.6g}"
     shared: dict[str, str | int | float] = {"released rows": released.rows, "released tuples": released.classes}
-    vault = _report(run, "vault", {"records": exact.rows, "sampled records": sampled, **shared, **needed}, exact)
-    public = _report(run, "public", {**shared, **weight, **needed}, None)
-    return vault, replace(public, levels=levels)
+    facts = {"records": exact.rows, "sampled records": sampled, **shared, **needed}
+    vault = replace(_report(run, "vault", facts, exact, released), sections=sections)
+    made_up = Evidence(pairs=fictitious_rows(run.hierarchies, levels))
+    public = _report(run, "public", {**shared, **weight, **needed}, None, released, made_up, levels)
+    return vault, public
 
 
 def masked_reports(run: RunRecord, rows: int, released: ReleaseFacts, found: Section) -> tuple[Report, Report]:
@@ -207,15 +217,24 @@ def masked_reports(run: RunRecord, rows: int, released: ReleaseFacts, found: Sec
         "rows of the rarest combination": released.min_class_size,
         "rows whose combination no other has": released.unique_by_cells,
     }
-    vault = _report(run, "vault", {"records": rows, **shared}, None)
-    public = _report(run, "public", shared, None)
+    vault = _report(run, "vault", {"records": rows, **shared}, None, released)
+    public = _report(run, "public", shared, None, released)
     return replace(vault, sections=(found, *of_release)), replace(public, sections=of_release)
 
 
 def _report(
-    run: RunRecord, edition: str, facts: Mapping[str, str | int | float], measured: DecisionFacts | None
+    run: RunRecord,
+    edition: str,
+    facts: Mapping[str, str | int | float],
+    measured: DecisionFacts | None,
+    released: ReleaseFacts,
+    evidence: Evidence = NO_EVIDENCE,
+    levels: tuple[AttributeLevels, ...] = (),
 ) -> Report:
     public = edition == "public"
+    levels = measured.levels if measured else levels
+    utility_max = greatest_utility(run.policy, run.hierarchies) if measured else None
+    rows = None if public else int(facts["records"])
     if not public:
         changed = values_changed(run.values).items()
         facts = {**facts, **{f"values changed by {key}": number for key, number in changed}}
@@ -239,11 +258,32 @@ def _report(
         facts=facts,
         risk_before=measured.risk_before if measured else None,
         risk_after=measured.risk_after if measured else None,
+        identified_before=measured.identified_before if measured else None,
+        identified_after=measured.identified_after if measured else None,
+        risk_model=run.policy.risk.model,
         risk_histogram_before=measured.before if measured else None,
         risk_histogram_after=measured.after if measured else None,
         utility=measured.utility if measured else None,
-        utility_max=greatest_utility(run.policy, run.hierarchies) if measured else None,
-        levels=measured.levels if measured else (),
+        utility_max=utility_max,
+        levels=levels,
+        headline=headline(
+            run.policy,
+            run.guarantee,
+            released,
+            measured=measured,
+            levels=levels,
+            utility_max=utility_max,
+        ),
+        compared=compared(
+            released,
+            rows=rows,
+            measured=measured,
+            risk_before=not public,
+            utility_max=utility_max,
+            sample=evidence.trade_off,
+        ),
+        floor=least_utility(run.policy),
+        evidence=evidence,
     )
 
 
@@ -251,6 +291,8 @@ def tuple_levels(
     hierarchies: Mapping[str, Hierarchy], nodes: Sequence[npt.NDArray[np.int32]], rows: npt.NDArray[np.int64]
 ) -> tuple[AttributeLevels, ...]:
     """Generalization of released tuples, from the tuples alone: steps above the deepest leaf.
+
+    Levels have names where all leaves are as deep; of others, a node's own level is not told by its depth.
 
     Parameters
     ----------
@@ -262,6 +304,6 @@ def tuple_levels(
     for (attribute, hierarchy), node in zip(hierarchies.items(), nodes, strict=True):
         counts = np.zeros(hierarchy.height + 1, dtype=np.int64)
         np.add.at(counts, hierarchy.height - hierarchy.depth[node], rows)
-        names = level_names(hierarchy.height)
+        names = hierarchy.level_names if hierarchy.even else numbered_levels(hierarchy.height)
         result.append(AttributeLevels(attribute, hierarchy.height, names, tuple(counts.tolist())))
     return tuple(result)

@@ -15,14 +15,20 @@ from markupsafe import Markup
 
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import listing
+from privrisk_spark.reporting.headline import shown
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.reporting.page_templates import fill
-from privrisk_spark.reporting.release_charts import frontier, levels_chart, map_chart, risk_chart
+from privrisk_spark.reporting.release_charts import levels_chart, risk_chart
+from privrisk_spark.reporting.trade_off_charts import anonymity_name, floor_chart, map_chart, recoding_name
 from privrisk_spark.results.release import LinkageFacts, Report, Summary
 
 __all__ = ["MEANINGS", "render"]
 
 _EDITIONS: Final = {"public": "public edition", "vault": "vault edition"}
+_COMPARED: Final = {
+    "vault": "The table and its release, side by side; – is not measured by a release (privrisk assess does)",
+    "public": "The release in figures that this edition may tell",
+}
 MEANINGS: Final[Mapping[Status, str]] = {
     "proved": (
         "There is a mathematical proof of this statement, under the assumptions it names, and the program is "
@@ -63,8 +69,8 @@ _PROVED: Final[Mapping[str, str]] = {
         "that the published rows are representative."
     ),
 }
-# Rows of the map's table; a map can hold a whole lattice.
-_MAP_ROWS: Final = 200
+# Rows of the frontier's table; a frontier can be long.
+_FRONTIER_ROWS: Final = 60
 
 
 def render(report: Report) -> str:
@@ -82,12 +88,8 @@ def render(report: Report) -> str:
     """
     before, after = report.risk_histogram_before, report.risk_histogram_after
     histograms = [(name, item) for name, item in (("before", before), ("after", after)) if item is not None]
-    risk_rows = [
-        (name, summary)
-        for name, summary in (("before", report.risk_before), ("after", report.risk_after))
-        if summary is not None
-    ]
-    shown = {stage.status for stage in report.stages}
+    risk_rows = _risk_rows(report)
+    statuses = {stage.status for stage in report.stages}
     meanings = dict(MEANINGS)
     if report.guarantee.kind == "as-published":
         meanings["heuristic"] = _NOTHING_PROVED
@@ -100,12 +102,14 @@ def render(report: Report) -> str:
         dp=report.guarantee.kind == "dp",
         meanings=meanings,
         proved=_PROVED.get(report.guarantee.kind) if report.guarantee.status == "proved" else None,
-        stage_meanings=[(status, text) for status, text in meanings.items() if status in shown],
+        stage_meanings=[(status, text) for status, text in meanings.items() if status in statuses],
         warnings=_warnings(report.guarantee.parameters),
         risk_rows=risk_rows,
+        risk_name=_RISK_NAMES[report.risk_model],
+        risk_caption=_RISK_CAPTIONS[report.risk_model],
         risk_sentence=_risk_sentence(report),
         infinite_risk=any(math.isinf(number) for _, item in risk_rows for number in (item.mean, item.max)),
-        risk_svg=Markup(risk_chart(before, after)) if histograms else None,
+        risk_svg=Markup(risk_chart(before, after, name=_RISK_NAMES[report.risk_model])) if histograms else None,
         linkage_sentences=_linkage_sentences(report.linkage) if report.linkage is not None else [],
         linkage_rows=_linkage_rows(report.linkage) if report.linkage is not None else [],
         bin_names=[name for name, _ in histograms],
@@ -113,8 +117,11 @@ def render(report: Report) -> str:
         utility_percent=_utility_percent(report),
         levels_svg=Markup(levels_chart(report.levels)) if report.levels else None,
         level_rows=_level_rows(report),
-        map_svg=Markup(map_chart(report.map_points)) if report.map_points else None,
-        **_map_table(report.map_points),
+        **_trade_off(report),
+        compared_rows=[(one, shown(one.before), shown(one.after)) for one in report.compared],
+        told_before=report.edition == "vault",
+        compared_caption=_COMPARED[report.edition],
+        contents=_contents(report),
         checks_sentence=_checks_sentence(report),
         checks_observed=any(check.observed is not None for check in report.checks),
     )
@@ -148,19 +155,53 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
+_RISK_NAMES: Final = {
+    "I": "weighted risk",
+    "II": "probability that a record is found",
+    "III": "weighted risk in nats",
+}
+_RISK_CAPTIONS: Final = {
+    "I": "Over the records. 1/ρ is a probability; the weighted risk Φ/ρ has the unit of the sensitivity Φ.",
+    "II": "Over the records. 1/ρ is a probability.",
+    "III": "Over the records. 1/ρ is a probability; the weighted risk Φ · ln(N/ρ) has the unit of Φ times nats.",
+}
+
+
+def _risk_rows(report: Report) -> list[tuple[str, Summary]]:
+    """Probability and weighted risk, before and after; under model II, of which the risk is the probability, once."""
+    found, weighted = "probability that a record is found, 1/ρ", "weighted risk, Φ/ρ"
+    if report.risk_model == "III":
+        weighted = "weighted risk, Φ · ln(N/ρ)"
+    rows = [(f"{found}: before", report.identified_before), (f"{found}: after", report.identified_after)]
+    if report.risk_model != "II" or not any(summary for _, summary in rows):
+        name = found if report.risk_model == "II" else weighted
+        rows += [(f"{name}: before", report.risk_before), (f"{name}: after", report.risk_after)]
+    return [(name, summary) for name, summary in rows if summary is not None]
+
+
 def _risk_sentence(report: Report) -> str | None:
-    if report.risk_before is None or report.risk_after is None:
-        return None
-    before, after = report.risk_before.mean, report.risk_after.mean
-    text = f"The mean risk of a record went from {short_number(before)} to {short_number(after)}"
-    if math.isfinite(before) and 0 < after < before:
-        return f"{text}, a factor of {short_number(before / after)} less."
+    sentences = []
+    probability = _change("probability that a record is found", report.identified_before, report.identified_after)
+    if probability:
+        sentences.append(probability)
+    if report.risk_model != "II" or not probability:
+        sentences.append(_change(_RISK_NAMES[report.risk_model], report.risk_before, report.risk_after))
+    return " ".join(filter(None, sentences)) or None
+
+
+def _change(name: str, before: Summary | None, after: Summary | None) -> str:
+    """What a mean went from and to, in a sentence; empty where one is not told."""
+    if before is None or after is None:
+        return ""
+    text = f"The mean {name} went from {short_number(before.mean)} to {short_number(after.mean)}"
+    if math.isfinite(before.mean) and 0 < after.mean < before.mean:
+        text += f", a factor of {short_number(before.mean / after.mean)} less"
     return f"{text}."
 
 
 def _linkage_sentences(facts: LinkageFacts) -> list[str]:
     before, after = facts.unlinked_risk.mean, facts.linked_risk.mean
-    rise = f"The mean risk of a record goes from {short_number(before)} to {short_number(after)}"
+    rise = f"The mean weighted risk of a record goes from {short_number(before)} to {short_number(after)}"
     if 0 < before < after < math.inf:
         rise += f", a factor of {short_number(after / before)} more"
     share = f" ({100 * facts.linked / facts.rows:.1f} %)" if facts.rows else ""
@@ -211,17 +252,50 @@ def _level_rows(report: Report) -> list[tuple[str, int, str, int, str]]:
     return rows
 
 
-def _map_table(points: Sequence[tuple[float, float, str]]) -> dict[str, Any]:
-    best = frontier(points)
-    kept = set(best) | {i for i, point in enumerate(points) if point[2].startswith("chosen")}
-    order = sorted(kept, key=lambda i: (points[i][0], -points[i][1], i))
-    caption = f"The frontier, and what was released, of {len(points):,} evaluated recodings"
-    if len(order) > _MAP_ROWS:
-        caption += f"; the first {_MAP_ROWS} of {len(order):,} rows"
-    hidden = sum(not (math.isfinite(risk) and math.isfinite(utility)) for risk, utility, _ in points)
-    if hidden:
-        caption += f"; {hidden:,} with an infinite risk or utility are not drawn"
-    return {"map_rows": [points[i] for i in order[:_MAP_ROWS]], "map_caption": caption}
+def _trade_off(report: Report) -> dict[str, Any]:
+    """What the page shows of other recodings."""
+    facts, names = report.evidence.trade_off, report.levels
+    if facts is None:
+        return {"trade_off": None}
+    best = [facts.recodings[i] for i in facts.frontier]
+    hidden = len(best) > _FRONTIER_ROWS
+    return {
+        "trade_off": facts,
+        "map_svg": Markup(map_chart(facts, names)),
+        "floor_svg": Markup(floor_chart(facts, asked=report.floor)),
+        "anonymity": anonymity_name(facts),
+        "anonymous_rows": [(one, recoding_name(one.levels, names)) for one in facts.anonymous],
+        "frontier_rows": [(recoding_name(one.levels, names), one) for one in best[-_FRONTIER_ROWS:]],
+        "frontier_caption": f"The frontier of {facts.nodes:,} recodings"
+        + (f"; the last {_FRONTIER_ROWS} of {len(best):,} rows" if hidden else ""),
+        "of_sample": f"of {facts.records:,} records that are sampled by a fingerprint of their ids",
+    }
+
+
+def _contents(report: Report) -> list[tuple[str, str]]:
+    """Anchor and heading of each section that the page has, in its order."""
+    evidence, dp = report.evidence, report.guarantee.kind == "dp"
+    found = {
+        ("limits", "What the guarantee costs"): dp,
+        ("rows", "Rows before and after"): bool(evidence.pairs),
+        ("risk", "Disclosure risk"): report.risk_before is not None
+        or report.risk_after is not None
+        or report.risk_histogram_before is not None
+        or report.risk_histogram_after is not None,
+        ("riskiest", "Riskiest classes"): bool(evidence.riskiest),
+        ("linkage", "Record linkage"): report.linkage is not None,
+        ("utility", "Utility"): report.utility is not None,
+        ("levels", "Generalization by attribute"): bool(report.levels),
+        ("map", "Risk against utility"): evidence.trade_off is not None,
+        ("floor", "Effect of the utility floor"): evidence.trade_off is not None,
+        **{(f"section-{i}", section.heading): True for i, section in enumerate(report.sections, 1)},
+        ("numbers", "Key numbers"): bool(report.facts),
+        ("parameters", "Parameters"): bool(report.guarantee.parameters),
+        ("checks", "Checks"): bool(report.checks),
+        ("stages", "What was done"): bool(report.stages),
+        ("words", "Words used here"): True,
+    }
+    return [anchor for anchor, there in found.items() if there]
 
 
 def _checks_sentence(report: Report) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.kernels.measures.measure import Family, Measure
+from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.page import html_table
 from privrisk_spark.results.plots import Plot
-from privrisk_spark.results.release import StageRecord, json_safe
+from privrisk_spark.results.release import StageRecord
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,8 +18,8 @@ from privrisk_spark.results.inferences import (
     Search,
     found_figures,
 )
+from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.page import html_table
-from privrisk_spark.results.release import json_safe
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,13 @@ class RightRows:
     linked : int
     right : float
         Those linked to a row of the same person.
+    guess : float
+        Share of the persons that somebody finds who draws a candidate for each row.
     """
 
     linked: int
     right: float
+    guess: float
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,8 @@ class Attack:
         Of all records that were tried; or of all persons, where these may have several rows.
     absent : int
         Records, or persons, tried that are surely not where is searched.
+    present : float
+        Of them those who are there; expected ones where it is not known who is.
     classes : tuple of Group
         By the candidates that look like a record's own, or by the rows of a person.
     calibrations : tuple of Calibration
@@ -107,6 +112,7 @@ class Attack:
     distinct: int
     found: Found
     absent: int
+    present: float
     classes: tuple[Group, ...]
     calibrations: tuple[Calibration, ...]
     rows: RightRows | None = None
@@ -118,8 +124,10 @@ class Attack:
 
     @property
     def guess(self) -> float:
-        """Share that somebody finds who draws a candidate for each record."""
-        return 1 / self.candidates
+        """Share that somebody finds who draws a candidate for each record; whoever is not there he cannot find."""
+        if self.rows is not None:
+            return self.rows.guess
+        return self.present / max(self.found.tried, 1) / self.candidates
 
     @property
     def sentence(self) -> str:
@@ -266,20 +274,24 @@ class AttackResult:
 
     @property
     def verdicts(self) -> tuple[tuple[str, bool], ...]:
-        """What may be found at most, in words, and whether no more is."""
+        """What may be found at most, in words, and whether no more is: not so where nothing was tried."""
+        certain = any(one.outcome == "certain" for one in self.inferences)
         asked = (
-            ("links", self.high, self.at_most, "that may be found"),
-            ("certain values", self.certain_high, self.certain_at_most, "of whom a value may be certain"),
+            ("links", bool(self.attacks), self.high, self.at_most, "that may be found"),
+            ("certain values", certain, self.certain_high, self.certain_at_most, "of whom a value may be certain"),
         )
-        return tuple(
-            (
-                f"The greatest upper limit of {what}, {100 * high:.3g} %, {'is within' if high <= most else 'exceeds'} "
-                f"the {100 * most:.3g} % {said}.",
-                high <= most,
-            )
-            for what, high, most, said in asked
-            if most is not None
-        )
+        found = []
+        for what, tried, high, most, said in asked:
+            if most is None:
+                continue
+            if not tried:
+                # Nothing is known to be within a bound that was not looked at.
+                found.append((f"No {what} could be tried: it is not known whether {100 * most:.3g} % is met.", False))
+                continue
+            verdict = "is within" if high <= most else "exceeds"
+            text = f"The greatest upper limit of {what}, {100 * high:.3g} %, {verdict} the {100 * most:.3g} % {said}."
+            found.append((text, high <= most))
+        return tuple(found)
 
     @property
     def passed(self) -> bool:

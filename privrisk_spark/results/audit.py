@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privrisk_spark.kernels.dp.audit import Certified, Conformance
+from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.page import html_table
-from privrisk_spark.results.release import json_safe
 
 ALPHA = 1e-3
 """Most probability that an audit of a mechanism without fault flags one."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from privrisk_spark.results.release import Summary, json_safe
+from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.results.release import Summary
 
 QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 """Of the distributions of risk: the least risk that at least such a share of the records do not exceed."""

@@ -14,8 +14,8 @@ from privrisk_spark.claims import Status
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.search.dictionary_curves import DictionaryCurves
+from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.page import html_table
-from privrisk_spark.results.release import json_safe
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.plots import Plot
-from privrisk_spark.results.release import json_safe
 
 POINT = ("experiment", "data", "panel", "series", "x_is", "x", "y_is", "y", "measured")
 """Columns of a result's rows."""

@@ -58,6 +58,8 @@ class DecisionFacts:
         Where the release composes with earlier ones, ``risk_after`` is that of all together.
     suppressed : int
         Records suppressed as wholes because their class under the scheme of a table does not meet what is asked.
+    identified_before, identified_after : Summary or None
+        Probability that a record is found among the dictionary rows that fit it, 1/ρ.
     """
 
     rows: int
@@ -74,6 +76,8 @@ class DecisionFacts:
     gap: float = 0.0
     history: HistoryFacts | None = None
     suppressed: int = 0
+    identified_before: Summary | None = None
+    identified_after: Summary | None = None
 
     @property
     def beyond(self) -> int:
@@ -84,13 +88,6 @@ class DecisionFacts:
     def greatest_bounded_risk(self) -> float:
         """Largest risk of the records that are not disclosed beyond what is asked already."""
         return self.risk_after.max if self.history is None else self.history.bounded.max
-
-
-def level_names(height: int) -> tuple[str, ...]:
-    """Return names of the levels 0 to ``height`` for a person."""
-    if height == 0:
-        return ("suppressed",)
-    return ("as it is", *[f"level {level}" for level in range(1, height)], "suppressed")
 
 
 @dataclass(frozen=True)

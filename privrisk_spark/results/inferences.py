@@ -109,8 +109,8 @@ class MatchModel:
     classes : mapping of {"linked", "clerical", "not linked"} to Found
         Records by the weight of their best candidate, and those of them that are linked rightly if it is taken; none
         where it is not known whose each row is.
-    records : mapping of {"linked", "clerical", "not linked"} to int
-        How many records each of these classes has.
+    records : mapping of {"linked", "clerical", "not linked"} to float
+        How many records each of these classes has; expected ones where it is not known who is there.
     one_to_one : OneToOne or None
         None where the files are too large for it, or it is the search from rows.
     """
@@ -122,7 +122,7 @@ class MatchModel:
     upper: float
     lower: float
     classes: Mapping[str, Found]
-    records: Mapping[str, int]
+    records: Mapping[str, float]
     one_to_one: OneToOne | None = None
 
     def figures(self) -> Iterator[Figure]:
@@ -275,7 +275,8 @@ class MembershipFound:
     held_out : HeldOut or None
         What an attack that one half of the people has chosen tells of the other half; None where there are too few.
     bound : float or None
-        Greatest advantage that the release's differential privacy allows.
+        Greatest advantage that the release's differential privacy allows, whose members are those of the original
+        table.
     claim : str or None
         That privacy, in words.
     """
@@ -292,17 +293,17 @@ class MembershipFound:
     @property
     def sentence(self) -> str:
         """What was found."""
-        one = self.held_out
+        where, one = "the protected table" if self.bound is None else "the original table", self.held_out
         beside = (
             ""
             if one is None
             else (
-                f" An attack that half of them have chosen has an advantage of {one.advantage:.3g} on the other half "
+                f" With what half of them choose it is {one.advantage:.3g} on the other half "
                 f"(95 % limits {one.low:.3g} to {one.high:.3g})."
             )
         )
         if self.bound is not None:
-            allowed = f"the {self.bound:.3g} that {self.claim} allows"
+            allowed = f"the {self.bound:.3g} that {self.claim} allows on average over its noise"
             if one is None:
                 verdict = f"{allowed[0].upper()}{allowed[1:]} cannot be held against anything: there are too few people"
             elif one.low > self.bound + 1e-9:
@@ -313,9 +314,9 @@ class MembershipFound:
                 verdict = f"It is not told apart from {allowed}"
             beside += f" {verdict}."
         return (
-            f"Who is in the protected table: of {self.members:,.0f} members and {self.others:,.0f} others an intruder "
-            f"who knows who is what tells members with an advantage of {self.advantage:.3g} (0 by guessing, 1 without "
-            f"error).{beside}"
+            f"Who is in {where}: of {self.members:,.0f} members and {self.others:,.0f} others an intruder who deals "
+            f"the rows to the people nearest to them tells members with an advantage of {self.advantage:.3g} (0 by "
+            f"guessing, 1 without error).{beside}"
         )
 
     def figures(self) -> Iterator[Figure]:

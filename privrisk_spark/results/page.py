@@ -39,12 +39,22 @@ class Page:
         place.write_text(self.html, encoding="utf-8")
         return place
 
-    def _repr_html_(self) -> str:
+    def framed(self) -> str:
+        """Return the page as an element of another one, such as a notebook.
+
+        Returns
+        -------
+        str
+            An ``<iframe>`` that runs nothing.
+        """
         # In a frame of its own: neither page touches the style of the other.
         return (
             f'<iframe sandbox srcdoc="{escape(self.html)}" title="report" '
             'style="width: 100%; height: 40em; border: 1px solid #ccc"></iframe>'
         )
+
+    def _repr_html_(self) -> str:
+        return self.framed()
 
 
 def html_table(

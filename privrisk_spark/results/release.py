@@ -1,25 +1,20 @@
 """What a run has to say, as frozen values: stages, checks, summaries, guarantees, and their report.
 
-Every class has ``to_dict``, whose result `json.dumps` takes as it is and a program can read. Three
-conventions hold in all of them: an infinite number is the text ``"Infinity"`` or ``"-Infinity"`` and an
-undefined one ``"NaN"``, because JSON has no such numbers and ``null`` already means *not given*; an exact
-number (decimal, fraction) is text; keys are the attribute names.
+Every class has ``to_dict``, whose result `json.dumps` takes as it is and a program can read (see
+:mod:`privrisk_spark.results.json_values`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from datetime import date, datetime
-from decimal import Decimal
-from enum import Enum
-from fractions import Fraction
-from numbers import Integral, Real
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.numeric.moments import Moments
+from privrisk_spark.results.headline import Compared, Headline
+from privrisk_spark.results.json_values import as_dict
+from privrisk_spark.results.trade_off import Evidence
 
 __all__ = [
     "AttributeLevels",
@@ -33,57 +28,7 @@ __all__ = [
     "StageRecord",
     "Status",
     "Summary",
-    "json_safe",
 ]
-
-
-def json_safe(value: object) -> Any:
-    """Return a value as JSON can hold it.
-
-    Parameters
-    ----------
-    value : object
-        None, bool, text, a real number of any kind, date or time, enumeration member, a result of this
-        module, or mappings, sets and sequences of these.
-
-    Returns
-    -------
-    None, bool, int, float, str, list or dict
-        See the module's conventions. Sets are sorted by their text; mapping keys become text.
-
-    Raises
-    ------
-    TypeError
-        If the value is something else.
-    """
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, Enum):
-        return json_safe(value.value)
-    if isinstance(value, (Decimal, Fraction)):
-        return str(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        number = float(value)
-        if math.isfinite(number):
-            return number
-        return "NaN" if math.isnan(number) else ("Infinity" if number > 0 else "-Infinity")
-    if isinstance(value, (date, datetime)):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {str(json_safe(key)): json_safe(item) for key, item in value.items()}
-    if isinstance(value, (set, frozenset)):
-        return sorted((json_safe(item) for item in value), key=str)
-    if isinstance(value, (list, tuple)):
-        return [json_safe(item) for item in value]
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    raise TypeError(f"a result cannot hold a {type(value).__name__}")
-
-
-def _as_dict(result: Any) -> dict[str, Any]:
-    return {item.name: json_safe(getattr(result, item.name)) for item in fields(result)}
 
 
 @dataclass(frozen=True)
@@ -112,7 +57,7 @@ class StageRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -144,7 +89,7 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -168,7 +113,7 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -202,7 +147,7 @@ class Histogram:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -239,7 +184,7 @@ class AttributeLevels:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -274,7 +219,7 @@ class LinkageFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -311,7 +256,7 @@ class Section:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -330,6 +275,13 @@ class ChosenRule:
     name: str
     levels: Mapping[str, int]
     section: Section
+
+
+_EXACT = (
+    "risk_before", "risk_after", "risk_histogram_before", "risk_histogram_after", "linkage", "identified_before",
+    "identified_after",
+)  # fmt: skip
+"""Parts of a report that depend on the table otherwise than through a mechanism."""
 
 
 @dataclass(frozen=True)
@@ -365,20 +317,29 @@ class Report:
         What it would be if nothing were generalized.
     levels : tuple of AttributeLevels
         Generalization by attribute.
-    map_points : tuple of (float, float, str)
-        Risk-utility confidentiality map: mean risk, mean utility and label of each evaluated recoding. A
-        label that begins with ``chosen`` marks the one that was released.
     linkage : LinkageFacts or None
         Risk after record linkage.
+    identified_before, identified_after : Summary or None
+        Probability that a record is found among the dictionary rows that fit it, 1/ρ, of the table and of the release.
+    risk_model : {'I', 'II', 'III'}
+        Says what the risk is: weighted by sensitivity, the probability itself, or weighted and in nats.
     sections : tuple of Section
         Findings with exact figures; none in a public edition.
+    headline : Headline or None
+    compared : tuple of Compared
+        The table and its release side by side; of a public edition the release alone.
+    floor : float or None
+        Least utility of a record that was asked.
+    evidence : Evidence
+        Rows before and after, the riskiest classes and other recodings; of a public edition fictitious rows alone.
 
     Raises
     ------
     ValueError
-        If the two histograms have different edges, if a public edition has sections, or if that of a
+        If the two histograms have different edges, if a public edition has sections, rows with a risk, riskiest classes
+        or other recodings, or if that of a
         differentially private release holds what depends on the table otherwise than through the mechanism:
-        risk, evaluated recodings, observations of the input contract, or run times. Such numbers are
+        risk, observations of the input contract, or run times. Such numbers are
         outputs too, and would void the guarantee they are printed next to. For the same reason ``facts``,
         ``utility`` and ``levels`` of such an edition must come from released rows and public parameters only;
         that cannot be checked here.
@@ -400,9 +361,15 @@ class Report:
     utility: Summary | None
     utility_max: float | None
     levels: tuple[AttributeLevels, ...]
-    map_points: tuple[tuple[float, float, str], ...] = ()
     linkage: LinkageFacts | None = None
+    identified_before: Summary | None = None
+    identified_after: Summary | None = None
+    risk_model: Literal["I", "II", "III"] = "I"
     sections: tuple[Section, ...] = ()
+    headline: Headline | None = None
+    compared: tuple[Compared, ...] = ()
+    floor: float | None = None
+    evidence: Evidence = field(default_factory=Evidence)
 
     def __post_init__(self) -> None:
         before, after = self.risk_histogram_before, self.risk_histogram_after
@@ -410,13 +377,12 @@ class Report:
             raise ValueError("risk_histogram_before and risk_histogram_after must have the same edges")
         if self.edition == "public" and not all(section.public for section in self.sections):
             raise ValueError("a public edition cannot hold sections, whose figures are exact")
+        if self.edition == "public" and not self.evidence.fictitious:
+            raise ValueError("a public edition cannot hold evidence from records of the table")
         if self.edition == "public" and self.guarantee.kind == "dp":
-            exact = [
-                name
-                for name in ("risk_before", "risk_after", "risk_histogram_before", "risk_histogram_after", "linkage")
-                if getattr(self, name) is not None
-            ]
-            exact += ["map_points"] if self.map_points else []
+            exact = [name for name in _EXACT if getattr(self, name) is not None]
+            told = any(item.before is not None for item in self.compared)
+            exact += ["compared.before"] if told else []
             exact += ["stages.seconds"] if any(stage.seconds is not None for stage in self.stages) else []
             observed = any(check.contract == "input" and check.observed is not None for check in self.checks)
             exact += ["checks.observed of the input contract"] if observed else []
@@ -427,7 +393,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -456,4 +422,4 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, JSON-safe."""
-        return _as_dict(self)
+        return as_dict(self)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from privrisk_spark.claims import Status
+from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.page import html_table
-from privrisk_spark.results.release import json_safe
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -61,6 +62,30 @@ def make_public(directory: Path, key: str) -> None:
     with _usable(directory, key):
         directory.mkdir(exist_ok=True)
         directory.chmod(_PUBLIC_DIRECTORY)
+
+
+def check_usable(directory: Path, key: str) -> None:
+    """Refuse a place where no directory can be made, or written to; nothing is made.
+
+    Parameters
+    ----------
+    directory : Path
+    key : str
+        Of the policy or the command, for messages.
+
+    Raises
+    ------
+    ConfigError
+        If there is a file in its place, or nobody may write there.
+    """
+    there = directory
+    while not os.path.lexists(there):
+        there = there.parent
+    if not there.is_dir():
+        raise ConfigError([Fault(key, f"must be a directory; there is a file in the way of '{directory}'")])
+    if not os.access(there, os.W_OK | os.X_OK):
+        rule = f"must be where this user may write, and '{there}' is not; name another directory, or change its rights"
+        raise ConfigError([Fault(key, rule)])
 
 
 @contextmanager

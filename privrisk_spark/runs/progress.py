@@ -16,6 +16,7 @@ from privrisk_spark.claims import Status
 from privrisk_spark.results.release import StageRecord
 from privrisk_spark.runs.places import write_json
 from privrisk_spark.runs.terminal import Tasks, log_handler, shown
+from privrisk_spark.runs.verbosity import ASKED
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
 
@@ -37,13 +38,13 @@ class _JsonLines(logging.Formatter):
 
 
 def configure_logging(form: Literal["text", "json"]) -> None:
-    """Send the package's log lines to standard error."""
-    handler = log_handler() if form == "text" else logging.StreamHandler(sys.stderr)
+    """Send the package's log lines to standard error; warnings alone, and no progress, if quiet was asked for."""
+    handler = log_handler(progress=not ASKED.quiet) if form == "text" else logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         _JsonLines() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
     )
     LOGGER.handlers[:] = [handler]
-    LOGGER.setLevel(logging.INFO)
+    LOGGER.setLevel(logging.WARNING if ASKED.quiet else logging.INFO)
     LOGGER.propagate = False
 
 

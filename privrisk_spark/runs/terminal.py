@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import sys
 import threading
 import time
@@ -11,16 +10,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.text import Text
+
 Tasks = tuple[int, int]
 """Tasks that have ended, of how many that Spark knows of by now."""
 
-_ERASE = "\r\033[K"
 EVERY = 1.0
 """Seconds between two looks; a stage that ends before the first has no line."""
 
 
 class Terminal(logging.StreamHandler[TextIO]):
-    """Writes the log to a terminal, below it one line that is written over.
+    """Writes the log to a terminal, above the line that is written over.
 
     Parameters
     ----------
@@ -29,21 +31,14 @@ class Terminal(logging.StreamHandler[TextIO]):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
-        self._shown = False
+        self.console = Console(file=stream, soft_wrap=True, highlight=False)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line of the log in place of the line below it."""
-        self.show("")
-        super().emit(record)
-
-    def show(self, text: str) -> None:
-        """Write a line over the one that is there; an empty text takes it away."""
-        with self.lock or threading.RLock():
-            if text or self._shown:
-                width = shutil.get_terminal_size().columns - 1
-                self.stream.write(_ERASE + text[:width])
-                self.stream.flush()
-            self._shown = bool(text)
+        """Write a line of the log."""
+        try:
+            self.console.print(Text(self.format(record)))
+        except Exception:
+            self.handleError(record)
 
 
 @contextmanager
@@ -60,40 +55,67 @@ def shown(stage: str, tasks: Callable[[], Tasks | None] | None, rows: int | None
         Of the table, if they are known and may be told; the line then says how many are done a second.
     """
     terminals = [one for one in logging.getLogger("privrisk_spark").handlers if isinstance(one, Terminal)]
-    if not terminals or tasks is None:
+    if not terminals:
         yield
         return
     ended = threading.Event()
-    args = (terminals[0], stage, tasks, rows, ended)
-    thread = threading.Thread(target=_show, args=args, name="privrisk progress", daemon=True)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(20),
+        TextColumn("{task.fields[said]}", markup=False),
+    )
+    # Lines that other programs write are theirs: only what goes through the console is kept above the line.
+    line = Progress(
+        *columns,
+        console=terminals[0].console,
+        transient=True,
+        auto_refresh=False,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    thread = threading.Thread(
+        target=_show, args=(line, stage, tasks, rows, ended), name="privrisk progress", daemon=True
+    )
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join(5)  # a look that Java does not answer any more does not hold up the end
-        terminals[0].show("")
+        line.stop()
 
 
 def _show(
-    terminal: Terminal, stage: str, tasks: Callable[[], Tasks | None], rows: int | None, ended: threading.Event
+    line: Progress,
+    stage: str,
+    tasks: Callable[[], Tasks | None] | None,
+    rows: int | None,
+    ended: threading.Event,
 ) -> None:
     began = time.monotonic()
+    bar: TaskID | None = None
     while not ended.wait(EVERY):
         try:
-            found = tasks()
+            found = None if tasks is None else tasks()
         except Exception:  # who cannot be asked is as good as who does not know: a run never fails by its progress
             found = None
-        if found is not None and not ended.is_set():
-            terminal.show(progress_line(stage, found, time.monotonic() - began, rows))
+        if ended.is_set():
+            return
+        if bar is None:
+            line.start()
+            bar = line.add_task(stage, total=None, said="")
+        seconds = time.monotonic() - began
+        if found is None:
+            line.update(bar, completed=0, total=None, said=_duration(seconds), refresh=True)
+        else:
+            line.update(bar, completed=found[0], total=found[1], said=how_far(found, seconds, rows), refresh=True)
 
 
-def progress_line(stage: str, tasks: Tasks, seconds: float, rows: int | None) -> str:
+def how_far(tasks: Tasks, seconds: float, rows: int | None) -> str:
     """Return how far a stage is.
 
     Parameters
     ----------
-    stage : str
     tasks : pair of int
         Ended, of all. Spark knows of the tasks of jobs that have begun; the time left is theirs.
     seconds : float
@@ -102,7 +124,7 @@ def progress_line(stage: str, tasks: Tasks, seconds: float, rows: int | None) ->
         Of the table.
     """
     done, total = tasks
-    parts = [f"{stage}: {done:,} of {total:,} tasks"]
+    parts = [f"{done:,} of {total:,} tasks"]
     if done and seconds > 0:
         if rows is not None:
             parts.append(f"{rows * done / total / seconds:,.0f} rows a second")
@@ -115,6 +137,12 @@ def _duration(seconds: float) -> str:
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60:02} s"
 
 
-def log_handler() -> logging.StreamHandler[TextIO]:
-    """Return what writes the log to standard error, which may be a terminal."""
-    return Terminal(sys.stderr) if sys.stderr.isatty() else logging.StreamHandler(sys.stderr)
+def log_handler(*, progress: bool) -> logging.StreamHandler[TextIO]:
+    """Return what writes the log to standard error, which may be a terminal.
+
+    Parameters
+    ----------
+    progress : bool
+        Whether a terminal shows how far a stage is.
+    """
+    return Terminal(sys.stderr) if progress and sys.stderr.isatty() else logging.StreamHandler(sys.stderr)

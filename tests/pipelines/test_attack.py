@@ -464,6 +464,12 @@ def test_an_intruder_with_a_table_of_his_own(
         )
         assert ended.measure("correct_links", name) == pytest.approx(right, abs=1e-9)
         assert ended.measure("links_tried", name) == len(begun[name])
+        # Who draws a candidate cannot find whom the file lacks: 40 people are in both.
+        guess = 40 / len(begun[name]) / sum(distinct.values())
+        assert ended.measure("random_guess_share", name) == pytest.approx(guess)
+    text = (ended.directory / "report.html").read_text()
+    assert "The intruder has a table of his own" in text
+    assert "of everybody in the original table" not in text
     assert ended.measure("absent_records", "person") == 10
     assert ended.measure("absent_records", "row") == 20
     assert ended.document["notes"][0].startswith("The intruder has a table of his own")
@@ -508,6 +514,14 @@ def test_too_many_found_is_exit_code_one(policy: Make, attack: Attack, tmp_path:
     assert "exceeds the 50 % that may be found" in " ".join(missed.out.split())
     assert json.loads((missed.directory / "status.json").read_text())["code"] == 1
     assert "MISSED" in (missed.directory / "report.html").read_text()
+    nothing = attack(policy(rows, attack={**given, "methods": ["homogeneity"], "correct_links_at_most": 0.5}))
+    assert nothing.code == 2
+    assert "attack.correct_links_at_most: needs one of" in nothing.err
+    there = masked(tmp_path, [{name: row[name] for name in ("who", *QUASI)} for row in rows], "values")
+    asked = {"protected": there, "methods": ["distance", "homogeneity"], "values_certain_at_most": 0.9}
+    unknown = attack(policy(rows, attack=asked))
+    assert unknown.code == 1
+    assert "No certain values could be tried: it is not known whether 90 % is met." in " ".join(unknown.out.split())
     met = attack(policy(rows, attack={**given, "correct_links_at_most": 1.0}))
     assert met.code == 0
     assert not met.document["notes"][0].startswith("Each row of a person")
@@ -582,6 +596,14 @@ def test_bad_input_is_refused_by_name(privrisk: Privrisk, policy: Make, attack: 
         ({"protected": there, "cells": ["nearest", "nearest"]}, "attack.cells.1: 'nearest' is there already"),
         ({"protected": there, "intruder": {"share": 0}}, "attack.intruder.share"),
         ({"protected": there, "exact_pairs": 100}, "attack.intruder.share=0.0"),
+        (
+            {"protected": there, "methods": ["transparency"], "levels": {"age": 9, "sex.1": 0, "city": 0}},
+            "attack.levels.age: the hierarchy has the levels 0 to 3; got 9",
+        ),
+        (
+            {"protected": there, "values_certain_at_most": 0.1},
+            "attack.values_certain_at_most: needs one of background, composition, external, homogeneity, similarity",
+        ),
         ({"protected": there, "intruder": {"share": 1e-9}}, "attack.intruder.share: there are no rows"),
         ({"protected": "newest"}, "attack.protected"),
     ):

@@ -63,8 +63,8 @@ def attacked(file: str, root: Path, *more: str) -> dict[str, Any]:
     return dict(json.loads((root / "attack" / "attack.json").read_text()))
 
 
-def found(document: dict[str, Any], begins: str) -> float:
-    wanted = {"method": "distance", "attack": begins, "cells": "nearest"}
+def found(document: dict[str, Any], begins: str, cells: str = "nearest") -> float:
+    wanted = {"method": "distance", "attack": begins, "cells": cells}
     (one,) = [m for m in document["measures"] if m["name"] == "correct_links" and m["parameters"] == wanted]
     return float(one["value"])
 
@@ -89,6 +89,46 @@ def test_as_many_are_found_as_two_loops_find(privrisk: Privrisk, tmp_path: Path,
     assert wanted[0] > 0
     assert document["known"]["age"] == "as a number"
     assert document["known"]["sex"] == "by levels of its hierarchy"
+
+
+def test_rows_without_values_do_not_draw_everybody_away(
+    privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes a lost number for any number finds people by the others; by the nearest one he finds hardly any."""
+    file = policy(tmp_path, 1.0)
+    table = [
+        {**row, "income": None if i % 9 == 0 else row["income"], "age": None if i % 18 == 0 else row["age"]}
+        for i, row in enumerate(rows())
+    ]
+    pq.write_table(pa.Table.from_pylist(table), tmp_path / "table.parquet")
+    monkeypatch.setenv("MASKING_KEY", "ab" * 32)
+    changed = ("--set=columns.sex={role: insensitive}", "--set=guarantee.key=env:MASKING_KEY")
+    ran = privrisk(file, *changed)
+    assert ran.code == 0, ran.err
+    document = attacked(file, tmp_path, *changed)
+    masked = {row["who"]: row for row in pq.read_table(tmp_path / "vault" / "decisions").to_pylist()}
+
+    def squared(one: float | None, other: float | None, mean: float, deviation: float) -> float:
+        """A number that is not known is one with the mean and the deviation of all."""
+        if one is None or other is None:
+            there = [value for value in (one, other) if value is not None]
+            return 2 - len(there) + sum(((value - mean) / deviation) ** 2 for value in there)
+        return ((one - other) / deviation) ** 2
+
+    of = {name: [row[name] for row in table if row[name] is not None] for name in ("age", "income")}
+    moments = {name: (float(np.mean(values)), float(np.std(values))) for name, values in of.items()}
+    apart = np.array(
+        [
+            [sum(squared(one[name], masked[two["who"]][name], *moments[name]) for name in moments) for two in table]
+            for one in table
+        ]
+    )
+    for axis, begins in ((1, "person"), (0, "row")):
+        least = apart.min(axis=axis, keepdims=True)
+        tied = apart <= least + 1e-9
+        right = sum(tied[i, i] / (tied[i] if axis else tied[:, i]).sum() for i in range(N))
+        assert found(document, begins, "uniform") == pytest.approx(right, abs=1e-9)
+        assert right > max(N / 3, 2 * found(document, begins))
 
 
 def test_nobody_is_in_a_class_of_masked_values(privrisk: Privrisk, tmp_path: Path) -> None:

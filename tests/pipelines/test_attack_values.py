@@ -7,6 +7,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from product import Privrisk
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
+from privrisk_spark.hierarchies.builders import build
+from privrisk_spark.policy.reading import load
 
 Row = dict[str, Any]
 
@@ -420,21 +423,29 @@ def test_members_are_told_from_others(run: Run, tmp_path: Path) -> None:
     ended = run(rows, {"methods": ["membership"]}, guarantee=guarantee)
     assert ended.code == 0, ended.err
     decisions = pd.read_parquet(tmp_path / "vault" / "decisions").set_index("who")
-    alike: dict[Any, list[bool]] = defaultdict(list)
+    trees = {q: build(column.hierarchy, q) for q, column in load([tmp_path / "policy.yaml"]).quasi_identifiers.items()}
+
+    def shown(row: Row, of: str) -> tuple[int, ...]:
+        """What a row would show at the levels of somebody's row."""
+        codes = {q: tree.code_of[row[q]] for q, tree in trees.items()}
+        return tuple(int(tree.ancestor[codes[q], decisions.loc[of, f"level_{q}"]]) for q, tree in trees.items())
+
+    roots = tuple(tree.root for tree in trees.values())
+    member = {row["who"]: shown(row, row["who"]) != roots for row in rows}
+    assert ended.measure("members", method="membership") == sum(member.values())
+    assert ended.measure("others", method="membership") == len(rows) - sum(member.values()) > 0
+    # Every released row is dealt to the people it may be of.
+    got = dict.fromkeys(member, Fraction(0))
     for row in rows:
-        gone = all(decisions.loc[row["who"], f"level_{q}"] == height for q, height in (("age", 3), ("city", 2)))
-        alike[tuple(row[q] for q in QUASI)].append(not gone)
-    members = sum(map(sum, alike.values()))
-    others = len(rows) - members
-    assert ended.measure("members", method="membership") == members
-    assert ended.measure("others", method="membership") == others > 0
-    thresholds = {sum(there) / len(there) for there in alike.values()}
+        fit = [one["who"] for one in rows if shown(one, row["who"]) == shown(row, row["who"])]
+        for who in fit if member[row["who"]] else []:
+            got[who] += Fraction(1, len(fit))
     advantage = max(
-        sum(sum(t) for t in alike.values() if sum(t) / len(t) >= at) / members
-        - sum(len(t) - sum(t) for t in alike.values() if sum(t) / len(t) >= at) / others
-        for at in thresholds
+        Fraction(sum(got[who] >= at for who, one in member.items() if one), sum(member.values()))
+        - Fraction(sum(got[who] >= at for who, one in member.items() if not one), len(rows) - sum(member.values()))
+        for at in set(got.values())
     )
-    assert ended.measure("membership_advantage", method="membership") == pytest.approx(advantage)
+    assert ended.measure("membership_advantage", method="membership") == pytest.approx(float(advantage))
     assert 0 < advantage <= 1
     held_out = {"method": "membership", "people": "held_out"}
     low, high = (ended.measure(f"membership_advantage_{end}", **held_out, confidence=0.95) for end in ("low", "high"))
@@ -442,6 +453,63 @@ def test_members_are_told_from_others(run: Run, tmp_path: Path) -> None:
     assert "on the other half (95 % limits" in " ".join(ended.document["attacks"])
     text = (ended.directory / "report.html").read_text()
     assert "Who is in the protected table" in text
+
+
+def test_a_table_of_suppressed_rows_tells_no_members(run: Run, tmp_path: Path) -> None:
+    """Everybody is alone with what is known of him, and no row says anything."""
+    rows = [{**row, "age": str(20 + i), "city": "Ulm"} for i, row in enumerate(table(40))]
+    stars = [{"who": row["who"], "age": "*", "city": "*"} for row in rows[::2]]
+    pq.write_table(pa.Table.from_pylist(stars), tmp_path / "stars.parquet")
+    asked = {"methods": ["membership"], "protected": {"path": str(tmp_path / "stars.parquet"), "record_id": "who"}}
+    ended = run(rows, asked, released=False)
+    assert ended.code == 0, ended.err
+    assert ended.measure("members", method="membership") == ended.measure("others", method="membership") == 20
+    assert ended.measure("membership_advantage", method="membership") == 0
+    assert ended.measure("membership_area", method="membership") == 0.5
+    as_they_are = {**asked, "protected": {"path": str(tmp_path / "half.parquet"), "record_id": "who"}}
+    pq.write_table(pa.Table.from_pylist(rows[::2]), tmp_path / "half.parquet")
+    ended = run(rows, as_they_are, released=False)
+    assert ended.measure("membership_advantage", method="membership") == ended.measure(
+        "membership_area", method="membership"
+    )
+    assert ended.measure("membership_advantage", method="membership") == 1
+
+
+def test_who_is_in_the_original_table_is_what_differential_privacy_hides(run: Run, tmp_path: Path) -> None:
+    rows = [{**row, "age": str(20 + i % 3), "city": "Ulm", "who": f"p{i}"} for i, row in enumerate(table(80) * 20)]
+    strangers = [{**row, "who": f"s{i}"} for i, row in enumerate(rows[:600])]
+    pq.write_table(pa.Table.from_pylist([*rows[:500], *strangers]), tmp_path / "his.parquet")
+    guarantee = {
+        "kind": "dp", "mode": "local", "epsilon": {"admit": 0.5, "keep": 0.5}, "delta": 1e-6, "public_rows": 1600,
+        "schemes": [[1, 0], [2, 1]], "objective": {"phi_min": 0.1}, "keep_fraction": 0.5,
+    }  # fmt: skip
+    ledger = {"url": f"sqlite:///{tmp_path}/ledger.db", "lineage": "attacked", "cap": {"epsilon": 4, "delta": 1e-5}}
+    columns = {
+        "who": {"role": "identifier"},
+        **{q: {"role": "quasi-identifier", "hierarchy": tree} for q, tree in TREES.items()},
+        "ill": {"role": "sensitive", "action": "drop"},
+        "person": {"role": "identifier"},
+    }
+    private = {"guarantee": guarantee, "ledger": ledger, "risk": None, "columns": columns}
+    asked = {"methods": ["distance", "membership"]}
+    ended = run(rows, asked, **private)
+    assert ended.code == 0, ended.err
+    assert "of a differentially private one, in the original table" in " ".join(ended.document["notes"])
+    # He begins with the rows that are released, however many could have been.
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert 0 < manifest["rows"] < len(rows) / 2
+    of_rows = {"method": "distance", "attack": "row", "cells": "nearest"}
+    assert ended.measure("links_tried", **of_rows) == manifest["rows"]
+    his = {"table": {"path": str(tmp_path / "his.parquet"), "record_id": "who"}}
+    ended = run(rows, {**asked, "intruder": his}, released=False, **private)
+    assert ended.code == 0, ended.err
+    assert ended.measure("members", method="membership") == 500
+    assert ended.measure("others", method="membership") == 600
+    # By basic composition ε = 1: (e - 1 + 2 δ)/(e + 1).
+    bound = (math.e - 1 + 2e-6) / (math.e + 1)
+    assert ended.measure("membership_advantage_bound", method="membership") == pytest.approx(bound)
+    assert ended.measure("membership_advantage", method="membership") < 0.1, "members and strangers are alike"
+    assert "Who is in the original table: of 500 members and 600 others" in " ".join(ended.document["attacks"])
 
 
 def test_all_that_can_be_tried_is_tried_and_the_rest_is_said(run: Run) -> None:
@@ -456,6 +524,69 @@ def test_all_that_can_be_tried_is_tried_and_the_rest_is_said(run: Run) -> None:
     assert all(math.isfinite(one["value"]) for one in measures)
     named = [(one["name"], sorted(one["parameters"].items())) for one in measures]
     assert all(named.count(one) == 1 for one in named)
+
+
+@pytest.mark.parametrize("whose", ["a share", "a table of his own"])
+def test_nobody_is_counted_who_is_not_tried(run: Run, tmp_path: Path, whose: str) -> None:
+    """Of a table as it is, row by row: who is drawn, or whom the intruder has, by what all rows of the class hold."""
+    rows = [{**row, "age": str(20 + i % 4), "ill": row["ill"] or "flu"} for i, row in enumerate(table(60))]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "whole.parquet")
+    pq.write_table(pa.Table.from_pylist(rows[:25]), tmp_path / "some.parquet")
+    intruder: Row = {"table": {"path": str(tmp_path / "some.parquet"), "record_id": "who"}}
+    asked = {
+        "methods": ["distance", "homogeneity", "external", "background", "skewness"],
+        "protected": {"path": str(tmp_path / "whole.parquet"), "record_id": "who"},
+        "intruder": {"share": 0.4} if whose == "a share" else intruder,
+    }
+    ended = run(rows, asked, released=False)
+    assert ended.code == 0, ended.err
+    tried = set(pd.read_parquet(ended.directory / "pairs" / "person-nearest")["record_id"])
+    assert 10 < len(tried) < 40
+    held: dict[Any, list[str]] = defaultdict(list)
+    for row in rows:
+        held[tuple(row[q] for q in QUASI)].append(row["ill"])
+    every = Counter(row["ill"] for row in rows)
+
+    def certain_for_others(of: list[str], own: str) -> bool:
+        return len(of) == of.count(own) or (len(of) > 1 and of.count(own) == len(of) - 1)
+
+    wanted: Counter[str] = Counter()
+    for row in rows:
+        if row["who"] in tried:
+            of, own = held[tuple(row[q] for q in QUASI)], row["ill"]
+            wanted["homogeneity"] += len(set(of)) == 1
+            wanted["external"] += certain_for_others(of, own)
+            wanted["background"] += len(set(of)) <= 2
+            wanted["skewness"] += of.count(own) * len(rows) > 2 * every[own] * len(of)
+    for method in asked["methods"][1:]:
+        of = {"method": method, "column": "ill"}
+        of |= {"background": {"false_values": 1}, "skewness": {"gain_above": 2.0}}.get(method, {})
+        outcome = "exposed" if method == "skewness" else "certain"
+        assert ended.measure("people_tried", **of, outcome=outcome) == len(tried), method
+        assert ended.measure(f"values_{outcome}", **of) == pytest.approx(wanted[method]), method
+    most = max(every.values())
+    baseline = sum(every[row["ill"]] == most for row in rows if row["who"] in tried) / len(tried)
+    if list(every.values()).count(most) == 1:
+        assert ended.measure("baseline_share", method="homogeneity", column="ill") == pytest.approx(baseline)
+
+
+def test_strangers_alone_are_no_mistake(run: Run, tmp_path: Path) -> None:
+    rows = table(30)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "whole.parquet")
+    pq.write_table(pa.Table.from_pylist([{**row, "who": f"x{row['who']}"} for row in rows]), tmp_path / "his.parquet")
+    asked = {
+        "methods": ["distance", "homogeneity", "learned", "membership"],
+        "protected": {"path": str(tmp_path / "whole.parquet"), "record_id": "who"},
+        "intruder": {"table": {"path": str(tmp_path / "his.parquet"), "record_id": "who"}},
+    }
+    ended = run(rows, asked, released=False)
+    assert ended.code == 0, ended.err
+    of = {"method": "distance", "attack": "person", "cells": "nearest"}
+    assert ended.measure("correct_links", **of) == ended.measure("random_guess_share", **of) == 0
+    notes = " ".join(ended.document["notes"])
+    assert "or nobody whom the intruder knows." in notes
+    assert "Not tried: 'learned', as fewer than two people" in notes
+    assert "Not tried: 'membership'" in notes
 
 
 def test_too_many_certain_values_are_exit_code_one(run: Run) -> None:

@@ -17,22 +17,35 @@ class Links:
     people: np.ndarray
     probability: np.ndarray
     alike: np.ndarray
+    present: np.ndarray
     consistent: np.ndarray
 
 
-LINKS = Links(np.array([3, 6, 5, 2]), np.array([1.0, 0.5, 0.0, 0.0]), np.array([1, 2, 4, 0]), np.array([2, 2, 4, -1]))
+LINKS = Links(
+    np.array([3, 6, 5, 2]),
+    np.array([1.0, 0.5, 0.0, 0.0]),
+    np.array([1, 2, 4, 0]),
+    np.array([1.0, 1.0, 1.0, 0.0]),
+    np.array([2, 2, 4, -1]),
+)
 """Three people alone, six in pairs and five in fours that are missed, and two who are not there."""
 
 
 def test_costs_are_refused_with_a_share_that_passes() -> None:
     asked = AttackPolicy(exact_pairs=10**6, intruder=Intruder(share=0.5))
-    refuse_cost(asked, 1000, 500, 2)
+    refuse_cost(asked, 1000, 500, 2, people=10**6)
     for records, tuples, columns in ((1001, 500, 2), (5_000_000, 3, 4), (12345, 6789, 7)):
-        with pytest.raises(InputError, match=r"attack\.intruder\.share=") as refused:
-            refuse_cost(asked, records, tuples, columns)
-        share = float(str(refused.value).split("share=")[1].rstrip("."))
-        assert 0 < share < 0.5
-        refuse_cost(asked, int(records * share / 0.5), tuples, columns)
+        for alike in (1, 30):
+            people = records * alike
+            with pytest.raises(InputError, match=r"attack\.intruder\.share=") as refused:
+                refuse_cost(asked, records, tuples, columns, people=people)
+            share = float(str(refused.value).split("share=")[1].rstrip("."))
+            assert 0 < share < 0.5
+            # However few of the people who are drawn are alike.
+            drawn = int(people * share / 0.5)
+            refuse_cost(asked, min(records, drawn), tuples, columns, people=drawn)
+    with pytest.raises(InputError, match=r"more than 1e\+06\. Raise it\.$"):
+        refuse_cost(asked, 1001, 500, 2, people=None)
 
 
 def test_groups_by_candidates_alike() -> None:
@@ -44,7 +57,8 @@ def test_groups_by_candidates_alike() -> None:
 def test_an_attack_from_a_person_is_held_against_one_over_f() -> None:
     """(3 + 6/2 + 5/4) / 14 is predicted of those who are there, and 6 of all 16 are found."""
     found = attacked(Search("distance", "person", "nearest"), LINKS, 20, 4)
-    assert (found.found.tried, found.found.correct, found.absent, found.guess) == (16, 6.0, 2, 0.05)
+    assert (found.found.tried, found.found.correct, found.absent) == (16, 6.0, 2)
+    assert found.guess == pytest.approx(14 / 16 / 20), "two cannot be drawn"
     (one,) = found.calibrations
     assert one.prediction == "prosecutor"
     assert one.predicted == pytest.approx((3 + 6 / 2 + 5 / 4) / 14)
@@ -57,7 +71,7 @@ def test_an_attack_from_a_row_is_held_against_one_over_rho() -> None:
     (one,) = found.calibrations
     assert one.prediction == "identification"
     assert one.predicted == pytest.approx((9 / 2 + 5 / 4) / 14)
-    unknown = Links(LINKS.people, LINKS.probability, LINKS.alike, np.full(4, -1))
+    unknown = Links(LINKS.people, LINKS.probability, LINKS.alike, LINKS.present, np.full(4, -1))
     assert attacked(Search("distance", "row", "uniform"), unknown, 20, 4).calibrations == ()
 
 

@@ -37,7 +37,7 @@ def test_the_profile_is_the_least_crowd_a_release_may_have():
     names = [pair.name for experiment in profile.experiments for pair in experiment.pairs]
     assert names == [
         "edge, 10 rows and 9", "edge, 11 rows and 10", "edge, 12 rows and 11", "singleton", "edge, 11 rows and 10",
-        "F12 Example 6.3.1", "t-edge, 24 rows and 23",
+        "Fouad 2012, Example 6.3.1", "t-edge, 24 rows and 23",
     ]  # fmt: skip
     with pytest.raises(ConfigError, match=r"guarantee.crowd: must be at least 10|greater than or equal"):
         audited(crowd=9)

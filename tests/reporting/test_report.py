@@ -22,21 +22,43 @@ from hypothesis import strategies as st
 
 from privrisk_spark.reporting import release_charts as charts
 from privrisk_spark.reporting.numbers import short_number
-from privrisk_spark.reporting.release_charts import frontier
 from privrisk_spark.reporting.report import render
-from privrisk_spark.results.release import (
-    AttributeLevels,
-    Check,
-    Guarantee,
-    Histogram,
-    Report,
-    StageRecord,
-    Summary,
-    json_safe,
+from privrisk_spark.results.headline import Compared, Headline
+from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.results.release import AttributeLevels, Check, Guarantee, Histogram, Report, StageRecord, Summary
+from privrisk_spark.results.trade_off import (
+    AnonymousPoint,
+    Evidence,
+    FitFacts,
+    FloorPoint,
+    RecodingPoint,
+    RiskyClass,
+    RowPair,
+    TradeOffFacts,
 )
 
 EDGES = (0.0, 0.001, 0.01, 0.1, 1.0, math.inf)
 HOSTILE = "<script>alert(1)</script>"
+TRADE_OFF = TradeOffFacts(
+    records=50,
+    nodes=8,
+    own=True,
+    recodings=(
+        RecodingPoint((0, 0), math.inf, 20.0),
+        RecodingPoint((0, 1), 0.5, 18.0),
+        RecodingPoint((2, 1), 0.04, 7.0),
+        RecodingPoint((1, 1), 0.03, 9.0),
+        RecodingPoint((3, 1), 0.0, 0.0),
+    ),
+    frontier=(4, 3, 1),
+    floors=(FloorPoint(0.0, 0.0, 0.0, 0, (3.0, 1.0)), FloorPoint(8.0, 0.02, 8.5, 2, (1.25, 1.0))),
+    anonymous=(AnonymousPoint(5, (1, 1), 0.025, 8.75, 2),),
+    suppressed_at_most=0.05,
+    risk=0.021,
+    utility=8.25,
+    fits_before=FitFacts(1, 1.0, 30),
+    fits_after=FitFacts(7, 61.5, 0),
+)
 VAULT = Report(
     edition="vault",
     title=f"Adult {HOSTILE}",
@@ -65,11 +87,17 @@ VAULT = Report(
         AttributeLevels("age", 3, ("as is", "5 years", "10 years", "*"), (100, 200, 600, 222)),
         AttributeLevels(f'$a$ {HOSTILE} --> id="x" 年', 1, ("as is", "*"), (1000, 122)),
     ),
-    map_points=(
-        (0.5, 20.0, "(0, 0)"),
-        (0.02, 8.0, "chosen: (2, 1)"),
-        (0.04, 7.0, "(1, 1)"),
-        (math.inf, 21.0, "raw"),
+    headline=Headline("30,162 rows.", f"To nobody {HOSTILE}.", "Much."),
+    compared=(
+        Compared("rows", 30162, 30150),
+        Compared("smallest class", None, 7),
+        Compared("x", "60 %", "0 %", "of few"),
+    ),
+    floor=8.0,
+    evidence=Evidence(
+        pairs=(RowPair(("39", None), ("30-39", "*"), 4.5, 0.25), RowPair(("40", HOSTILE), (), 4.0, 0.0)),
+        riskiest=(RiskyClass(("30-39", HOSTILE), 0.52, 3),),
+        trade_off=TRADE_OFF,
     ),
 )
 DP = Report(
@@ -210,7 +238,7 @@ def digest() -> str:
 
 def test_every_chart_has_a_text_alternative_and_a_table(vault: str):
     drawings = re.findall(r"<svg\b.*?</svg>", vault, flags=re.DOTALL)
-    assert len(drawings) == 3
+    assert len(drawings) == 4
     for drawing in drawings:
         assert 'role="img"' in drawing
         labels = re.search(r'aria-labelledby="(\S+) (\S+)"', drawing)
@@ -218,11 +246,12 @@ def test_every_chart_has_a_text_alternative_and_a_table(vault: str):
         for part, name in zip(("title", "desc"), labels.groups(), strict=True):
             assert re.search(rf'<{part} id="{name}">[^<]+</{part}>', drawing)
     after = vault.split("</svg>")[1:]
-    assert all(re.match(r"\s*</div></figure>\s*<details><summary>", part) for part in after)
-    assert vault.count("</details>") == 3
+    assert all(re.match(r"\s*</div></figure>\s*(<div[^>]*>\s*<table|<details><summary>)", part) for part in after)
+    assert vault.count("</details>") == 4
     assert "Before: 1,122 records, most of them at a risk of 0.1 to 1, the riskiest at 1 to ∞." in vault
     assert "age: 9 % released as is, 71 % generalized, 20 % suppressed." in vault
-    assert "3 evaluated recodings, 2 of them on the frontier. 1 with an infinite risk" in vault
+    assert "8 recodings of 50 sampled records, 3 of them on the frontier. This release: mean risk 0.021" in vault
+    assert "Floor 8: mean risk 0.02." in vault
 
 
 def test_the_numbers_of_the_charts_are_in_their_tables(vault: str):
@@ -231,33 +260,87 @@ def test_the_numbers_of_the_charts_are_in_their_tables(vault: str):
         "|0||0.001||0||1|",
         "|1||∞||12||0|",
         "|age||2||10 years||600||53.5 %|",
-        "|chosen: (2, 1)||0.02||8|",
+        "|this release||0.021||8.25||–|",
+        "|k = 5 |age: 5 years, $a$ &lt;script&gt;alert(1)&lt;/script&gt; --&gt; id=&#34;x&#34; 年: *|||0.025||8.75||2|",
+        "|8||0.02||8.5||2||1.25||1.00|",
+        "|rows||30,162||30,150|",
+        "|smallest class||–||7|",
+        "|x |of few|||60 %||0 %|",
+        "|before||39||–||4.5|",
+        "|after||30-39||*||0.25|",
+        "|after||not released|",
+        "|0.52||3|",
     ):
-        assert row in text
-    assert "|(1, 1)|" not in text
+        assert row in text, row
+    assert "|0.04||7|" not in text, "not on the frontier"
+
+
+def test_a_mark_says_what_it_is_when_it_is_pointed_at(vault: str):
+    """Without a script: titles inside the drawing, in the order of the marks."""
+    drawing = next(one for one in re.findall(r"<svg\b.*?</svg>", vault, flags=re.DOTALL) if 'id="map-title"' in one)
+    marks = re.findall(r'<use [^>]*x="([\d.]+)" y="([\d.]+)"[^>]*/><title>([^<]*)</title>', drawing)
+    told = [text for *_, text in marks]
+    # Risks that are not finite have no place.
+    assert len(told) == 5 - 1 + 2 + 1 + 1
+    assert told[-1] == "this release: mean risk 0.021, mean utility 8.25"
+    assert "floor 8: mean risk 0.02, mean utility 8.5" in told
+    assert [text for text in told if text.startswith("k = 5, age: 5 years")]
+    places = {text.split(":")[-1]: (float(x), float(y)) for x, y, text in marks}
+    high, low = places[" mean risk 0.5, mean utility 18"], places[" mean risk 0, mean utility 0"]
+    assert high[0] > low[0], "more risk stands further right"
+    assert high[1] < low[1], "more utility stands further up"
+
+
+def test_the_first_screen_says_what_matters(vault: str):
+    first = Page(vault).text.split("Disclosure risk")[0]
+    for text in ("What is released", "30,162 rows.", "To whom it is safe", "What was lost", "Much."):
+        assert text in first
+    assert vault.index("At a glance") < vault.index("What this release states") < vault.index('aria-label="Contents"')
+
+
+def test_contents_lead_to_every_section(vault: str):
+    anchors = re.findall(r'<li><a href="#([^"]*)">', vault)
+    assert len(anchors) == len(set(anchors))
+    headings = re.findall(r'<h2 id="([^"]*)"', vault)
+    assert anchors == [one for one in headings if one not in ("headline", "guarantee")]
+
+
+@pytest.mark.parametrize("part", ["pairs", "riskiest", "trade_off"])
+def test_a_public_edition_holds_nothing_of_records(part: str):
+    public = replace(VAULT, edition="public", evidence=Evidence())
+    kept = Evidence(**{part: getattr(VAULT.evidence, part)})
+    with pytest.raises(ValueError, match="cannot hold evidence"):
+        replace(public, evidence=kept)
+    made_up = Evidence(pairs=(RowPair(("99",), ("*",)),))
+    assert "fictitious" in render(replace(public, evidence=made_up, levels=VAULT.levels[:1]))
 
 
 def test_sections_come_with_their_data_only(vault: str):
     assert re.findall(r"<h2[^>]*>([^<]*)</h2>", vault) == [
+        "At a glance",
         "What this release states",
-        "Key numbers",
-        "Parameters of the statement",
+        "Rows before and after",
         "Disclosure risk",
+        "Riskiest classes",
         "Utility",
         "Generalization by attribute",
         "Risk against utility",
-        "What was done",
+        "Effect of the utility floor",
+        "Key numbers",
+        "Parameters of the statement",
         "Checks",
+        "What was done",
+        "Words used here",
     ]
-    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", render(BARE)) == ["What this release states"]
+    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", render(BARE)) == ["What this release states", "Words used here"]
     bare = render(BARE)
-    assert not {"table", "svg", "figure", "details", "dl", "ol", "ul"} & set(Page(bare).tags)
+    assert not {"table", "svg", "figure", "details", "ol", "ul"} & set(Page(bare).tags)
 
 
-@pytest.mark.parametrize("kept", ["risk_after", "risk_histogram_after", "utility", "levels", "map_points"])
+@pytest.mark.parametrize("kept", ["risk_after", "risk_histogram_after", "utility", "levels", "headline"])
 def test_each_part_can_stand_alone(kept: str):
     page = render(replace(BARE, edition="vault", **{kept: getattr(VAULT, kept)}))
-    assert len(re.findall("<h2", page)) == 2
+    assert len(re.findall("<h2", page)) == 3, "its own, what is stated, and the words"
     Page(page)
 
 
@@ -293,7 +376,7 @@ def test_a_dp_report_says_what_it_costs():
 
 
 def test_only_the_vault_edition_shows_run_times_and_its_warning(vault: str):
-    public = render(replace(VAULT, edition="public"))
+    public = render(replace(VAULT, edition="public", evidence=Evidence()))
     assert "14.8 s" in vault
     assert "14.8 s" not in public
     assert "Keep inside the trusted zone" in vault
@@ -307,7 +390,7 @@ def test_only_the_vault_edition_shows_run_times_and_its_warning(vault: str):
         {"risk_after": Summary(1, 1, 1)},
         {"risk_histogram_before": Histogram((0.0, 1.0), (5,))},
         {"risk_histogram_after": Histogram((0.0, 1.0), (5,))},
-        {"map_points": ((1.0, 1.0, "x"),)},
+        {"compared": (Compared("rows", 30162, 7),)},
         {"stages": (StageRecord("Keep", "Kept.", {}, None, 0.0),)},
         {"checks": (Check("input", "row count", "error", True, "some", 30162),)},
     ],
@@ -335,7 +418,8 @@ def test_to_dict_is_json_without_loss_of_infinity(report: Report):
     if report is VAULT:
         assert found["risk_before"] == {"mean": "Infinity", "max": "Infinity", "min": 0.0021}
         assert found["risk_histogram_after"]["edges"][-1] == "Infinity"
-        assert found["map_points"][3] == ["Infinity", 21.0, "raw"]
+        assert found["evidence"]["trade_off"]["recodings"][0] == {"levels": [0, 0], "risk": "Infinity", "utility": 20.0}
+        assert "39" not in json.dumps(found["evidence"]), "rows are for the page alone"
         assert found["stages"][0]["seconds"] == 14.802
 
 
@@ -405,28 +489,6 @@ def test_parts_that_do_not_fit_are_refused(make):
 )
 def test_short_numbers(value: float, text: str):
     assert short_number(value) == text
-
-
-NUMBERS = st.one_of(st.integers(0, 4).map(float), st.just(math.inf))
-
-
-@given(st.lists(st.tuples(NUMBERS, NUMBERS, st.just("")), max_size=12))
-def test_the_frontier_is_what_nothing_beats(points: list[tuple[float, float, str]]):
-    kept = []
-    for i, (risk, utility, _) in enumerate(points):
-        if math.isinf(risk) or math.isinf(utility):
-            continue
-        beaten = any(
-            math.isfinite(r)
-            and math.isfinite(u)
-            and r <= risk
-            and u >= utility
-            and ((r, u) != (risk, utility) or j < i)
-            for j, (r, u, _) in enumerate(points)
-        )
-        if not beaten:
-            kept.append(i)
-    assert frontier(points) == sorted(kept, key=lambda i: points[i][0])
 
 
 @given(

@@ -122,5 +122,7 @@ EXPERIMENT = Experiment(
     find=find,
     stages=3,
     stages_of_policy=1,
+    usual=AdversarySizes(),
+    quick=AdversarySizes(rows=100_000, records=1_000),
     check=check,
 )

@@ -29,6 +29,7 @@ from privrisk_spark.experiments.adversary.case_study import (
 )
 from privrisk_spark.experiments.adversary.plots import partial, plots, plots_of_none
 from privrisk_spark.experiments.generated.registry import ROWS, Persons, Registry
+from privrisk_spark.experiments.recoding.claims import Claim
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.experiment import Findings, Listing, Remark, plain
 from privrisk_spark.results.plots import Plot
@@ -250,6 +251,7 @@ def findings(
             "measured": list(MEASURED),
             "settings": [*SETTINGS, BASELINE],
             "findings": [plain(one) for one in judged],
+            "claims": [plain(one) for one in (*map(_claim, judged), *map(_claim_of_figure, beside))],
             "figures": [{**plain(one), "agrees": one.agrees} for one in beside],
             "groups": plain(groups),
             "deterred": {
@@ -287,6 +289,15 @@ def findings(
             ),
         ),
     )
+
+
+def _claim(one: Verdict) -> Claim:
+    return Claim(f"Xia et al. (2015), finding {one.number}", one.finding, "", one.verdict, one.evidence)
+
+
+def _claim_of_figure(one: Figure) -> Claim:
+    verdict = "holds" if one.agrees else "does not hold"
+    return Claim("Xia et al. (2015)", f"{one.what}: {one.published:g}", one.data, verdict, f"Found: {one.found:.6g}.")
 
 
 def _plots(found: Sequence[TableResult], groups: ByGroup, deterrents: Deterred) -> Iterator[tuple[Plot, ...]]:

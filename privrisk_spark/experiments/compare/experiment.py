@@ -123,6 +123,8 @@ EXPERIMENT = Experiment(
     find=find,
     stages=3,
     stages_of_policy=2,
+    usual=CompareSizes(),
+    quick=CompareSizes.quick(),
     check=check,
     further_files=("unknown_values",),
 )

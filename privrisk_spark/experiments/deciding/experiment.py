@@ -50,5 +50,7 @@ EXPERIMENT = Experiment(
     find=find,
     stages=2,
     stages_of_policy=2,
+    usual=Sizes(),
+    quick=Sizes(rows=300, attributes=3, records=60, searches=2),
     further_files=("unknown_values",),
 )

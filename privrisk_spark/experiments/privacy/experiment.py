@@ -129,6 +129,8 @@ EXPERIMENT = Experiment(
     find=find,
     stages=3,
     stages_of_policy=2,
+    usual=PrivacySizes(),
+    quick=PrivacySizes(rows=2_000, large=20_000, attributes=3, records=20, runs=1),
     exact=False,
     check=check,
     further_files=("unknown_values",),

@@ -110,7 +110,7 @@ def _of_searches(outcomes: Sequence[Outcome]) -> Iterator[_Judged]:
     yield (
         "their papers",
         f"{', '.join(OPTIMAL[:-1])} and {OPTIMAL[-1]} find the optimum.",
-        _held(len(alike), len(problems)),
+        held(len(alike), len(problems)),
         f"All {len(OPTIMAL)} proved the same scheme for {len(alike)} of {len(problems)} pairs of metric and k.",
     )
     yield _excess(
@@ -136,7 +136,7 @@ def _of_searches(outcomes: Sequence[Outcome]) -> Iterator[_Judged]:
         yield (
             source,
             claim,
-            _held(fewer if counted else quicker, len(pairs)),
+            held(fewer if counted else quicker, len(pairs)),
             f"It evaluates {least_to_most(nodes)} times the nodes of {other}, fewer in {fewer} of {len(pairs)} cases, "
             f"in {least_to_most(times)} times the CPU time, less in {quicker}.",
         )
@@ -166,7 +166,7 @@ def _excess(
     return (
         source,
         claim,
-        _held(reached if exact else len(pairs) - reached, len(pairs)),
+        held(reached if exact else len(pairs) - reached, len(pairs)),
         f"It ends at the optimum of the metric in {reached} of {len(pairs)} cases, {most}"
         + (f"; it found nothing in {none}." if none else "."),
     )
@@ -195,7 +195,7 @@ def _of_local_recoding(outcomes: Sequence[Outcome]) -> Iterator[_Judged]:
         yield (
             source,
             claim,
-            _held(better, cases),
+            held(better, cases),
             f"Its cost over that of {other}: {told}." if told else "There is nothing to compare.",
         )
 
@@ -206,7 +206,7 @@ def _of_risk(attacked: OfClasses, frontier: Frontier) -> Iterator[_Judged]:
     yield (
         "Raschia (2023)",
         "k-anonymity bounds the probability to identify a record by 1/k.",
-        _held(within, len(attacked)),
+        held(within, len(attacked)),
         f"The greatest 1/f of released classes is at most 1/k in {within} of {len(attacked)} releases; its mean over "
         f"all rows is {least_to_most(means)} times 1/k."
         if means
@@ -220,7 +220,7 @@ def _of_risk(attacked: OfClasses, frontier: Frontier) -> Iterator[_Judged]:
     yield (
         "Xia et al. (2015)",
         "An attacker who plans does not start where groups are large: 48 candidates or more, with their parameters.",
-        _held(sum(not share for share in largest), len(largest)),
+        held(sum(not share for share in largest), len(largest)),
         f"Rows released and attacked, over the algorithms: {'; '.join(shares)}.",
     )
     risks, cases = frontier.recoded_risk, len(frontier.method)
@@ -235,20 +235,21 @@ def _of_risk(attacked: OfClasses, frontier: Frontier) -> Iterator[_Judged]:
         "Fouad (2012), eq 4.2",
         "Optimal disclosures have less risk than k-anonymous tables of the same utility: every record at least their "
         "mean.",
-        _held(int((frontier.matched_risk <= risks).sum()), cases),
+        held(int((frontier.matched_risk <= risks).sum()), cases),
         f"The recoded tables have {ratios(risks, frontier.matched_risk)} times their mean risk, under model "
         f"{frontier.model}.{aside}",
     )
     yield (
         "Fouad (2012), eq 4.3",
         "The same, with the mean utility of all records equal.",
-        _held(int((frontier.optimal_risk <= risks * (1 + 1e-9)).sum()), cases),
+        held(int((frontier.optimal_risk <= risks * (1 + 1e-9)).sum()), cases),
         f"The recoded tables have {ratios(risks, frontier.optimal_risk)} times the least mean risk there is. This one "
         "is proved: each record's levels are a choice the optimum has, too.",
     )
 
 
-def _held(cases: int, of: int) -> str:
+def held(cases: int, of: int) -> str:
+    """In how many cases a claim holds, as a verdict."""
     if not of:
         return "nothing to compare"
     return "holds" if cases == of else "does not hold" if not cases else f"in {cases} of {of} cases"

@@ -73,6 +73,8 @@ EXPERIMENT = Experiment(
     find=find,
     stages=2,
     stages_of_policy=2,
+    usual=RecodingSizes(),
+    quick=RecodingSizes(rows=300, attributes=3, records=60),
     check=check,
     further_files=("unknown_values",),
 )

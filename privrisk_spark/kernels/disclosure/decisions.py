@@ -52,6 +52,8 @@ class Decisions:
     consistent : ndarray of int64, shape (n,)
         ``ρ`` of the chosen cell; a record the dictionary lacks counts itself. Of several dictionaries the worst, the
         smallest ``ρ_θ``; a dictionary of prior 0 does not count.
+    consistent_before : ndarray of int64, shape (n,)
+        The same of the original record.
     feasible : ndarray of bool, shape (n,)
         False where nothing satisfies the constraint, as where even the original record has ``u < c``; such a record is
         suppressed.
@@ -68,6 +70,7 @@ class Decisions:
     risk_before: FloatArray
     utility: FloatArray
     consistent: LongArray
+    consistent_before: LongArray
     feasible: BoolArray
     gap: FloatArray | None = None
     history: AfterHistory | None = None

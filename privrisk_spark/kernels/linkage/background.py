@@ -25,10 +25,11 @@ import numpy as np
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns, homogeneity
-from privrisk_spark.kernels.linkage.inference import Against, Inferred
+from privrisk_spark.kernels.linkage.evidence import Found, found
+from privrisk_spark.kernels.linkage.inference import Against, Inferred, at_values
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
-__all__ = ["excluding"]
+__all__ = ["certain_if_told", "excluding"]
 
 
 def excluding(runs: SensitiveRuns, known: int, against: Against, *, values: int) -> Inferred:
@@ -78,6 +79,32 @@ def excluding(runs: SensitiveRuns, known: int, against: Against, *, values: int)
     # Of one value a member the means are these already; of several, pairs count for less than members.
     least = np.maximum(certain, runs.greatest(runs.held_by))
     return Inferred(runs.members, runs.members, certain, np.minimum(np.maximum(right, least), 1.0))
+
+
+def certain_if_told(runs: SensitiveRuns, truth: SensitiveRuns, known: int, *, values: int) -> Found:
+    """Count the people whose value is certain for somebody who knows the false values that help most.
+
+    Parameters
+    ----------
+    runs : SensitiveRuns
+        What the protected table shows of each class.
+    truth : SensitiveRuns
+        What the people hold who are looked for in each class; `runs` itself if those are the members.
+    known : int
+        False values that are known, at least 0.
+    values : int
+        Different values of the table.
+
+    Raises
+    ------
+    InputError
+        If there are not as many classes, or as :func:`excluding`.
+    """
+    sure = excluding(runs, known, "worst", values=values).certain
+    if truth is runs:
+        return found(sure, runs.members)
+    # Of whoever holds what his class does not show, something else is taken for certain.
+    return found(at_values(truth, runs, sure[runs.owner]), truth.count)
 
 
 def _ranks(runs: SensitiveRuns) -> tuple[LongArray, LongArray]:

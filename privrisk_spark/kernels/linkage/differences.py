@@ -186,12 +186,15 @@ class NumberDifference:
     ----------
     low, high : ndarray of float64, shape (n_nodes,)
         Ends of what each node stands for, equal for a number. A node without two finite ends, such as the root or a
-        missing value, stands for any number: it is at no difference from what it may be.
+        missing value, stands for any number. Read as the nearest one, it is at no difference from what it may be.
     nodes : ndarray of int32, shape (v,)
         Of the distinct cells of the file.
     reading : {"nearest", "midpoint", "uniform"}
         What stands for an interval. Of uniform draws it is the expected squared difference, that of the middles plus
         ``w²/12`` for each width ``w``.
+    mean : float, optional
+        Of the attribute, in standard units. Where it is given, a node without two finite ends is read as it by
+        ``midpoint``, and as a draw with it and the deviation 1 by ``uniform``; where not, as the nearest number.
 
     Raises
     ------
@@ -203,6 +206,7 @@ class NumberDifference:
     high: FloatArray
     nodes: IntArray
     reading: Reading = "nearest"
+    mean: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse intervals that are none."""
@@ -219,10 +223,20 @@ class NumberDifference:
         """Distinct cells."""
         return len(self.nodes)
 
+    @cached_property
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        """Ends by which nodes are compared: of any number those with its mean and deviation, if they are to count."""
+        if self.mean is None or self.reading == "nearest":
+            return self.low, self.high
+        bounded = np.isfinite(self.low) & np.isfinite(self.high)
+        half = np.sqrt(3.0)  # a uniform draw from so far about the mean deviates by 1
+        return np.where(bounded, self.low, self.mean - half), np.where(bounded, self.high, self.mean + half)
+
     def of(self, known: IntArray) -> FloatArray:
         """As :meth:`Difference.of`."""
-        low, high = self.low[known][:, None], self.high[known][:, None]
-        cell_low, cell_high = self.low[self.nodes][None, :], self.high[self.nodes][None, :]
+        of_low, of_high = self._ends
+        low, high = of_low[known][:, None], of_high[known][:, None]
+        cell_low, cell_high = of_low[self.nodes][None, :], of_high[self.nodes][None, :]
         apart = np.maximum(np.maximum(low - cell_high, cell_low - high), 0.0)
         found = apart * apart
         if self.reading != "nearest":

@@ -5,6 +5,9 @@ A link to ``t`` tied rows, one of which is the person's own, is right with proba
 
 Status: the limits are *proved* for people who are drawn at random, and who are found or not (Clopper and Pearson 1934).
 Fractions are rounded down for the lower limit and up for the upper one.
+
+Where it is drawn who is in a file, and not known, people count with the probability that they are; those tried are
+their sum, rounded.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ class Found:
     correct : float
         Those found: the sum of their probabilities of being linked rightly.
     share : float
-        ``correct / tried``; 0 if none was tried.
+        Of those tried, before they are rounded; 0 if none was tried.
     low, high : float
         Limits of the share with 95 % confidence.
     """
@@ -46,15 +49,15 @@ class Found:
     high: float
 
 
-def found(probability: FloatArray, people: LongArray) -> Found:
+def found(probability: FloatArray, people: LongArray | FloatArray) -> Found:
     """Sum up links.
 
     Parameters
     ----------
     probability : ndarray of float64, shape (n,)
         Of being right, in [0, 1].
-    people : ndarray of int64, shape (n,)
-        With each.
+    people : ndarray of int64 or float64, shape (n,)
+        With each; expected ones may be fractions.
 
     Raises
     ------
@@ -63,20 +66,22 @@ def found(probability: FloatArray, people: LongArray) -> Found:
     """
     if len(probability) and not (probability.min() >= 0 and probability.max() <= 1):
         raise InputError("Record linkage: a probability must be in [0, 1].")
-    tried = int(people.sum())
+    expected = math.fsum(people.tolist())
+    tried = round(expected)
     if not tried:
         return Found(0, 0.0, 0.0, 0.0, 1.0)
     # Rounded once, so that the order of the links does not matter.
     correct = math.fsum((probability * people).tolist())
     whole = round(correct)
     down, up = (whole, whole) if abs(correct - whole) < 1e-9 * tried else (math.floor(correct), math.ceil(correct))
+    down, up = min(down, tried), min(up, tried)
     alpha = (1 - CONFIDENCE) / 2
     low = float(lower_limit(np.array([down]), tried, alpha)[0])
     high = float(upper_limit(np.array([up]), tried, alpha)[0])
-    return Found(tried, correct, correct / tried, low, high)
+    return Found(tried, correct, correct / expected, low, high)
 
 
-def deciles(predicted: FloatArray, people: LongArray) -> LongArray:
+def deciles(predicted: FloatArray, people: LongArray | FloatArray) -> LongArray:
     """Tenth of the people each prediction is in, the lowest first.
 
     Equal predictions stay together: a tenth may then hold more or fewer than a tenth of the people, or nobody.
@@ -84,7 +89,7 @@ def deciles(predicted: FloatArray, people: LongArray) -> LongArray:
     Parameters
     ----------
     predicted : ndarray of float64, shape (n,)
-    people : ndarray of int64, shape (n,)
+    people : ndarray of int64 or float64, shape (n,)
         With each.
 
     Returns
@@ -93,9 +98,9 @@ def deciles(predicted: FloatArray, people: LongArray) -> LongArray:
         0 to 9, by the middle one of the people with an equal prediction.
     """
     values, place = np.unique(predicted, return_inverse=True)
-    of_value = np.zeros(len(values), dtype=np.int64)
+    of_value = np.zeros(len(values), dtype=people.dtype)
     np.add.at(of_value, place.reshape(-1), people)
     below = np.cumsum(of_value) - of_value
-    total = max(int(of_value.sum()), 1)
+    total = of_value.sum() or 1
     tenth = np.minimum((2 * below + of_value) * 10 // (2 * total), 9)
     return np.asarray(tenth[place.reshape(-1)], dtype=np.int64)

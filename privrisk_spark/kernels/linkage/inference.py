@@ -21,9 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
@@ -35,7 +36,9 @@ from privrisk_spark.kernels.numeric.distinct import distinct_rows
 __all__ = [
     "Against",
     "Inferred",
+    "at_values",
     "candidate_values",
+    "certain_for_others",
     "consistent_values",
     "guessed",
     "marginal_guess",
@@ -44,6 +47,8 @@ __all__ = [
 
 Against = Literal["worst", "drawn"]
 """Which of several intruders, or pieces of knowledge, is looked at: the best one for each victim, or a random one."""
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 _MOST_AT_ONCE = 2**22
 """Entries that are expanded at once; does not change a result."""
@@ -101,12 +106,8 @@ def guessed(runs: SensitiveRuns, truth: SensitiveRuns | None = None) -> Inferred
         If ``truth`` has other classes.
     """
     own = runs if truth is None else truth
-    if own.n_classes != runs.n_classes:
-        raise InputError(
-            f"Attribute inference: people are looked for in {own.n_classes} classes, but the table has "
-            f"{runs.n_classes}."
-        )
-    share = _held_in(own, runs.owner, runs)
+    _refuse_other_classes(own, runs)
+    share = at_values(runs, own, own.held_by)
     of_all = runs.count == runs.members[runs.owner]
     best = _is_most_frequent(runs)
     return Inferred(
@@ -115,6 +116,47 @@ def guessed(runs: SensitiveRuns, truth: SensitiveRuns | None = None) -> Inferred
         certain=runs.greatest(np.where(of_all, share, 0.0)),
         right=runs.added(np.where(best, share, 0.0)) / runs.added(best.astype(np.int64)),
     )
+
+
+def at_values(truth: SensitiveRuns, runs: SensitiveRuns, of_runs: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Look up, for what people truly hold, what is said of the value in their class.
+
+    Parameters
+    ----------
+    truth : SensitiveRuns
+        What the people hold who are looked for in each class.
+    runs : SensitiveRuns
+        Of the same classes, what the protected table shows.
+    of_runs : ndarray, shape (n_runs,)
+        Of each run of `runs`.
+
+    Returns
+    -------
+    ndarray, shape (n_truth,)
+        Of each run of `truth`; 0 where the class does not show the value.
+
+    Raises
+    ------
+    InputError
+        If they have not as many classes.
+    """
+    _refuse_other_classes(truth, runs)
+    if truth is runs:
+        return of_runs
+    values = 1 + max(int(of.value.max(initial=0)) for of in (truth, runs))
+    keys, wanted = runs.owner * values + runs.value, truth.owner * values + truth.value
+    place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    if not len(keys):
+        return np.zeros(len(wanted), dtype=of_runs.dtype)
+    return np.where(keys[place] == wanted, of_runs[place], np.zeros((), dtype=of_runs.dtype))
+
+
+def _refuse_other_classes(truth: SensitiveRuns, runs: SensitiveRuns) -> None:
+    if truth.n_classes != runs.n_classes:
+        raise InputError(
+            f"Attribute inference: people are looked for in {truth.n_classes} classes, but the table has "
+            f"{runs.n_classes}."
+        )
 
 
 def marginal_guess(truth: SensitiveRuns, marginal: LongArray) -> FloatArray:
@@ -182,6 +224,28 @@ def without_own_row(runs: SensitiveRuns, against: Against) -> Inferred:
         share = runs.added(of_value * runs.count) / runs.rows
     certain = np.where(all_hold, 1.0, certain)
     return Inferred(n, n, certain, np.maximum(np.where(all_hold, 1.0, np.minimum(share, 1.0)), certain))
+
+
+def certain_for_others(runs: SensitiveRuns, truth: SensitiveRuns) -> Found:
+    """Count the people whose value is certain for the member of their class who learns most by his own row.
+
+    Parameters
+    ----------
+    runs : SensitiveRuns
+        What the protected table shows of each class.
+    truth : SensitiveRuns
+        What the people hold who are looked for in each class; `runs` itself if those are the members.
+
+    Raises
+    ------
+    InputError
+        If there are not as many classes.
+    """
+    if truth is runs:
+        return without_own_row(runs, "worst").disclosed
+    # All others hold a value that all members hold, or all but one of them.
+    sure = (runs.count >= runs.members[runs.owner] - 1).astype(np.float64)
+    return found(at_values(truth, runs, sure), truth.count)
 
 
 def consistent_values(
@@ -301,15 +365,3 @@ def _equally_frequent(runs: SensitiveRuns) -> LongArray:
     """Values of the class that are as frequent as each, itself among them."""
     first, member = distinct_rows([runs.owner, runs.count])
     return np.bincount(member, minlength=len(first))[member].astype(np.int64)
-
-
-def _held_in(truth: SensitiveRuns, owner: LongArray, runs: SensitiveRuns) -> FloatArray:
-    """Share of the people of a class who truly hold the value of each run."""
-    if truth is runs:
-        return runs.held_by
-    values = 1 + max(int(of.value.max(initial=0)) for of in (truth, runs))
-    keys, wanted = truth.owner * values + truth.value, owner * values + runs.value
-    place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    if not len(keys):
-        return np.zeros(len(wanted))
-    return np.where(keys[place] == wanted, truth.held_by[place], 0.0)

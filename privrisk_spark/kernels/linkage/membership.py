@@ -7,15 +7,20 @@ ones among the others, than that by the likelihood ratio, which rises with the s
 members. What he gains is told by the points (FPR, TPR) of all thresholds, by the area under them, and by the
 *advantage*, the greatest TPR - FPR.
 
+That share is what the intruder wants to know. What he can do with the two files alone is to deal every row in equal
+parts to the people nearest to it, and to take those for members who get most. Where people fit the rows of one class
+only, what each gets is the share of the members of the class; a table of suppressed rows tells him nothing.
+
 Under :math:`(ε, δ)`-differential privacy every attack that knows all else keeps to :math:`TPR ≤ e^ε FPR + δ`, and the
 same of the opposite answers, so that its advantage is at most :math:`(e^ε - 1 + 2δ)/(e^ε + 1)`.
 
-The best attack on given people is chosen by the truth of these very people. What it is worth on others is measured on
-others: half of the people choose whom it says to be members, and the other half tell its TPR and FPR, with limits.
+From which score on somebody is said to be a member is chosen by the truth of the people given. What it is worth on
+others is measured on others: half of the people choose it, and the other half tell its TPR and FPR, with limits.
 
-Status: points, area and advantage of the people given are exact, ties too (*tested*); that no intruder with this
-knowledge does better, and the bounds, are *proved*. The limits are *proved* for people drawn at random (Clopper and
-Pearson 1934, 97.5 % for each of TPR and FPR, so 95 % for both).
+Status: points, area and advantage of the people given are exact, ties too (*tested*); that no intruder does better than
+one who knows the shares, and the bounds, are *proved*. Who deals rows does one thing that can be done, not the best.
+The limits are *proved* for people drawn at random (Clopper and Pearson 1934, 97.5 % for each of TPR and FPR, so 95 %
+for both).
 
 References
 ----------
@@ -31,11 +36,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import BoolArray, FloatArray
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.bounds import TOLERANCE
+from privrisk_spark.kernels.linkage.learned.aggregates import WeightedMean
+from privrisk_spark.kernels.linkage.learned.searched import all_distances, in_blocks
+from privrisk_spark.kernels.linkage.nearest import SearchedFile, tie
 from privrisk_spark.kernels.numeric.binomial_limits import lower_limit, upper_limit
 
-__all__ = ["Bound", "HeldOut", "Membership", "held_out", "membership"]
+__all__ = ["Bound", "HeldOut", "Membership", "dealt", "held_out", "membership"]
 
 CONFIDENCE = 0.95
 
@@ -170,8 +178,8 @@ def membership(members: FloatArray, others: FloatArray, score: FloatArray | None
         Of the people who are alike to the intruder; whole numbers, or expected ones where it is drawn who is released.
         At least one of each in all.
     score : ndarray of float64, shape (n,), optional
-        Of each group. If not given, the share of members in it, which is the best there is: it rises with the
-        likelihood ratio, and of whole numbers equal shares are equal.
+        Of each group. If not given, the share of members in it, which is the best there is, and more than anybody knows
+        who has not been told: it rises with the likelihood ratio, and of whole numbers equal shares are equal.
 
     Raises
     ------
@@ -202,20 +210,18 @@ def membership(members: FloatArray, others: FloatArray, score: FloatArray | None
 
 
 def held_out(
-    chosen_members: FloatArray, chosen_others: FloatArray, members: FloatArray, others: FloatArray
+    chosen_members: FloatArray, chosen_others: FloatArray, members: FloatArray, others: FloatArray, score: FloatArray
 ) -> HeldOut | None:
-    """Choose an attack by some people, and try it on others.
-
-    Said to be members are the people who are alike to members rather than to others: a greater share of all members
-    than of all others is alike to them, which is the greatest advantage there is. Of whom nobody is known, nobody is
-    said to be one.
+    """Choose by some people from which score on somebody is said to be a member, and try it on others.
 
     Parameters
     ----------
     chosen_members, chosen_others : ndarray of float64, shape (n,)
-        Of the groups of people who are alike, those by whom the attack is chosen; whole numbers or expected ones.
+        Of the groups of people who are alike, those by whom it is chosen; whole numbers or expected ones.
     members, others : ndarray of float64, shape (n,)
         Those on whom it is tried.
+    score : ndarray of float64, shape (n,)
+        Of each group. Of the thresholds of greatest advantage the highest is taken.
 
     Returns
     -------
@@ -225,7 +231,9 @@ def held_out(
     totals = [math.fsum(one.tolist()) for one in (chosen_members, chosen_others, members, others)]
     if min(totals) < 1:
         return None
-    said = chosen_members / totals[0] > chosen_others / totals[1]
+    chosen = membership(chosen_members, chosen_others, score)
+    best = int(np.argmax(chosen.true_positives - chosen.false_positives))
+    said = score >= chosen.score[best - 1] if best else np.zeros(len(score), dtype=np.bool_)
     low, share, high = [], [], []
     for people, total in zip((members, others), totals[2:], strict=True):
         hits = math.fsum(people[said].tolist())
@@ -244,6 +252,32 @@ def _limits(hits: float, total: float) -> tuple[float, float]:
     down, up = max(down - (math.ceil(total) - trials), 0), min(up, trials)
     low = float(lower_limit(np.array([down]), trials, alpha)[0])
     return low, float(upper_limit(np.array([up]), trials, alpha)[0])
+
+
+def dealt(people: SearchedFile, known: IntArray, rows: LongArray) -> FloatArray:
+    """Deal rows to the people nearest to them, in equal parts.
+
+    Parameters
+    ----------
+    people : SearchedFile
+        Distinct ones, with how many are alike.
+    known : ndarray of int32, shape (m, k)
+        Nodes of the distinct rows.
+    rows : ndarray of int64, shape (m,)
+        With each.
+
+    Returns
+    -------
+    ndarray of float64, shape (p,)
+        What each single one of the people gets.
+    """
+    found = np.zeros(len(people.rows))
+    columns = [np.ascontiguousarray(people.cells[:, i]) for i in range(people.cells.shape[1])]
+    for part, compared in in_blocks(people.differences, columns, known):
+        every = all_distances(WeightedMean(people.weights), compared)
+        near = every <= tie(every.min(axis=1))[:, None]
+        found += (rows[part] / (near @ people.rows)) @ near
+    return found
 
 
 def _cumulated(shares: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ hold values that are different and mean the same (similarity). With ``q`` the sh
 those in the table, the *gain* of a value is posterior over prior, ``q/p``.
 
 Status: *tested*. Where persons hold several values, shares are of the pairs of person and value, as in
-:mod:`privrisk_spark.kernels.classes.closeness`.
+:mod:`privrisk_spark.kernels.classes.closeness`; what is counted are persons.
 
 References
 ----------
@@ -25,6 +25,7 @@ from privrisk_spark.kernels.classes.bounds import fails
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.linkage.evidence import Found, found
+from privrisk_spark.kernels.linkage.inference import at_values
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 __all__ = ["Gains", "gains", "similar"]
@@ -44,14 +45,15 @@ class Gains:
         Of the table's value that loses most, at most 1: negative disclosure; 0 if the class lacks one.
     own : ndarray of float64, shape (n_runs,)
         Of each value of each class, in the order of the runs: of the value its holders truly have.
-    holders : ndarray of int64, shape (n_runs,)
+    runs : SensitiveRuns
+        What was compared with the table.
     """
 
     people: LongArray
     greatest: FloatArray
     least: FloatArray
     own: FloatArray
-    holders: LongArray
+    runs: SensitiveRuns
 
     def suspected(self, factor: float) -> Found:
         """People in whose class some value has a gain above a factor, whether it is theirs or not.
@@ -68,12 +70,29 @@ class Gains:
         """
         return found(_above(self.greatest, factor), self.people)
 
-    def exposed(self, factor: float) -> Found:
-        """People whose own value has a gain above a factor; pairs of person and value where persons hold several.
+    def exposed(self, factor: float, truth: SensitiveRuns | None = None) -> Found:
+        """People whose own value has a gain above a factor.
 
-        Parameters and errors as for :meth:`suspected`.
+        Of persons with several values it is enough that one of these has. As counts do not tell who holds which values
+        together, these count as if no person held two of them, as far as there are so many persons (*heuristic*).
+
+        Parameters
+        ----------
+        factor : float
+            As for :meth:`suspected`.
+        truth : SensitiveRuns, optional
+            What the people hold who are looked for in each class; the members themselves if not given.
+
+        Raises
+        ------
+        InputError
+            As :meth:`suspected`, or if there are not as many classes.
         """
-        return found(_above(self.own, factor), self.holders)
+        those, above = self.runs if truth is None else truth, _above(self.own, factor)
+        if those.persons is None:
+            return found(at_values(those, self.runs, above), those.count)
+        share = those.added(at_values(those, self.runs, above) * those.held_by)
+        return found(np.minimum(share, 1.0), those.members)
 
 
 def gains(runs: SensitiveRuns, table: TableDistribution) -> Gains:
@@ -94,9 +113,7 @@ def gains(runs: SensitiveRuns, table: TableDistribution) -> Gains:
     lacks = np.diff(runs.class_start) < table.present
     least = np.where(lacks, 0.0, -runs.greatest(-own) if runs.n_classes else 0.0)
     # Shares sum to 1 in both, so that what rounds to less than 1 is 1, and so with what loses.
-    return Gains(
-        runs.members, np.maximum(runs.greatest(own), 1.0), np.minimum(least, 1.0)[: runs.n_classes], own, runs.count
-    )
+    return Gains(runs.members, np.maximum(runs.greatest(own), 1.0), np.minimum(least, 1.0)[: runs.n_classes], own, runs)
 
 
 def similar(runs: SensitiveRuns, group: IntArray) -> SensitiveRuns:

@@ -164,7 +164,7 @@ def decide_records(
     n, k = codes.shape
     levels = np.zeros((n, k), dtype=np.int8)
     risk, risk_before, utility, gap = (np.zeros(n) for _ in range(4))
-    consistent = np.zeros(n, dtype=np.int64)
+    consistent, consistent_before = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     feasible = np.ones(n, dtype=np.bool_)
     alone, out = np.zeros(n), np.zeros(n)
     for r in range(n):
@@ -182,7 +182,8 @@ def decide_records(
         if found is None:
             found = answer(own, own.heights, objective=np.nan, bound=np.nan, visited=0, proved=True)
         levels[r], risk[r], utility[r], consistent[r] = found.levels, found.risk, found.utility, found.consistent
-        risk_before[r] = own.risk(np.zeros(k, dtype=np.int8))
+        as_it_is = np.zeros(k, dtype=np.int8)
+        risk_before[r], consistent_before[r] = own.risk(as_it_is), own.consistent(as_it_is)
         if history is not None:
             alone[r], out[r] = found.risk, own.risk(history[r])
             if not feasible[r]:
@@ -194,7 +195,7 @@ def decide_records(
     after = None
     if history is not None:
         after = AfterHistory(alone, out, ~feasible & search.objective.admits(alone, utility))
-    return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible, gap, after)
+    return Decisions(levels, nodes, risk, risk_before, utility, consistent, consistent_before, feasible, gap, after)
 
 
 def record_lattice(

@@ -302,7 +302,7 @@ def decide_at(
     """
     given = {"personal": personal, "record_weight": record_weight}
     risks, consistent = risks_at(disclosure, attacker, codes, levels, **given)
-    before, _ = risks_at(disclosure, attacker, codes, np.zeros_like(levels), **given)
+    before, consistent_before = risks_at(disclosure, attacker, codes, np.zeros_like(levels), **given)
     return Decisions(
         levels=levels,
         nodes=_nodes(disclosure, codes, levels),
@@ -310,6 +310,7 @@ def decide_at(
         risk_before=attacker.risk(before),
         utility=utility_at(disclosure, codes, levels),
         consistent=consistent,
+        consistent_before=consistent_before,
         feasible=np.ones(len(codes), dtype=np.bool_),
     )
 

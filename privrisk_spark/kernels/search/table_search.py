@@ -115,6 +115,7 @@ def decide(
         risk_before=decided.risk_before[kind],
         utility=decided.utility[kind],
         consistent=decided.consistent[kind],
+        consistent_before=decided.consistent_before[kind],
         feasible=decided.feasible[kind],
         gap=pick(decided.gap, kind),
         history=None if decided.history is None else decided.history.taken(kind),
@@ -184,7 +185,7 @@ def _decide_each(
     n, k = codes.shape
     levels = np.zeros((n, k), dtype=np.int8)
     risk, risk_before, utility = np.zeros(n), np.zeros(n), np.zeros(n)
-    consistent = np.zeros(n, dtype=np.int64)
+    consistent, consistent_before = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     feasible = np.ones(n, dtype=np.bool_)
     alone, out = np.zeros(n), np.zeros(n)
     least_utility = disclosure.least_utility
@@ -197,7 +198,7 @@ def _decide_each(
             feasible[rows[nothing]] = False
             best.replace(nothing, BlockSearch(records.only(nothing), search).at_top())
         levels[rows] = block.lattice.levels(best.node)
-        risk_before[rows] = records.risk(slice(None), 0)[0]
+        risk_before[rows], consistent_before[rows] = records.risk(slice(None), 0)
         risk[rows], utility[rows], consistent[rows] = best.risk, best.utility, best.consistent
         if history is not None:
             out[rows] = records.risk(slice(None), block.lattice.n_nodes - 1)[0]
@@ -210,7 +211,7 @@ def _decide_each(
     after = None
     if history is not None:
         after = AfterHistory(alone, out, ~feasible & search.objective.admits(alone, utility))
-    return Decisions(levels, nodes, risk, risk_before, utility, consistent, feasible, history=after)
+    return Decisions(levels, nodes, risk, risk_before, utility, consistent, consistent_before, feasible, history=after)
 
 
 class BlockSearch:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.released import Partitions, read_published
-from privrisk_spark.errors import InputError, SchemaError, listing, nearest
+from privrisk_spark.errors import Fault, InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.assessment import POPULATION, RELEASE, narrowed, sets_of
 from privrisk_spark.policy.assessment import Masked, MaskedTable
@@ -176,14 +176,17 @@ def open_release(spark: SparkSession, policy: Policy, given: Masked, needed: Seq
         opened = Release(frame, given, given, f"release {given.path or given.catalog}")
     there = opened.frame.columns
     faults = [
-        f"{key}.columns.{name}: the release has no column '{opened.column(name)}'"
-        f"{nearest(opened.column(name), there)}; it has {listing(there)}."
+        Fault(
+            f"{key}.columns.{name}",
+            f"the release has no column '{opened.column(name)}'{nearest(opened.column(name), there)}; it has "
+            f"{listing(there)}",
+        )
         for name in needed
         if opened.column(name) not in there
     ]
     identity = opened.given.record_id
     if identity is not None and identity not in there:
-        faults.append(f"{key}.record_id: the release has no column '{identity}'{nearest(identity, there)}.")
+        faults.append(Fault(f"{key}.record_id", f"the release has no column '{identity}'{nearest(identity, there)}"))
     if faults:
-        raise SchemaError(" | ".join(faults))
+        raise SchemaError(faults)
     return opened

@@ -87,22 +87,6 @@ def check_output(policy: Policy, output: str) -> Path:
     return check_private_place(policy, output, files=FILES, what="assessments", more=read_too)
 
 
-def plan_only(spark: SparkSession, policy: Policy, *, table: DataFrame | None = None) -> str:
-    """Open everything an assessment needs, write nothing, and return what would be measured (``--dry-run``).
-
-    Parameters
-    ----------
-    spark : SparkSession
-    policy : Policy
-    table : DataFrame, optional
-        Of the same session; instead of the policy's table.
-    """
-    policy = pin_tables(policy, READ, given=table is not None).policy
-    if policy.assess.classifiers is not None:
-        require_scikit_learn("assess.classifiers")
-    return explained(policy, open_assessment(spark, policy, table))
-
-
 def assess(
     spark: SparkSession,
     policy: Policy,

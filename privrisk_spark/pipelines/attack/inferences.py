@@ -12,17 +12,19 @@ from privrisk_spark.engine.batches import Batches
 from privrisk_spark.kernels.arrays import IntArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
-from privrisk_spark.kernels.linkage.background import excluding
-from privrisk_spark.kernels.linkage.inference import guessed, marginal_guess, without_own_row
+from privrisk_spark.kernels.linkage.background import certain_if_told
+from privrisk_spark.kernels.linkage.inference import certain_for_others, guessed, marginal_guess
 from privrisk_spark.kernels.linkage.intersection import intersected
 from privrisk_spark.kernels.linkage.membership import held_out, membership
 from privrisk_spark.kernels.linkage.skewness import gains, similar
+from privrisk_spark.kernels.recoding.listed import keys_of, places_of
 from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.attack.links import compared_by
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected, rows_in
 from privrisk_spark.pipelines.attack.transparent import by_minimality
 from privrisk_spark.planning.attack_findings import inferred, membership_bound, membership_found
-from privrisk_spark.planning.attacks import OTHERS, PROTECTED, alpha_of, attack_of, is_masked, minimal
+from privrisk_spark.planning.attacks import OTHERS, PROTECTED, alpha_of, attack_of, is_masked, minimal, refuse_cost
 from privrisk_spark.results.inferences import Inference, MembershipFound
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_vocabularies, held_in
 from privrisk_spark.stages.attacking.classes import (
@@ -32,8 +34,16 @@ from privrisk_spark.stages.attacking.classes import (
     matched,
     with_values,
 )
-from privrisk_spark.stages.attacking.distance import drawn
-from privrisk_spark.stages.attacking.presence import collect_histories, collect_presence, placed, store_classes
+from privrisk_spark.stages.attacking.distance import drawn, store_file
+from privrisk_spark.stages.attacking.presence import (
+    collect_dealt,
+    collect_histories,
+    collect_presence,
+    everybody_in,
+    placed,
+    store_classes,
+)
+from privrisk_spark.stages.attacking.protected import of_both
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +56,9 @@ class Values:
     people : Batches
         ``record_id``, and codes of the values.
     truth, shown : SensitiveClasses
-        By classes of the protected table: what the people who are in each hold, and what it shows of each.
+        By classes of the protected table that somebody who is tried is in: what these people hold, and what it shows.
+    whole : SensitiveClasses
+        What the protected table shows of all of its classes.
     persons : bool
         Whether persons are counted, who may have several rows.
     """
@@ -55,6 +67,7 @@ class Values:
     people: Batches
     truth: SensitiveClasses
     shown: SensitiveClasses
+    whole: SensitiveClasses
     persons: bool
 
 
@@ -67,13 +80,16 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
             stage.sentence = "No sensitive column is released as it is in classes that people can be told to be in."
             return ()
         values = sensitive_values(run, opened, encoded, protected, names)
+        if values is None:
+            stage.sentence = "Nobody whom the intruder knows is in the protected table."
+            return ()
         found: list[Inference] = []
         for i, vocabulary in enumerate(values.vocabularies):
             found += of_classes(run, values, i, vocabulary)
             bound = alpha_of(run.policy, vocabulary.name)
             if "minimality" in asked.tried and bound is not None and minimal(run.policy, opened.levels):
                 alpha, k = bound
-                found += by_minimality(opened, protected, values.shown, i, vocabulary.name, alpha=alpha, k=k)
+                found += by_minimality(opened, protected, values.whole, i, vocabulary.name, alpha=alpha, k=k)
             if "composition" in asked.tried and asked.also:
                 found += composed(run, opened, protected, values, i)
         stage.sentence = f"Inferred the values of {len(names)} sensitive columns from the classes people are in."
@@ -81,8 +97,10 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
     return tuple(found)
 
 
-def sensitive_values(run: Run, opened: Opened, encoded: Batches, protected: Protected, names: list[str]) -> Values:
-    """Collect the values of both tables, class by class."""
+def sensitive_values(
+    run: Run, opened: Opened, encoded: Batches, protected: Protected, names: list[str]
+) -> Values | None:
+    """Collect the values of both tables, class by class; None where nobody who is known is in the protected one."""
     policy, k = run.policy, len(opened.known)
     vocabularies = collect_vocabularies(policy, opened.table, opened.release, given=opened.given, names=names)
     positions = [opened.sensitive.index(name) for name in names]
@@ -90,38 +108,46 @@ def sensitive_values(run: Run, opened: Opened, encoded: Batches, protected: Prot
     people = with_values(encoded, list(opened.known.values()), opened.positions, held)
     his = attack_of(policy).intruder
     # Of those who are not tried it is not known where they are.
-    people = Batches.of_frame(run.scratch.write_frame(drawn(people, share=his.share, seed=his.seed).frame(), "values"))
+    frame = drawn(people, share=his.share, seed=his.seed).frame()
+    if opened.his is not None:
+        # Nor of those whom he does not have.
+        frame = frame.join(protected.tried.frame().select(schemas.RECORD_ID), schemas.RECORD_ID, "leftsemi")
+    people = Batches.of_frame(run.scratch.write_frame(frame, "values"))
     columns, nodes, most = schemas.sensitive(len(names)), schemas.nodes(k), policy.counting.sorted_vectors
     # The rows of a published table do not name persons: where all of them are known, they are counted there.
-    persons = policy.table.entity_id is not None and protected.whole
+    persons = policy.table.entity_id is not None and protected.whole and opened.his is None
     forms = beside_values(protected.told, people, k, len(names))
+    if opened.his is not None and of_both(forms).frame().isEmpty():
+        return None
     truth = collect_sensitive_classes(forms, nodes, columns, most=most, key="table", persons=persons)
-    shown = truth
+    whole = truth
     if not persons:
         rows = rows_in(opened.release, opened, identity=False, key=PROTECTED, values=vocabularies)
-        shown = collect_sensitive_classes(rows, nodes, columns, most=most, key=PROTECTED)
-    _, truth, shown = matched(truth, shown)
-    return Values(tuple(vocabularies), people, truth, shown, persons)
+        whole = collect_sensitive_classes(rows, nodes, columns, most=most, key=PROTECTED)
+    _, truth, shown = matched(truth, whole)
+    if persons:
+        shown = truth
+    return Values(tuple(vocabularies), people, truth, shown, whole, persons)
 
 
 def of_classes(run: Run, values: Values, i: int, vocabulary: Vocabulary) -> Iterator[Inference]:
     """Infer the values of one column from the classes people are in."""
     asked, name = attack_of(run.policy), vocabulary.name
-    shown, truth = values.shown.held[i], values.truth.held[i]
-    marginal = np.bincount(shown.value, weights=shown.count, minlength=vocabulary.count + 1).astype(np.int64)
+    shown, truth, whole = (of.held[i] for of in (values.shown, values.truth, values.whole))
+    marginal = np.bincount(whole.value, weights=whole.count, minlength=vocabulary.count + 1).astype(np.int64)
     if "homogeneity" in asked.tried:
         of_class = guessed(shown, truth)
         baseline = float(marginal_guess(truth, marginal) @ truth.members / truth.members.sum())
         yield inferred("homogeneity", name, "certain", of_class.disclosed)
         yield inferred("homogeneity", name, "guessed", of_class.guessed, baseline=baseline)
     if "external" in asked.tried:
-        yield inferred("external", name, "certain", without_own_row(shown, "worst").disclosed)
+        yield inferred("external", name, "certain", certain_for_others(shown, truth))
     if "background" in asked.tried:
-        found = excluding(shown, 1, "worst", values=int(np.count_nonzero(marginal)))
-        yield inferred("background", name, "certain", found.disclosed, false_values=1)
+        found = certain_if_told(shown, truth, 1, values=int(np.count_nonzero(marginal)))
+        yield inferred("background", name, "certain", found, false_values=1)
     if "skewness" in asked.tried:
         table = TableDistribution(marginal)
-        exposed = gains(shown, table).exposed(asked.gain_above)
+        exposed = gains(shown, table).exposed(asked.gain_above, truth)
         yield inferred("skewness", name, "exposed", exposed, gain_above=asked.gain_above)
     groups = vocabulary_groups(vocabulary)
     if "similarity" in asked.tried and groups is not None and not values.persons:
@@ -157,23 +183,43 @@ def composed(run: Run, opened: Opened, protected: Protected, values: Values, i: 
         yield inferred("composition", vocabulary.name, "certain", one.disclosed, releases=n)
 
 
-def tell_members(run: Run, opened: Opened, protected: Protected) -> MembershipFound | None:
-    """Stage: tell who is in the protected table of those who are known; None where all are, or nobody is."""
+def tell_members(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> MembershipFound | None:
+    """Stage: tell who is a member of those who are known; None where all are, or nobody is.
+
+    A member has a row in the protected table. What is differentially private hides more, and is asked for that: whether
+    somebody is in the original table at all.
+    """
     with run.progress.stage("members") as stage:
-        k = len(opened.known)
-        stored = store_classes(run.scratch.directory("classes-members"), protected.rows)
-        in_class = placed(protected.told, stored, schemas.nodes(k))
-        most = run.policy.counting.sorted_vectors
-        seed = attack_of(run.policy).intruder.seed
-        presence = collect_presence(protected.tried, in_class, protected.present, k, seed=seed, most=most, key="table")
+        asked, k, most = attack_of(run.policy), len(opened.known), run.policy.counting.sorted_vectors
+        bound = membership_bound(opened.release.manifest)
+        if bound is None:
+            stored = store_classes(run.scratch.directory("classes-members"), protected.rows)
+            there, present = placed(protected.told, stored, schemas.nodes(k)), protected.present
+        else:
+            there, present = everybody_in(encoded), np.ones(1)
+        seed = asked.intruder.seed
+        presence = collect_presence(protected.tried, there, present, k, seed=seed, most=most, key="table")
         members, others = presence.members, presence.others
         if not members.sum() > 0 or not others.sum() > 0:
-            stage.sentence = "Everybody who is known is in the protected table: there is no member to be told."
+            stage.sentence = "Everybody who is known is a member, or nobody is: there is no member to be told."
             return None
+        everybody = protected.people
+        refuse_cost(asked, len(protected.rows.rows), len(everybody.rows), k, people=None)
+        people = store_file(
+            run.scratch.directory("members"),
+            everybody,
+            compared_by(run, opened, protected),
+            np.ones(len(everybody.rows)),
+            # What a row may be of is at no distance from it, however coarse it is.
+            reading="nearest",
+        )
+        got = collect_dealt(run.scratch, people, protected.rows, "members")
+        score = got[places_of(keys_of(everybody.nodes), presence.known.nodes)]
         half_others = presence.half - presence.half_members
-        on_others = held_out(presence.half_members, half_others, members - presence.half_members, others - half_others)
-        bound = membership_bound(opened.release.manifest)
-        found = membership_found(membership(members, others), on_others, bound)
+        on_others = held_out(
+            presence.half_members, half_others, members - presence.half_members, others - half_others, score
+        )
+        found = membership_found(membership(members, others, score), on_others, bound)
         stage.sentence = found.sentence
         stage.status = "tested"
     return found

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.assignment import MOST_CELLS, assigned, right_links
 from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel, fitted, started
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule, optimal_rule
@@ -93,7 +93,7 @@ def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
             stage.sentence = "No attack was asked for that searches record by record."
             return tried
         for known, searched in ((protected.known, protected.rows), (protected.shown, protected.people)):
-            refuse_cost(asked, len(known.rows), len(searched.rows), k)
+            refuse_cost(asked, len(known.rows), len(searched.rows), k, people=known.total)
         for method, search in BY_SEARCH.items():
             if method in asked.tried:
                 tried |= search(run, opened, protected)
@@ -162,10 +162,10 @@ def both_ways(
         return scored_both_ways(run, opened, protected, best[of_person], best[of_row], of_person, of_row)
     tried: dict[Search, Tried] = {}
     # What is surely not released has no row that somebody could begin with: it was not linked.
-    for search, known, own in ((of_person, person, row), (of_row, row, person)):
+    for search, known, own, chance in ((of_person, person, row, None), (of_row, row, person, protected.released)):
         outcomes = None
         if protected.records is not None:
-            links = linked(protected.records, best[search], known=known, own=own)
+            links = linked(protected.records, best[search], known=known, own=own, begun=chance)
             pairs = run.scratch.write_frame(links.frame(), f"pairs-{search.key}")
             outcomes = collect_outcomes(Batches.of_frame(pairs))
         if protected.persons is None:
@@ -230,7 +230,7 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
     for j, (name, ends) in enumerate(zip(opened.known, compared.ends, strict=True)):
         tree = compared.hierarchies[j]
         if ends is not None:
-            columns.append(NumberColumn(*ends))
+            columns.append(NumberColumn(ends.low, ends.high))
             continue
         of_both = sum(rows_of_nodes(file, j, tree) for file in (protected.people, protected.rows))
         frequencies = term_frequencies(tree.at_depth, np.asarray(of_both)) if name in terms else None
@@ -281,15 +281,15 @@ def weighed_model(
     """Divide records by the match weight of their best candidate, and say which of these are right."""
     names: tuple[Class, ...] = get_args(Class)
     chosen = {name: in_class(one.pairs, file, rule, name) for name in names}
-    told: dict[str, tuple[FloatArray, LongArray]] = {}
-    records: dict[str, int]
+    told: dict[str, tuple[FloatArray, FloatArray]] = {}
+    records: dict[str, float]
     if one.persons is not None:
         told = {name: collect_right_rows(frame) for name, frame in chosen.items()}
-        records = {name: int(rows.sum()) for name, (_, rows) in told.items()}
+        records = {name: float(rows.sum()) for name, (_, rows) in told.items()}
     elif isinstance(one.outcomes, Outcomes):
         classes = {name: collect_outcomes(Batches.of_frame(frame)) for name, frame in chosen.items()}
         told = {name: (of.probability, of.people) for name, of in classes.items()}
-        records = {name: int(of.people.sum()) for name, of in classes.items()}
+        records = {name: float(of.people.sum()) for name, of in classes.items()}
     else:
         records = {name: collect_linked(frame, search.begins) for name, frame in chosen.items()}
     return match_model(run.policy, search, model, estimated, rule, told, records)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,12 @@ from privrisk_spark.planning.attacks import (
     known_columns,
     leaves_of,
     read_policy,
+    refuse_levels,
 )
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.attacks import ProtectedTable
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.explanation import attack_explanation
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.stages.assessing.sources import Release, collect_strangers
@@ -81,7 +83,7 @@ class Opened:
         return [list(self.hierarchies).index(name) for name in self.known]
 
 
-def read(run: Run, table: DataFrame | None) -> Opened:
+def read(run: Run, table: DataFrame | None, announce: Callable[[str], object] | None = None) -> Opened:
     """Stage: open the original table, the protected one, the intruder's own, and what tells whose the rows are."""
     with run.progress.stage("read") as stage:
         spark, policy, asked = run.spark, run.policy, attack_of(run.policy)
@@ -115,9 +117,12 @@ def read(run: Run, table: DataFrame | None) -> Opened:
         ]
         hierarchies = collect_hierarchies(reading, opened.rows, leaves, given=table is not None)
         known = {name: hierarchies[name] for name in names}
+        refuse_levels(asked, {name: tree.height for name, tree in known.items()})
         for key, one in tables.items():
             refuse_no_persons(one, key=key)
             collect_strangers(one, known, key=key)
+        if announce is not None:
+            announce(attack_explanation(policy, known, release=release.title))
         stage.sentence = f"Opened the table and {release.title}; the intruder knows {len(known)} columns."
     return Opened(
         opened.rows,

@@ -12,6 +12,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.errors import InputError, InternalError, SchemaError
 from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.kernels.recoding.listed import keys_of, places_of
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened, persons_of
 from privrisk_spark.planning.attacks import HIS_TABLE, PROTECTED, SHARE, attack_of, known_as_they_are, read_policy
@@ -98,6 +99,11 @@ class Protected:
         if self.records is None:
             raise InternalError("An attack that needs to know of which record each row is was tried without that.")
         return self.records
+
+    @property
+    def released(self) -> FloatArray:
+        """Probability that the row of one of the people of each shown tuple is in the protected table."""
+        return self.present[places_of(keys_of(self.rows.nodes), self.shown.nodes)]
 
 
 def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:

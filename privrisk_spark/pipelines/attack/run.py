@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,6 +90,7 @@ def attack(
     run_id: str,
     date: dt.date,
     table: DataFrame | None = None,
+    announce: Callable[[str], object] | None = None,
 ) -> AttackResult:
     """Attack a protected table, and write ``measures.json``, ``attack.json``, ``report.html`` and ``pairs/``.
 
@@ -104,6 +106,8 @@ def attack(
         Business date.
     table : DataFrame, optional
         Of the same session; read instead of the policy's table. What the policy says of its columns holds.
+    announce : callable, optional
+        Called with what will be tried (``--explain``).
 
     Raises
     ------
@@ -120,14 +124,14 @@ def attack(
         tried = attack_of(policy).tried
         stages = 5 + bool(OF_VALUES.intersection(tried)) + ("membership" in tried) + ("learned" in tried)
         run = Run(spark, policy, place, scratch, Progress(place, run_id, stages, labels(spark)))
-        opened = read(run, table)
+        opened = read(run, table, announce)
         encoded, n_rows = encode(run, opened)
         protected = protect(run, opened, encoded)
         found = Findings(
             link(run, opened, protected),
             learn(run, opened, protected) if "learned" in tried else (),
             infer(run, opened, encoded, protected) if OF_VALUES.intersection(tried) else (),
-            tell_members(run, opened, protected) if "membership" in tried else None,
+            tell_members(run, opened, encoded, protected) if "membership" in tried else None,
         )
         result = judge(run, opened, protected, found, run_id=run_id, date=date, records=n_rows)
         write(run, result, found.links)
@@ -207,6 +211,7 @@ def judge(
             opened.levels,
             findings.inferences,
             findings.members,
+            learned=bool(findings.learned),
             masks=masks_of(policy),
             local=is_local(opened.release.manifest, opened.levels),
         )
@@ -233,6 +238,7 @@ def judge(
             notes=attack_notes(
                 policy,
                 sampled=bool((protected.present < 1).any()),
+                by_risk=any(of.prediction == "identification" for one in found for of in one.calibrations),
                 left_out=left_out,
             ),
         )
@@ -261,7 +267,7 @@ def planned_risk(policy: Policy, outcomes: Outcomes, people: int) -> FloatArray 
     if policy.assess.adversary is None or not told.any():
         return None
     sizes, at = np.unique(outcomes.consistent[told], return_inverse=True)
-    records = np.bincount(at.reshape(-1), weights=outcomes.people[told]).astype(np.int64)
+    records = np.ceil(np.bincount(at.reshape(-1), weights=outcomes.people[told])).astype(np.int64)
     _, table = planned(policy.assess.adversary, Groups(sizes, records, max(people, int(sizes.max())), "people"))
     return np.where(told, table.columns(outcomes.consistent)["p_reid"], 0.0)
 

@@ -39,7 +39,7 @@ def by_masks(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
     refuse_other_masks(run.policy, opened.release.manifest)
     masks = told_masks(run.policy)
     names = list(opened.known)
-    refuse_cost(attack_of(run.policy), protected.known.total, len(protected.rows.rows), len(names))
+    refuse_cost(attack_of(run.policy), protected.known.total, len(protected.rows.rows), len(names), people=None)
     people, rows = (
         {
             name: values_of(name, tree, of.nodes[:, j], number=name in compared_as_numbers(run.policy))

@@ -16,7 +16,7 @@ from privrisk_spark.stages.attacking.protected import of_both
 
 
 def learn(run: Run, opened: Opened, protected: Protected) -> tuple[LearnedDistance, ...]:
-    """Stage: learn distances from some people's rows, and try them on others."""
+    """Stage: learn distances from some people's rows, and try them on others; nothing where there are no two."""
     with run.progress.stage("learn") as stage:
         asked, k = attack_of(run.policy), len(opened.known)
         rows = store_file(
@@ -35,6 +35,9 @@ def learn(run: Run, opened: Opened, protected: Protected) -> tuple[LearnedDistan
             held_out=asked.learned.held_out,
             seed=asked.intruder.seed,
         )
+        if sample is None:
+            stage.sentence = "Fewer than two people are in the protected table: nothing can be learned."
+            return ()
         fitted = collect_learned(run.scratch, rows, sample, asked.learned.distances, name="learned")
         stage.sentence = f"Learned {len(fitted)} distances from {len(sample.training.known):,} people and their rows."
         stage.status = "tested"

@@ -16,7 +16,7 @@ from privrisk_spark.engine.population import PeopleOf
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.method import Search
-from privrisk_spark.pipelines.release.diagnosed import measure_decisions
+from privrisk_spark.pipelines.release.diagnosed import evidence_of, measure_decisions, sampling_of
 from privrisk_spark.pipelines.release.encoded import Counted, Encoded, count_dictionaries, encode_table
 from privrisk_spark.pipelines.release.opened import Opened, Run, announce_plan, choose_plans, open_run
 from privrisk_spark.pipelines.release.published import fill_vault, publish, record_of, write_vault_report
@@ -42,6 +42,7 @@ from privrisk_spark.reporting.release_reports import risk_reports
 from privrisk_spark.reporting.sentences import counting_sentence, decision_sentence, plan_reasons
 from privrisk_spark.results.facts import ClassFacts
 from privrisk_spark.results.release import Check, ChosenRule, Guarantee, LinkageFacts, Section
+from privrisk_spark.results.trade_off import Evidence
 from privrisk_spark.runs.progress import LOGGER
 from privrisk_spark.stages.counting.look_up import SpreadLookup
 from privrisk_spark.stages.deciding.decide import collect_unreachable
@@ -92,6 +93,7 @@ def release_by_risk(run: Run) -> dict[str, Any]:
         classes=checked.classes,
         linkage=diagnosed.linkage,
         sections=diagnosed.sections,
+        evidence=diagnosed.evidence,
     )
     write_vault_report(run, vault, plan=counted.plan, snapshot=encoded.facts.snapshot, read=encoded.read)
     contracts.refuse_failures(checked.checks, fail_on=run.policy.checks.fail_on)
@@ -178,11 +180,14 @@ class Diagnosed:
         The risk after record linkage.
     sections : tuple of Section
         Further sections of the vault's report.
+    evidence : Evidence
+        Sampled records, and what other recodings would do to them.
     """
 
     guarantee: Guarantee
     linkage: LinkageFacts | None
     sections: tuple[Section, ...]
+    evidence: Evidence
 
 
 def decide(
@@ -217,7 +222,8 @@ def decide(
             _looked_up(run, opened, task, counted),
             rows=encoded.facts.rows,
         )
-        decided = conclude_rows(run, opened, rows, decide_chunk, method=method, files=files)
+        size, sampling = sampling_of(opened, counted, rows=encoded.facts.rows, policy=policy)
+        decided = conclude_rows(run, opened, rows, decide_chunk, method=method, files=files, sampled=sampling)
         _refuse_infeasible(run, task, decided)
         stage.sentence = decision_sentence(policy, hierarchies) + history_sentence(earlier)
         stage.parameters = {"infeasible_records_suppressed": decided.facts.infeasible}
@@ -237,10 +243,10 @@ def decide(
             true=opened.sources.true,
             dictionaries=opened.sources.dictionaries,
         )
+        evidence = evidence_of(decided, counted, task.disclosure, size, policy, hierarchies)
     composed = history_section(decided.facts, earlier, status=guarantee.status)
-    return decided, Diagnosed(
-        guarantee, linkage, (*([] if composed is None else [composed]), *_with_rule(sections, rule))
-    )
+    found = (*([] if composed is None else [composed]), *_with_rule(sections, rule))
+    return decided, Diagnosed(guarantee, linkage, found, evidence)
 
 
 def _looked_up(

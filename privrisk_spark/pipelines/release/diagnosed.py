@@ -1,4 +1,4 @@
-"""What is measured of decisions beyond their risk: where they jump, after linkage, against a true dictionary."""
+"""What is measured of decisions beyond their risk: jumps, linkage, a true dictionary, other recodings of a sample."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
-from privrisk_spark.engine.counts import SpreadVectors, StoredCounts, not_held, own_vectors
+from privrisk_spark.engine.counts import SpreadVectors, StoredAttacker, StoredCounts, not_held, own_vectors
+from privrisk_spark.engine.decided import WeightColumns
 from privrisk_spark.engine.links import Linked
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
 from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.pipelines.release.encoded import Counted
+from privrisk_spark.pipelines.release.opened import Opened
+from privrisk_spark.pipelines.release.written import Decided
 from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.planning.rules import Recoding, Rule
+from privrisk_spark.planning.search import lattice_size
+from privrisk_spark.planning.trade_off import SampleSize, least_utility, sample_size
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import LinkageFacts, Section
+from privrisk_spark.results.trade_off import Evidence
 from privrisk_spark.stages.counting.dense_sorted import collect_counts, collect_held
+from privrisk_spark.stages.deciding.sampled import Sampling, trade_off
 from privrisk_spark.stages.diagnostics.bound import BoundFacts, assumed_bound, measure_bound
 from privrisk_spark.stages.diagnostics.crossing import collect_crossings
 from privrisk_spark.stages.diagnostics.linked_risk import collect_linkage, decided_records, enlarged_policy
@@ -183,3 +191,58 @@ def bound_facts(
         estimate_counts=estimate_counts,
         true_counts=collect_held(scratch, rows, policy, hierarchies, of_true),
     )
+
+
+def sampling_of(opened: Opened, counted: Counted, *, rows: int, policy: Policy) -> tuple[SampleSize, Sampling]:
+    """Return how many records the report looks at, and how they are sampled.
+
+    Parameters
+    ----------
+    opened : Opened
+    counted : Counted
+    rows : int
+        Of the table.
+    policy : Policy
+    """
+    held = [counts.load() if isinstance(counts, StoredCounts) else None for counts in counted.counts]
+    # What is out already is no part of a recoding.
+    size = sample_size(lattice_size(opened.hierarchies), [*held, *([] if policy.history is None else [None])])
+    return size, Sampling(size.kept, rows, len(policy.weight_columns))
+
+
+def evidence_of(
+    decided: Decided,
+    counted: Counted,
+    disclosure: Disclosure,
+    size: SampleSize,
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+) -> Evidence:
+    """Return what the vault's report shows of the sample.
+
+    Parameters
+    ----------
+    decided : Decided
+        With a sample.
+    counted : Counted
+    disclosure : Disclosure
+    size : SampleSize
+    policy : Policy
+    hierarchies : mapping of quasi-identifier to Hierarchy
+    """
+    sample = decided.sample
+    assert sample is not None, "a release decided by risk samples its decisions"
+    of_all = tuple(hierarchies.values())
+    facts = None
+    if size.evaluated and len(sample.codes):
+        stored = [counts for counts in counted.counts if isinstance(counts, StoredCounts)]
+        facts = trade_off(
+            sample,
+            disclosure,
+            StoredAttacker.of(policy, stored).load(),
+            WeightColumns.of_policy(policy, list(hierarchies)),
+            records=size.evaluated,
+            own=all(one.table is None for one in policy.dictionaries),
+            floor=least_utility(policy),
+        )
+    return Evidence(sample.pairs(of_all), sample.risky_classes(of_all), facts)

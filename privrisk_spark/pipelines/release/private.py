@@ -17,6 +17,7 @@ import numpy as np
 from privrisk_spark.engine.counts import StoredCounts, cell_space
 from privrisk_spark.engine.decided import Decide
 from privrisk_spark.ledger.charge import Charge
+from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.pipelines.release.encoded import Encoded, count_dictionaries, encode_table
 from privrisk_spark.pipelines.release.opened import Opened, Run, announce_plan, choose_plans, open_run
 from privrisk_spark.pipelines.release.published import (
@@ -41,6 +42,7 @@ from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import OneScheme, PublicCells, ReusedCells
 from privrisk_spark.planning.reuse import CELLS, Reused, published_cells
 from privrisk_spark.policy.private import DpGuarantee, ReusingDp
+from privrisk_spark.reporting.budget import budget_section
 from privrisk_spark.reporting.guarantees import dp_guarantee
 from privrisk_spark.reporting.release_reports import RunRecord, drawn_reports, tuple_levels
 from privrisk_spark.reporting.sentences import admission_sentence, choice_sentence, recoding_sentence
@@ -77,6 +79,7 @@ def release_privately(run: Run) -> dict[str, Any]:
         histogram.written.facts,
         sampled=drawn.facts.sampled,
         levels=tuple_levels(opened.hierarchies, list(histogram.nodes.T), histogram.sizes),
+        sections=(budget_section(reserved.made),),
     )
     write_vault_report(run, vault, plan=drawing.counted_by, snapshot=encoded.facts.snapshot, read=encoded.read)
     contracts.refuse_failures(checks, fail_on=run.policy.checks.fail_on)
@@ -109,11 +112,14 @@ class Reserved:
         Of the mechanism.
     key : bytes
         Secret of the run.
+    made : Reservation
+        What the ledger answered.
     """
 
     charge: Charge
     digest: str
     key: bytes
+    made: Reservation
 
 
 def reserve(run: Run, opened: Opened, plan: Mechanism) -> Reserved:
@@ -129,12 +135,13 @@ def reserve(run: Run, opened: Opened, plan: Mechanism) -> Reserved:
         digest = plan.digest(policy, opened.hierarchies)
         cost = cost_of(policy, plan, place.run_id, digest, date=run.date)
         charge = charge_of(policy, place, cost.arguments())
-        key = charge.begin(charge.reserve())
+        made = charge.reserve()
+        key = charge.begin(made)
         stage.sentence = (
             f"Reserved epsilon {plan.epsilon} and delta {plan.delta} in the ledger before making a key, and bound the "
             "run to key and place."
         )
-    return Reserved(charge, digest, key)
+    return Reserved(charge, digest, key, made)
 
 
 def encode(run: Run, opened: Opened, reserved: Reserved) -> tuple[Encoded, release_keys.ReleaseKeys]:

@@ -26,6 +26,7 @@ from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts
 from privrisk_spark.results.release import Check
 from privrisk_spark.runs.vaults import PARTS
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
+from privrisk_spark.stages.deciding.sampled import Sample, Sampling
 from privrisk_spark.stages.publishing import contracts
 from privrisk_spark.stages.publishing.directories import measure_rows_decided, measure_rows_found, refuse_many
 from privrisk_spark.stages.publishing.files import (
@@ -63,16 +64,26 @@ class Decided:
         MEMBERS, where the policy names persons or sampling weights.
     label_rows : dict of attribute, and "" for tuples, to a fingerprint of how many rows each label must stand in
         Under `risk`; other guarantees release what is left of the tuples only.
+    sample : Sample or None
+        Some of the decisions, where a sample is wanted.
     """
 
     tuples: TupleParts
     facts: DecisionFacts
     members: Batches | None
     label_rows: dict[str, int]
+    sample: Sample | None = None
 
 
 def conclude_rows(
-    run: Run, opened: Opened, rows: Batches, decide_chunk: Decide, *, method: str, files: int = 1
+    run: Run,
+    opened: Opened,
+    rows: Batches,
+    decide_chunk: Decide,
+    *,
+    method: str,
+    files: int = 1,
+    sampled: Sampling | None = None,
 ) -> Decided:
     """Decide rows, and write the decisions and the released tuples as parts.
 
@@ -87,6 +98,8 @@ def conclude_rows(
         How was decided, for the vault.
     files : int
         Files of the release the tuples are for.
+    sampled : Sampling, optional
+        The sample to report for the vault.
     """
     policy, hierarchies, scratch = run.policy, opened.hierarchies, run.scratch
     conclusion = Conclusion(
@@ -99,6 +112,7 @@ def conclude_rows(
         heights=tuple(hierarchy.height for hierarchy in hierarchies.values()),
         method=method,
         files=files,
+        sampled=sampled,
     )
     if policy.decides:
         named, meant = (tuple(getattr(one, of) for one in hierarchies.values()) for of in ("named", "meant"))
@@ -121,7 +135,8 @@ def conclude_rows(
     kept = [part["tuples"] for part in parts if part["tuples"]]
     tuples = TupleParts(conclusion.tuples, tuple(kept), schemas.tuples(rows.schema, opened.k))
     label_rows = summed_label_rows(parts, tuple(hierarchies)) if conclusion.meant else {}
-    return Decided(tuples, decision_facts(parts, hierarchies), members, label_rows)
+    sample = None if sampled is None else Sample.of_parts(parts, sampled, k=opened.k)
+    return Decided(tuples, decision_facts(parts, hierarchies), members, label_rows, sample)
 
 
 @dataclass(frozen=True, eq=False)

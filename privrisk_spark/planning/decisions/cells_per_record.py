@@ -33,7 +33,7 @@ class ByCellsPerRecord(ByCells):
         """Say which cells are disclosed, and what is least by it."""
         return (
             f"of each record the {values(self.asked.cells)} of least exposure exp(w) N/ρ alone, and nothing else "
-            f"(LSFB06, MinRisk): the least {risk} of all ways to disclose so many, {INDEPENDENT}"
+            f"(MinRisk of Lebanon et al. 2006): the least {risk} of all ways to disclose so many, {INDEPENDENT}"
         )
 
     def proof(self, measured: DecisionFacts) -> str:

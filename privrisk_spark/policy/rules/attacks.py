@@ -7,7 +7,16 @@ from collections.abc import Iterable, Iterator
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.kernels.linkage.learned.choquet import MOST_ATTRIBUTES
 from privrisk_spark.policy.assessment import MaskedTable
-from privrisk_spark.policy.attacks import AS_THEY_ARE, OF_VALUES, WITHOUT_ROWS, AttackPolicy, Errors, ProtectedTable
+from privrisk_spark.policy.attacks import (
+    AS_THEY_ARE,
+    OF_CERTAINTY,
+    OF_LINKS,
+    OF_VALUES,
+    WITHOUT_ROWS,
+    AttackPolicy,
+    Errors,
+    ProtectedTable,
+)
 from privrisk_spark.policy.masking import NUMERIC
 from privrisk_spark.policy.policy import Insensitive, Policy, Sensitive
 from privrisk_spark.policy.rules.lakes import lake_faults
@@ -93,6 +102,12 @@ def _methods(policy: Policy) -> Iterator[Fault]:
             for column in policy.sensitive_as_they_are
         ):
             yield Fault(at, "'similarity' needs a hierarchy of sensitive values; give it in assess.sensitive")
+    for key, asked_for, methods in (
+        ("correct_links_at_most", asked.correct_links_at_most, OF_LINKS),
+        ("values_certain_at_most", asked.values_certain_at_most, OF_CERTAINTY),
+    ):
+        if asked_for is not None and not methods & set(asked.tried):
+            yield Fault(f"attack.{key}", f"needs one of {listing(sorted(methods))} in attack.methods; none is there")
     known = list(asked.intruder.columns) or list(policy.quasi_identifiers)
     for i, kind in enumerate(asked.learned.distances):
         if kind in asked.learned.distances[:i]:

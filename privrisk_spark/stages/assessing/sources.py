@@ -18,7 +18,7 @@ from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import as_texts, dictionary_of, scan
 from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, labels_of
-from privrisk_spark.errors import HierarchyError, SchemaError
+from privrisk_spark.errors import Fault, HierarchyError, SchemaError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, Hierarchy
 from privrisk_spark.planning.assessment import carried
@@ -221,12 +221,13 @@ def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy], *,
     for (name, hierarchy), texts in zip(hierarchies.items(), found.values(), strict=True):
         strangers = set(texts.to_pylist()).difference(label for label in hierarchy.labels if label is not None)
         if strangers:
-            faults.append(
-                f"{key}: the column '{columns[name]}' holds {len(strangers):,} distinct values that are no node of "
-                f"the hierarchy of '{name}'; give the hierarchy the release was made by."
+            rule = (
+                f"the column '{columns[name]}' holds {len(strangers):,} distinct values that are no node of the "
+                f"hierarchy of '{name}'; give the hierarchy the release was made by"
             )
+            faults.append(Fault(key, rule))
     if faults:
-        raise HierarchyError(" | ".join(faults))
+        raise HierarchyError(faults)
 
 
 def open_released_rows(

@@ -46,6 +46,7 @@ from privrisk_spark.stages.attacking.protected import CONSISTENT, Tuples
 from privrisk_spark.storage.parts import PartDirectory
 
 DISTANCE, TIED, NEAR, ALIKE, PRESENT = "distance", "tied_rows", "own_row_is_nearest", "rows_alike", "present"
+BEGUN = "begun"
 
 FIRST = "first"
 
@@ -63,11 +64,13 @@ OUTCOMES = T.StructType(
         T.StructField(NEAR, T.BooleanType(), False),
         T.StructField(ALIKE, T.LongType(), False),
         T.StructField(PRESENT, T.DoubleType(), False),
+        T.StructField(BEGUN, T.DoubleType(), False),
         T.StructField(CONSISTENT, T.LongType()),
     ]
 )
 """One row a record: the least distance, the rows of the file at it, whether its own is one of them, the rows that look
-like its own, the probability that it is in the file at all, and the dictionary rows it was decided by."""
+like its own, the probability that it is in the file at all, that the intruder begins with it, and the dictionary rows
+it was decided by."""
 
 
 def drawn(records: Batches, *, share: float, seed: int) -> Batches:
@@ -142,8 +145,25 @@ def values_of(name: str, hierarchy: Hierarchy, nodes: IntArray, *, number: bool)
     return np.concatenate([leaves, inner])[nodes]
 
 
-def number_ends(name: str, hierarchy: Hierarchy, rows_of_node: LongArray) -> tuple[FloatArray, FloatArray]:
-    """Ends of what each node of a hierarchy of numbers stands for, in standard deviations of the people's values.
+@dataclass(frozen=True, eq=False)
+class NumberEnds:
+    """What the nodes of a hierarchy of numbers stand for, in standard deviations of the people's values.
+
+    Attributes
+    ----------
+    low, high : ndarray of float64, shape (n_nodes,)
+        Infinite of the root, which stands for every number; NaN of a missing value.
+    mean : float
+        Of the people's values.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    mean: float
+
+
+def number_ends(name: str, hierarchy: Hierarchy, rows_of_node: LongArray) -> NumberEnds:
+    """Ends of what each node of a hierarchy of numbers stands for.
 
     Parameters
     ----------
@@ -152,18 +172,18 @@ def number_ends(name: str, hierarchy: Hierarchy, rows_of_node: LongArray) -> tup
     rows_of_node : ndarray of int64, shape (n_nodes,)
         People with each node as their value.
 
-    Returns
-    -------
-    low, high : ndarray of float64, shape (n_nodes,)
-        Infinite of the root, which stands for every number.
+    Raises
+    ------
+    InputError
+        If a leaf is no number.
     """
     numbers = numbers_of(name, hierarchy)
-    _, deviation = standard_units(numbers, rows_of_node[: hierarchy.n_leaves])
+    mean, deviation = standard_units(numbers, rows_of_node[: hierarchy.n_leaves])
     low, high = np.full(hierarchy.n_nodes, -np.inf), np.full(hierarchy.n_nodes, np.inf)
     for node in range(hierarchy.n_nodes - 1):
         under = numbers[hierarchy.first_leaf[node] : hierarchy.last_leaf[node]] / deviation
         low[node], high[node] = under.min(), under.max()
-    return low, high
+    return NumberEnds(low, high, mean / deviation)
 
 
 @dataclass(frozen=True)
@@ -235,7 +255,8 @@ def _loaded_file(stored: StoredFile) -> LoadedFile:
     def difference(j: int, kind: Kind) -> Difference:
         nodes = array(f"nodes{j}")
         if kind == "number":
-            return NumberDifference(array(f"low{j}"), array(f"high{j}"), nodes, stored.reading)
+            mean = float(array(f"mean{j}")[0])
+            return NumberDifference(array(f"low{j}"), array(f"high{j}"), nodes, stored.reading, mean)
         if kind == "text":
             ends = array(f"first{j}"), array(f"last{j}"), array(f"unknown{j}")
             return TextDifference(array(f"texts{j}").tolist(), *ends, nodes)
@@ -257,15 +278,15 @@ class Comparison:
         Of the known columns.
     weights : tuple of k float
         At least 0, and of sum 1.
-    ends : tuple of k (pair of ndarray of float64, or None)
-        Of the columns compared as numbers, what their nodes stand for, as :func:`number_ends` returns it.
+    ends : tuple of k (NumberEnds or None)
+        Of the columns compared as numbers, what their nodes stand for.
     texts : frozenset of int
         Positions of the columns compared as texts.
     """
 
     hierarchies: tuple[Hierarchy, ...]
     weights: tuple[float, ...]
-    ends: tuple[tuple[FloatArray, FloatArray] | None, ...]
+    ends: tuple[NumberEnds | None, ...]
     texts: frozenset[int] = frozenset()
 
     def kind(self, j: int) -> Kind:
@@ -300,7 +321,7 @@ def store_file(
             arrays[f"first{j}"], arrays[f"last{j}"] = hierarchy.first_leaf, hierarchy.last_leaf
             arrays[f"unknown{j}"] = np.array([*(i for i, text in enumerate(labels) if text is None), hierarchy.root])
         elif ends is not None:
-            arrays[f"low{j}"], arrays[f"high{j}"] = ends
+            arrays[f"low{j}"], arrays[f"high{j}"], arrays[f"mean{j}"] = ends.low, ends.high, np.array([ends.mean])
         else:
             arrays[f"at_depth{j}"], arrays[f"leaves{j}"] = hierarchy.at_depth, hierarchy.n_under
     arrays |= {"cells": cells, "nodes": tuples.nodes, "rows": tuples.rows, "present": present}
@@ -384,7 +405,14 @@ def collect_links(scratch: Scratch, stored: Searched, known: Tuples, name: str) 
     return StoredLinks(stored, at, directory, tuple(sorted(part["name"] for part in parts)))
 
 
-def linked(records: Batches, links: StoredLinks, *, known: Sequence[str], own: Sequence[str]) -> Batches:
+def linked(
+    records: Batches,
+    links: StoredLinks,
+    *,
+    known: Sequence[str],
+    own: Sequence[str],
+    begun: FloatArray | None = None,
+) -> Batches:
     """Say what records were linked to, and whether their own is among it.
 
     Parameters
@@ -397,6 +425,8 @@ def linked(records: Batches, links: StoredLinks, *, known: Sequence[str], own: S
         Columns of what is known of each.
     own : sequence of k str
         Columns of its own record in the file.
+    begun : ndarray of float64, shape (m,), optional
+        Probability that a record is there to begin with, of each known tuple that was linked; 1 if not given.
 
     Returns
     -------
@@ -424,6 +454,7 @@ def linked(records: Batches, links: StoredLinks, *, known: Sequence[str], own: S
                 NEAR: near[member],
                 ALIKE: np.where(there, loaded.file.rows[place], 0),
                 PRESENT: np.where(there, loaded.present[place], 0.0),
+                BEGUN: np.ones(len(of)) if begun is None else begun[of],
                 CONSISTENT: table.column(CONSISTENT),
             }
             yield pa.table(told)
@@ -437,18 +468,22 @@ class Outcomes:
 
     Attributes
     ----------
-    people : ndarray of int64, shape (n,)
+    people : ndarray of float64, shape (n,)
+        Expected ones where it is not known which of them there is something to begin with of.
     probability : ndarray of float64, shape (n,)
         That the link of each is right.
     alike : ndarray of int64, shape (n,)
         Rows of the file that look like its own; 0 where the file lacks it.
+    present : ndarray of float64, shape (n,)
+        Probability that its own is in the file.
     consistent : ndarray of int64, shape (n,)
         Dictionary rows it was decided by; -1 where that is not known.
     """
 
-    people: LongArray
+    people: FloatArray
     probability: FloatArray
     alike: LongArray
+    present: FloatArray
     consistent: LongArray
 
 
@@ -460,13 +495,15 @@ def collect_outcomes(outcomes: Batches) -> Outcomes:
     outcomes : Batches
         :data:`OUTCOMES`.
     """
-    names = (TIED, NEAR, ALIKE, PRESENT, CONSISTENT)
+    names = (TIED, NEAR, ALIKE, PRESENT, BEGUN, CONSISTENT)
     counted = outcomes.frame().groupBy(*names).agg(F.count("*").alias(schemas.N_ROWS)).toArrow()
     found = counted.sort_by([(name, "ascending") for name in names])
     near, tied = found.column(NEAR).to_numpy(), found.column(TIED).to_numpy()
+    present = found.column(PRESENT).to_numpy()
     return Outcomes(
-        found.column(schemas.N_ROWS).to_numpy().astype(np.int64),
-        np.where(near, found.column(PRESENT).to_numpy() / tied, 0.0),
+        found.column(schemas.N_ROWS).to_numpy() * found.column(BEGUN).to_numpy(),
+        np.where(near, present / tied, 0.0),
         found.column(ALIKE).to_numpy().astype(np.int64),
+        present,
         found.column(CONSISTENT).fill_null(-1).to_numpy().astype(np.int64),
     )

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, map_array, report, write_array
 from privrisk_spark.engine.decided import integers
-from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import IntArray
 from privrisk_spark.kernels.linkage.evidence import Found, found
 from privrisk_spark.kernels.linkage.learned.aggregates import Aggregate, WeightedMean
@@ -58,7 +57,7 @@ class Sample:
 
 def collect_sample(
     records: Batches, *, known: Sequence[str], own: Sequence[str], training: int, held_out: int, seed: int
-) -> Sample:
+) -> Sample | None:
     """Draw people by their ids, the same ones however they are partitioned.
 
     Parameters
@@ -73,17 +72,17 @@ def collect_sample(
         People of each kind, at least 1, that come to the driver. If there are fewer, they are divided in proportion.
     seed : int
 
-    Raises
-    ------
-    InputError
-        If there are fewer than two.
+    Returns
+    -------
+    Sample or None
+        None if there are fewer than two people.
     """
     hashed = F.xxhash64(schemas.RECORD_ID, F.lit(seed), F.lit(LABEL))
     some = records.frame().orderBy(hashed, schemas.RECORD_ID, *known, *own).limit(training + held_out)
     table = some.select(*known, *own).toArrow()
     n = table.num_rows
     if n < 2:
-        raise InputError("attack.protected: at least two people must be tried for a distance to be learned.")
+        return None
     cut = training if n == training + held_out else min(max(n * training // (training + held_out), 1), n - 1)
     of, theirs = integers(table, known), integers(table, own)
     return Sample(Drawn(of[:cut], theirs[:cut]), Drawn(of[cut:], theirs[cut:]))

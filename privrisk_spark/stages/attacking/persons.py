@@ -23,7 +23,14 @@ from privrisk_spark.stages.attacking.distance import DISTANCE, TIED, StoredLinks
 
 ROWS, OWN_NEAR = "rows", "own_rows_nearest"
 
-_PERSON_ROWS, _OWN_ROWS, _FOUND, _RIGHT, _PAIRS = "person_rows", "own_rows", "found", "right_rows", "pairs"
+_PERSON_ROWS, _OWN_ROWS, _FOUND, _RIGHT, _GUESSED, _PAIRS = (
+    "person_rows",
+    "own_rows",
+    "found",
+    "right_rows",
+    "guessed",
+    "pairs",
+)
 
 _UNIT = 2.0**32
 """Sums over persons are of whole numbers of this part of 1, so that their order changes nothing."""
@@ -46,11 +53,12 @@ _PERSONS = T.StructType(
         T.StructField(_OWN_ROWS, T.LongType(), False),
         T.StructField(_FOUND, T.DoubleType(), False),
         T.StructField(_RIGHT, T.DoubleType(), False),
+        T.StructField(_GUESSED, T.DoubleType(), False),
         T.StructField(_PAIRS, T.ArrayType(_PAIR, False), False),
     ]
 )
 """One row a person: rows that are begun with, candidates of the same person, the probability that the person is found,
-the links expected to be right, and the pairs."""
+the links expected to be right, the probability that who draws a candidate for each row finds the person, the pairs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +184,11 @@ def linked_persons(
                 _OWN_ROWS: owned[some],
                 _FOUND: found_persons(n_begun[some], rows, right),
                 _RIGHT: totals[:, 1],
+                _GUESSED: found_persons(
+                    np.ones(len(totals), dtype=np.int64),
+                    totals[:, 0].astype(np.int64),
+                    np.minimum(owned[some] / loaded.file.rows.sum(), 1.0),
+                ),
                 _PAIRS: pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), pairs),
             }
             yield pa.table(told)
@@ -215,6 +228,8 @@ class PersonOutcomes:
         Rows of all of them.
     right_rows : float
         Those expected to be linked to a row of the same person.
+    guessed : float
+        Persons that somebody finds who draws a candidate for each row.
     """
 
     rows: LongArray
@@ -223,6 +238,7 @@ class PersonOutcomes:
     found: FloatArray
     linked_rows: int
     right_rows: float
+    guessed: float
 
 
 def collect_persons(linked: DataFrame) -> PersonOutcomes:
@@ -233,7 +249,9 @@ def collect_persons(linked: DataFrame) -> PersonOutcomes:
     linked : DataFrame
         As :func:`linked_persons` returns it.
     """
-    units = {name: F.sum(F.round(F.col(name) * F.lit(_UNIT)).cast("long")).alias(name) for name in (_FOUND, _RIGHT)}
+    units = {
+        name: F.sum(F.round(F.col(name) * F.lit(_UNIT)).cast("long")).alias(name) for name in (_FOUND, _RIGHT, _GUESSED)
+    }
     there = (F.col(_OWN_ROWS) > 0).alias("there")
     counted = linked.groupBy(_PERSON_ROWS, there).agg(F.count("*").alias("persons"), *units.values()).toArrow()
     found = counted.sort_by([(_PERSON_ROWS, "ascending"), ("there", "ascending")])
@@ -245,6 +263,7 @@ def collect_persons(linked: DataFrame) -> PersonOutcomes:
         np.minimum(found.column(_FOUND).to_numpy() / _UNIT / persons, 1.0),
         int((rows * persons).sum()),
         int(found.column(_RIGHT).to_numpy().sum()) / _UNIT,
+        int(found.column(_GUESSED).to_numpy().sum()) / _UNIT,
     )
 
 
@@ -259,7 +278,7 @@ def person_pairs(linked: DataFrame) -> DataFrame:
     return linked.select(schemas.ENTITY, F.inline(_PAIRS))
 
 
-def collect_right_rows(pairs: DataFrame) -> tuple[FloatArray, LongArray]:
+def collect_right_rows(pairs: DataFrame) -> tuple[FloatArray, FloatArray]:
     """Count the rows of persons by how likely their link is right.
 
     Parameters
@@ -270,9 +289,9 @@ def collect_right_rows(pairs: DataFrame) -> tuple[FloatArray, LongArray]:
     Returns
     -------
     probability : ndarray of float64, shape (n,)
-    rows : ndarray of int64, shape (n,)
+    rows : ndarray of float64, shape (n,)
     """
     counted = pairs.groupBy(TIED, OWN_NEAR).agg(F.sum(ROWS).alias(ROWS)).toArrow()
     found = counted.sort_by([(TIED, "ascending"), (OWN_NEAR, "ascending")])
     near, tied = found.column(OWN_NEAR).to_numpy(), found.column(TIED).to_numpy()
-    return np.minimum(near / np.maximum(tied, 1), 1.0), found.column(ROWS).to_numpy().astype(np.int64)
+    return np.minimum(near / np.maximum(tied, 1), 1.0), found.column(ROWS).to_numpy().astype(np.float64)

@@ -13,12 +13,24 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, in_chunks, map_array, write_array
+from privrisk_spark.engine.batches import (
+    PARTS,
+    Batches,
+    Scratch,
+    in_chunks,
+    map_array,
+    read_ipc,
+    report,
+    write_array,
+    write_ipc,
+)
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.linkage.membership import dealt
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
+from privrisk_spark.stages.attacking.distance import StoredFile, slices
 from privrisk_spark.stages.attacking.protected import Tuples
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -87,6 +99,17 @@ def placed(records: Batches, classes: StoredClasses, names: Sequence[str]) -> Ba
             yield pa.table({schemas.RECORD_ID: table.column(schemas.RECORD_ID), PLACE: place.astype(np.int64)})
 
     return records.then(step, PLACED)
+
+
+def everybody_in(records: Batches) -> Batches:
+    """Return :data:`PLACED` of a table that has one class, which is everybody's who is in it.
+
+    Parameters
+    ----------
+    records : Batches
+        With ``record_id``, no record twice.
+    """
+    return Batches.of_frame(records.frame().select(schemas.RECORD_ID, F.lit(0).cast("long").alias(PLACE)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,6 +247,44 @@ def collect_presence(
     np.add.at(half_inside, member[chosen], expected[chosen])
     known_of = Tuples(np.ascontiguousarray(nodes[first]), total)
     return Presence(known_of, np.minimum(inside, total), half, np.minimum(half_inside, half))
+
+
+DIGITS = 9
+"""To which what people get is rounded, so that equal sums of fractions are equal."""
+
+
+def collect_dealt(scratch: Scratch, people: StoredFile, rows: Tuples, name: str) -> FloatArray:
+    """Deal the rows of a release to the people nearest to them, in tasks.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    people : StoredFile
+        Everybody who may be in it, as :func:`~privrisk_spark.stages.attacking.distance.store_file` returns it.
+    rows : Tuples
+        Of the release.
+    name : str
+        Of the directories.
+
+    Returns
+    -------
+    ndarray of float64, shape (p,)
+        What each single one of the people of each distinct tuple gets, rounded to :data:`DIGITS`.
+    """
+    at, directory = scratch.directory(f"rows-{name}"), scratch.directory(f"dealt-{name}")
+    write_array(rows.nodes, at, "nodes.npy")
+    write_array(rows.rows, at, "rows.npy")
+
+    def deal(part: tuple[int, int]) -> Iterator[pa.Table]:
+        nodes, times = (np.ascontiguousarray(map_array(at, f"{of}.npy")[slice(*part)]) for of in ("nodes", "rows"))
+        got = dealt(people.load().file, nodes, times)
+        yield report(write_ipc(pa.table({"got": got}), directory), {"begin": part[0]})
+
+    parts = scratch.collect_parts(Batches.of_parts(scratch.spark, slices(len(rows.nodes), people.tuples), deal, PARTS))
+    total = np.zeros(people.tuples)
+    for part in sorted(parts, key=lambda one: int(one["begin"])):
+        total += read_ipc(directory, part["name"]).column("got").to_numpy()
+    return np.round(total, DIGITS)
 
 
 def _refuse_size(told: pa.Table, most: int, key: str) -> None:

@@ -26,6 +26,7 @@ from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.counting.consistent import Counts
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
+from privrisk_spark.kernels.disclosure.risk import identification_risk
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.bins import BinCounts
@@ -34,6 +35,7 @@ from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.table_search import decide, decide_kinds
 from privrisk_spark.planning.decisions.decision import Decision
 from privrisk_spark.stages.deciding.history import remembered_part
+from privrisk_spark.stages.deciding.sampled import Sampling, sampled_facts
 from privrisk_spark.storage.parts import PartDirectory
 
 
@@ -128,6 +130,8 @@ class Conclusion:
         Of parts of what the vault remembers for later releases; None: it remembers nothing.
     paths : tuple of k ndarrays of int64, shape (n_leaves_i + 1,)
         What stands for each code with its path to the root, for what is remembered.
+    sampled : Sampling or None
+        The sample of the decisions that is reported for the vault.
     """
 
     decisions: PartDirectory
@@ -143,6 +147,7 @@ class Conclusion:
     meant: tuple[npt.NDArray[np.int32], ...] = ()
     remembered: PartDirectory | None = None
     paths: tuple[npt.NDArray[np.int64], ...] = ()
+    sampled: Sampling | None = None
 
     def write(self, decided: Decided) -> pa.Table:
         """Write one chunk; return its row of PARTS."""
@@ -158,6 +163,8 @@ class Conclusion:
                 *(fingerprint.of_counts(np.bincount(nodes)) for nodes in meant),
                 fingerprint.of_tuples(meant, np.ones(np.count_nonzero(decided.kept), dtype=np.int64)),
             ]
+        if self.sampled is not None:
+            facts |= sampled_facts(decided, self.sampled, self.named, k=len(self.attributes))
         if self.remembered is not None:
             levels = decided.decisions.levels[decided.rows]
             facts["remembered"] = part_name("parquet")
@@ -172,7 +179,14 @@ class Conclusion:
         none, no_numbers = np.zeros(0), np.zeros((0, k))
         table = pa.table({schemas.RECORD_ID: pa.array([], pa.string())})
         decisions = Decisions(
-            no_numbers.astype(np.int8), no_numbers.astype(np.int32), none, none, none, none.astype(np.int64), none > 0
+            levels=no_numbers.astype(np.int8),
+            nodes=no_numbers.astype(np.int32),
+            risk=none,
+            risk_before=none,
+            utility=none,
+            consistent=none.astype(np.int64),
+            consistent_before=none.astype(np.int64),
+            feasible=none > 0,
         )
         return self._write_decisions(Decided(table, decisions, none.astype(np.int64), none > 0))
 
@@ -223,12 +237,19 @@ class Conclusion:
             "verbatim": int(times[verbatim].sum()),
             "risk_before": Moments.of(decisions.risk_before, every).to_dict(),
             "risk": Moments.of(decisions.risk, times).to_dict(),
+            "identified_before": Moments.of(_identified(decisions.consistent_before), every).to_dict(),
+            "identified": Moments.of(_identified(decisions.consistent), times).to_dict(),
             "utility": Moments.of(decisions.utility, times).to_dict(),
             "before": BinCounts.of(risk_histogram(decisions.risk_before, every)).to_dict(),
             "after": BinCounts.of(risk_histogram(decisions.risk, times)).to_dict(),
             "levels": [BinCounts.of(rows).to_dict() for rows in levels],
             **({} if decisions.history is None else {"history": _history_facts(decided, times)}),
         }
+
+
+def _identified(consistent: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Probability that a record is found among the dictionary rows that fit it; 0 where there are none."""
+    return identification_risk("II", np.ones(len(consistent)), consistent, dictionary_rows=1)
 
 
 _HARDLY_REPEAT = (schemas.RISK_ALONE, schemas.RISK_OUT)

@@ -16,7 +16,8 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.release import Section, json_safe
+from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.results.release import Section
 from privrisk_spark.stages.diagnostics.estimated import (
     Containment,
     DictionaryOrder,

@@ -19,7 +19,8 @@ from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
 from privrisk_spark.kernels.search.crossing import crossings
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.release import Section, json_safe
+from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.results.release import Section
 
 _PER_DECADE = 50
 """Steps in which quantiles are counted: they are right to 2.4 %."""

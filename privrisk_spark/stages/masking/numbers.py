@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.fingerprints import one_chunk
-from privrisk_spark.errors import SchemaError
+from privrisk_spark.errors import Fault, SchemaError
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.planning.masking import MaskPlan
 from privrisk_spark.policy.masking import NUMERIC, Pram, TopBottom
@@ -51,31 +51,29 @@ def check_types(plan: MaskPlan, table: T.StructType) -> None:
     """
     faults = list(_unfit(plan, {field.name: field.dataType for field in table.fields}))
     if faults:
-        raise SchemaError(" | ".join(faults))
+        raise SchemaError(faults)
 
 
-def _unfit(plan: MaskPlan, kinds: Mapping[str, T.DataType]) -> Iterator[str]:
+def _unfit(plan: MaskPlan, kinds: Mapping[str, T.DataType]) -> Iterator[Fault]:
     for name, mask in plan.masks.items():
         kind = kinds[name]
         if isinstance(mask, NUMERIC) and not is_numeric(kind):
-            yield (
-                f"columns.{name}.mask: '{mask.method}' is for numbers and days, and the column holds "
-                f"{kind.simpleString()}{_way(name, kind)}."
-            )
+            rule = f"'{mask.method}' is for numbers and days, and the column holds {kind.simpleString()}"
+            yield Fault(f"columns.{name}.mask", f"{rule}{_way(name, kind)}")
         if isinstance(mask, TopBottom) and mask.quantiles is None and isinstance(kind, T.DateType):
-            yield f"columns.{name}.mask: low and high are numbers, and the column holds days; give quantiles."
+            yield Fault(f"columns.{name}.mask", "low and high are numbers, and the column holds days; give quantiles")
         if isinstance(mask, Pram) and not isinstance(kind, _CATEGORIES):
-            yield (
-                f"columns.{name}.mask: 'pram' is for texts, whole numbers, days, true and false, and the column holds "
-                f"{kind.simpleString()}; choose 'noise' or 'microaggregation'."
+            rule = (
+                "'pram' is for texts, whole numbers, days, true and false, and the column holds "
+                f"{kind.simpleString()}; choose 'noise' or 'microaggregation'"
             )
+            yield Fault(f"columns.{name}.mask", rule)
     for one in plan.arranged:
         for name in one.known:
             if not is_numeric(kinds[name]):
-                yield (
-                    f"columns.{one.columns[0]}.mask.known: '{name}' must hold numbers or days, and it holds "
-                    f"{kinds[name].simpleString()}{_way(name, kinds[name])}."
-                )
+                held = kinds[name].simpleString()
+                rule = f"'{name}' must hold numbers or days, and it holds {held}{_way(name, kinds[name])}"
+                yield Fault(f"columns.{one.columns[0]}.mask.known", rule)
 
 
 def _way(name: str, kind: T.DataType) -> str:

@@ -28,7 +28,7 @@ from privrisk_spark.planning.masking import GAMMA, SAMPLED_ROWS, Arranged, Segme
 from privrisk_spark.policy.masking import Microaggregation, RankSwapping
 from privrisk_spark.results.masking import BlockLoss
 from privrisk_spark.stages.masking.arranging import DRAW, PART, ROW, WORD, Arrangement
-from privrisk_spark.stages.masking.held import Held
+from privrisk_spark.stages.masking.held import Held, patterns_of
 from privrisk_spark.stages.masking.keys import record_words
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -152,35 +152,41 @@ def measure_block_loss(scratch: Scratch, held: Held, one: Arranged, key: bytes) 
     Notes
     -----
     Of the sample a quarter is a block, far less than of a whole table, so that more groups lie at the edges of blocks.
+    It is of the records that lack what most of them lack, mostly nothing.
     """
-    means, spread = held.scales(one.columns)
-    below = min(1.0, SAMPLED_ROWS / max(1, held.patterns[one.label].get(0, 1)))
+    patterns = held.patterns[one.label]
+    pattern = min(patterns, key=lambda bits: (-patterns[bits], bits))
+    there = [i for i in range(len(one.columns)) if not pattern >> i & 1]
+    of_all = held.scales(one.columns)
+    means, spread = (of[there] for of in of_all)
+    below = min(1.0, SAMPLED_ROWS / patterns[pattern])
     limit = np.uint64(min(int(below * 2**64), 2**64 - 1))
 
     def read(number: int) -> Iterator[pa.Table]:
         table = held.part(number)
         words = record_words(key, table)
         numbers = held.numbers(table, one.columns)
-        rows = np.flatnonzero((words[:, 0] <= limit) & ~np.isnan(numbers).any(axis=1))
-        columns = {f"x{i}": numbers[rows, i] for i in range(numbers.shape[1])}
+        lacks, takes_part = patterns_of(one, numbers)
+        rows = np.flatnonzero((words[:, 0] <= limit) & takes_part & (lacks == pattern))
+        columns = {f"x{i}": numbers[rows, i] for i in there}
         # Signed, as Spark has no others; put back below.
         yield pa.table({**columns, WORD: words[rows, 0].view(np.int64), DRAW: words[rows, 1].view(np.int64)})
 
     schema = T.StructType(
         [
-            *(T.StructField(f"x{i}", T.DoubleType()) for i in range(len(one.columns))),
+            *(T.StructField(f"x{i}", T.DoubleType()) for i in there),
             *(T.StructField(name, T.LongType()) for name in (WORD, DRAW)),
         ]
     )
     found = Batches.of_parts(scratch.spark, range(len(held.names)), read, schema).frame().toArrow()
     order = np.lexsort([found.column(name).to_numpy().view(np.uint64) for name in (DRAW, WORD)])
-    columns = [found.column(f"x{i}").to_numpy() for i in range(len(one.columns))]
+    columns = [found.column(f"x{i}").to_numpy() for i in there]
     points = ((np.column_stack(columns) - means) / spread)[order]
     assert isinstance(one.mask, Microaggregation)
     axis = first_axis(held.groups[one.label].correlation)
     scores = np.zeros(len(points))
-    for i in range(points.shape[1]):
-        scores += axis[i] * points[:, i]
+    for j, i in enumerate(there):
+        scores += axis[i] * points[:, j]
     block = blocks_along_first_axis(scores, max(2 * one.mask.k, len(points) // 4))
     groups, first = np.zeros(len(points), dtype=np.int64), 0
     for number in range(int(block.max()) + 1):

@@ -332,6 +332,7 @@ class Draws(Disclosing):
             risk_before=self.sensitivity.phi(as_it_is),
             utility=utility,
             consistent=consistent,
+            consistent_before=np.ones(len(codes), dtype=np.int64),
             feasible=np.ones(len(codes), dtype=np.bool_),
         )
 

@@ -432,6 +432,7 @@ def _drawn_decisions(
         risk_before=before[first],
         utility=cells.utility[cell],
         consistent=counts,
+        consistent_before=np.ones(len(first), dtype=np.int64),
         feasible=np.ones(len(first), dtype=np.bool_),
     )
     return decisions, member
@@ -470,6 +471,7 @@ def full_domain(recoding: Recoding, keys: ReleaseKeys) -> Decide:
             risk_before=recoding.sensitivity.phi(recoding.disclosed(distinct, [0] * k)),
             utility=utility,
             consistent=crowd,
+            consistent_before=np.ones(len(first), dtype=np.int64),
             feasible=np.ones(len(first), dtype=np.bool_),
         )
         words = keyed.prf(keep_key, keyed.record_messages(record_blocks(table)))[:, 0]

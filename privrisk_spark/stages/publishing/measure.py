@@ -37,7 +37,7 @@ from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.fold import folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments, risk_bins
 from privrisk_spark.kernels.numeric.packing import Packing
-from privrisk_spark.results.facts import ClassFacts, DecisionFacts, HistoryFacts, ReleaseFacts, level_names
+from privrisk_spark.results.facts import ClassFacts, DecisionFacts, HistoryFacts, ReleaseFacts
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
 from privrisk_spark.stages.publishing.uniqueness import measure_uniques, write_values
 from privrisk_spark.storage.parts import PartDirectory
@@ -64,7 +64,7 @@ def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str,
         AttributeLevels(
             attribute,
             hierarchy.height,
-            level_names(hierarchy.height),
+            hierarchy.level_names,
             folded_dicts(BinCounts.empty(hierarchy.height + 1), [part["levels"][i] for part in parts]).numbers,
         )
         for i, (attribute, hierarchy) in enumerate(hierarchies.items())
@@ -76,6 +76,8 @@ def decision_facts(parts: Sequence[Mapping[str, Any]], hierarchies: Mapping[str,
         verbatim=sum(part["verbatim"] for part in parts),
         risk_before=summary("risk_before"),
         risk_after=summary("risk"),
+        identified_before=summary("identified_before"),
+        identified_after=summary("identified"),
         utility=summary("utility"),
         levels=levels,
         before=histogram("before"),

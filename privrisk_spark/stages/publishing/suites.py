@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from privrisk_spark.results.contract import FactRule
-from privrisk_spark.results.release import json_safe
+from privrisk_spark.results.json_values import json_safe
 
 Contract = Literal["input", "release"]
 

@@ -22,7 +22,7 @@ from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import scan
 from privrisk_spark.engine.value_codes import ValueCodes
-from privrisk_spark.errors import SchemaError, listing, nearest
+from privrisk_spark.errors import Fault, SchemaError, listing, nearest
 from privrisk_spark.kernels.arrays import FloatArray, IndexArray, LongArray, WordArray
 from privrisk_spark.policy.sharing import UserAttributes, UserPairs
 from privrisk_spark.stages.sharing.users import StoredUsers, Users
@@ -128,10 +128,17 @@ def check_columns(frame: DataFrame, named: Mapping[str, str], *, key: str) -> No
     for option, column in named.items():
         if column not in frame.columns:
             hint = nearest(column, frame.columns)
-            rule = f"the table has no column '{column}'{hint}; it has {listing(frame.columns)}."
-            faults.append(f"{key}.{option}: {rule}")
+            rule = f"the table has no column '{column}'{hint}; it has {listing(frame.columns)}"
+            faults.append(Fault(f"{key}.{option}", rule))
     if faults:
-        raise SchemaError(" | ".join(faults))
+        raise SchemaError(faults)
+
+
+def columns_of(table: UserPairs | UserAttributes) -> dict[str, str]:
+    """Return the columns that name a row's users, or its user and attribute, by their options."""
+    if isinstance(table, UserPairs):
+        return {"u": table.u, "v": table.v}
+    return {"user": table.user, "attribute": table.attribute}
 
 
 def collect_pieces(
@@ -171,8 +178,7 @@ def collect_pieces(
     SchemaError
         If there is a row without two users, unless the policy says to ignore it; or a number that is none.
     """
-    named = {"u": table.u, "v": table.v} if isinstance(table, UserPairs) else {
-        "user": table.user, "attribute": table.attribute}  # fmt: skip
+    named = columns_of(table)
     last = "trust" if isinstance(table, UserPairs) else "value"
     check_columns(frame, named | ({} if value is None else {last: value}), key=key)
     first, second = named.values()

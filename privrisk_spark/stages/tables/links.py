@@ -29,7 +29,7 @@ from privrisk_spark.engine.links import KEY, PROBABILITY, Linked, added_codes
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import scan
 from privrisk_spark.engine.value_codes import ValueCodes, as_text_column
-from privrisk_spark.errors import SchemaError, listing, nearest
+from privrisk_spark.errors import Fault, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.linked import SLACK
@@ -71,17 +71,19 @@ class OpenLinks:
             if self.dictionary is not None and added.dictionary is not None:
                 wanted.append((f"columns.{attribute}.dictionary", added.dictionary, "dictionary", self.dictionary))
         faults = [
-            f"{KEY}.{key}: the {what} has no column '{name}'{nearest(name, frame.columns)}; it has "
-            f"{listing(frame.columns)}."
+            Fault(
+                f"{KEY}.{key}",
+                f"the {what} has no column '{name}'{nearest(name, frame.columns)}; it has {listing(frame.columns)}",
+            )
             for key, name, what, frame in wanted
             if name not in frame.columns
         ]
         if given.probability in links.columns:
             kind = links.schema[given.probability].dataType
             if not isinstance(kind, T.NumericType | T.StringType):
-                faults.append(f"{KEY}.probability: must be a number, not {kind.simpleString()}.")
+                faults.append(Fault(f"{KEY}.probability", f"must be a number, not {kind.simpleString()}"))
         if faults:
-            raise SchemaError(" | ".join(faults))
+            raise SchemaError(faults)
 
 
 def open_links(spark: SparkSession, policy: Policy, dictionaries: Mapping[str, DataFrame]) -> OpenLinks | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from privrisk_spark.engine.object_tables import in_object_store, object_frame
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.source_files import check_files, refuse_others
 from privrisk_spark.engine.sources import as_texts, dictionary_of, plain_frame, scan
-from privrisk_spark.errors import EngineError, HierarchyError, SchemaError, listing, nearest
+from privrisk_spark.errors import EngineError, Fault, HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.dictionaries import entry_of
@@ -203,34 +204,50 @@ def check_columns(frame: DataFrame, policy: Policy) -> None:
     unused = [name for name, of in roles if name in there and isinstance(of, Insensitive) and of.action == "drop"]
     for name in missing:
         hint = nearest(name, [*free, *unused])
-        faults.append(f"columns.{name}: the table has no such column{hint}; it has {listing(there)}.")
+        faults.append(Fault(f"columns.{name}", f"the table has no such column{hint}; it has {listing(there)}"))
     for name in free:
-        faults.append(
-            f"columns: the table's column '{name}' has no role{nearest(name, missing)}; give it one, such as "
-            f"{name}: {{role: insensitive, action: drop}} to leave it out."
+        rule = (
+            f"the table's column '{name}' has no role{nearest(name, missing)}; give it one, such as "
+            f"{name}: {{role: insensitive, action: drop}} to leave it out"
         )
+        faults.append(Fault("columns", rule))
     for name in sorted({name for name in there if there.count(name) > 1}):
-        faults.append(f"columns.{name}: the table has {there.count(name)} columns of this name; rename all but one.")
+        rule = f"the table has {there.count(name)} columns of this name; rename all but one"
+        faults.append(Fault(f"columns.{name}", rule))
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     for name in policy.quasi_identifiers:
         if name in kinds and not isinstance(kinds[name], _TEXT_TYPES):
             times = isinstance(kinds[name], T.TimestampType | T.TimestampNTZType)
             way = f"; set columns.{name}.read: {{cast: date}} to take their days" if times else ""
-            faults.append(
-                f"columns.{name}: a quasi-identifier must hold texts, numbers, booleans or dates, "
-                f"not {kinds[name].simpleString()}{way}."
+            rule = (
+                f"a quasi-identifier must hold texts, numbers, booleans or dates, not {kinds[name].simpleString()}{way}"
             )
+            faults.append(Fault(f"columns.{name}", rule))
     nested = policy.output is None or policy.output.format != "csv"
     for name in policy.kept_columns:
         if name in kinds and not _releasable(kinds[name], nested=nested):
             simple = "texts, numbers, booleans, dates or times"
             allowed = f"{simple}, binary or nested values of these" if nested else f"{simple} in a csv release"
-            faults.append(f"columns.{name}: a released column must hold {allowed}, not {kinds[name].simpleString()}.")
+            rule = f"a released column must hold {allowed}, not {kinds[name].simpleString()}"
+            faults.append(Fault(f"columns.{name}", rule))
     for name in policy.weight_columns:
         if name in kinds and not isinstance(kinds[name], T.NumericType | T.StringType):
-            faults.append(f"columns.{name}: a weight must be a number, not {kinds[name].simpleString()}.")
+            faults.append(Fault(f"columns.{name}", f"a weight must be a number, not {kinds[name].simpleString()}"))
     if faults:
-        raise SchemaError(" | ".join(faults))
+        raise SchemaError(faults)
+
+
+def readable(frame: DataFrame, policy: Policy) -> list[str]:
+    """Return the quasi-identifiers that a table holds as what :func:`check_columns` asks for, in their order.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Whose columns may have faults.
+    policy : Policy
+    """
+    kinds = {field.name: field.dataType for field in frame.schema.fields if frame.columns.count(field.name) == 1}
+    return [name for name in policy.quasi_identifiers if isinstance(kinds.get(name), _TEXT_TYPES)]
 
 
 def _releasable(kind: T.DataType, *, nested: bool) -> bool:
@@ -344,37 +361,75 @@ _LEAVES = T.StructType([T.StructField("attribute", T.IntegerType()), T.StructFie
 _LEAVES_ARROW = pa.schema([("attribute", pa.int32()), ("value", pa.string())])
 
 
-def hierarchies_from_policy(policy: Policy) -> dict[str, Hierarchy | None]:
-    """Build the hierarchies that need no data; None for one whose leaves come from the data."""
-    return {
-        name: build(spec.hierarchy, name, values=None, null_leaf=spec.nulls == "own-value")
-        if is_public(spec.hierarchy)
-        else None
-        for name, spec in policy.quasi_identifiers.items()
-    }
+def hierarchies_from_policy(policy: Policy, faults: list[Fault] | None = None) -> dict[str, Hierarchy | None]:
+    """Build the hierarchies that need no data; None for one whose leaves come from the data.
+
+    Parameters
+    ----------
+    policy : Policy
+    faults : list of Fault, optional
+        Takes those of hierarchies that cannot be built, which are left out then.
+
+    Raises
+    ------
+    HierarchyError
+        Naming every hierarchy that cannot be built, unless there is a list to take them.
+    """
+    found: dict[str, Hierarchy | None] = {}
+    told: list[Fault] = [] if faults is None else faults
+    for name, spec in policy.quasi_identifiers.items():
+        if not is_public(spec.hierarchy):
+            found[name] = None
+            continue
+        with _faults_in(told, name):
+            found[name] = build(spec.hierarchy, name, values=None, null_leaf=spec.nulls == "own-value")
+    if faults is None and told:
+        raise HierarchyError(told)
+    return found
+
+
+@contextmanager
+def _faults_in(faults: list[Fault], name: str) -> Iterator[None]:
+    """Put what is wrong with the hierarchy of a column among the faults, by its key."""
+    try:
+        yield
+    except HierarchyError as error:
+        faults += [Fault(fault.path or f"columns.{name}.hierarchy", fault.rule) for fault in error.faults]
 
 
 def collect_hierarchies(
     policy: Policy,
-    table: DataFrame,
+    table: DataFrame | None,
     dictionaries: Sequence[tuple[DictionaryTable, DataFrame]] | None = None,
     *,
     given: bool = True,
+    faults: list[Fault] | None = None,
 ) -> dict[str, Hierarchy]:
     """Build the hierarchy of every quasi-identifier, reading distinct values where the policy declares no domain.
 
     Parameters
     ----------
     policy : Policy
-    table : DataFrame
+    table : DataFrame or None
+        None where every leaf is declared.
     dictionaries : sequence of (DictionaryTable, DataFrame), optional
         As the policy names them.
     given : bool
         Whether a caller gave the frame instead of the policy's table; then it is read by Spark alone.
+    faults : list of Fault, optional
+        Takes those of hierarchies that cannot be built, which are left out then.
+
+    Raises
+    ------
+    HierarchyError
+        Naming every hierarchy that cannot be built, unless there is a list to take them.
     """
-    ready = hierarchies_from_policy(policy)
+    told: list[Fault] = [] if faults is None else faults
+    ready = hierarchies_from_policy(policy, told)
     open_names = [name for name, hierarchy in ready.items() if hierarchy is None]
-    sources = [LeafSource(None if given else policy.table, table, {name: name for name in open_names})]
+    sources = []
+    if table is not None:
+        sources.append(LeafSource(None if given else policy.table, table, {name: name for name in open_names}))
     for dictionary, frame in dictionaries or ():
         leaf_columns = {}
         for name in open_names:
@@ -384,11 +439,15 @@ def collect_hierarchies(
         sources.append(LeafSource(dictionary, frame, leaf_columns))
     values = collect_distinct_values(sources) if open_names else {}
     built = {}
-    for name, spec in policy.quasi_identifiers.items():
-        hierarchy = ready[name]
-        if hierarchy is None:
-            hierarchy = build(spec.hierarchy, name, values=values.get(name, []), null_leaf=spec.nulls == "own-value")
-        built[name] = hierarchy
+    for name, hierarchy in ready.items():
+        if hierarchy is not None:
+            built[name] = hierarchy
+            continue
+        spec = policy.quasi_identifiers[name]
+        with _faults_in(told, name):
+            built[name] = build(spec.hierarchy, name, values=values.get(name, []), null_leaf=spec.nulls == "own-value")
+    if faults is None and told:
+        raise HierarchyError(told)
     return built
 
 
@@ -408,11 +467,12 @@ def check_dictionary(frame: DataFrame, dictionary: DictionaryTable, *, key: str 
         entry = entry_of(given)
         if entry is not None and entry.column not in there:
             hint = nearest(entry.column, free)
-            rule = f"the dictionary has no column '{entry.column}'{hint}; it has {listing(there)}."
-            faults.append(f"{key}.columns.{name}: {rule}")
+            rule = f"the dictionary has no column '{entry.column}'{hint}; it has {listing(there)}"
+            faults.append(Fault(f"{key}.columns.{name}", rule))
     for option, column in (("weight", dictionary.weight), ("entity_id", dictionary.entity_id)):
         if column is not None and column not in there:
             hint = nearest(column, there)
-            faults.append(f"{key}.{option}: the dictionary has no column '{column}'{hint}; it has {listing(there)}.")
+            rule = f"the dictionary has no column '{column}'{hint}; it has {listing(there)}"
+            faults.append(Fault(f"{key}.{option}", rule))
     if faults:
-        raise SchemaError(" | ".join(faults))
+        raise SchemaError(faults)

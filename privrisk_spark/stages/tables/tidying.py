@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.sources import column, computed, text_of
-from privrisk_spark.errors import SchemaError
+from privrisk_spark.errors import Fault, SchemaError
 from privrisk_spark.hierarchies.scales import interval_labels
 from privrisk_spark.planning.readings import Declared
 from privrisk_spark.policy.policy import Insensitive, Policy, Sensitive
@@ -77,7 +77,7 @@ def tidied(frame: DataFrame, declared: Mapping[str, Declared]) -> OpenTable:
     used = {name: one for name, one in declared.items() if name in kinds}
     faults = [fault for name, one in used.items() for fault in _faults(one, kinds[name])]
     if faults:
-        raise SchemaError(" | ".join(faults))
+        raise SchemaError(faults)
     columns = [
         computed(_values(column(name), kinds[name], used[name].reading)[-1][1], name) if name in used else column(name)
         for name in there
@@ -85,10 +85,10 @@ def tidied(frame: DataFrame, declared: Mapping[str, Declared]) -> OpenTable:
     return OpenTable(frame.select(*columns), frame, used)
 
 
-def _faults(declared: Declared, kind: T.DataType) -> list[str]:
+def _faults(declared: Declared, kind: T.DataType) -> list[Fault]:
     reading, key = declared.reading, declared.key
     faults = [
-        f"{key}.{step}: the column holds {kind.simpleString()}, not texts; leave it out."
+        Fault(f"{key}.{step}", f"the column holds {kind.simpleString()}, not texts; leave it out")
         for step in ("trim", "case")
         if getattr(reading, step) and not isinstance(kind, _TEXTS)
     ]
@@ -96,10 +96,11 @@ def _faults(declared: Declared, kind: T.DataType) -> list[str]:
     allowed = (*_TEXTS, *_DAYS) if reading.cast == "date" else numbers
     if reading.cast is not None and not isinstance(kind, allowed):
         what = "texts, dates or timestamps" if reading.cast == "date" else "texts or numbers"
-        faults.append(f"{key}.cast: only {what} can be read as a {reading.cast}, not {kind.simpleString()}.")
+        rule = f"only {what} can be read as a {reading.cast}, not {kind.simpleString()}"
+        faults.append(Fault(f"{key}.cast", rule))
     simple = (*numbers, *_DAYS, T.BooleanType)
     if (reading.null_if or reading.map) and not isinstance(kind, simple):
-        faults.append(f"{key}: values of the type {kind.simpleString()} have no text to compare; drop the column.")
+        faults.append(Fault(key, f"values of the type {kind.simpleString()} have no text to compare; drop the column"))
     return faults
 
 
@@ -167,16 +168,22 @@ def collect_values_read(opened: OpenTable) -> tuple[ValuesRead, ...]:
         for i, one in enumerate(opened.declared.values())
     )
     faults = [
-        f"{one.key}.cast: {values.uncast:,} values are no {_MEANT[str(one.reading.cast)]}; mend them, or say in "
-        f"{one.key}.null_if or .map what they mean"
-        + (f" (or set {one.key.removesuffix('.read')}.unknown: suppress)" if one.key.startswith("columns.") else "")
-        + "."
+        Fault(
+            f"{one.key}.cast",
+            f"{values.uncast:,} values are no {_MEANT[str(one.reading.cast)]}; mend them, or say in {one.key}.null_if "
+            f"or .map what they mean{_suppressed_instead(one.key)}",
+        )
         for one, values in zip(opened.declared.values(), found, strict=True)
         if values.uncast and not one.lenient
     ]
     if faults:
-        raise SchemaError(" | ".join(faults))
+        raise SchemaError(faults)
     return found
+
+
+def _suppressed_instead(key: str) -> str:
+    column = key.removesuffix(".read")
+    return f" (or set {column}.unknown: suppress)" if key.startswith("columns.") else ""
 
 
 def recoded(frame: DataFrame, policy: Policy) -> DataFrame:
@@ -197,7 +204,7 @@ def recoded(frame: DataFrame, policy: Policy) -> DataFrame:
         return frame
     faults = [fault for name, recoding in asked.items() for fault in _unfit(name, kinds[name], recoding)]
     if faults:
-        raise SchemaError(" | ".join(faults))
+        raise SchemaError(faults)
     return frame.select(
         *[
             computed(_recoded(column(name), kinds[name], asked[name]), name) if name in asked else column(name)
@@ -206,15 +213,15 @@ def recoded(frame: DataFrame, policy: Policy) -> DataFrame:
     )
 
 
-def _unfit(name: str, kind: T.DataType, recoding: Recoding) -> list[str]:
+def _unfit(name: str, kind: T.DataType, recoding: Recoding) -> list[Fault]:
     key = f"columns.{name}.release"
     if not isinstance(kind, T.IntegralType | T.DecimalType | T.FractionalType):
         hint = f"; set columns.{name}.read: {{cast: number}}" if isinstance(kind, _TEXTS) else ""
-        return [f"{key}: only numbers can be recoded, and the column holds {kind.simpleString()}{hint}."]
+        return [Fault(key, f"only numbers can be recoded, and the column holds {kind.simpleString()}{hint}")]
     places = 0 if isinstance(kind, T.IntegralType) else kind.scale if isinstance(kind, T.DecimalType) else None
     bounds = {"bottom_code": recoding.bottom_code, "top_code": recoding.top_code, "round": recoding.round}
     faults = [
-        f"{key}.{step}: must have at most {places} decimals, as the column has. Got {bound}."
+        Fault(f"{key}.{step}", f"must have at most {places} decimals, as the column has. Got {bound}")
         for step, bound in bounds.items()
         if bound is not None and places is not None and -_exponent(bound) > places
     ]
@@ -222,9 +229,11 @@ def _unfit(name: str, kind: T.DataType, recoding: Recoding) -> list[str]:
     for step in ("bottom_code", "top_code"):
         bound = bounds[step]
         if bound is not None and (bound > high if step == "bottom_code" else bound < low):
-            faults.append(f"{key}.{step}: must be a number the column's type {kind.simpleString()} holds. Got {bound}.")
+            rule = f"must be a number the column's type {kind.simpleString()} holds. Got {bound}"
+            faults.append(Fault(f"{key}.{step}", rule))
         elif bound is not None and recoding.round is not None and bound % recoding.round:
-            faults.append(f"{key}.{step}: must be a multiple of {key}.round, to which it is rounded. Got {bound}.")
+            rule = f"must be a multiple of {key}.round, to which it is rounded. Got {bound}"
+            faults.append(Fault(f"{key}.{step}", rule))
     return faults
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 
 from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.engine.sources import text
-from privrisk_spark.errors import HierarchyError, SchemaError
+from privrisk_spark.errors import Fault, HierarchyError, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
@@ -28,6 +28,34 @@ def write_unknown_values(table: DataFrame, name: str, hierarchy: Hierarchy, dire
     )
     values.coalesce(1).write.option("header", True).csv(str(directory))
     return values.count()
+
+
+def missing_forbidden(name: str, rows: int) -> Fault:
+    """Fault of a column that has missing values where they are forbidden.
+
+    Parameters
+    ----------
+    name : str
+    rows : int
+        Without a value.
+    """
+    rule = f"missing values are forbidden and {rows:,} rows have one; mend the table or choose"
+    return Fault(f"columns.{name}.nulls", f"{rule} 'suppress', 'own-value' or 'wildcard'")
+
+
+def outside_hierarchy(name: str, values: int, rows: int, where: str) -> Fault:
+    """Fault of a column with values outside its hierarchy.
+
+    Parameters
+    ----------
+    name : str
+    values, rows : int
+        How many, and in how many rows.
+    where : str
+        Where they can be looked at, as a clause.
+    """
+    rule = f"{values:,} value(s) in {rows:,} row(s) are not in the hierarchy; {where}"
+    return Fault(f"columns.{name}.hierarchy", f"{rule}. Add them, or set columns.{name}.unknown: suppress")
 
 
 def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], int], *, listed_in: Path | str) -> None:
@@ -50,10 +78,7 @@ def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], 
     specs = {name: spec for name, spec in policy.quasi_identifiers.items() if name in facts.nulls}
     for name, spec in specs.items():
         if facts.nulls[name] and spec.nulls == "forbid":
-            raise SchemaError(
-                f"columns.{name}.nulls: missing values are forbidden and {facts.nulls[name]:,} rows have one; "
-                "mend the table or choose 'suppress', 'own-value' or 'wildcard'."
-            )
+            raise SchemaError([missing_forbidden(name, facts.nulls[name])])
     for name, rows in facts.bad_weights.items():
         if rows:
             raise SchemaError(
@@ -66,7 +91,5 @@ def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], 
     for name, spec in specs.items():
         if facts.unknown[name] and spec.unknown != "suppress":
             values = set_aside(name)
-            raise HierarchyError(
-                f"columns.{name}.hierarchy: {values:,} value(s) in {facts.unknown[name]:,} row(s) are not in the "
-                f"hierarchy; they are listed in {listed_in}. Add them, or set columns.{name}.unknown: suppress."
-            )
+            rule = outside_hierarchy(name, values, facts.unknown[name], f"they are listed in {listed_in}")
+            raise HierarchyError([rule])

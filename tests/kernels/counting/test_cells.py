@@ -260,7 +260,16 @@ def test_given_counts_decide_like_the_other_plans(case: Case, share: float, sear
     got = decide(*problem, mine, case.codes)
     for plan in (DenseCounts.roll_up, SortedCounts.group):
         want = decide(*problem, plan(case.axes, vectors.astype(np.int32), multiplicity), case.codes)
-        for name in ("levels", "nodes", "risk", "risk_before", "utility", "consistent", "feasible"):
+        for name in (
+            "levels",
+            "nodes",
+            "risk",
+            "risk_before",
+            "utility",
+            "consistent",
+            "consistent_before",
+            "feasible",
+        ):
             assert np.array_equal(getattr(got, name), getattr(want, name)), name
 
 

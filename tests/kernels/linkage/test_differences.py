@@ -90,6 +90,19 @@ def test_numbers_by_hand(reading: str, of_number: list[float], of_interval: list
     assert (found == found.T).all()
 
 
+@pytest.mark.parametrize(
+    ("reading", "of_number", "of_unknown"), [("nearest", 0, 0), ("midpoint", 9, 0), ("uniform", 9 + 1, 1 + 1)]
+)
+def test_what_is_not_known_is_no_better_than_what_is(reading: str, of_number: float, of_unknown: float) -> None:
+    """With the mean 6 and the deviation 1 a missing value is 9 + 1 from the number 3, if it is not the nearest."""
+    nodes = np.arange(6, dtype=np.int32)
+    difference = NumberDifference(ENDS[:, 0], ENDS[:, 1], nodes, reading, 6.0)  # type: ignore[arg-type]
+    found = difference.of(nodes)
+    np.testing.assert_allclose(found[0, 4:], of_number, atol=1e-14)
+    np.testing.assert_allclose(found[4:, 4:], of_unknown, atol=1e-14)
+    assert (found == found.T).all()
+
+
 @given(st.floats(-50, 50), st.floats(0, 20), st.floats(-50, 50), st.floats(0, 30))
 def test_uniform_draws_are_their_mean_square(low: float, width: float, other: float, other_width: float) -> None:
     """Against the middles of a hundred slices of each, whose error is a slice's width squared."""

@@ -28,6 +28,20 @@ def test_fractions_are_rounded_outward() -> None:
     assert (one.low, one.high) == (pytest.approx(low, abs=1e-12), pytest.approx(high, abs=1e-12))
 
 
+def test_expected_people_are_no_more_than_there_are() -> None:
+    """Of 40 people each is there with 1/4: 10 are tried, 5 found; and the limits are those of 10."""
+    one = found(np.array([1.0, 0.0]), np.array([20, 20]) / 4)
+    assert (one.tried, one.correct, one.share) == (10, 5.0, 0.5)
+    assert (one.low, one.high) == (
+        found(np.array([0.5]), np.array([10])).low,
+        found(np.array([0.5]), np.array([10])).high,
+    )
+    odd = found(np.array([1.0]), np.array([1.4]))
+    assert (odd.tried, odd.correct, odd.share, odd.high) == (1, 1.4, 1.0, 1.0)
+    assert found(np.array([1.0]), np.array([0.3])).tried == 0
+    assert deciles(np.array([0.1, 0.2]), np.array([0.5, 1.5])).tolist() == [1, 6]
+
+
 def test_nobody_and_everybody() -> None:
     assert found(np.zeros(0), np.zeros(0, dtype=np.int64)) == found(np.array([0.5]), np.array([0]))
     nobody, everybody = found(np.array([0.0]), np.array([20])), found(np.array([1.0]), np.array([20]))

@@ -14,9 +14,12 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.consistency import ConsistencyGraph
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
+from privrisk_spark.kernels.linkage.background import certain_if_told
 from privrisk_spark.kernels.linkage.inference import (
     Inferred,
+    at_values,
     candidate_values,
+    certain_for_others,
     consistent_values,
     guessed,
     marginal_guess,
@@ -155,6 +158,40 @@ def test_persons_with_several_values() -> None:
         more = without_own_row(runs, against)  # type: ignore[arg-type]
         assert more.certain[0] == 1
         assert ((more.certain >= found.certain) & (more.certain <= 1) & (more.right <= 1)).all()
+
+
+@given(CLASSES, st.data())
+def test_of_some_members_that_is_counted_which_is_certain_of_each(
+    classes: list[list[int]], data: st.DataObject
+) -> None:
+    """Member by member: whose value is certain for another one, or once one false value is known."""
+    drawn = [data.draw(st.lists(st.sampled_from(range(len(of))), min_size=1, unique=True)) for of in classes]
+    runs, truth = runs_of(classes), runs_of([[of[i] for i in some] for of, some in zip(classes, drawn, strict=True)])
+    others, told = certain_for_others(runs, truth), certain_if_told(runs, truth, 1, values=9)
+
+    def without(of: list[int], i: int) -> bool:
+        """All other rows but one are as the victim's, and a member can take that one away."""
+        if len(of) == 1:
+            return True
+        return any(set(of[:j] + of[j + 1 :]) == {of[i]} for j in range(len(of)) if j != i)
+
+    pairs = [(of, i) for of, some in zip(classes, drawn, strict=True) for i in some]
+    assert others.tried == told.tried == len(pairs)
+    assert others.correct == pytest.approx(sum(without(of, i) for of, i in pairs), abs=1e-9)
+    assert told.correct == pytest.approx(sum(len(set(of)) <= 2 for of, _ in pairs), abs=1e-9)
+    everybody = certain_for_others(runs, runs)
+    assert everybody == without_own_row(runs, "worst").disclosed
+    again = certain_for_others(runs, runs_of(classes))
+    assert (again.tried, again.correct) == (everybody.tried, pytest.approx(everybody.correct, abs=1e-9))
+
+
+def test_what_a_class_does_not_show_is_certain_of_nobody() -> None:
+    """Values that were changed: who is looked for holds 7, and the class is sure of 0."""
+    runs, truth = runs_of([[0, 0, 0]]), runs_of([[7, 0]])
+    assert certain_for_others(runs, truth).correct == 1
+    assert certain_if_told(runs, truth, 1, values=9).correct == 1
+    with pytest.raises(InputError, match="looked for in 2 classes"):
+        at_values(runs_of([[0], [1]]), runs, runs.count)
 
 
 def test_no_class() -> None:

@@ -4,14 +4,16 @@ import math
 from fractions import Fraction
 
 import naive_attribute_attacks as naive
+import naive_linkage
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from linked_files import file_of, files
 from scipy import integrate
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.linkage.membership import Bound, held_out, membership
+from privrisk_spark.kernels.linkage.membership import Bound, dealt, held_out, membership
 
 GROUPS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=7).filter(
     lambda groups: any(m for m, _, _ in groups) and any(o for _, o, _ in groups)
@@ -64,6 +66,20 @@ def test_people_alike_may_be_told_apart_or_not(groups: list[tuple[int, int, int]
     many = membership(np.tile(members * times, 2), np.tile(others * times, 2))
     np.testing.assert_allclose(one.true_positives, many.true_positives, atol=1e-12)
     assert one.score.tolist() == many.score.tolist()
+
+
+@given(files(), st.data())
+def test_rows_are_dealt_to_the_nearest_people(given, data: st.DataObject) -> None:
+    """Row by row, to each of the nearest people by two loops the same part."""
+    trees, weights, people, alike, known = given
+    rows = data.draw(st.lists(st.integers(1, 5), min_size=len(known), max_size=len(known)))
+    found = dealt(file_of(trees, weights, people, alike), np.array(known, dtype=np.int32), np.array(rows))
+    expected = [Fraction(0)] * len(people)
+    for n, (_, tied, nearest) in zip(rows, naive_linkage.linked(trees, weights, known, people, alike), strict=True):
+        for j in nearest:
+            expected[j] += Fraction(n, tied)
+    np.testing.assert_allclose(found, [float(one) for one in expected], atol=1e-12)
+    assert found @ np.array(alike) == pytest.approx(sum(rows))
 
 
 def test_suppressed_people_by_hand() -> None:
@@ -140,35 +156,46 @@ def test_what_is_no_attack_is_refused() -> None:
 
 
 @given(GROUPS, GROUPS)
-def test_an_attack_is_chosen_by_some_and_counted_on_others(
+def test_a_threshold_is_chosen_by_some_and_counted_on_others(
     chosen: list[tuple[int, int, int]], tried: list[tuple[int, int, int]]
 ) -> None:
     n = max(len(chosen), len(tried))
-    columns = [columns_of([*some, *[(0, 0, 0)] * (n - len(some))])[:2] for some in (chosen, tried)]
-    found = held_out(*columns[0], *columns[1])
+    (members, others, score), (more, rest, _) = (
+        columns_of([*some, *[(0, 0, i % 4) for i in range(len(some), n)]]) for some in (chosen, tried)
+    )
+    found = held_out(members, others, more, rest, score)
     assert found is not None
-    (members, others), (more, rest) = columns
-    said = [m / members.sum() > o / others.sum() for m, o in zip(members, others, strict=True)]
-    assert found.true_positives == pytest.approx(sum(m for m, s in zip(more, said, strict=True) if s) / more.sum())
-    assert found.false_positives == pytest.approx(sum(o for o, s in zip(rest, said, strict=True) if s) / rest.sum())
+
+    def shares(of: np.ndarray, rest_of: np.ndarray, least: float) -> tuple[float, float]:
+        said = score >= least
+        return float(of[said].sum() / of.sum()), float(rest_of[said].sum() / rest_of.sum())
+
+    def advantage(least: float) -> float:
+        true, false = shares(members, others, least)
+        return true - false
+
+    known = {s for m, o, s in zip(members, others, score, strict=True) if m + o}
+    best = max([np.inf, *sorted(known, reverse=True)], key=lambda least: (round(advantage(least), 9), least))
+    assert (found.true_positives, found.false_positives) == pytest.approx(shares(more, rest, best))
     assert -1 <= found.low <= found.advantage <= found.high <= 1
     # On those who choose it, it is the best there is.
-    own = held_out(members, others, members, others)
+    own = held_out(members, others, members, others, score)
     assert own is not None
-    assert own.advantage == pytest.approx(membership(members, others).advantage)
+    assert own.advantage == pytest.approx(membership(members, others, score).advantage)
 
 
 def test_limits_hold_where_nothing_can_be_told() -> None:
-    """Members and others are alike: the best attack on the people given seems to tell them, the limits have 0 in them.
+    """Members and others are alike: a threshold of some score seems to tell those who choose it, and no others.
 
-    400 people in 200 groups by chance. By their own truth the advantage is about one half; of 300 trials the limits
-    must miss the true one, which is 0, in 5 % at most, and miss it always if the same people choose and are counted.
+    Of 300 trials the limits must miss the true advantage, which is 0, in 5 % at most; where the score is the truth of
+    the people it is counted on, they miss it always.
     """
     generator = np.random.default_rng(5)
     missed = seeming = 0
     for _ in range(300):
         counts = [np.bincount(generator.integers(0, 200, 100), minlength=200).astype(np.float64) for _ in range(4)]
-        found, same = held_out(*counts), held_out(counts[0], counts[1], counts[0], counts[1])
+        score = counts[0] / np.maximum(counts[0] + counts[1], 1)
+        found, same = held_out(*counts, score), held_out(counts[0], counts[1], counts[0], counts[1], score)
         assert found is not None
         assert same is not None
         missed += not found.low <= 0 <= found.high
@@ -178,15 +205,15 @@ def test_limits_hold_where_nothing_can_be_told() -> None:
 
 
 def test_limits_by_hand() -> None:
-    """All 20 members and none of 30 others are said to be members: 1 - 0.0125^(1/20), and likewise of 30."""
-    one = np.array([20.0, 0.0]), np.array([0.0, 30.0])
-    found = held_out(*one, *one)
+    """All 20 members and none of 30 others are said to be members: 0.0125^(1/20), and likewise of 30."""
+    one, score = (np.array([20.0, 0.0]), np.array([0.0, 30.0])), np.array([1.0, 0.0])
+    found = held_out(*one, *one, score)
     assert found is not None
     assert (found.advantage, found.high) == (1.0, 1.0)
     assert found.low == pytest.approx(0.0125 ** (1 / 20) - (1 - 0.0125 ** (1 / 30)))
     # Of an expected 19.5 of 20.5 members 18 of 20 are sure.
-    half = held_out(*one, np.array([19.5, 1.0]), np.array([0.0, 30.0]))
-    sure = held_out(*one, np.array([18.0, 2.0]), np.array([0.0, 30.0]))
+    half = held_out(*one, np.array([19.5, 1.0]), np.array([0.0, 30.0]), score)
+    sure = held_out(*one, np.array([18.0, 2.0]), np.array([0.0, 30.0]), score)
     assert half is not None
     assert sure is not None
     assert half.low == pytest.approx(sure.low)
@@ -194,5 +221,5 @@ def test_limits_by_hand() -> None:
 
 def test_too_few_people_tell_nothing() -> None:
     some, nobody = np.array([1.0]), np.array([0.4])
-    assert held_out(some, some, some, nobody) is None
-    assert held_out(nobody, some, some, some) is None
+    assert held_out(some, some, some, nobody, some) is None
+    assert held_out(nobody, some, some, some, some) is None

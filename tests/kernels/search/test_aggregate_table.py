@@ -163,10 +163,10 @@ def test_any_exponent_model_form_and_dictionaries_are_decided_by_the_definition(
     for i, record in enumerate(codes):
         of = literal(problem.disclosure, hierarchies, record, known, scale[i].tolist(), rule, prior)
         levels = greatest_aggregate(of, objective.trade_off, objective.kappa, objective.zero_phi)
-        before = of.risk((0,) * len(levels))
-        check(
-            found, i, (levels, of.risk(levels), before, of.utility(levels), of.consistent(levels)), hierarchies, record
-        )
+        as_it_is = (0,) * len(levels)
+        rho = of.consistent(levels), of.consistent(as_it_is)
+        want = (levels, of.risk(levels), of.risk(as_it_is), of.utility(levels), *rho)
+        check(found, i, want, hierarchies, record)
         alone = decide(*problem, attacker, codes[i : i + 1], personal=scale[i : i + 1] if personal else None)
         assert alone.levels.tolist() == [list(levels)]
 

@@ -111,7 +111,8 @@ def test_every_search_is_the_literal_one_of_who_holds_all_releases(
             top = tuple(of[i].depths)
             answer = top if levels is None else levels
             bottom = (0,) * len(answer)
-            want = levels, of[i].risk(answer), of[i].risk(bottom), of[i].utility(answer), of[i].consistent(answer)
+            rho = of[i].consistent(answer), of[i].consistent(bottom)
+            want = levels, of[i].risk(answer), of[i].risk(bottom), of[i].utility(answer), *rho
             check(found, i, want, hierarchies, record)
             assert found.history.out[i] == pytest.approx(of[i].risk(top), rel=1e-9)
             assert found.history.alone[i] == pytest.approx(of[i].alone(answer), rel=1e-9)
@@ -159,7 +160,7 @@ def test_no_history_is_a_history_of_suppressed_records(search: str) -> None:
     nothing = decide(*problem, counts, codes, history=depth_of(hierarchies, codes))
     assert plain.history is None
     assert nothing.history is not None
-    for name in ("levels", "nodes", "risk", "risk_before", "utility", "consistent", "feasible"):
+    for name in ("levels", "nodes", "risk", "risk_before", "utility", "consistent", "consistent_before", "feasible"):
         assert getattr(plain, name).tobytes() == getattr(nothing, name).tobytes()
     assert nothing.history.alone.tobytes() == plain.risk.tobytes()
 

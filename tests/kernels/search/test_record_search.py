@@ -104,7 +104,7 @@ def test_every_objective_is_the_literal_one(
             answer = tuple(of[i].depths) if levels is None else levels
             want = (
                 levels, of[i].risk(answer), of[i].risk((0,) * len(answer)), of[i].utility(answer),
-                of[i].consistent(answer),
+                of[i].consistent(answer), of[i].consistent((0,) * len(answer)),
             )  # fmt: skip
             check(found, i, want, hierarchies, record)
 

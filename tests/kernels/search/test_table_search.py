@@ -29,7 +29,7 @@ from privrisk_spark.kernels.search import table_search
 from privrisk_spark.kernels.search.table_search import decide
 
 SEARCHES = [("exact", "swap"), ("aruba", "swap"), ("aruba", "cube"), ("exhaustive", "swap")]
-FIELDS = ("levels", "nodes", "risk", "risk_before", "utility", "consistent", "feasible")
+FIELDS = ("levels", "nodes", "risk", "risk_before", "utility", "consistent", "consistent_before", "feasible")
 
 
 @st.composite

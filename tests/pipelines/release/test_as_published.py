@@ -326,8 +326,8 @@ def test_a_long_walk_follows_its_law_a_short_one_does_not(
     said = ran.manifest["guarantee"]
     assert said["status"] == "heuristic"
     assert said["statement"].startswith(
-        "No guarantee: Algorithm 7 of F12 as published; the theorem it rests on does not hold at these constants, and "
-        "how far a walk of 40 steps is from the law it walks to is not known."
+        "No guarantee: Algorithm 7 of Fouad 2012 as published; the theorem it rests on does not hold at these "
+        "constants, and how far a walk of 40 steps is from the law it walks to is not known."
     )
     assert said["parameters"]["steps of the walk"] == 40
     assert not PRIVATE_WORDS.search(html.unescape((ran.data.parent / "report.html").read_text()))
@@ -395,7 +395,7 @@ def test_what_it_says_of_itself(privrisk: Privrisk, tmp_path: Path) -> None:
     ran = run(privrisk, root, "--explain", key=None)
     assert ran.code == 0, ran.err
     stated = ran.manifest["guarantee"]
-    statement = "No guarantee: Algorithm 6 of F12 as published; its theorem does not hold at these constants."
+    statement = "No guarantee: Algorithm 6 of Fouad 2012 as published; its theorem does not hold at these constants."
     assert stated["statement"].startswith(statement)
     assert "accept_unproven: true" in stated["statement"]
     assert (stated["kind"], stated["status"]) == ("as-published", "heuristic")

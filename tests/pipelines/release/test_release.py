@@ -242,7 +242,7 @@ def test_dry_run_reads_the_leaves_it_needs_and_says_what_is_not_known(privrisk: 
     assert "age: 30 leaves, 5 levels" in ran.out
     assert "lattice: up to 30 nodes" in ran.out
     assert "dense: at most 60 rows" in ran.out
-    assert "not known before the rows are decided: whether each of them can be disclosed as asked" in ran.out
+    assert "not known before the run: whether each record can be disclosed as asked" in ran.out
     # It finds what a run would refuse.
     assert "must be at most 7" in privrisk(str(small), "--dry-run", "--set=decision.utility_at_least=8").err
     (small.parent / "table.csv").write_text("id;age;sex;city;diagnosis\n")

@@ -147,8 +147,9 @@ CASES: dict[type[Any], Case] = {
         asked={"problem": "disclose-per-record", "cells": 1},
         procedure=LeastExposedOfRecord(1),
         method="minrisk",
-        objective="of each record the 1 value of least exposure exp(w) N/ρ alone, and nothing else (LSFB06, MinRisk): "
-        "the least risk of all ways to disclose so many, if the attributes of the dictionary were independent",
+        objective="of each record the 1 value of least exposure exp(w) N/ρ alone, and nothing else "
+        "(MinRisk of Lebanon et al. 2006): the least risk of all ways to disclose so many, if the attributes of the "
+        "dictionary were independent",
         parameters={"cells": 1},
         facts={"values disclosed": 12},
         broken=KEPT,

@@ -53,11 +53,11 @@ def test_links_do_not_depend_on_partitions(spark: Any, tmp_path: Any, parts: int
     assert found.schema == OUTCOMES
     told = sorted((tuple(row) for row in found.collect()), key=lambda row: row[0] or "")
     assert told == [
-        (None, 0.0, 1, False, 0, 0.0, None),  # 9: the suppressed row covers it; its own is not there
-        ("a", 0.0, 3, True, 2, 0.5, 2),
-        ("b", 0.0, 3, True, 2, 0.5, 2),
-        ("c", 0.0, 2, True, 1, 1.0, 1),
-        ("d", 0.0, 4, True, 1, 1.0, 4),  # nothing is known
+        (None, 0.0, 1, False, 0, 0.0, 1.0, None),  # 9: the suppressed row covers it; its own is not there
+        ("a", 0.0, 3, True, 2, 0.5, 1.0, 2),
+        ("b", 0.0, 3, True, 2, 0.5, 1.0, 2),
+        ("c", 0.0, 2, True, 1, 1.0, 1.0, 1),
+        ("d", 0.0, 4, True, 1, 1.0, 1.0, 4),  # nothing is known
     ]
     outcomes = collect_outcomes(linked(people_of(spark, ROWS, parts), links, known=["q0"], own=["n0"]))
     assert outcomes.people.tolist() == [1, 1, 2, 1]
@@ -76,6 +76,8 @@ def test_what_is_not_released_is_not_begun_with(spark: Any, tmp_path: Any) -> No
     assert sorted((row["record_id"], row["tied_rows"], row["own_row_is_nearest"]) for row in found) == [
         ("a", 3, True), ("b", 3, True)
     ]  # fmt: skip
+    some = linked(people_of(spark, ROWS, 2), links, known=["n0"], own=["q0"], begun=np.array([0.75]))
+    assert collect_outcomes(some).people.tolist() == [1.5], "of a and b one and a half row"
     none = linked(people_of(spark, [], 1), links, known=["n0"], own=["q0"]).frame()
     assert none.schema == OUTCOMES
     assert none.count() == 0
@@ -120,8 +122,9 @@ def test_numbers_and_days_of_nodes() -> None:
     """1 twice and 9 twice deviate by 4 from their mean; the missing value and the root stand for any number."""
     rows = np.zeros(TREE.n_nodes, dtype=np.int64)
     rows[[ONE, NINE, ROOT]] = 2
-    low, high = number_ends("age", TREE, rows)
-    ends = dict(zip(TREE.labels, zip(low.tolist(), high.tolist(), strict=True), strict=True))
+    found = number_ends("age", TREE, rows)
+    assert found.mean == 5 / 4
+    ends = dict(zip(TREE.labels, zip(found.low.tolist(), found.high.tolist(), strict=True), strict=True))
     assert (ends["1"], ends["8"], ends["low"], ends["high"]) == ((0.25, 0.25), (2, 2), (0.25, 0.5), (2, 2.25))
     assert ends["*"] == (-np.inf, np.inf)
     assert np.isnan(ends[None]).all()

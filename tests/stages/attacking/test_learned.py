@@ -8,7 +8,6 @@ import pytest
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
-from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.linkage.learned.families import KINDS
 from privrisk_spark.kernels.linkage.learned.fitting import Limits
@@ -37,7 +36,9 @@ def people_of(spark: Any, known: np.ndarray, own: np.ndarray, parts: int) -> Bat
 def drawn(spark: Any, parts: int, *, training: int = 60, held_out: int = 40, seed: int = 1, n: int = 300) -> Sample:
     people = people_of(spark, *beside(n), parts)
     codes, nodes = schemas.codes(3), schemas.nodes(3)
-    return collect_sample(people, known=codes, own=nodes, training=training, held_out=held_out, seed=seed)
+    sample = collect_sample(people, known=codes, own=nodes, training=training, held_out=held_out, seed=seed)
+    assert sample is not None
+    return sample
 
 
 def rows(sample: Sample) -> list[list[list[int]]]:
@@ -62,8 +63,9 @@ def test_a_small_table_is_divided_in_proportion(spark: Any) -> None:
     for n, expected in ((10, (6, 4)), (2, (1, 1)), (100, (60, 40))):
         one = drawn(spark, 2, n=n)
         assert (len(one.training.known), len(one.held_out.known)) == expected
-    with pytest.raises(InputError, match="at least two people"):
-        drawn(spark, 2, n=1)
+    alone = people_of(spark, *beside(1), 2)
+    names = schemas.codes(3), schemas.nodes(3)
+    assert collect_sample(alone, known=names[0], own=names[1], training=60, held_out=40, seed=1) is None
 
 
 @pytest.fixture(scope="module")

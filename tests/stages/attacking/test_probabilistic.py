@@ -34,7 +34,7 @@ KNOWN = Tuples(np.array([[0, 0], [0, 2], [1, 1], [2, 3], [3, 0]], dtype=np.int32
 
 
 def stored_in(scratch: Scratch, records: Tuples = RECORDS) -> StoredComparisons:
-    columns = [NumberColumn(*ENDS), LevelColumn(TOWN, equal=True)]
+    columns = [NumberColumn(ENDS.low, ENDS.high), LevelColumn(TOWN, equal=True)]
     return store_compared(scratch.directory("rows"), records, columns, np.linspace(0.2, 1, len(records.rows)))
 
 

@@ -271,6 +271,7 @@ def literal(given: tuple[Any, ...], row: tuple[Any, ...], theta: list[tuple[Node
         "risk_before": at((0, 0, 0))[0],
         "utility": utility,
         "consistent": rho,
+        "consistent_before": at((0, 0, 0))[2],
         "feasible": bool(allowed),
     }
 
@@ -306,6 +307,7 @@ def test_each_decision_is_the_literal_search_of_its_record(spark, tmp_path):
             nodes = tuple(path(h, got[f"n{i}"]) for i, h in enumerate(hierarchies.values()))
             assert nodes == wanted["nodes"]
             assert got["consistent"] == wanted["consistent"]
+            assert got["consistent_before"] == wanted["consistent_before"]
             for name in ("risk", "risk_before", "utility"):
                 assert got[name] == pytest.approx(wanted[name], rel=1e-12, abs=1e-15), (given, row)
             assert got["r0"] == row[-1]
@@ -612,6 +614,7 @@ def test_only_kept_rows_are_released(spark, tmp_path, released):
         risk_before=np.array([1.0, 1.0, math.inf]),
         utility=np.array([1.0, 0.0, 1.0]),
         consistent=np.array([2, 4, 0]),
+        consistent_before=np.array([1, 2, 0]),
         feasible=np.array([True, False, True]),
     )
     for number, kept in enumerate(([i % 4 == 1 for i in range(n)], [True] * n, [False] * n)):
@@ -657,8 +660,11 @@ VAULT = [
 
 def test_vault_decisions_have_their_fixed_columns(spark, tmp_path):
     schema = schemas.decided(T.StructType([T.StructField("record_id", T.StringType())]), 2)
-    rows = [("a", 1, 0, 3, 4, 0.25, 1.0, 2.0, 4, True, True), ("b", 0, 2, 1, 5, math.inf, 1.0, 0.0, 0, True, False)]
-    rows += [(None, 0, 0, 0, 0, 0.5, 1.0, 1.0, 1, False, True)]
+    rows = [
+        ("a", 1, 0, 3, 4, 0.25, 1.0, 2.0, 4, 1, True, True),
+        ("b", 0, 2, 1, 5, math.inf, 1.0, 0.0, 0, 0, True, False),
+    ]
+    rows += [(None, 0, 0, 0, 0, 0.5, 1.0, 1.0, 1, 1, False, True)]
     columns = {"pl`ace": quasi({"tree": PLACE}), "s.x": quasi({"tree": PLACE})}
     hierarchies = collect_hierarchies(policy_of(columns), None, None)  # type: ignore[arg-type]
     conclusion = conclusion_in(tmp_path, hierarchies)
@@ -683,7 +689,7 @@ def test_persons_are_counted_by_what_a_reader_sees():
     levels = np.zeros((3, 2), dtype=np.int8)
     nodes = np.array([[4, 7], [5, 7], [6, 7]], dtype=np.int32)
     none, true = np.zeros(3), np.ones(3, dtype=np.bool_)
-    decisions = Decisions(levels, nodes, none, none, none, none.astype(np.int64), true)
+    decisions = Decisions(levels, nodes, none, none, none, none.astype(np.int64), none.astype(np.int64), true)
     table = pa.table({"entity": ["p", "p", "q", "p"], "sample_weight": [1.5, 0.25, 2.0, 4.0]})
     rows, kept = np.array([0, 1, 1, 2]), np.ones(4, dtype=np.bool_)
     named = (np.array([0, 1, 2, 3, 4, 4, 6], dtype=np.int32), np.arange(8, dtype=np.int32))
@@ -722,7 +728,7 @@ def test_an_id_column_may_be_named_as_a_fact(spark, tmp_path, name):
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
     conclusion = conclusion_in(tmp_path, hierarchies, record_id=name)
     schema = schemas.decided(T.StructType([T.StructField("record_id", T.StringType())]), 1)
-    frame = spark.createDataFrame([("the-id", 1, 2, 0.25, 1.0, 2.0, 4, True, True)], schema)
+    frame = spark.createDataFrame([("the-id", 1, 2, 0.25, 1.0, 2.0, 4, 1, True, True)], schema)
     (part,) = parts_of(conclude(Batches.of_frame(frame), partial(Decided.of_columns, k=1), conclusion))
     table = pq.read_table(f"{conclusion.decisions}/{part['name']}")
     assert table.column_names == ["record_id", "level_x", "risk", "utility", "consistent", "method"]

@@ -320,6 +320,21 @@ def test_blocks_are_compared_with_all_at_once(
     assert loss.blocks < 0.2
 
 
+def test_blocks_of_records_that_lack_a_column_are_compared_too(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has an income: there is no record with all columns, and the loss is that of ages."""
+    monkeypatch.setattr(masking, "EXACT_ROWS", 100)
+    monkeypatch.setattr(masking, "BLOCK_ROWS", 40)
+    _, _, held, _ = masked(spark, tmp_path / "s", [(*row[:3], None, *row[4:]) for row in ROWS], 2, TOGETHER)
+    one = mask_plan(POLICY).arranged[0]
+    assert masking.in_blocks(one, held.patterns[one.label])
+    loss = measure_block_loss(Scratch(spark, tmp_path / "s"), held, one, KEYS.of("sample"))
+    assert loss.sampled == sum(row[2] is not None for row in ROWS)
+    assert 0 <= loss.exact < 0.1
+    assert 0 <= loss.blocks < 0.1
+
+
 def test_what_cannot_be_masked_is_refused_by_name_and_number(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     rows = [(*row[:6], math.inf if i < 3 else row[6], *row[7:]) for i, row in enumerate(ROWS)]

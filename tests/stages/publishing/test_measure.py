@@ -29,7 +29,7 @@ from privrisk_spark.engine.sources import scan
 from privrisk_spark.kernels.numeric.fingerprint import of_counts, of_tuples
 from privrisk_spark.kernels.numeric.moments import risk_bins
 from privrisk_spark.policy.policy import Table
-from privrisk_spark.results.facts import DecisionFacts, InputFacts, level_names
+from privrisk_spark.results.facts import DecisionFacts, InputFacts
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
 from privrisk_spark.stages.publishing import measure, uniqueness
 from privrisk_spark.stages.publishing.measure import decision_facts, measure_release
@@ -59,7 +59,7 @@ def decided_rows(n: int, seed: int, values: list[float]) -> list[tuple[Any, ...]
         before, after = pick.choice(values), pick.choice(values)
         utility = float(sum(len(node) for node in disclosed)) + pick.choice([0.0, 1 / 3])
         feasible, kept = pick.random() < 0.9, pick.random() < 0.8
-        rows.append((f"i{i}", *levels, *numbers, after, before, utility, i, feasible, kept))
+        rows.append((f"i{i}", *levels, *numbers, after, before, utility, i, i // 2, feasible, kept))
     return rows
 
 
@@ -119,8 +119,8 @@ def test_decision_facts_are_those_of_a_loop(spark, tmp_path):
     assert facts[0] == facts[1] == facts[2]
     one = facts[0]
     assert one.rows == 90
-    assert 0 < one.sampled == sum(row[10] for row in rows) < 90
-    assert one.infeasible == sum(not row[9] for row in rows)
+    assert 0 < one.sampled == sum(row[11] for row in rows) < 90
+    assert one.infeasible == sum(not row[10] for row in rows)
     roots = [h.root for h in HIERARCHIES.values()]
     assert one.verbatim == sum(row[1] == row[2] == 0 and [row[3], row[4]] != roots for row in rows) > 0
     assert [list(levels.rows) for levels in one.levels] == naive_levels(rows)
@@ -129,6 +129,9 @@ def test_decision_facts_are_those_of_a_loop(spark, tmp_path):
     same_summary(one.risk_after, [row[5] for row in rows])
     same_summary(one.risk_before, [row[6] for row in rows])
     same_summary(one.utility, [row[7] for row in rows])
+    # One of ρ rows is the record; where none fits, nobody is found.
+    for summary, rho in ((one.identified_after, 8), (one.identified_before, 9)):
+        same_summary(summary, [1 / row[rho] if row[rho] else 0.0 for row in rows])
     same_histogram(one.after, [row[5] for row in rows])
     same_histogram(one.before, [row[6] for row in rows])
 
@@ -139,7 +142,7 @@ def test_the_bins_hold_round_numbers(spark, tmp_path):
         [10.0**e for e in range(-9, 4)] + [1 / 10**e for e in range(1, 10)] + [10.0 ** (e / 2) for e in range(-18, 7)]
     )
     values += [v * (1 - 1e-12) for v in values] + [1 / n for n in range(1, 400)]
-    rows = [(f"i{i}", 0, 0, 0, 0, value, value, 1.0, 1, True, True) for i, value in enumerate(values)]
+    rows = [(f"i{i}", 0, 0, 0, 0, value, value, 1.0, 1, 1, True, True) for i, value in enumerate(values)]
     facts = facts_of(spark.createDataFrame(rows, DECIDED), tmp_path)
     same_histogram(facts.after, values)
     same_histogram(facts.before, values)
@@ -175,6 +178,7 @@ def test_many_large_risks_do_not_overflow(spark, tmp_path):
         F.lit(1e15).alias("risk_before"),
         F.lit(1.0).alias("utility"),
         F.lit(1).cast("long").alias("consistent"),
+        F.lit(1).cast("long").alias("consistent_before"),
         F.lit(True).alias("feasible"),
         F.lit(True).alias("kept"),
     )
@@ -194,11 +198,6 @@ def test_an_empty_frame_has_facts(spark, tmp_path):
     found = input_of(encoded, ["x"], ["w"], tmp_path / "encoded")
     assert (found.rows, found.null_ids, found.duplicate_ids) == (0, 0, 0)
     assert (found.nulls, found.unknown, found.bad_weights) == ({"x": 0}, {"x": 0}, {"w": 0})
-
-
-def test_level_names():
-    assert level_names(0) == ("suppressed",)
-    assert level_names(1) == ("as it is", "suppressed")
 
 
 # ------------------------------------------------------------------------------------------ the input

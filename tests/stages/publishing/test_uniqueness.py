@@ -69,6 +69,7 @@ def test_persons_are_those_of_a_literal_count(
             none,
             none,
             none.astype(np.int64),
+            none.astype(np.int64),
             none == 0,
         )
         made = class_members(Decided(table, decisions, np.arange(len(mine)), none == 0), k=1)

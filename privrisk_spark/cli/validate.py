@@ -1,0 +1,51 @@
+"""The command ``privrisk validate``."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from privrisk_spark.cli.attempt import attempted, day_of
+from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, Quiet, RunId, Verbose
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.results.validation import Job
+
+
+def validate(
+    policies: Policies = None,
+    config: Configs = None,
+    overrides: Overrides = None,
+    job: Annotated[
+        Job | None,
+        typer.Option("--for", help="What the policy is to be run for; default what it has an output or section for."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", metavar="DIR", help="Look at it as the place for findings, too.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    date: Date = None,
+    run_id: RunId = None,
+    log_format: Log = LogFormat.text,
+    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
+    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
+    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+) -> None:
+    """Look at everything a run needs, and print every fault at once, each with its key. Writes nothing.
+
+    Reads the policy, schemas, the values of quasi-identifiers against their hierarchies, dictionaries, places and
+    budget. Exit code 2 if something is to be mended, 1 if only the privacy budget forbids the run.
+    """
+    files = [*(policies or []), *(config or [])]
+    with attempted(run_id, log_format):
+        if not files:
+            raise ConfigError([Fault("", "name a policy file, such as conf/demo.yaml")])
+        from privrisk_spark import api
+
+        found = api.validate(
+            None, files, of=job, output=output, overrides=overrides or [], run_id=run_id, date=day_of(date)
+        )
+    typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
+    if not found.valid:
+        raise typer.Exit(found.exit_code)

@@ -1,0 +1,183 @@
+"""All experiments one after the other, and one page of what was claimed beside what was found.
+
+Each has a directory of its own below the one that is named. What an earlier run finished with the same sizes, policy,
+date and version is not run again, so a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privrisk_spark import __version__
+from privrisk_spark.errors import ConfigError, InputError
+from privrisk_spark.experiments.run import Experiment, check_output, run
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.pages import render_collection
+from privrisk_spark.results.collection import Collection, Part
+from privrisk_spark.results.experiment import plain
+from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
+from privrisk_spark.runs.progress import write_status
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAMES = ("examples", "dictionaries", "deciding", "recoding", "adversary", "privacy", "compare")
+"""Every experiment, in the order they are run and told: chapter by chapter, the quick ones first."""
+
+PAGE, FIGURES, FINISHED = "experiments.html", "experiments.json", "finished.json"
+_OWN = (PAGE, FIGURES, FINISHED, "status.json", ".lock")
+
+
+def named(name: str) -> Experiment[Any]:
+    """Return an experiment by its name."""
+    found: Experiment[Any] = importlib.import_module(f"privrisk_spark.experiments.{name}.experiment").EXPERIMENT
+    return found
+
+
+def check_collection(output: str) -> Path:
+    """Return the directory the results go to, resolved.
+
+    Raises
+    ------
+    ConfigError
+        If it holds anything else than such results.
+    """
+    place = local_path(output)
+    check_place(place, files=(*_OWN, *NAMES), what="experiments")
+    return place
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one experiment is run with.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    sizes : object
+    policy : Policy or None
+        None where there is none, or where the experiment cannot use it.
+    why_not : str
+        Why it cannot; empty otherwise.
+    """
+
+    experiment: Experiment[Any]
+    sizes: Any
+    policy: Policy | None
+    why_not: str
+
+    @classmethod
+    def of(cls, name: str, policy: Policy | None, place: Path, *, quick: bool) -> Asked:
+        """Settle what an experiment is run with.
+
+        Raises
+        ------
+        InputError
+            If its directory holds something else.
+        """
+        experiment = named(name)
+        sizes = experiment.quick if quick else experiment.usual
+        if policy is not None:
+            try:
+                check_output(experiment, policy, str(place / name))
+            except (ConfigError, InputError) as error:
+                check_output(experiment, None, str(place / name))
+                return cls(experiment, sizes, None, str(error))
+            return cls(experiment, sizes, policy, "")
+        check_output(experiment, None, str(place / name))
+        return cls(experiment, sizes, None, "")
+
+    def key(self, date: dt.date) -> dict[str, Any]:
+        """What must be the same for results to be taken from an earlier run."""
+        return {
+            "version": __version__,
+            "date": date.isoformat(),
+            "sizes": plain(self.sizes),
+            "policy": None if self.policy is None else self.policy.digest(),
+        }
+
+
+def run_all(
+    spark: SparkSession | None,
+    policy: Policy | None,
+    *,
+    place: Path,
+    run_id: str,
+    date: dt.date,
+    quick: bool,
+    names: Sequence[str] = NAMES,
+    tell: Callable[[str], None],
+) -> Collection:
+    """Run every experiment that is not finished, and write the page of all.
+
+    Parameters
+    ----------
+    spark : SparkSession or None
+        Needed for a policy alone.
+    policy : Policy or None
+        Experiments that cannot use it run on generated data alone, and the page says why.
+    place : Path
+        As :func:`check_collection` returns it.
+    run_id : str
+    date : date
+        Business date.
+    quick : bool
+        Small sizes, to see that all of it runs.
+    names : sequence of str
+    tell : callable
+        Takes a sentence as each experiment begins.
+
+    Raises
+    ------
+    InputError
+        Exit code 2: the data must be mended, or a directory holds something else.
+    EngineError
+        Exit code 3: running again goes on with the experiment that failed.
+    """
+    parts = []
+    with held(place, run_id):
+        finished = _finished(place)
+        for number, name in enumerate(names, start=1):
+            asked, there = Asked.of(name, policy, place, quick=quick), place / name
+            key, known = asked.key(date), finished.get(name, {})
+            if known.get("asked") == key and (there / f"{name}.json").is_file():
+                tell(f"Experiment {number} of {len(names)}: {name} was finished before.")
+            else:
+                tell(f"Experiment {number} of {len(names)}: {name}.")
+                began = time.monotonic()
+                run(asked.experiment, spark, asked.policy, asked.sizes, place=there, run_id=run_id, date=date)
+                known = {"asked": key, "seconds": round(time.monotonic() - began, 1)}
+                finished[name] = known
+                write_json(place / FINISHED, finished)
+            document = json.loads((there / f"{name}.json").read_text(encoding="utf-8"))
+            parts.append(
+                Part.of(
+                    name,
+                    asked.experiment.heading,
+                    document,
+                    seconds=known["seconds"],
+                    private=asked.policy is not None,
+                    why_not=asked.why_not,
+                )
+            )
+        result = Collection(date.isoformat(), __version__, quick, tuple(parts))
+        write_text(place / PAGE, render_collection(result))
+        write_json(place / FIGURES, result.to_dict())
+        write_status(place, run_id, phase="written", code=0, message=f"experiments in {place}")
+    return result
+
+
+def _finished(place: Path) -> dict[str, Any]:
+    """What earlier runs say they finished; a file that cannot be read says nothing."""
+    try:
+        found = json.loads((place / FINISHED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and all(isinstance(one, Mapping) for one in found.values()) else {}

@@ -1,0 +1,44 @@
+"""The worked examples of the sources as an experiment."""
+
+from __future__ import annotations
+
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.experiments.examples.results import ExampleSizes, findings
+from privrisk_spark.experiments.examples.worked import examples
+from privrisk_spark.experiments.run import Experiment, Source
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.results.experiment import Findings
+from privrisk_spark.runs.progress import Progress
+
+
+def find(sizes: ExampleSizes, source: Source | None, progress: Progress) -> Findings:  # noqa: ARG001 - it takes none
+    """Compute the examples.
+
+    Parameters
+    ----------
+    sizes : ExampleSizes
+    source : None
+    progress : Progress
+    """
+    with progress.stage("compute") as stage:
+        found = examples()
+        stage.sentence = f"Computed {len(found)} numbers."
+    return findings(found)
+
+
+def refuse(policy: Policy) -> None:  # noqa: ARG001 - whatever it says
+    """Refuse a policy: the examples are about tables of the sources."""
+    raise ConfigError([Fault("", "The worked examples take no policy")])
+
+
+EXPERIMENT = Experiment(
+    name="examples",
+    title="Worked examples",
+    heading="Worked examples",
+    find=find,
+    stages=1,
+    stages_of_policy=0,
+    usual=ExampleSizes(),
+    quick=ExampleSizes(),
+    check=refuse,
+)

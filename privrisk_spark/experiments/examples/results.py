@@ -1,0 +1,72 @@
+"""The worked examples as one result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privrisk_spark.experiments.examples.worked import Example
+from privrisk_spark.experiments.recoding.claims import Claim
+from privrisk_spark.results.experiment import Findings, Listing, Remark, plain
+
+
+@dataclass(frozen=True)
+class ExampleSizes:
+    """There is nothing to choose.
+
+    Attributes
+    ----------
+    seed : int
+        Nothing is drawn.
+    """
+
+    seed: int = 0
+
+
+def claim(one: Example) -> Claim:
+    """Return an example as a claim and what was found."""
+    return Claim(
+        one.source,
+        f"{one.what}: {one.printed:.{one.digits}f}",
+        "worked examples",
+        "holds" if one.agrees else "does not hold",
+        f"found {one.found:.6g}." + (f" {one.note}" if one.note else ""),
+    )
+
+
+def findings(found: tuple[Example, ...]) -> Findings:
+    """Put together what was found.
+
+    Parameters
+    ----------
+    found : tuple of Example
+    """
+    judged = [claim(one) for one in found]
+    agree = sum(one.agrees for one in found)
+    return Findings(
+        statement="Worked examples of the sources, computed again: the number that is printed beside the number found.",
+        tables=(Remark(f"{len(found)} numbers; {agree} come out as printed.", "worked examples"),),
+        remarks=(Remark("A number agrees if it is the printed one when written with as many decimals."),),
+        plots=(),
+        figures={"claims": [plain(one) for one in judged], "experiments": [plain(one) for one in found]},
+        listings=(
+            Listing(
+                "claims",
+                "What is printed, and what was found",
+                "worked examples",
+                ("Source", "Number", "Printed", "Found", "Here", "Note"),
+                tuple(
+                    (
+                        one.source,
+                        one.what,
+                        f"{one.printed:.{one.digits}f}",
+                        f"{one.found:.6g}",
+                        "holds" if one.agrees else "does not hold",
+                        one.note or None,
+                    )
+                    for one in found
+                ),
+                numbers=(2, 3),
+                strong=(4,),
+            ),
+        ),
+    )

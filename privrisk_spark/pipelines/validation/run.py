@@ -1,0 +1,107 @@
+"""Looking at what a run needs, whatever it is for."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.pipelines.validation.looks import Looks
+from privrisk_spark.pipelines.validation.others import look_at_assessment, look_at_attack, look_at_sharing
+from privrisk_spark.pipelines.validation.release import look_at_release
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.results.validation import Job, Validation
+
+
+def validate(
+    spark: SparkSession,
+    policy: Policy,
+    *,
+    job: Job,
+    run_id: str,
+    date: dt.date,
+    table: DataFrame | None = None,
+    output: str | None = None,
+    faults: Sequence[Fault] = (),
+) -> Validation:
+    """Look at everything a run needs, and return every fault; write nothing.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+    job : {"release", "assess", "attack", "share"}
+    run_id : str
+    date : date
+        Business date.
+    table : DataFrame, optional
+        Of the same session; instead of the policy's table.
+    output : str, optional
+        Where the findings of a job that publishes nothing would go.
+    faults : sequence of Fault
+        Of the policy by itself; what it names is looked at all the same.
+
+    Raises
+    ------
+    EngineError
+        Exit code 3: running again may help.
+    """
+    looks, plan = _looked(spark, policy, job, run_id, date, table, output, faults)
+    return looks.told(job, run_id, plan)
+
+
+def plan_only(
+    spark: SparkSession,
+    policy: Policy,
+    *,
+    job: Job,
+    run_id: str,
+    date: dt.date,
+    table: DataFrame | None = None,
+) -> str:
+    """Look at everything a run needs, and return what it would do (``--dry-run``); write nothing.
+
+    Parameters
+    ----------
+    spark, policy, job, run_id, date, table
+        As :func:`validate` takes them.
+
+    Raises
+    ------
+    InputError
+        Naming every fault.
+    RefusedError
+        If the privacy budget forbids the run.
+    EngineError
+        Exit code 3: running again may help.
+    """
+    looks, plan = _looked(spark, policy, job, run_id, date, table, None, ())
+    looks.raise_faults()
+    return "\n".join([plan or "", *(f"not known before the run: {one}" for one in looks.unknown)]).strip()
+
+
+def _looked(
+    spark: SparkSession,
+    policy: Policy,
+    job: Job,
+    run_id: str,
+    date: dt.date,
+    table: DataFrame | None,
+    output: str | None,
+    faults: Sequence[Fault],
+) -> tuple[Looks, str | None]:
+    looks = Looks()
+    if faults:
+        looks.faults += faults
+        looks.errors.append(ConfigError(faults))
+    else:
+        looks.saw("policy", "every key has a value that is allowed, and they fit each other")
+    if job == "release":
+        possible = not faults
+        return looks, look_at_release(looks, spark, policy, run_id=run_id, date=date, table=table, possible=possible)
+    if job == "assess":
+        return looks, look_at_assessment(looks, spark, policy, table=table, output=output)
+    look = look_at_attack if job == "attack" else look_at_sharing
+    return looks, look(looks, spark, policy, table=table, output=output)

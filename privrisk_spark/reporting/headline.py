@@ -1,0 +1,207 @@
+"""The first screen of a release's report: what is released, to whom it is safe, what was lost, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from privrisk_spark.errors import listing
+from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.numbers import percent, short_number
+from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
+from privrisk_spark.results.headline import Compared, Headline
+from privrisk_spark.results.release import AttributeLevels, Guarantee
+from privrisk_spark.results.trade_off import TradeOffFacts
+
+
+def headline(
+    policy: Policy,
+    guarantee: Guarantee,
+    released: ReleaseFacts,
+    *,
+    measured: DecisionFacts | None,
+    levels: tuple[AttributeLevels, ...],
+    utility_max: float | None,
+) -> Headline:
+    """Say in three short paragraphs what a reader must know first.
+
+    Parameters
+    ----------
+    policy : Policy
+    guarantee : Guarantee
+    released : ReleaseFacts
+    measured : DecisionFacts or None
+        None where the edition may not tell exact figures.
+    levels : tuple of AttributeLevels
+        As this edition shows them.
+    utility_max : float or None
+        Utility if nothing were generalized.
+    """
+    return Headline(
+        " ".join(_released(policy, released)),
+        " ".join(_safe(policy, guarantee)),
+        " ".join(_lost(policy, measured, levels, utility_max)),
+    )
+
+
+def _released(policy: Policy, released: ReleaseFacts) -> Iterator[str]:
+    kind = policy.guarantee.kind
+    quasi = list(policy.quasi_identifiers)
+    masked = _masked(policy)
+    kept = [name for name in policy.kept_columns if name not in masked]
+    how = {
+        "risk": "each value as exact or as coarse as was decided for its record",
+        "k-anonymity": "made coarser by one scheme for the whole table",
+        "masked": "their values changed by a mask",
+        "dp": "made coarser until a crowd of records shares them",
+        "as-published": "made coarser record by record",
+    }[kind]
+    subject = masked if kind == "masked" else quasi
+    yield f"{_counted(released.rows, 'row')}."
+    if subject:
+        yield f"{_counted(len(subject), 'column')}, {how}: {listing(subject)}."
+    exact = [name for name in kept if getattr(policy.columns[name], "release", None) is None]
+    if exact:
+        yield f"Released as they are: {listing(exact)}."
+    coarser = [name for name in kept if name not in exact]
+    if coarser:
+        yield f"Made coarser for all rows alike: {listing(coarser)}."
+    gone = [name for name in policy.columns if name not in (*quasi, *policy.kept_columns)]
+    if gone:
+        yield f"Left out: {listing(gone)}."
+
+
+def _masked(policy: Policy) -> list[str]:
+    return [name for name, mask in policy.masks.items() if mask.method != "none"]
+
+
+def _safe(policy: Policy, guarantee: Guarantee) -> Iterator[str]:
+    masked = _masked(policy)
+    kept = [name for name in policy.kept_columns if name not in masked]
+    if guarantee.kind == "risk":
+        own = policy.dictionary.kind == "self"
+        known = "the original table" if own else "the given dictionary"
+        yield (
+            f"To hand to readers who know no more of a person than {known} tells of the quasi-identifiers. How likely "
+            "such a reader finds a person is the risk below."
+        )
+    elif guarantee.kind == "k-anonymity":
+        asked = guarantee.parameters.get("k")
+        alike = f"at least {asked}" if asked is not None else "so many as was asked"
+        yield (
+            f"To hand to readers who know a person by the quasi-identifiers: {alike} rows look alike in them, so the "
+            "person is one of these."
+        )
+    elif guarantee.kind == "dp":
+        yield (
+            "To hand to any reader, whatever they know: what one row or person adds changes the chance of any release "
+            "by a factor of e^ε at most, but for δ. Both are told below; the smaller they are, the safer it is."
+        )
+        return
+    elif guarantee.kind == "masked":
+        yield (
+            "Nothing is proved of a reader who tries to link records. Hand it to whom an attack on it was judged "
+            "tolerable for (privrisk attack)."
+        )
+    else:
+        yield "Nothing is guaranteed. Do not hand it out; it is for comparison."
+    if kept:
+        yield f"Not safe from a reader who knows values of {listing(kept)}."
+
+
+def _lost(
+    policy: Policy,
+    measured: DecisionFacts | None,
+    levels: tuple[AttributeLevels, ...],
+    utility_max: float | None,
+) -> Iterator[str]:
+    if measured is not None and utility_max:
+        yield f"Of the utility of the table, {percent(measured.utility.mean / utility_max)} is left on average."
+    if levels:
+        shares = {one.attribute: one.rows[-1] / sum(one.rows) for one in levels if sum(one.rows)}
+        whole = [f"{name} ({percent(share)})" for name, share in shares.items() if share >= _TOLD_FROM]
+        exact = {one.attribute: one.rows[0] / sum(one.rows) for one in levels if sum(one.rows)}
+        best = [f"{name} ({percent(share)})" for name, share in exact.items() if share >= _TOLD_FROM]
+        if whole:
+            yield f"Suppressed in most rows: {listing(whole)}."
+        if best:
+            yield f"Exact in most rows: {listing(best)}."
+        if not whole and not best:
+            yield "No column is exact or suppressed in most rows."
+    if policy.guarantee.kind == "masked":
+        yield "Single values are not true any more; what masking did to means and correlations is told below."
+    if policy.guarantee.kind == "dp":
+        yield "Only a random sample of the rows is published, and no rare combination of values."
+    if measured is not None and measured.infeasible + measured.suppressed:
+        yield f"{_counted(measured.infeasible + measured.suppressed, 'record')} suppressed as a whole."
+
+
+_TOLD_FROM = 0.5
+"""Share of the rows from which a column is named."""
+
+
+def _counted(number: int, unit: str) -> str:
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
+
+
+def compared(
+    released: ReleaseFacts,
+    *,
+    rows: int | None,
+    measured: DecisionFacts | None,
+    risk_before: bool,
+    utility_max: float | None,
+    sample: TradeOffFacts | None = None,
+) -> tuple[Compared, ...]:
+    """Return the table and its release side by side; what an edition may not tell of the table is None.
+
+    Parameters
+    ----------
+    released : ReleaseFacts
+    rows : int or None
+        Of the table.
+    measured : DecisionFacts or None
+    risk_before : bool
+        Whether the risk of the table may be told.
+    utility_max : float or None
+    sample : TradeOffFacts or None
+        What is known from sampled records.
+    """
+    found = [Compared("rows", rows, released.rows)]
+    if measured is not None:
+        before, after = measured.risk_before, measured.risk_after
+        found.append(Compared("mean risk of a record", before.mean if risk_before else None, after.mean))
+        found.append(Compared("largest risk of a record", before.max if risk_before else None, after.max))
+    if sample is not None:
+        of = f"of {sample.records:,} sampled records"
+        alone_before, alone_after = (one.alone / sample.records for one in (sample.fits_before, sample.fits_after))
+        found.append(
+            Compared(
+                "records that one row of the dictionary alone fits",
+                percent(alone_before),
+                percent(alone_after),
+                of,
+            )
+        )
+        found.append(
+            Compared(
+                "dictionary rows that fit a record, median", sample.fits_before.median, sample.fits_after.median, of
+            )
+        )
+    found.append(Compared("different combinations of quasi-identifiers", None, released.classes))
+    found.append(Compared("rows of the smallest class", None, released.min_class_size))
+    found.append(Compared("rows alone in their class", None, released.unique_by_cells))
+    if measured is not None and utility_max is not None:
+        of = "" if risk_before else f"of {short_number(utility_max)}, if nothing were generalized"
+        before_utility = utility_max if risk_before else None
+        found.append(Compared("mean utility of a record", before_utility, measured.utility.mean, of))
+    return tuple(found)
+
+
+def shown(value: float | str | None) -> str:
+    """Return a compared value for a person.
+
+    Parameters
+    ----------
+    value : float, str or None
+    """
+    return "not told" if value is None else value if isinstance(value, str) else short_number(value)

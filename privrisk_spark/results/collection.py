@@ -1,0 +1,144 @@
+"""All experiments together: what was claimed beside what was found, and what did not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Word = Literal["holds", "in part", "does not hold", "not judged"]
+
+_WORDS: dict[str, Word] = {
+    "holds": "holds",
+    "confirmed": "holds",
+    "does not hold": "does not hold",
+    "not confirmed": "does not hold",
+    "": "not judged",
+    "nothing to compare": "not judged",
+}
+"""Verdicts of the experiments; any other says in how many cases, or under what, a claim holds."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim and what came of it.
+
+    Attributes
+    ----------
+    source, claim : str
+    data : str
+        Name of the table.
+    word : {"holds", "in part", "does not hold", "not judged"}
+    verdict : str
+        As the experiment has it, such as ``in 15 of 24 cases``; empty where it is not judged.
+    evidence : str
+    """
+
+    source: str
+    claim: str
+    data: str
+    word: Word
+    verdict: str
+    evidence: str
+
+    @classmethod
+    def of(cls, source: str, claim: str, data: str, verdict: str, evidence: str) -> Judged:
+        """Return a judged claim, with its verdict in one of four words."""
+        return cls(source, claim, data, _WORDS.get(verdict, "in part"), verdict, evidence)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One experiment.
+
+    Attributes
+    ----------
+    name, heading : str
+    page : str
+        Its page, below the directory of all.
+    seconds : float
+    private : bool
+        Whether it tells of a table of the user.
+    why_not : str
+        Why the user's table was not used; empty otherwise.
+    claims : tuple of Judged
+    """
+
+    name: str
+    heading: str
+    page: str
+    seconds: float
+    private: bool
+    why_not: str
+    claims: tuple[Judged, ...]
+
+    @classmethod
+    def of(
+        cls, name: str, heading: str, document: Mapping[str, Any], *, seconds: float, private: bool, why_not: str
+    ) -> Part:
+        """Read what an experiment wrote.
+
+        Parameters
+        ----------
+        name, heading : str
+        document : mapping
+            Its JSON file.
+        seconds : float
+        private : bool
+        why_not : str
+        """
+        claims = tuple(_claims(document))
+        return cls(name, heading, f"{name}/{name}.html", seconds, private, why_not, claims)
+
+    def counted(self, word: Word) -> int:
+        """How many of its claims came out so."""
+        return sum(one.word == word for one in self.claims)
+
+
+def _claims(document: Mapping[str, Any]) -> Iterator[Judged]:
+    """Claims with a verdict; then those of charts, which have a sentence instead."""
+    for one in document.get("claims", ()):
+        yield Judged.of(one["source"], one["claim"], one["data"], one["verdict"], one["evidence"])
+    told = {one["claim"] for one in document.get("claims", ())}
+    for plot in document["plots"]:
+        if plot["claim"] and plot["claim"] not in told:
+            yield Judged.of(plot["figure"], plot["claim"], plot["data"], "", plot["found"])
+
+
+@dataclass(frozen=True)
+class Collection:
+    """All of them.
+
+    Attributes
+    ----------
+    created, version : str
+    quick : bool
+        Small sizes: to see that it runs, not to be cited.
+    parts : tuple of Part
+    """
+
+    created: str
+    version: str
+    quick: bool
+    parts: tuple[Part, ...]
+
+    @property
+    def private(self) -> bool:
+        """Whether anything tells of a table of the user."""
+        return any(part.private for part in self.parts)
+
+    @property
+    def failed(self) -> tuple[tuple[Part, Judged], ...]:
+        """Claims that do not hold, or only in part."""
+        return tuple(
+            (part, one) for part in self.parts for one in part.claims if one.word in ("does not hold", "in part")
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-safe."""
+        return {
+            "date": self.created,
+            "version": self.version,
+            "quick": self.quick,
+            "experiments": [asdict(part) for part in self.parts],
+        }

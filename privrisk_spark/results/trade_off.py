@@ -1,0 +1,189 @@
+"""What a release gives up of utility for what it takes off the risk, beside other recodings; exact, for the vault."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RecodingPoint:
+    """Mean risk and utility of the sampled records at one level vector.
+
+    Attributes
+    ----------
+    levels : tuple of k int
+    risk, utility : float
+    """
+
+    levels: tuple[int, ...]
+    risk: float
+    utility: float
+
+
+@dataclass(frozen=True)
+class FloorPoint:
+    """The sampled records, each decided at least risk for one utility floor.
+
+    Attributes
+    ----------
+    floor, risk, utility : float
+    infeasible : int
+        Records that cannot reach the floor and are suppressed.
+    levels : tuple of k float
+        Mean level of each attribute.
+    """
+
+    floor: float
+    risk: float
+    utility: float
+    infeasible: int
+    levels: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class AnonymousPoint:
+    """The full-domain recoding of most utility for one k.
+
+    Attributes
+    ----------
+    k : int
+    levels : tuple of k int
+    risk, utility : float
+        Suppressed records are counted as such.
+    suppressed : int
+        Sampled records in classes of fewer than k.
+    """
+
+    k: int
+    levels: tuple[int, ...]
+    risk: float
+    utility: float
+    suppressed: int
+
+
+@dataclass(frozen=True)
+class FitFacts:
+    """Dictionary rows that fit a sampled record.
+
+    Attributes
+    ----------
+    least : int
+    median : float
+    alone : int
+        Records that one row only fits.
+    """
+
+    least: int
+    median: float
+    alone: int
+
+
+@dataclass(frozen=True)
+class TradeOffFacts:
+    """The risk-utility map of a table, from a sample of its records.
+
+    Attributes
+    ----------
+    records : int
+        Of the sample.
+    nodes : int
+        Level vectors that were evaluated.
+    own : bool
+        Whether the dictionary is the table itself: points of k are k-anonymous then, else of k-map.
+    recodings : tuple of RecodingPoint
+        All of the frontier; of the others one for each place of a drawing.
+    frontier : tuple of int
+        Positions in ``recodings``, by increasing risk.
+    floors : tuple of FloorPoint
+        Ascending.
+    anonymous : tuple of AnonymousPoint
+        Ascending; a k that no recoding reaches is left out.
+    suppressed_at_most : float
+        Largest share of the sample that points of k suppress.
+    risk, utility : float
+        Means of this release over the same records, suppressed ones counted as such.
+    fits_before, fits_after : FitFacts
+        Of the records as they are, and as they are released.
+    """
+
+    records: int
+    nodes: int
+    own: bool
+    recodings: tuple[RecodingPoint, ...]
+    frontier: tuple[int, ...]
+    floors: tuple[FloorPoint, ...]
+    anonymous: tuple[AnonymousPoint, ...]
+    suppressed_at_most: float
+    risk: float
+    utility: float
+    fits_before: FitFacts
+    fits_after: FitFacts
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attributes; numbers may be infinite."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class RowPair:
+    """A row of the table and what is released of it; None is a missing value.
+
+    Attributes
+    ----------
+    before, after : tuple of k str or None
+        Labels of the quasi-identifiers; ``after`` is empty where the row is not released.
+    risk_before, risk_after : float or None
+        None of a fictitious row.
+    """
+
+    before: tuple[str | None, ...]
+    after: tuple[str | None, ...]
+    risk_before: float | None = None
+    risk_after: float | None = None
+
+
+@dataclass(frozen=True)
+class RiskyClass:
+    """A released class with the greatest risk of its records.
+
+    Attributes
+    ----------
+    labels : tuple of k str or None
+    risk : float
+    consistent : int
+        Dictionary rows that fit it; the fewest where records or dictionaries differ.
+    """
+
+    labels: tuple[str | None, ...]
+    risk: float
+    consistent: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a report shows of single records and of other recodings; exact, for the vault.
+
+    Attributes
+    ----------
+    pairs : tuple of RowPair
+        Some rows of the table, before and after.
+    riskiest : tuple of RiskyClass
+        By falling risk.
+    trade_off : TradeOffFacts or None
+        None where it is not evaluated.
+    """
+
+    pairs: tuple[RowPair, ...] = ()
+    riskiest: tuple[RiskyClass, ...] = ()
+    trade_off: TradeOffFacts | None = None
+
+    @property
+    def fictitious(self) -> bool:
+        """Whether nothing of it comes from records."""
+        real = any(pair.risk_before is not None or pair.risk_after is not None for pair in self.pairs)
+        return not (real or self.riskiest or self.trade_off)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a program may read of it: figures, and no rows."""
+        return {"trade_off": None if self.trade_off is None else self.trade_off.to_dict()}

@@ -1,0 +1,95 @@
+"""All experiments: what is finished is not run again, what was stopped goes on, and all of it runs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from privrisk_spark.cli.app import app
+from privrisk_spark.errors import ConfigError, EngineError
+from privrisk_spark.experiments import collection
+from privrisk_spark.experiments.collection import FINISHED, NAMES, PAGE, check_collection, named, run_all
+from privrisk_spark.experiments.dictionaries import experiment as dictionaries
+
+FEW = ("examples", "dictionaries")
+DAY = dt.date(2026, 1, 2)
+
+
+def run_few(place: Path, told: list[str], *, quick: bool = True, date: dt.date = DAY) -> None:
+    run_all(None, None, place=place, run_id="t", date=date, quick=quick, names=FEW, tell=told.append)
+
+
+def test_every_experiment_is_among_them() -> None:
+    packages = {path.parent.name for path in Path(collection.__file__).parent.glob("*/experiment.py")}
+    assert set(NAMES) == packages
+    for name in NAMES:
+        assert named(name).name == name
+        assert type(named(name).usual) is type(named(name).quick)
+
+
+def test_what_is_finished_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    run_few(tmp_path, told)
+    assert told == ["Experiment 1 of 2: examples.", "Experiment 2 of 2: dictionaries."]
+    page = (tmp_path / PAGE).read_bytes()
+    told.clear()
+    run_few(tmp_path, told)
+    assert all(sentence.endswith("was finished before.") for sentence in told)
+    assert (tmp_path / PAGE).read_bytes() == page
+    told.clear()
+    run_few(tmp_path, told, date=dt.date(2026, 1, 3))
+    assert not any("before" in sentence for sentence in told)
+    told.clear()
+    (tmp_path / FINISHED).write_text("[1")
+    run_few(tmp_path, told, date=dt.date(2026, 1, 3))
+    assert not any("before" in sentence for sentence in told)
+    monkeypatch.setattr(collection, "__version__", "another")
+    told.clear()
+    run_few(tmp_path, told, date=dt.date(2026, 1, 3))
+    assert not any("before" in sentence for sentence in told)
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    def stop(*_: object) -> None:
+        raise EngineError("stopped")
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(dictionaries, "EXPERIMENT", replace(dictionaries.EXPERIMENT, find=stop))
+        with pytest.raises(EngineError):
+            run_few(tmp_path, told)
+    assert not (tmp_path / PAGE).exists()
+    told.clear()
+    run_few(tmp_path, told)
+    assert told == ["Experiment 1 of 2: examples was finished before.", "Experiment 2 of 2: dictionaries."]
+
+
+def test_a_directory_with_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("x")
+    with pytest.raises(ConfigError, match="has other content than the experiments"):
+        check_collection(str(tmp_path))
+
+
+def test_all_of_them_run(tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    ran = CliRunner().invoke(app, ["experiments", "all", "--quick", "--output", str(place)])
+    assert ran.exit_code == 0, ran.output
+    page = (place / PAGE).read_text()
+    links = set(re.findall(r'href="([^"#]+)"', page))
+    assert links == {f"{name}/{name}.html" for name in NAMES}
+    assert all((place / link).is_file() for link in links)
+    told = json.loads((place / "experiments.json").read_text())
+    assert [one["name"] for one in told["experiments"]] == list(NAMES)
+    assert all(one["claims"] for one in told["experiments"])
+    judged = [claim for one in told["experiments"] for claim in one["claims"] if claim["word"] != "not judged"]
+    failed = [claim for claim in judged if claim["word"] != "holds"]
+    assert failed, "the papers are not right in all"
+    assert f"{len(judged)} claims were judged; {len(failed)} of them do not hold" in ran.output
+    assert "A quick run" in page
