@@ -149,6 +149,22 @@ def rank_candidates(known: Sequence[Point], masked: Sequence[Point], widths: Seq
     return found
 
 
+def axis_candidates(known: Sequence[Point], masked: Sequence[Point]) -> list[set[int]]:
+    """Masked records with no other centroid between the known value and theirs, on every axis."""
+    found = []
+    for record in known:
+        candidates = set(range(len(masked)))
+        for j, value in enumerate(record):
+            centres = {row[j] for row in masked}
+            candidates &= {
+                i
+                for i, row in enumerate(masked)
+                if not any(min(value, row[j]) < centre < max(value, row[j]) for centre in centres)
+            }
+        found.append(candidates)
+    return found
+
+
 def perturbed(code: int, matrix: Sequence[Sequence[float]], u: float) -> int:
     if code < 0:
         return code

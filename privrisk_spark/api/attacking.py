@@ -52,7 +52,7 @@ class Attacked(Closeable):
 
     @property
     def share(self) -> float:
-        """Share of the records tried that the strongest attack links rightly; 0 where no links were tried."""
+        """Share of the records, or persons, whom the strongest attack finds; 0 where no links were tried."""
         strongest = self.result.strongest
         return 0.0 if strongest is None else strongest.found.share
 
@@ -66,10 +66,17 @@ class Attacked(Closeable):
         them; ``rows_alike``, candidates that look like its own; ``present``, the probability that its own is a
         candidate; ``begun``, the probability that he can begin with it; ``consistent``, the dictionary rows it was
         decided by.
+
+        Where persons may have several rows, ``entity`` is the person, and ``rows`` of the person are alike;
+        ``own_rows_nearest``, how many of the candidates are expected to be of the same person.
+
+        Where it is not known whose each row is, a pair names both: ``record_id`` of the person; ``row_<column>``, the
+        labels of the protected row; ``rows`` that look like it; ``distance``; ``tied_rows``. Of several people or rows
+        at the least distance it is the first.
         """
         return {
             name: opened(self.private, self.spark, partial(self.spark.read.parquet, str(self.place / "pairs" / name)))
-            for name in (one.search.key for one in self.result.attacks if one.search.one_by_one)
+            for name in (search.key for search in self.result.searches if search.one_by_one)
         }
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,16 +13,19 @@ from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.linkage.evidence import Found, deciles, found
 from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel
 from privrisk_spark.kernels.linkage.learned.fitting import Learned
-from privrisk_spark.kernels.linkage.membership import Bound, Membership
+from privrisk_spark.kernels.linkage.membership import Bound, HeldOut, Membership
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule
+from privrisk_spark.kernels.linkage.scores import Scores
 from privrisk_spark.kernels.linkage.transparency import ExactLinks
 from privrisk_spark.planning.attacks import known_columns
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.attacks import Attack, Calibration, Group
+from privrisk_spark.results.attacks import Attack, Calibration, Group, RightRows, ScoredLinks
 from privrisk_spark.results.inferences import Agreement, Inference, LearnedDistance, MatchModel, MembershipFound, Search
 
 SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
-"""Groups of records by the candidates that look like their own."""
+"""Groups of records by the candidates that look like their own, and of persons by their rows."""
+
+_MOST = np.iinfo(np.int64).max
 
 
 class LinkOutcomes(Protocol):
@@ -60,7 +63,7 @@ def by_size(alike: LongArray, probability: FloatArray, people: LongArray | Float
     """
     groups = []
     for low, high in SIZES:
-        here = (alike >= low) & (alike <= (np.iinfo(np.int64).max if high is None else high))
+        here = (alike >= low) & (alike <= (_MOST if high is None else high))
         if not people[here].sum():
             continue
         name = f"{low} or more" if high is None else "1" if high == 1 else f"{low} to {high}"
@@ -123,6 +126,14 @@ HOW: dict[str, str] = {
 """How is searched by a method, in words; where cells are read in one of several ways, those say it."""
 
 
+MADE: dict[str, str] = {
+    "intersection": "by the rows that are possible in every column, as it is known how each was masked",
+    "repetition": "by grouping the known values again, as the table was microaggregated",
+    "classes": "by making the classes again, as the table was recoded",
+}
+"""How is searched by somebody who knows how the protected table was made, in words."""
+
+
 PLANNED = (
     "planned",
     "the success of an adversary who approaches one of the ρ people after the other for as long as it pays him "
@@ -176,6 +187,91 @@ def attacked(
     )
 
 
+class PersonOutcomes(Protocol):
+    """How the links of persons came out, those with as many rows together."""
+
+    @property
+    def rows(self) -> LongArray:
+        """Rows of each person, shape (n,)."""
+
+    @property
+    def there(self) -> BoolArray:
+        """Whether the file in which was searched has rows of theirs."""
+
+    @property
+    def persons(self) -> LongArray:
+        """Persons of each."""
+
+    @property
+    def found(self) -> FloatArray:
+        """Mean probability that one is found."""
+
+    @property
+    def linked_rows(self) -> int:
+        """Rows of all of them."""
+
+    @property
+    def right_rows(self) -> float:
+        """Those linked to a row of the same person."""
+
+    @property
+    def guessed(self) -> float:
+        """Persons that somebody finds who draws a candidate for each row."""
+
+
+def attacked_persons(
+    search: Search, outcomes: PersonOutcomes, candidates: int, distinct: int, calibrations: tuple[Calibration, ...]
+) -> Attack:
+    """Say which persons one attack has found.
+
+    Parameters
+    ----------
+    search : Search
+    outcomes : PersonOutcomes
+    candidates, distinct : int
+        Rows of the file in which was searched.
+    calibrations : tuple of Calibration
+        Of rows.
+    """
+    title, meaning, _ = ATTACKS[search.begins]
+    how = HOW[search.method] if search.cells is None else CELLS[search.cells]
+    groups = []
+    for low, high in SIZES:
+        here = outcomes.there & (outcomes.rows >= low) & (outcomes.rows <= (_MOST if high is None else high))
+        if outcomes.persons[here].sum():
+            name = f"{low} or more" if high is None else "1" if high == 1 else f"{low} to {high}"
+            groups.append(Group(name, None, found(outcomes.found[here], outcomes.persons[here])))
+    return Attack(
+        search,
+        f"{title}, {how}",
+        meaning,
+        candidates,
+        distinct,
+        found(outcomes.found, outcomes.persons),
+        int(outcomes.persons[~outcomes.there].sum()),
+        float(outcomes.persons[outcomes.there].sum()),
+        tuple(groups),
+        calibrations,
+        RightRows(outcomes.linked_rows, outcomes.right_rows, outcomes.guessed / max(int(outcomes.persons.sum()), 1)),
+    )
+
+
+def scored(search: Search, found: Scores, candidates: int, distinct: int) -> ScoredLinks:
+    """Say what was linked where it is not known whose each row is.
+
+    Parameters
+    ----------
+    search : Search
+    found : Scores
+    candidates, distinct : int
+        Of the file in which was searched.
+    """
+    title, meaning, _ = ATTACKS[search.begins]
+    how = HOW[search.method] if search.cells is None else CELLS[search.cells]
+    unit = "bits" if search.method == "probabilistic" else "distance"
+    return ScoredLinks(search, f"{title}, {how}", meaning, candidates, distinct, found, unit)
+
+
 def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
     """Say what an intruder has found who knows the levels that a table was recoded by.
 
@@ -209,6 +305,39 @@ def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
     ]
 
 
+def linked_as_made(
+    way: str, possible: tuple[LongArray, FloatArray, LongArray], *, absent: int, rows: int, distinct: int
+) -> Attack:
+    """Say what an intruder has found who knows how the protected table was made.
+
+    Parameters
+    ----------
+    way : {"intersection", "repetition", "classes"}
+    possible : tuple of ndarray
+        Rows that people can have become, the probability that the own one is drawn of them, and how many people.
+    absent : int
+        People without a row.
+    rows, distinct : int
+        In which is searched.
+    """
+    left, right, people = possible
+    search = Search("transparency", "person", distance="intersection" if way == "intersection" else "repetition")
+    title, meaning, _ = ATTACKS["person"]
+    every = np.append(people, absent)
+    return Attack(
+        search,
+        f"{title}, {MADE[way]}",
+        meaning,
+        rows,
+        distinct,
+        found(np.append(right, 0.0), every),
+        absent,
+        float(people.sum()),
+        by_size(left, right, people),
+        (),
+    )
+
+
 def match_model(
     policy: Policy,
     search: Search,
@@ -216,6 +345,7 @@ def match_model(
     fitted: Fitted,
     rule: OptimalRule,
     classes: Mapping[str, tuple[FloatArray, FloatArray]],
+    records: Mapping[str, float],
 ) -> MatchModel:
     """Say what was estimated of agreement, by the names of the columns.
 
@@ -229,7 +359,9 @@ def match_model(
         What was estimated.
     rule : OptimalRule
     classes : mapping of class to (ndarray of float64, ndarray of float64)
-        Probability of the links of records, and how many records there are with each.
+        Probability of the links of records, and how many records there are with each; none where that is not known.
+    records : mapping of class to float
+        Records by the weight of their best candidate; expected ones where it is not known who is there.
     """
     agreements = []
     for j, column in enumerate(known_columns(policy)):
@@ -245,6 +377,7 @@ def match_model(
         rule.upper,
         rule.lower,
         {name: found(*of) for name, of in classes.items()},
+        records,
     )
 
 
@@ -348,8 +481,8 @@ MOST_POINTS = 200
 """Thresholds of a membership attack that are told."""
 
 
-def membership_found(found: Membership, bound: Bound | None) -> MembershipFound:
-    """How well members are told, beside what is allowed."""
+def membership_found(found: Membership, on_others: HeldOut | None, bound: Bound | None) -> MembershipFound:
+    """How well members are told, of those who choose the attack and of others, beside what is allowed."""
     n = len(found.true_positives)
     shown = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(np.int64))
     points = zip(found.false_positives[shown].tolist(), found.true_positives[shown].tolist(), strict=True)
@@ -360,6 +493,7 @@ def membership_found(found: Membership, bound: Bound | None) -> MembershipFound:
         found.advantage,
         found.area,
         tuple(points),
+        on_others,
         None if bound is None else bound.advantage,
         said,
     )

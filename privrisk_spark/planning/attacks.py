@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import InputError, listing
 from privrisk_spark.planning.assessment import reading_only
-from privrisk_spark.planning.masking import NUMERIC
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.attacks import OF_VALUES, AttackPolicy, Errors
 from privrisk_spark.policy.dictionaries import DictionaryTable, Table
+from privrisk_spark.policy.masking import NUMERIC
 from privrisk_spark.policy.policy import Policy, QuasiIdentifier
 from privrisk_spark.results.inferences import Inference, MembershipFound
 
@@ -30,24 +30,32 @@ def attack_of(policy: Policy) -> AttackPolicy:
 
 
 def known_columns(policy: Policy) -> list[str]:
-    """Quasi-identifiers the intruder knows, in the order of the policy."""
+    """Columns the intruder knows, in the order of the policy: quasi-identifiers, and others released as they are."""
     asked = attack_of(policy).intruder.columns
-    return [name for name in policy.quasi_identifiers if not asked or name in asked]
+    return [name for name in policy.columns if name in (asked or policy.quasi_identifiers)]
+
+
+def known_as_they_are(policy: Policy) -> list[str]:
+    """Known columns that are no quasi-identifiers, so that all rows show them as they are, or masked."""
+    return [name for name in known_columns(policy) if name not in policy.quasi_identifiers]
 
 
 def read_policy(policy: Policy) -> Policy:
-    """Return the policy to read the original table by: quasi-identifiers, and sensitive values if they are tried."""
-    reading = reading_only(policy, policy.sensitive_as_they_are if OF_VALUES & set(attack_of(policy).tried) else [])
-    flat = {
-        name: column.model_copy(update={"hierarchy": _FLAT})
+    """Return the policy to read the original table by: what the intruder knows, and what he wants to infer."""
+    known = known_as_they_are(policy)
+    inferred = [name for name in policy.sensitive_as_they_are if name not in known]
+    reading = reading_only(policy, inferred if OF_VALUES & set(attack_of(policy).tried) else [])
+    # Masked numbers are no nodes of a hierarchy.
+    flat: dict[str, QuasiIdentifier] = {
+        name: column.model_copy(update={"hierarchy": _FLAT.hierarchy})
         for name, column in reading.quasi_identifiers.items()
         if isinstance(column.mask, NUMERIC)
     }
-    # Masked numbers are no nodes of a hierarchy.
+    flat |= {name: _FLAT.model_copy(update={"read": policy.columns[name].read}) for name in known}
     return reading.model_copy(update={"columns": {**reading.columns, **flat}}) if flat else reading
 
 
-_FLAT = QuasiIdentifier.model_validate({"role": "quasi-identifier", "hierarchy": {"flat": {}}}).hierarchy
+_FLAT = QuasiIdentifier.model_validate({"role": "quasi-identifier", "hierarchy": {"flat": {}}})
 
 
 def compared_as_numbers(policy: Policy) -> list[str]:
@@ -74,11 +82,13 @@ def leaves_of(source: Table, columns: Mapping[str, str]) -> DictionaryTable:
 
 def in_words(policy: Policy) -> dict[str, str]:
     """How each known column is compared."""
-    asked, numbers = attack_of(policy), compared_as_numbers(policy)
+    asked, numbers, as_they_are = attack_of(policy), compared_as_numbers(policy), known_as_they_are(policy)
 
     def compared(name: str) -> str:
         level = asked.intruder.levels.get(name, 0)
         how = "as a number" if name in numbers else "as a text" if name in asked.texts else "by levels of its hierarchy"
+        if name in as_they_are and name not in numbers and name not in asked.texts:
+            how = "as a category, equal or not"
         return f"{how}, known up to {_level(policy, name, level)}" if level else how
 
     return {name: compared(name) for name in known_columns(policy)}
@@ -162,7 +172,7 @@ def attack_notes(policy: Policy, *, sampled: bool, by_risk: bool, left_out: Sequ
         f"{_knowledge(policy)} Among t candidates that are equally good he draws one, so that the right one is found "
         "with probability 1/t.",
     ]
-    if by_risk:
+    if by_risk and asked.truth:
         notes.append(
             "What is predicted by 1/ρ is how surely a released row is linked to its person. It says nothing of how "
             "surely a person is linked to a row: few rows may be left that a person's values are consistent with."
@@ -174,13 +184,27 @@ def attack_notes(policy: Policy, *, sampled: bool, by_risk: bool, left_out: Sequ
         )
     if asked.texts and "probabilistic" in asked.tried:
         notes.append("Match weights compare the columns of attack.texts by levels of their hierarchies.")
-    if policy.table.entity_id is not None:
-        notes.append("Each row of a person is tried by itself, and only a link to that very row counts as right.")
+    if not asked.truth:
+        notes.append(
+            "It is not known whose each row of the protected table is, so no link is called right. Of those to t tied "
+            "candidates at most 1/t are right, on average: the sum of these bounds what is found."
+        )
+    if policy.table.entity_id is not None and asked.truth:
+        notes.append(
+            "Persons are counted. Each row of a person is linked by itself; a link is right if it leads to any row of "
+            "the same person, and a person is found if one of the rows is linked rightly. What is predicted, and what "
+            "is learned from true pairs or by levels, is of rows: there a link is right to that very row alone."
+        )
         if OF_VALUES.intersection(asked.tried):
             notes.append(
                 "Of values persons are counted, once in each class they have rows in; rows are, where not all records "
                 "are tried, or the intruder has a table of his own."
             )
+    terms = asked.probabilistic.term_frequencies
+    if terms and "probabilistic" in asked.tried:
+        notes.append(
+            f"By match weights agreement on a rare value weighs more than on a frequent one: {listing(terms)}."
+        )
     if asked.intruder.share < 1:
         notes.append(f"The records tried are a sample: about {100 * asked.intruder.share:.3g} %, drawn by their ids.")
     if sampled:
@@ -189,10 +213,29 @@ def attack_notes(policy: Policy, *, sampled: bool, by_risk: bool, left_out: Sequ
     return tuple(notes)
 
 
-def why_not_transparent(asked: AttackPolicy, levels: Mapping[str, int] | None) -> str | None:
-    """Why an intruder cannot link by the levels of the protected table; None if he can."""
-    his = asked.intruder
-    if levels is None:
+def why_not_transparent(
+    policy: Policy, levels: Mapping[str, int] | None, *, masks: int | None = None, local: bool = False
+) -> str | None:
+    """Why an intruder cannot link by what he is told of how the table was protected; None if he can.
+
+    Parameters
+    ----------
+    policy : Policy
+    levels : mapping of column to int, or None
+        Of one scheme for the whole table.
+    masks : int or None
+        How many masks leave him some rows and not others; None where the table is not masked.
+    local : bool
+        Whether it is a release of classes that have levels of their own, which he can make again.
+    """
+    his, kept = attack_of(policy).intruder, known_as_they_are(policy)
+    if masks == 0:
+        return "'transparency', as the masks of the columns he knows leave every row possible."
+    if local and set(policy.quasi_identifiers) - set(known_columns(policy)):
+        return "'transparency', as classes can be made again by who knows all quasi-identifiers alone."
+    if masks is None and kept and not local:
+        return f"'transparency', as suppressed rows still show what no scheme recodes: {listing(kept)}."
+    if masks is None and levels is None and not local:
         return (
             "'transparency', as it is not known by which levels the whole table was recoded; say it in attack.levels."
         )
@@ -215,9 +258,14 @@ def is_masked(manifest: Mapping[str, Any] | None) -> bool:
     return manifest is not None and manifest["guarantee"]["kind"] == "masked"
 
 
-def minimal(asked: AttackPolicy, levels: Mapping[str, int] | None) -> bool:
+def is_local(manifest: Mapping[str, Any] | None, levels: Mapping[str, int] | None) -> bool:
+    """Whether it is a k-anonymous release of ours whose classes have levels of their own (Mondrian and others)."""
+    return manifest is not None and manifest["guarantee"]["kind"] == "k-anonymity" and levels is None
+
+
+def minimal(policy: Policy, levels: Mapping[str, int] | None) -> bool:
     """Whether it can be told which finer schemes were given up for a condition."""
-    return why_not_transparent(asked, levels) is None
+    return why_not_transparent(policy, levels) is None
 
 
 def not_tried(
@@ -227,14 +275,18 @@ def not_tried(
     members: MembershipFound | None,
     *,
     learned: bool,
+    masks: int | None = None,
+    local: bool = False,
 ) -> list[str]:
     """What was asked for and could not be tried, each with its reason."""
     asked = attack_of(policy)
     tried = {one.method for one in inferences}
     found = []
-    for method in asked.tried:
-        if method == "transparency":
-            reason = why_not_transparent(asked, levels)
+    for method in asked.asked:
+        if method not in asked.tried:
+            found.append(f"'{method}', as it is not known of which record each row is (attack.protected.record_id).")
+        elif method == "transparency":
+            reason = why_not_transparent(policy, levels, masks=masks, local=local)
             found += [] if reason is None else [reason]
         elif method == "learned":
             if not learned:

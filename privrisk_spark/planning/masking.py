@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.kernels.masking.pram import transition_checked
+from privrisk_spark.kernels.masking.pram import invariant, transition_checked
 from privrisk_spark.kernels.masking.rank_swapping import swap_segments, swap_width
 from privrisk_spark.policy.masking import (
+    NUMERIC,
     Mask,
     MaskedGuarantee,
     Microaggregation,
@@ -24,9 +25,7 @@ from privrisk_spark.policy.masking import (
     NoMask,
     Pram,
     RankSwapping,
-    Rounding,
     Shuffle,
-    TopBottom,
 )
 from privrisk_spark.policy.policy import Policy
 
@@ -47,9 +46,6 @@ MOST_CATEGORIES = 1_000
 
 GAMMA = 0.2
 """Of V-MDAV, where the policy says nothing (Solanas and Martínez-Ballesté 2006)."""
-
-NUMERIC = Microaggregation | Noise | RankSwapping | TopBottom | Rounding | Shuffle
-"""Methods for numbers and days."""
 
 
 @dataclass(frozen=True)
@@ -242,12 +238,14 @@ def transitions(mask: Pram, counts: Mapping[str, int]) -> tuple[list[str], Float
     Notes
     -----
     With the shares ``π`` and ``R = a I + (1 - a) 1 πᵀ``, ``πR = aπ + (1 - a) π = π``: a value stays with probability a,
-    and is drawn from all values otherwise. No category is kept with a probability below a.
+    and is drawn from all values otherwise. No category is kept with a probability below a. A matrix of two stages is
+    that of :func:`~privrisk_spark.kernels.masking.pram.invariant`.
     """
     if mask.matrix is not None:
         names = sorted(mask.matrix)
         given = np.array([[mask.matrix[row].get(name, 0.0) for name in names] for row in names])
-        return names, transition_checked(given)
+        of_names = np.array([counts.get(name, 0) for name in names], dtype=np.float64)
+        return names, invariant(given, of_names) if mask.two_stage and of_names.any() else transition_checked(given)
     assert mask.invariant is not None
     names = sorted(counts)
     if not names:

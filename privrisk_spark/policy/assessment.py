@@ -27,16 +27,20 @@ class MaskedTable(Table):
     )
 
 
-def _published_or_table(value: object, _handler: Any) -> object:
+def published_or(kind: type[MaskedTable]) -> WrapValidator:
     """Choose by form, so that a fault is reported once and at its own key."""
-    if value == "published" or isinstance(value, MaskedTable):
-        return value
-    if isinstance(value, Mapping):
-        return MaskedTable.model_validate(value)
-    raise ValueError("must be 'published', or a mapping {path, format, columns, record_id}")
+
+    def chosen(value: object, _handler: Any) -> object:
+        if value == "published" or isinstance(value, kind):
+            return value
+        if isinstance(value, Mapping):
+            return kind.model_validate(value)
+        raise ValueError("must be 'published', or a mapping {path, format, columns, record_id}")
+
+    return WrapValidator(chosen)
 
 
-Masked = Annotated[Literal["published"] | MaskedTable, WrapValidator(_published_or_table)]
+Masked = Annotated[Literal["published"] | MaskedTable, published_or(MaskedTable)]
 
 
 class Population(Table):

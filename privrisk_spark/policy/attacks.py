@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from privrisk_spark.policy.assessment import Masked, MaskedTable
+from privrisk_spark.policy.assessment import MaskedTable, published_or
 from privrisk_spark.policy.types import NUMBER, SORTED, Count, Natural, NonNegative, Part, Text
 
 Method = Literal[
@@ -32,6 +32,8 @@ OF_VALUES: frozenset[Method] = frozenset(
 )
 """Attacks on sensitive values."""
 
+WITHOUT_ROWS: frozenset[Method] = frozenset({"distance", "probabilistic"})
+"""Attacks that can be tried where it is not known of which record each row is."""
 OF_LINKS: frozenset[Method] = frozenset({"distance", "probabilistic", "learned", "transparency"})
 """Attacks by links, whose limits ``correct_links_at_most`` is of."""
 
@@ -46,7 +48,18 @@ AS_THEY_ARE: frozenset[Method] = frozenset({"transparency"})
 CellReading = Literal["nearest", "uniform", "midpoint"]
 
 
-class KnownTable(MaskedTable):
+class ProtectedTable(MaskedTable):
+    """A protected table by any software; ids tell right links from wrong ones."""
+
+    entity_id: Text | None = Field(
+        None, description="Column that holds the persons of table.entity_id; the rows of one person have the same."
+    )
+
+
+Protected = Annotated[Literal["published"] | ProtectedTable, published_or(ProtectedTable)]
+
+
+class KnownTable(ProtectedTable):
     """A table an intruder has: his people, and what he knows of them, in nodes of the hierarchies."""
 
     record_id: Text = Field(description="Column that holds the ids of table.record_id, which tell right links.")
@@ -69,7 +82,11 @@ class Intruder(Part):
         1.0, description="Share of the records that are attacked, drawn by their ids and the seed."
     )
     seed: Natural = Field(1, description="Which records are drawn, where share is below 1, and which values are wrong.")
-    columns: tuple[Text, ...] = Field((), description="Quasi-identifiers the intruder knows; default all.")
+    columns: tuple[Text, ...] = Field(
+        (),
+        description="Columns the intruder knows; default all quasi-identifiers. Sensitive and insensitive ones may be "
+        "among them that are released as they are, or masked.",
+    )
     levels: Annotated[dict[str, Natural], SORTED] = Field(
         default_factory=dict, description="Known column: the level of its hierarchy up to which he knows it; default 0."
     )
@@ -90,6 +107,11 @@ class ProbabilisticPolicy(Part):
     false_non_links: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
         0.1,
         description="Share of the pairs of one person that may be taken for no links; a clerk decides what is between.",
+    )
+    term_frequencies: tuple[Text, ...] = Field(
+        (),
+        description="Known columns in which agreement on a rare value weighs more than on a frequent one (Winkler's "
+        "adjustment); not those compared as numbers.",
     )
 
 
@@ -113,10 +135,11 @@ class LearnedPolicy(Part):
 class AttackPolicy(Part):
     """Attacks by record linkage: people are linked to the nearest protected rows, and rows to the nearest people."""
 
-    protected: Masked = Field(
+    protected: Protected = Field(
         "published",
         description="The protected table: 'published' is the newest release at output.path, whose vault tells which "
-        "row is whose; or {path: …, record_id: …} of any software's.",
+        "row is whose; or {path: …, record_id: …} of any software's, or {path: …, entity_id: …} where persons have "
+        "several rows. With neither links are scored, and none is called right.",
     )
     intruder: Intruder = Intruder()
     methods: tuple[Literal[Method, "all"], ...] = Field(
@@ -175,8 +198,20 @@ class AttackPolicy(Part):
     )
 
     @property
-    def tried(self) -> tuple[Method, ...]:
-        """Methods that are tried where they can be."""
+    def truth(self) -> Literal["rows", "persons"] | None:
+        """What is known of whose each row of the protected table is: of which record, only of which person, nothing."""
+        if not isinstance(self.protected, ProtectedTable) or self.protected.record_id is not None:
+            return "rows"
+        return None if self.protected.entity_id is None else "persons"
+
+    @property
+    def asked(self) -> tuple[Method, ...]:
+        """Methods that are asked for."""
         if "all" in self.methods:
             return METHODS
         return tuple(method for method in METHODS if method in self.methods)
+
+    @property
+    def tried(self) -> tuple[Method, ...]:
+        """Methods that are tried where they can be."""
+        return tuple(method for method in self.asked if self.truth == "rows" or method in WITHOUT_ROWS)

@@ -102,6 +102,11 @@ class Pram(Masking):
         description="Probability of each category a category may become, such as {f: {f: 0.9, m: 0.1}, m: {f: 0.1, "
         "m: 0.9}}.",
     )
+    two_stage: Literal[True] | None = Field(
+        None,
+        description="With matrix: true makes it invariant. What a value became by the matrix is drawn back by Bayes' "
+        "rule, so that the shares of the categories stay what they are, in expectation.",
+    )
     invariant: Invariant | None = Field(
         None, description="A matrix is made of the shares of the categories, such as {keep: 0.8}."
     )
@@ -110,6 +115,8 @@ class Pram(Masking):
     def _fits(self) -> Self:
         if (self.matrix is None) == (self.invariant is None):
             raise ValueError("takes exactly one of matrix and invariant")
+        if self.two_stage and self.matrix is None:
+            raise ValueError("takes two_stage with matrix alone: invariant keeps the shares already")
         for category, becomes in (self.matrix or {}).items():
             if abs(sum(becomes.values()) - 1) > SUMS_TO_ONE:
                 raise ValueError(f"gives {category!r} probabilities that sum to {sum(becomes.values()):g}, not to 1")
@@ -161,6 +168,9 @@ Mask = Annotated[
     Field(discriminator="method"),
 ]
 """How a column is masked, by its method."""
+
+NUMERIC = Microaggregation | Noise | RankSwapping | TopBottom | Rounding | Shuffle
+"""Methods for numbers and days."""
 
 Masked = Annotated[
     Mask | None,

@@ -439,6 +439,15 @@ class Policy(Part):
         return {name: mask for name, mask in asked.items() if mask is not None}
 
     @property
+    def kept_as_they_are(self) -> list[str]:
+        """Sensitive and insensitive columns that are released as they are, or masked, in the order of the policy."""
+        return [
+            name
+            for name, column in self.columns.items()
+            if isinstance(column, Sensitive | Insensitive) and column.action == "keep" and column.release is None
+        ]
+
+    @property
     def sensitive_as_they_are(self) -> list[str]:
         """Sensitive columns whose values are released unchanged, in the order of the policy."""
         return [

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.linkage.evidence import Found
+from privrisk_spark.kernels.linkage.scores import QUANTILES, Scores
 from privrisk_spark.results.inferences import (
     Figure,
     Inference,
@@ -62,6 +63,24 @@ class Calibration:
 
 
 @dataclass(frozen=True)
+class RightRows:
+    """Rows of persons who may have several.
+
+    Attributes
+    ----------
+    linked : int
+    right : float
+        Those linked to a row of the same person.
+    guess : float
+        Share of the persons that somebody finds who draws a candidate for each row.
+    """
+
+    linked: int
+    right: float
+    guess: float
+
+
+@dataclass(frozen=True)
 class Attack:
     """One way to search, and what it has found.
 
@@ -73,14 +92,17 @@ class Attack:
     candidates, distinct : int
         Rows, or people, in which is searched, and distinct ones in the columns the intruder knows.
     found : Found
-        Of all records that were tried.
+        Of all records that were tried; or of all persons, where these may have several rows.
     absent : int
-        Records tried that are surely not where is searched.
+        Records, or persons, tried that are surely not where is searched.
     present : float
-        Records tried that are there; expected ones where it is not known who is.
+        Of them those who are there; expected ones where it is not known who is.
     classes : tuple of Group
-        By the candidates that look like a record's own.
+        By the candidates that look like a record's own, or by the rows of a person.
     calibrations : tuple of Calibration
+        Of records.
+    rows : RightRows or None
+        Where persons are counted.
     """
 
     search: Search
@@ -93,20 +115,86 @@ class Attack:
     present: float
     classes: tuple[Group, ...]
     calibrations: tuple[Calibration, ...]
+    rows: RightRows | None = None
+
+    @property
+    def counted(self) -> str:
+        """What is counted: "records", or "persons" who may have several."""
+        return "records" if self.rows is None else "persons"
 
     @property
     def guess(self) -> float:
         """Share that somebody finds who draws a candidate for each record; whoever is not there he cannot find."""
+        if self.rows is not None:
+            return self.rows.guess
         return self.present / max(self.found.tried, 1) / self.candidates
 
     @property
     def sentence(self) -> str:
         """What was found."""
         one = self.found
+        who = "" if self.rows is None else " persons"
         return (
-            f"{self.title}: {one.correct:,.1f} of {one.tried:,} are found, {100 * one.share:.3g} % (95 % limits "
+            f"{self.title}: {one.correct:,.1f} of {one.tried:,}{who} are found, {100 * one.share:.3g} % (95 % limits "
             f"{100 * one.low:.3g} to {100 * one.high:.3g} %); guessing finds {100 * self.guess:.2g} %."
         )
+
+
+@dataclass(frozen=True)
+class ScoredLinks:
+    """One way to search where it is not known whose each row is: what was linked, and nothing is called right.
+
+    Attributes
+    ----------
+    search : Search
+    title, meaning : str
+        In words.
+    candidates, distinct : int
+        Rows, or people, in which is searched, and distinct ones in the columns the intruder knows.
+    scores : Scores
+        Of all records that were linked.
+    unit : {"distance", "bits"}
+        Of the scores: the less, or the more, the better.
+    """
+
+    search: Search
+    title: str
+    meaning: str
+    candidates: int
+    distinct: int
+    scores: Scores
+    unit: str
+
+    @property
+    def guess(self) -> float:
+        """Greatest share that somebody finds who draws a candidate for each record."""
+        return 1 / self.candidates
+
+    @property
+    def right_share_at_most(self) -> float:
+        """Greatest share of the links that can be expected to be right."""
+        return self.scores.right_at_most / self.scores.linked
+
+    @property
+    def sentence(self) -> str:
+        """What was linked."""
+        of = self.scores
+        return (
+            f"{self.title}: {of.linked:,} are linked, {of.single:,} of them to one candidate alone. It is not known "
+            f"which links are right; {100 * self.right_share_at_most:.3g} % can be expected to be at most."
+        )
+
+    def figures(self) -> Iterator[Figure]:
+        """Its measures."""
+        of = self.search.parameters
+        yield "links_tried", self.scores.linked, "records", of
+        yield "links_to_one_candidate", self.scores.single, "records", of
+        yield "correct_links_at_most", self.scores.right_at_most, "records", of
+        yield "correct_link_share_at_most", self.right_share_at_most, "share", of
+        yield "random_guess_share", self.guess, "share", of
+        for quantile, score in zip(QUANTILES, self.scores.quantiles, strict=True):
+            name = "link_distance" if self.unit == "distance" else "link_weight"
+            yield name, score, self.unit, {**of, "quantile": quantile}
 
 
 @dataclass(frozen=True)
@@ -128,6 +216,8 @@ class AttackResult:
         By links, the strongest first: the one with the greatest share found.
     at_most : float or None
         Greatest share that may be found.
+    scored : tuple of ScoredLinks
+        Links of which it is not known whether they are right.
     models : tuple of MatchModel
         What an intruder estimated of agreement, of each search.
     learned : tuple of LearnedDistance
@@ -151,6 +241,7 @@ class AttackResult:
     weights: Mapping[str, float]
     attacks: tuple[Attack, ...]
     at_most: float | None
+    scored: tuple[ScoredLinks, ...] = ()
     models: tuple[MatchModel, ...] = ()
     learned: tuple[LearnedDistance, ...] = ()
     inferences: tuple[Inference, ...] = ()
@@ -165,6 +256,11 @@ class AttackResult:
     def strongest(self) -> Attack | None:
         """The attack that finds the most people; None where no links were tried."""
         return self.attacks[0] if self.attacks else None
+
+    @property
+    def searches(self) -> tuple[Search, ...]:
+        """Ways in which links were searched."""
+        return (*(one.search for one in self.attacks), *(one.search for one in self.scored))
 
     @property
     def high(self) -> float:
@@ -206,7 +302,12 @@ class AttackResult:
     def told(self) -> tuple[str, ...]:
         """What was found by each method, in sentences."""
         members = [] if self.membership is None else [self.membership]
-        found: tuple[Attack | Inference | MembershipFound, ...] = (*self.attacks, *self.inferences, *members)
+        found: tuple[Attack | ScoredLinks | Inference | MembershipFound, ...] = (
+            *self.attacks,
+            *self.scored,
+            *self.inferences,
+            *members,
+        )
         return tuple(one.sentence for one in found)
 
     @property
@@ -217,7 +318,8 @@ class AttackResult:
     def measures(self) -> list[dict[str, Any]]:
         """Every figure as ``{name, value, unit, parameters, status}``, JSON-safe."""
         members = [] if self.membership is None else [self.membership]
-        others: tuple[MatchModel | LearnedDistance | Inference | MembershipFound, ...] = (
+        others: tuple[ScoredLinks | MatchModel | LearnedDistance | Inference | MembershipFound, ...] = (
+            *self.scored,
             *self.models,
             *self.learned,
             *self.inferences,
@@ -246,7 +348,7 @@ class AttackResult:
             "methods": list(
                 dict.fromkeys(
                     [
-                        *(one.search.method for one in self.attacks),
+                        *(search.method for search in self.searches),
                         *(one.method for one in self.inferences),
                         *([] if self.membership is None else ["membership"]),
                     ]
@@ -271,19 +373,25 @@ class AttackResult:
     def _repr_html_(self) -> str:
         head = ("attack", "records", "found", "share", "at least", "at most")
         found: tuple[Attack | Inference, ...] = (*self.attacks, *self.inferences)
-        rows = [
+        rows: list[tuple[str, int, float | None, float | None, float | None, float]] = [
             (one.title, one.found.tried, one.found.correct, one.found.share, one.found.low, one.found.high)
             for one in found
         ]
+        rows += [(one.title, one.scores.linked, None, None, None, one.right_share_at_most) for one in self.scored]
         return html_table(f"Attack on {self.protected}", head, rows, notes=(self.paragraph, *self.notes))
 
 
 def _figures(attack: Attack) -> Iterator[Figure]:
-    yield from found_figures(attack.found, {})
+    unit = attack.counted
+    yield from found_figures(attack.found, {}, unit)
     yield "random_guess_share", attack.guess, "share", {}
-    yield "absent_records", attack.absent, "records", {}
+    yield f"absent_{unit}", attack.absent, unit, {}
+    if attack.rows is not None:
+        yield "linked_rows", attack.rows.linked, "rows", {}
+        yield "correctly_linked_rows", attack.rows.right, "rows", {}
     for group in attack.classes:
-        yield from found_figures(group.found, {"candidates_alike": group.name})
+        of = {"candidates_alike" if attack.rows is None else "rows_of_person": group.name}
+        yield from found_figures(group.found, of, unit)
     for one in attack.calibrations:
         yield "predicted_share", one.predicted, "share", {"prediction": one.prediction}
         for group in one.groups:

@@ -8,6 +8,7 @@ from typing import Any
 
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.linkage.evidence import Found
+from privrisk_spark.kernels.linkage.membership import HeldOut
 
 Figure = tuple[str, float | int | None, str, dict[str, Any]]
 """Name, value, unit and parameters of a measure."""
@@ -26,7 +27,7 @@ class Search:
     cells : {"nearest", "uniform", "midpoint"} or None
         What he takes generalized cells for, where the method can take them for several things.
     distance : str or None
-        What was learned, such as "weighted_mean".
+        What was learned, such as "weighted_mean"; or how what is known of masks is used, such as "intersection".
     """
 
     method: str
@@ -79,13 +80,14 @@ class OneToOne:
     Attributes
     ----------
     links : int
-    right_low, right_high : float
-        Of these, the fewest and the most that are expected to be right: several such links may be as good.
+    right_low, right_high : float or None
+        Of these, the fewest and the most that are expected to be right: several such links may be as good. None where
+        it is not known whose each row is.
     """
 
     links: int
-    right_low: float
-    right_high: float
+    right_low: float | None
+    right_high: float | None
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,10 @@ class MatchModel:
     upper, lower : float
         A pair of a greater weight is linked, one of less is not, in bits; a clerk decides between them.
     classes : mapping of {"linked", "clerical", "not linked"} to Found
-        Records by the weight of their best candidate, and those of them that are linked rightly if it is taken.
+        Records by the weight of their best candidate, and those of them that are linked rightly if it is taken; none
+        where it is not known whose each row is.
+    records : mapping of {"linked", "clerical", "not linked"} to float
+        How many records each of these classes has; expected ones where it is not known who is there.
     one_to_one : OneToOne or None
         None where the files are too large for it, or it is the search from rows.
     """
@@ -117,6 +122,7 @@ class MatchModel:
     upper: float
     lower: float
     classes: Mapping[str, Found]
+    records: Mapping[str, float]
     one_to_one: OneToOne | None = None
 
     def figures(self) -> Iterator[Figure]:
@@ -125,10 +131,14 @@ class MatchModel:
         if self.one_to_one is not None:
             at = {**of, "assignment": "one-to-one"}
             yield "links", self.one_to_one.links, "records", at
-            yield "correct_links_low", self.one_to_one.right_low, "records", at
-            yield "correct_links_high", self.one_to_one.right_high, "records", at
-        for name, records in self.classes.items():
-            yield from found_figures(records, {**of, "class": name})
+            if self.one_to_one.right_low is not None:
+                yield "correct_links_low", self.one_to_one.right_low, "records", at
+                yield "correct_links_high", self.one_to_one.right_high, "records", at
+        for name, records in self.records.items():
+            if name in self.classes:
+                yield from found_figures(self.classes[name], {**of, "class": name})
+            else:
+                yield "links_tried", records, "records", {**of, "class": name}
         for one in self.agreements:
             at = {**of, "column": one.column, "level": one.level}
             yield "m_probability", one.m, "probability", at
@@ -262,6 +272,8 @@ class MembershipFound:
         Greatest TPR - FPR, and the area under all thresholds.
     points : tuple of (float, float)
         FPR and TPR, at most 200 of them.
+    held_out : HeldOut or None
+        What an attack that one half of the people has chosen tells of the other half; None where there are too few.
     bound : float or None
         Greatest advantage that the release's differential privacy allows, whose members are those of the original
         table.
@@ -274,16 +286,33 @@ class MembershipFound:
     advantage: float
     area: float
     points: tuple[tuple[float, float], ...]
+    held_out: HeldOut | None = None
     bound: float | None = None
     claim: str | None = None
 
     @property
     def sentence(self) -> str:
         """What was found."""
-        where, beside = "the protected table", ""
+        where, one = "the protected table" if self.bound is None else "the original table", self.held_out
+        beside = (
+            ""
+            if one is None
+            else (
+                f" With what half of them choose it is {one.advantage:.3g} on the other half "
+                f"(95 % limits {one.low:.3g} to {one.high:.3g})."
+            )
+        )
         if self.bound is not None:
-            where = "the original table"
-            beside = f" On average over its noise {self.claim} allows {self.bound:.3g} at most."
+            allowed = f"the {self.bound:.3g} that {self.claim} allows on average over its noise"
+            if one is None:
+                verdict = f"{allowed[0].upper()}{allowed[1:]} cannot be held against anything: there are too few people"
+            elif one.low > self.bound + 1e-9:
+                verdict = f"That is ABOVE {allowed}"
+            elif one.high <= self.bound + 1e-9:
+                verdict = f"That is within {allowed}"
+            else:
+                verdict = f"It is not told apart from {allowed}"
+            beside += f" {verdict}."
         return (
             f"Who is in {where}: of {self.members:,.0f} members and {self.others:,.0f} others an intruder who deals "
             f"the rows to the people nearest to them tells members with an advantage of {self.advantage:.3g} (0 by "
@@ -297,14 +326,20 @@ class MembershipFound:
         yield "others", self.others, "people", of
         yield "membership_advantage", self.advantage, "probability", of
         yield "membership_area", self.area, "probability", of
+        if self.held_out is not None:
+            at = {**of, "people": "held_out"}
+            for name in ("advantage", "true_positives", "false_positives"):
+                yield f"membership_{name}", getattr(self.held_out, name), "probability", at
+            yield "membership_advantage_low", self.held_out.low, "probability", {**at, "confidence": 0.95}
+            yield "membership_advantage_high", self.held_out.high, "probability", {**at, "confidence": 0.95}
         if self.bound is not None:
             yield "membership_advantage_bound", self.bound, "probability", of
 
 
-def found_figures(one: Found, of: dict[str, Any]) -> Iterator[Figure]:
-    """Measures of how many were found."""
-    yield "links_tried", one.tried, "records", of
-    yield "correct_links", one.correct, "records", of
+def found_figures(one: Found, of: dict[str, Any], unit: str = "records") -> Iterator[Figure]:
+    """Measures of how many were found: records, or persons."""
+    yield "links_tried", one.tried, unit, of
+    yield "correct_links", one.correct, unit, of
     yield "correct_link_share", one.share, "share", of
     yield "correct_link_share_low", one.low, "share", {**of, "confidence": 0.95}
     yield "correct_link_share_high", one.high, "share", {**of, "confidence": 0.95}

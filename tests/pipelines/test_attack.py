@@ -542,7 +542,6 @@ def test_bad_input_is_refused_by_name(privrisk: Privrisk, policy: Make, attack: 
             {"protected": {**there, "record_id": "nobody"}},
             "attack.protected.record_id: the release has no column 'nobody'",
         ),
-        ({"protected": {**there, "record_id": None}}, "attack.protected.record_id: is needed to tell right links"),
         ({"protected": twice}, "attack.protected.record_id: every row must have an id of its own, and 1 have none"),
         ({"protected": unknown}, "attack.protected: the column 'city' holds 1 distinct values that are no node"),
         ({"protected": lacking}, "attack.protected.columns.city: the release has no column 'city'"),
@@ -550,8 +549,12 @@ def test_bad_input_is_refused_by_name(privrisk: Privrisk, policy: Make, attack: 
         ({"protected": {**there, "path": str(tmp_path / "none")}}, "attack.protected"),
         ({"protected": strangers}, "attack.protected: nobody who is tried is in it; its record_id must hold the ids"),
         (
-            {"protected": there, "intruder": {"columns": ["sick"]}},
-            "attack.intruder.columns.0: 'sick' is no quasi-identifier",
+            {"protected": there, "intruder": {"columns": ["who"]}},
+            "attack.intruder.columns.0: 'who' is never released, so that it can be compared with nothing",
+        ),
+        (
+            {"protected": there, "intruder": {"columns": ["sik"]}},
+            "attack.intruder.columns.0: 'sik' is no column that is released (did you mean 'sick'?)",
         ),
         ({"protected": there, "weights": {"sick": 1}}, "attack.weights.sick: 'sick' is no column the intruder knows"),
         ({"protected": there, "weights": dict.fromkeys(QUASI, 0)}, "attack.weights: must leave one known column"),

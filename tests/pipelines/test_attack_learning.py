@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -111,6 +112,52 @@ def test_probabilities_of_agreement_are_found_without_a_known_pair(run: Run) -> 
     )
 
 
+def test_agreement_on_a_rare_town_weighs_more(run: Run, tmp_path: Path) -> None:
+    """Best candidates by the model's own m, and by the frequency of each town instead of u, pair by pair."""
+    of = random.Random(2)
+
+    def town() -> str:
+        return VALUES["town"][0 if of.random() < 0.6 else of.randint(1, 7)]
+
+    others = COLUMNS[1:]
+    rows = [{"who": f"p{i}", "town": town(), **{c: of.choice(VALUES[c]) for c in others}} for i in range(120)]
+    shown = [
+        {
+            "who": row["who"],
+            "town": row["town"] if of.random() < 0.85 else town(),
+            **{c: row[c] if of.random() < 0.8 else of.choice(VALUES[c]) for c in others},
+        }
+        for row in rows
+    ]
+    asked = {"methods": ["probabilistic"], "probabilistic": {"term_frequencies": ["town"]}}
+    document = run(rows, shown, asked)[1]
+    at = {"method": "probabilistic", "attack": "person"}
+    weights = {
+        c: [value(document, "match_weight", **at, column=c, level=level) for level in ("agrees", "differs")]
+        for c in COLUMNS
+    }
+    u = value(document, "u_probability", **at, column="town", level="agrees")
+    towns = [row["town"] for row in (*rows, *shown)]
+
+    def weight(person: Row, row: Row) -> float:
+        total = sum(weights[c][person[c] != row[c]] for c in COLUMNS)
+        agree = person["town"] == row["town"]
+        return total + (math.log2(u / (towns.count(row["town"]) / len(towns))) if agree else 0.0)
+
+    found = 0.0
+    for i, person in enumerate(rows):
+        scores = [weight(person, row) for row in shown]
+        best = [j for j, score in enumerate(scores) if score >= max(scores) - 1e-7]
+        found += (i in best) / len(best)
+    assert value(document, "correct_links", **at) == pytest.approx(found, abs=1e-9)
+    # What each best candidate lacks of the greatest weight there is, which is the same for all.
+    pairs = pq.read_table(tmp_path / "attack" / "pairs" / "person-probabilistic").to_pylist()
+    lacking = {pair["record_id"]: len(COLUMNS) * pair["distance"] for pair in pairs}
+    greatest = [lacking[person["who"]] + max(weight(person, row) for row in shown) for person in rows]
+    assert greatest == pytest.approx([greatest[0]] * len(rows), abs=1e-6)
+    assert "agreement on a rare value weighs more than on a frequent one: town" in " ".join(document["notes"])
+
+
 def test_what_decides_is_learned_and_holds_of_others(run: Run) -> None:
     """Only town, job and pet tell anything; the standard weights are misled by a column that is noise."""
     rows, shown = files(600, {"town": 1.0, "job": 1.0, "pet": 1.0, "noise": 0.0})
@@ -160,6 +207,14 @@ def test_bad_input_is_refused_by_name(run: Run) -> None:
         ),
         ({"methods": ["learned"], "learned": {"training": 0}}, "attack.learned.training"),
         ({"methods": ["probabilistic"], "probabilistic": {"false_links": 0}}, "attack.probabilistic.false_links"),
+        (
+            {"methods": ["probabilistic"], "probabilistic": {"term_frequencies": ["city"]}},
+            "attack.probabilistic.term_frequencies.0: 'city' is no column the intruder knows",
+        ),
+        (
+            {"probabilistic": {"term_frequencies": ["pet"]}, "numbers": ["pet"]},
+            "attack.probabilistic.term_frequencies.0: 'pet' is compared as a number",
+        ),
         ({"methods": ["learned"], "intruder": {"share": 1e-9}}, "attack.intruder.share: there are no rows"),
     ):
         with pytest.raises(AssertionError, match=said.replace(".", r"\.")):

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import naive_masking
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +29,7 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
-def policy(root: Path, noise: float) -> str:
+def policy(root: Path, noise: float, **masks: dict[str, Any]) -> str:
     pq.write_table(pa.Table.from_pylist(rows()), root / "table.parquet")
     columns = {
         "who": {"role": "identifier"},
@@ -41,6 +42,8 @@ def policy(root: Path, noise: float) -> str:
         },
         "sex": {"role": "quasi-identifier", "mask": {"method": "none"}},
     }
+    for name, mask in masks.items():
+        columns[name]["mask"] = mask
     document = {
         "version": 1,
         "run": {"name": "masked"},
@@ -152,3 +155,115 @@ def test_a_later_run_takes_the_vault_away(privrisk: Privrisk, tmp_path: Path) ->
     result = CliRunner().invoke(app, ["attack", file, f"--output={tmp_path / 'attack'}"])
     assert result.exit_code == 2
     assert "the vault no longer holds the decisions" in result.stderr
+
+
+def by_method(document: dict[str, Any], way: str) -> float:
+    wanted = {"method": "transparency", "attack": "person", "distance": way}
+    (one,) = [m for m in document["measures"] if m["name"] == "correct_links" and m["parameters"] == wanted]
+    return float(one["value"])
+
+
+def released(root: Path) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """What is known of people, and what each of them became."""
+    masked = {row["who"]: row for row in pq.read_table(root / "vault" / "decisions").to_pylist()}
+    names = ("age", "income", "sex")
+    return [tuple(row[q] for q in names) for row in rows()], [
+        tuple(masked[row["who"]][q] for q in names) for row in rows()
+    ]
+
+
+def right(candidates: list[set[int]]) -> float:
+    return sum(1 / len(one) for i, one in enumerate(candidates) if i in one)
+
+
+TOLD = "--set=attack.methods=[distance, transparency]"
+
+
+@pytest.mark.parametrize("percent", [2.5, 20])
+def test_whoever_knows_that_ranks_were_swapped_intersects_them(
+    privrisk: Privrisk, tmp_path: Path, percent: float
+) -> None:
+    """Nin, Herranz and Torra: the rows within so many ranks in every column, and of the same sex."""
+    swap = {"method": "rank-swapping", "percent": percent}
+    file = policy(tmp_path, 1.0, age=swap, income=swap)
+    ran = privrisk(file)
+    assert ran.code == 0, ran.err
+    document = attacked(file, tmp_path, TOLD)
+    before, after = released(tmp_path)
+    width = int(N * percent / 100)
+    near = naive_masking.rank_candidates([r[:2] for r in before], [r[:2] for r in after], [width, width])
+    wanted = [{j for j in of if after[j][2] == before[i][2]} for i, of in enumerate(near)]
+    assert all(i in of for i, of in enumerate(wanted))
+    assert by_method(document, "intersection") == pytest.approx(right(wanted), abs=1e-9)
+    assert "as it is known how each was masked" in " ".join(document["attacks"])
+    assert not [one for one in document["measures"] if one["parameters"].get("distance") == "repetition"]
+    other = ["attack", file, f"--output={tmp_path / 'attack'}", TOLD, "--set=columns.age.mask.percent=9"]
+    result = CliRunner().invoke(app, other)
+    assert result.exit_code == 2
+    assert "columns.age.mask: 'transparency' takes the masks that the release was made with" in result.stderr
+
+
+def test_whoever_knows_that_columns_were_aggregated_projects_or_repeats_it(privrisk: Privrisk, tmp_path: Path) -> None:
+    """Ages apart, for which the centroids about a value are sure; then both together, for which they are a guess."""
+    apart = {"method": "microaggregation", "k": 4, "algorithm": "univariate"}
+    coded = {"method": "top-bottom", "quantiles": [0.1, 0.9]}
+    file = policy(tmp_path, 1.0, age=apart, income=coded)
+    assert privrisk(file).code == 0
+    document = attacked(file, tmp_path, TOLD)
+    before, after = released(tmp_path)
+    low, high = min(row[1] for row in after), max(row[1] for row in after)
+    near = naive_masking.axis_candidates([row[:1] for row in before], [row[:1] for row in after])
+
+    def others(of: set[int], i: int) -> set[int]:
+        coded_to = min(max(before[i][1], low), high)
+        return {j for j in of if after[j][2] == before[i][2] and abs(after[j][1] - coded_to) < 1e-6}
+
+    wanted = [others(of, i) for i, of in enumerate(near)]
+    assert all(i in of for i, of in enumerate(wanted))
+    assert by_method(document, "intersection") == pytest.approx(right(wanted), abs=1e-9)
+    again = [others({j for j in range(N) if after[j][0] == after[i][0]}, i) for i in range(N)]
+    assert by_method(document, "repetition") == pytest.approx(right(again), abs=1e-9)
+    assert right(again) >= right(wanted)
+
+    together = {"method": "microaggregation", "k": 4}
+    file = policy(tmp_path, 1.0, age=together, income=together)
+    assert privrisk(file).code == 0
+    document = attacked(file, tmp_path, TOLD)
+    before, after = released(tmp_path)
+    numbers, shown = (np.array([row[:2] for row in of]) for of in (before, after))
+    spread = numbers.std(axis=0)
+    # Two standardized columns: the first axis is their sum or their difference, as they are correlated.
+    sign = np.sign(np.corrcoef(numbers.T)[0, 1])
+    scores, centres = (((of / spread) @ np.array([1.0, sign])).round(9)[:, None] for of in (numbers, shown))
+    near = naive_masking.axis_candidates(scores.tolist(), centres.tolist())
+    wanted = [{j for j in of if after[j][2] == before[i][2]} for i, of in enumerate(near)]
+    assert by_method(document, "intersection") == pytest.approx(right(wanted), abs=1e-9)
+    alike = [{j for j in range(N) if after[j] == after[i]} for i in range(N)]
+    assert by_method(document, "repetition") == pytest.approx(right(alike), abs=1e-9)
+
+
+def test_masks_that_leave_every_row_possible_are_said(privrisk: Privrisk, tmp_path: Path) -> None:
+    file = policy(tmp_path, 1.0)
+    assert privrisk(file).code == 0
+    known = "--set=attack.intruder.columns=[age, income]"
+    document = attacked(file, tmp_path, TOLD, known)
+    assert "leave every row possible" in " ".join(document["notes"])
+    assert document["methods"] == ["distance"]
+    # The sex stays as it is: of its rows one is drawn.
+    document = attacked(file, tmp_path, TOLD)
+    assert by_method(document, "intersection") == pytest.approx(2)
+
+
+def test_a_masked_sensitive_number_is_compared_if_it_is_known(privrisk: Privrisk, tmp_path: Path) -> None:
+    """Two columns of noise, of which one is sensitive: found is what two loops find by all three columns."""
+    file = policy(tmp_path, 1.0)
+    sensitive = "--set=columns.income={role: sensitive, mask: {method: noise, deviation: 100}}"
+    assert privrisk(file, sensitive).code == 0
+    document = attacked(file, tmp_path, sensitive, "--set=attack.intruder.columns=[age, income, sex]")
+    before, after = released(tmp_path)
+    numbers, shown = (np.array([row[:2] for row in of]) for of in (before, after))
+    sex = np.array([row[2] for row in before])
+    near: np.ndarray = (((numbers[:, None] - shown[None]) / numbers.std(axis=0)) ** 2).sum(axis=2)
+    near += sex[:, None] != sex[None]
+    assert found(document, "person") == int(np.count_nonzero(near.argmin(axis=1) == np.arange(N)))
+    assert document["known"]["income"] == "as a number"

@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import naive_linkage
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -304,6 +305,117 @@ def test_a_scheme_that_was_given_up_tells_of_values(run: Run, case: str) -> None
     assert ended.measure("people_tried", method="minimality", column="ill", alpha=0.5, outcome="exposed") == len(rows)
 
 
+def test_each_finer_scheme_tells_of_other_people(run: Run) -> None:
+    """Had the towns been shown, the two of Ulm would have one illness, had the sexes, the two women another one.
+
+    Both schemes were given up, so that of these four a value is believed; each scheme by itself tells of two.
+    """
+    towns, sexes = ["Ulm"] * 2 + ["Augsburg"] * 6, ["m"] * 2 + ["f"] * 2 + ["m"] * 4
+    ills = ["HIV", "HIV", "flu", "flu", "cold", "cold", "ache", "ache"]
+    columns = {
+        "who": {"role": "identifier"},
+        "city": {"role": "quasi-identifier", "hierarchy": TREES["city"]},
+        "sex": {"role": "quasi-identifier", "hierarchy": {"flat": {"values": ["f", "m"]}}},
+        "ill": {"role": "sensitive"},
+    }
+    rows = [
+        {"who": f"p{i}", "city": c, "sex": s, "ill": v}
+        for i, (c, s, v) in enumerate(zip(towns, sexes, ills, strict=True))
+    ]
+    also = [{"alpha": {"column": "ill", "alpha": 0.5}}]
+    guarantee = {"kind": "k-anonymity", "k": 2, "metric": "classes", "also": also}
+    ended = run(rows, {"methods": ["minimality"]}, columns=columns, guarantee=guarantee)
+    assert ended.code == 0, ended.err
+    assert ended.measure("values_exposed", method="minimality", column="ill", alpha=0.5) == 4
+
+
+@pytest.mark.parametrize("method", ["mondrian", "hilbert"])
+def test_whoever_makes_the_classes_again_is_left_with_their_rows(run: Run, tmp_path: Path, method: str) -> None:
+    """Under local recoding as under one scheme: one of f rows, whoever the person is; no distance finds more."""
+    rows = table(60)
+    guarantee = {"kind": "k-anonymity", "k": 4, "method": method}
+    asked = {"methods": ["transparency", "distance"]}
+    ended = run(rows, asked, guarantee=guarantee)
+    assert ended.code == 0, ended.err
+    of = {"method": "transparency", "attack": "person", "distance": "repetition"}
+    # The people of each class find one row together.
+    assert ended.measure("correct_links", **of) == pytest.approx(len(classes_of(tmp_path)))
+    assert ended.measure("links_tried", **of) == len(rows)
+    for cells in ("nearest", "uniform"):
+        by_distance = ended.measure("correct_links", method="distance", attack="person", cells=cells)
+        assert by_distance <= len(classes_of(tmp_path)) + 1e-9
+    less = run(rows, {**asked, "intruder": {"columns": ["age"]}}, released=False, guarantee=guarantee)
+    assert "classes can be made again by who knows all quasi-identifiers alone" in " ".join(less.document["notes"])
+
+
+def test_an_intruder_may_know_a_sensitive_value_which_all_rows_show(run: Run, tmp_path: Path) -> None:
+    """Linked by age, town and illness, as two loops do it; without the illness less is found."""
+    rows = table(60)
+    asked = {"cells": ["nearest"], "methods": ["distance", "probabilistic", "transparency"]}
+    known = {"columns": ["age", "ill", "city"]}
+    ended = run(rows, {**asked, "intruder": known})
+    assert ended.code == 0, ended.err
+    decisions = pd.read_parquet(tmp_path / "vault" / "decisions").set_index("who")
+    from privrisk_spark.hierarchies.builders import build
+    from privrisk_spark.hierarchies.hierarchy import Hierarchy
+    from privrisk_spark.policy.reading import load
+
+    columns = load([tmp_path / "policy.yaml"]).quasi_identifiers
+    trees = {name: build(column.hierarchy, name) for name, column in columns.items()}
+    ills = Hierarchy.from_paths("ill", [(value,) for value in sorted({row["ill"] for row in rows} - {None})])
+    people, protected = [], []
+    for row in rows:
+        ill = ills.root if row["ill"] is None else ills.code_of[row["ill"]]
+        codes = {q: trees[q].code_of[row[q]] for q in QUASI}
+        nodes = {q: trees[q].ancestor[codes[q], decisions.loc[row["who"], f"level_{q}"]] for q in QUASI}
+        labels = {q: trees[q].labels.index(trees[q].labels[node]) for q, node in nodes.items()}
+        people.append((codes["age"], codes["city"], ill))
+        protected.append((labels["age"], labels["city"], ill))
+    every = [trees["age"], trees["city"], ills]
+    for begins, mine, theirs in (("person", people, protected), ("row", protected, people)):
+        links = naive_linkage.linked(every, [1 / 3] * 3, mine, theirs, [1] * len(theirs))
+        right = sum((i in near) / tied for i, (_, tied, near) in enumerate(links))
+        of = {"method": "distance", "attack": begins, "cells": "nearest"}
+        assert ended.measure("correct_links", **of) == pytest.approx(right, abs=1e-9)
+    assert list(ended.document["known"]) == ["age", "city", "ill"]
+    assert ended.document["known"]["ill"] == "as a category, equal or not"
+    assert "'transparency', as suppressed rows still show what no scheme recodes: ill" in " ".join(
+        ended.document["notes"]
+    )
+    of = {"method": "distance", "attack": "person", "cells": "nearest"}
+    with_it = ended.measure("correct_links", **of)
+    without = run(rows, asked, released=False)
+    assert with_it > 1.5 * without.measure("correct_links", **of)
+
+
+def test_columns_that_cannot_be_compared_are_refused_by_name(run: Run) -> None:
+    rows = [{**row, "note": "x", "cost": "12"} for row in table(20)]
+    quasi = {q: {"role": "quasi-identifier", "hierarchy": tree} for q, tree in TREES.items()}
+    columns = {
+        "who": {"role": "identifier"},
+        **quasi,
+        "ill": {"role": "sensitive"},
+        "note": {"role": "insensitive", "action": "drop"},
+        "cost": {"role": "sensitive", "read": {"cast": "number"}, "release": {"round": 10}},
+        "person": {"role": "identifier"},
+    }
+    for asked, said in (
+        (
+            {"columns": ["age", "note"]},
+            "attack.intruder.columns.1: 'note' is never released, so that it can be compared",
+        ),
+        ({"columns": ["cost"]}, "attack.intruder.columns.0: 'cost' is released recoded (columns.cost.release)"),
+        ({"columns": ["person"]}, "attack.intruder.columns.0: 'person' is never released"),
+        (
+            {"columns": ["age", "ill"]},
+            "attack.methods.0: 'homogeneity' infers sensitive values, and the intruder knows",
+        ),
+    ):
+        ended = run(rows, {"methods": ["homogeneity"], "intruder": asked}, released=False, columns=columns)
+        assert ended.code == 2
+        assert said in " ".join(ended.err.split()), ended.err
+
+
 def test_members_are_told_from_others(run: Run, tmp_path: Path) -> None:
     """Suppressed rows are left out: who has rare values is not there."""
     guarantee = {"kind": "k-anonymity", "k": 4, "suppression_limit": 0.4, "metric": "loss", "suppressed": "drop"}
@@ -335,6 +447,10 @@ def test_members_are_told_from_others(run: Run, tmp_path: Path) -> None:
     )
     assert ended.measure("membership_advantage", method="membership") == pytest.approx(float(advantage))
     assert 0 < advantage <= 1
+    held_out = {"method": "membership", "people": "held_out"}
+    low, high = (ended.measure(f"membership_advantage_{end}", **held_out, confidence=0.95) for end in ("low", "high"))
+    assert -1 <= low <= ended.measure("membership_advantage", **held_out) <= high <= 1
+    assert "on the other half (95 % limits" in " ".join(ended.document["attacks"])
     text = (ended.directory / "report.html").read_text()
     assert "Who is in the protected table" in text
 

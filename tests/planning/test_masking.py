@@ -117,3 +117,19 @@ def test_a_given_matrix_is_put_in_the_order_of_its_categories() -> None:
     names, matrix = transitions(Pram.model_validate({"method": "pram", "matrix": given}), {})
     assert names == ["f", "m"]
     assert matrix.tolist() == [[1.0, 0.0], [0.1, 0.9]]
+
+
+def test_a_matrix_of_two_stages_draws_back_what_the_first_has_changed() -> None:
+    """Of 3 f and 1 m, half of the f become m: 3 of 8 are f, all of them truly; of 5 m 3 were f, and 2 were m.
+
+    So an f stays f with 1/2 + 1/2 · 3/5 = 4/5, and an m is drawn as f with 3/5.
+    """
+    given = {"f": {"f": 0.5, "m": 0.5}, "m": {"m": 1.0}}
+    mask = Pram.model_validate({"method": "pram", "matrix": given, "two_stage": True})
+    names, matrix = transitions(mask, {"f": 3, "m": 1})
+    assert names == ["f", "m"]
+    np.testing.assert_allclose(matrix, [[0.8, 0.2], [0.6, 0.4]], rtol=1e-14)
+    np.testing.assert_allclose(np.array([0.75, 0.25]) @ matrix, [0.75, 0.25], rtol=1e-14)
+    # Without a row there is nothing to keep.
+    assert transitions(mask, {})[1].tolist() == [[0.5, 0.5], [0.0, 1.0]]
+    assert "two_stage" not in Pram.model_validate({"method": "pram", "matrix": given}).declared()

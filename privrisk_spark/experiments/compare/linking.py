@@ -95,7 +95,7 @@ class Shown:
         """People whose row is found, by what is nearest to each of them."""
         record, own, people = self._people
         links = file.linked(self.subject.nodes)
-        each = type(links)(links.distance[record], links.rows[record])
+        each = links.at(record)
         near = file.holds(self.subject.nodes[record], own, each)
         return found(np.where(near, 1.0 / each.rows, 0.0), people)
 

@@ -52,7 +52,7 @@ def records_found(values: FloatArray, shown: FloatArray, *, whitened: bool = Fal
         mine, theirs = mine @ units, theirs @ units
     file = Points(theirs / np.sqrt(theirs.shape[1]), np.ones(len(theirs), dtype=np.int64))
     mine = mine / np.sqrt(mine.shape[1])
-    least, tied = file.linked(mine)
+    least, tied, _ = file.linked(mine)
     own = file.distances(mine, np.arange(len(mine)))
     return found(np.where(own <= tie(least), 1.0 / tied, 0.0), np.ones(len(mine), dtype=np.int64))
 

@@ -14,8 +14,13 @@ only, what each gets is the share of the members of the class; a table of suppre
 Under :math:`(ε, δ)`-differential privacy every attack that knows all else keeps to :math:`TPR ≤ e^ε FPR + δ`, and the
 same of the opposite answers, so that its advantage is at most :math:`(e^ε - 1 + 2δ)/(e^ε + 1)`.
 
+From which score on somebody is said to be a member is chosen by the truth of the people given. What it is worth on
+others is measured on others: half of the people choose it, and the other half tell its TPR and FPR, with limits.
+
 Status: points, area and advantage of the people given are exact, ties too (*tested*); that no intruder does better than
 one who knows the shares, and the bounds, are *proved*. Who deals rows does one thing that can be done, not the best.
+The limits are *proved* for people drawn at random (Clopper and Pearson 1934, 97.5 % for each of TPR and FPR, so 95 %
+for both).
 
 References
 ----------
@@ -36,8 +41,11 @@ from privrisk_spark.kernels.classes.bounds import TOLERANCE
 from privrisk_spark.kernels.linkage.learned.aggregates import WeightedMean
 from privrisk_spark.kernels.linkage.learned.searched import all_distances, in_blocks
 from privrisk_spark.kernels.linkage.nearest import SearchedFile, tie
+from privrisk_spark.kernels.numeric.binomial_limits import lower_limit, upper_limit
 
-__all__ = ["Bound", "Membership", "dealt", "membership"]
+__all__ = ["Bound", "HeldOut", "Membership", "dealt", "held_out", "membership"]
+
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +89,33 @@ class Membership:
         """Which points keep to a bound, but for rounding; ndarray of bool, shape (t + 1,)."""
         most = bound.positives(self.false_positives)
         return np.asarray(self.true_positives <= most + TOLERANCE)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What an attack on membership is worth on people it was not chosen by.
+
+    Attributes
+    ----------
+    members, others : float
+        People it was tried on.
+    true_positives, false_positives : float
+        Shares of them said to be members.
+    low, high : float
+        Limits of the advantage with 95 % confidence.
+    """
+
+    members: float
+    others: float
+    true_positives: float
+    false_positives: float
+    low: float
+    high: float
+
+    @property
+    def advantage(self) -> float:
+        """TPR - FPR; below 0 if it does worse than guessing."""
+        return self.true_positives - self.false_positives
 
 
 @dataclass(frozen=True)
@@ -172,6 +207,51 @@ def membership(members: FloatArray, others: FloatArray, score: FloatArray | None
         _cumulated(hits / total_members),
         _cumulated(misses / total_others),
     )
+
+
+def held_out(
+    chosen_members: FloatArray, chosen_others: FloatArray, members: FloatArray, others: FloatArray, score: FloatArray
+) -> HeldOut | None:
+    """Choose by some people from which score on somebody is said to be a member, and try it on others.
+
+    Parameters
+    ----------
+    chosen_members, chosen_others : ndarray of float64, shape (n,)
+        Of the groups of people who are alike, those by whom it is chosen; whole numbers or expected ones.
+    members, others : ndarray of float64, shape (n,)
+        Those on whom it is tried.
+    score : ndarray of float64, shape (n,)
+        Of each group. Of the thresholds of greatest advantage the highest is taken.
+
+    Returns
+    -------
+    HeldOut or None
+        None where either half lacks a whole member or a whole other.
+    """
+    totals = [math.fsum(one.tolist()) for one in (chosen_members, chosen_others, members, others)]
+    if min(totals) < 1:
+        return None
+    chosen = membership(chosen_members, chosen_others, score)
+    best = int(np.argmax(chosen.true_positives - chosen.false_positives))
+    said = score >= chosen.score[best - 1] if best else np.zeros(len(score), dtype=np.bool_)
+    low, share, high = [], [], []
+    for people, total in zip((members, others), totals[2:], strict=True):
+        hits = math.fsum(people[said].tolist())
+        below, above = _limits(hits, total)
+        low.append(below)
+        share.append(hits / total)
+        high.append(above)
+    return HeldOut(totals[2], totals[3], share[0], share[1], low[0] - high[1], high[0] - low[1])
+
+
+def _limits(hits: float, total: float) -> tuple[float, float]:
+    """Limits of a share with 97.5 % confidence; expected numbers are rounded away from it."""
+    alpha, trials = (1 - CONFIDENCE) / 4, math.floor(total + 1e-9)
+    whole = round(hits)
+    down, up = (whole, whole) if abs(hits - whole) < 1e-9 * total else (math.floor(hits), math.ceil(hits))
+    down, up = max(down - (math.ceil(total) - trials), 0), min(up, trials)
+    low = float(lower_limit(np.array([down]), trials, alpha)[0])
+    return low, float(upper_limit(np.array([up]), trials, alpha)[0])
 
 
 def dealt(people: SearchedFile, known: IntArray, rows: LongArray) -> FloatArray:

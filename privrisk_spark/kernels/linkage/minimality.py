@@ -136,9 +136,13 @@ class Credibility:
         greatest = float(self.after.max(initial=0.0))
         return 1.0 / greatest if greatest > 0 else math.inf
 
+    def believed(self, alpha: float) -> BoolArray:
+        """Parts of whose members the value is believed with more than a probability; ndarray of bool, shape (u,)."""
+        return fails(self.after, alpha, "at most")
+
     def above(self, alpha: float) -> Found:
         """People of whom the value is believed with more than a probability, with limits."""
-        return found(fails(self.after, alpha, "at most").astype(np.float64), self.people)
+        return found(self.believed(alpha).astype(np.float64), self.people)
 
 
 def credibility(parts: Parts, *, alpha: float, k: int = 1, recoding: Literal["local", "global"]) -> Credibility:

@@ -44,10 +44,17 @@ class Linked:
         Least distance of each.
     rows : ndarray of int64, shape (m,)
         Rows of the file at that distance.
+    first : ndarray of int64, shape (m,)
+        The first of the distinct records of the file at that distance.
     """
 
     distance: FloatArray
     rows: LongArray
+    first: LongArray
+
+    def at(self, places: LongArray) -> Linked:
+        """Answers for some of the known records, in any order and as often as they are named."""
+        return Linked(self.distance[places], self.rows[places], self.first[places])
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,17 +154,18 @@ class SearchedFile:
         if self._points is None:
             return self._searched(known)
         there, points = self._as_points(known)
-        distance, rows = np.zeros(len(known)), np.zeros(len(known), dtype=np.int64)
-        distance[there], rows[there] = self._points.linked(points)
+        distance = np.zeros(len(known))
+        rows, nearest = (np.zeros(len(known), dtype=np.int64) for _ in range(2))
+        distance[there], rows[there], nearest[there] = self._points.linked(points)
         if not there.all():
             others = self._searched(known[~there])
-            distance[~there], rows[~there] = others.distance, others.rows
-        return Linked(distance, rows)
+            distance[~there], rows[~there], nearest[~there] = others.distance, others.rows, others.first
+        return Linked(distance, rows, nearest)
 
     def _searched(self, known: IntArray) -> Linked:
         """Look the differences up in tables of distinct cells, and pass groups of records over."""
         m = len(known)
-        distance, rows = np.zeros(m), np.zeros(m, dtype=np.int64)
+        distance, rows, nearest = np.zeros(m), np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
         j, order, start, first = self._groups
         attributes = self._order
         sorted_cells = [np.ascontiguousarray(self.cells[order, i]) for i in attributes]
@@ -171,9 +179,10 @@ class SearchedFile:
             for b in range(len(part)):
                 of = [table[place[b]] for table, place in zip(tables, places, strict=True)]
                 head = _added(of[:j], heads, len(first))
-                least, tied = _nearest(head, of[j:], sorted_cells[j:], start, sorted_rows)
-                distance[begin + b], rows[begin + b] = least, tied
-        return Linked(distance, rows)
+                least, tied = _nearest(head, of[j:], sorted_cells[j:], start)
+                distance[begin + b], rows[begin + b] = least, sorted_rows[tied].sum()
+                nearest[begin + b] = order[tied].min()
+        return Linked(distance, rows, nearest)
 
     def distances(self, known: IntArray, record: LongArray) -> FloatArray:
         """Distance of each known record from one record of the file, as :meth:`linked` computes it.
@@ -241,13 +250,13 @@ def _added(terms: Sequence[FloatArray], cells: Sequence[IntArray], n: int) -> Fl
 
 
 def _nearest(
-    head: FloatArray, terms: Sequence[FloatArray], cells: Sequence[IntArray], start: LongArray, rows: LongArray
-) -> tuple[float, int]:
-    """Least distance, and the rows at it, of records in groups whose first terms are added."""
+    head: FloatArray, terms: Sequence[FloatArray], cells: Sequence[IntArray], start: LongArray
+) -> tuple[float, LongArray]:
+    """Least distance, and the places of the records at it, in groups whose first terms are added."""
 
-    def totals(groups: LongArray) -> tuple[FloatArray, LongArray | slice]:
+    def totals(groups: LongArray) -> tuple[FloatArray, LongArray | None]:
         if len(groups) == len(head):
-            places: LongArray | slice = slice(None)
+            places = None
             sizes = np.diff(start)
         else:
             sizes = start[groups + 1] - start[groups]
@@ -255,12 +264,12 @@ def _nearest(
             places = np.arange(ends[-1]) + np.repeat(start[groups] - (ends - sizes), sizes)
         total = np.repeat(head[groups], sizes)
         for term, at in zip(terms, cells, strict=True):
-            total += term[at[places]]
+            total += term[at if places is None else at[places]]
         return total, places
 
     nearest = np.array([int(np.argmin(head))])
     bound = float(totals(nearest)[0].min())
     total, places = totals(np.flatnonzero(head <= tie(np.array(bound))))
     least = float(total.min())
-    tied = total <= tie(np.array(least))
-    return least, int(rows[places][tied].sum())
+    tied = np.flatnonzero(total <= tie(np.array(least)))
+    return least, tied if places is None else places[tied]

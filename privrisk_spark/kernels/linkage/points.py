@@ -41,8 +41,8 @@ class Points:
     at: FloatArray
     rows: LongArray
 
-    def linked(self, known: FloatArray) -> tuple[FloatArray, LongArray]:
-        """Find the least squared distance of known points, and the rows at it.
+    def linked(self, known: FloatArray) -> tuple[FloatArray, LongArray, LongArray]:
+        """Find the least squared distance of known points, the rows at it, and the first point at it.
 
         Parameters
         ----------
@@ -52,14 +52,14 @@ class Points:
         Returns
         -------
         distance : ndarray of float64, shape (m,)
-        rows : ndarray of int64, shape (m,)
+        rows, first : ndarray of int64, shape (m,)
         """
         m, (p, k) = len(known), self.at.shape
         # About their middle numbers are smaller, and less of them cancels.
         middle = self.at.mean(axis=0)
         file, mine = self.at - middle, known - middle
         of_file, of_mine = np.einsum("ij,ij->i", file, file), np.einsum("ij,ij->i", mine, mine)
-        distance, rows = np.empty(m), np.empty(m, dtype=np.int64)
+        distance, rows, first = np.empty(m), np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
         block = max(1, _PAIRS // p)
         for begin in range(0, m, block):
             part = slice(begin, min(begin + block, m))
@@ -76,8 +76,10 @@ class Points:
             tied = exact <= tie(least)[a]
             total = np.zeros(part.stop - begin, dtype=np.int64)
             np.add.at(total, a[tied], self.rows[b[tied]])
-            distance[part], rows[part] = least, total
-        return distance, rows
+            foremost = np.full(part.stop - begin, p)
+            np.minimum.at(foremost, a[tied], b[tied])
+            distance[part], rows[part], first[part] = least, total, foremost
+        return distance, rows, first
 
     def distances(self, known: FloatArray, record: LongArray) -> FloatArray:
         """Squared distance of each known point from one of the file.

@@ -7,21 +7,56 @@ whose values are near enough.
 After microaggregation of single attributes, or along an axis on which the intruder can project, groups are consecutive
 on the axis. A record's centroid is then no further below its own value than the next centroid below, and no further
 above than the next above: if ``c(h) < s`` and ``c(g) < c(h)``, group g comes before h, so no member of g exceeds one of
-h, and ``s`` in g would give ``c(h) >= s``.
+h, and ``s`` in g would give ``c(h) >= s``. Groups of MDAV are not consecutive on an axis: there the centroids about a
+record's score are a guess.
 
-Status: *proved*: the masked record of a known one is always a candidate if the intruder knows its values without error.
+What is masked without chance, value by value, leaves the records with the very value it gives.
+
+Status: *proved*: the masked record of a known one is always a candidate if the intruder knows its values without error;
+*heuristic* for groups that are not consecutive on the axis.
+
+References
+----------
+J. Nin, J. Herranz, V. Torra, "Rethinking rank swapping to decrease disclosure risk", Data & Knowledge Engineering 64
+(2008).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
+from privrisk_spark.kernels.masking.microaggregation import first_axis
+
+__all__ = ["Bounds", "Candidates", "axis_bounds", "axis_candidates", "axis_scores", "candidates", "rank_bounds",
+           "rank_candidates", "value_bounds"]  # fmt: skip
 
 _TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What the masked value of each known record can be in one attribute.
+
+    Attributes
+    ----------
+    low, high : ndarray of float64, shape (m,)
+        Ends; no value is within where ``low`` is above ``high``.
+    told : ndarray of bool, shape (m,)
+        Whether there are any ends: not where the intruder does not know the value.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    told: BoolArray
+
+    def at(self, places: LongArray) -> Bounds:
+        """Bounds of some of the known records, in any order and as often as they are named."""
+        return Bounds(self.low[places], self.high[places], self.told[places])
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +66,8 @@ class Candidates:
     Attributes
     ----------
     rows : ndarray of int64, shape (m,)
-        Candidates of each known record; an intruder who draws one of them is right with probability ``1 / rows`` if
-        it holds the true one.
+        Rows that are candidates of each known record; an intruder who draws one of them is right with probability
+        ``1 / rows`` if it holds the true one.
     only : ndarray of int64, shape (m,)
         The candidate where there is just one, else -1.
     holds : ndarray of bool, shape (m,)
@@ -73,19 +108,31 @@ def rank_candidates(
     _refuse_shapes(known, masked, own)
     if widths.shape != (known.shape[1],) or (widths < 0).any():
         raise InputError("Candidates: there must be one width of at least 0 per attribute.")
-    low, high = np.full_like(known, -np.inf), np.full_like(known, np.inf)
-    for j, width in enumerate(widths.tolist()):
-        ordered = np.sort(masked[~np.isnan(masked[:, j]), j])
-        told = ~np.isnan(known[:, j])
-        if not len(ordered):
-            low[told, j] = np.inf
-            continue
-        first = np.searchsorted(ordered, known[told, j], side="left") - width
-        last = np.searchsorted(ordered, known[told, j], side="right") - 1 + width
+    bounds = [rank_bounds(known[:, j], masked[:, j], width) for j, width in enumerate(widths.tolist())]
+    return candidates(bounds, masked, own=own)
+
+
+def rank_bounds(known: FloatArray, masked: FloatArray, width: int) -> Bounds:
+    """Values within some ranks of known ones.
+
+    Parameters
+    ----------
+    known : ndarray of float64, shape (m,)
+        NaN where not known.
+    masked : ndarray of float64, shape (n,)
+        Published values of the attribute, each as often as it occurs; NaN where missing.
+    width : int
+        At least 0.
+    """
+    ordered, told = np.sort(masked[~np.isnan(masked)]), ~np.isnan(known)
+    low, high = np.full(len(known), np.inf), np.full(len(known), -np.inf)
+    if len(ordered):
+        first = np.searchsorted(ordered, known[told], side="left") - width
+        last = np.searchsorted(ordered, known[told], side="right") - 1 + width
         # Beyond either end of the file there is no rank.
-        low[told, j] = np.where(first < len(ordered), ordered[np.clip(first, 0, len(ordered) - 1)], np.inf)
-        high[told, j] = np.where(last >= 0, ordered[np.clip(last, 0, len(ordered) - 1)], -np.inf)
-    return _within(low, high, ~np.isnan(known), masked, own)
+        low[told] = np.where(first < len(ordered), ordered[np.clip(first, 0, len(ordered) - 1)], np.inf)
+        high[told] = np.where(last >= 0, ordered[np.clip(last, 0, len(ordered) - 1)], -np.inf)
+    return Bounds(low, high, told)
 
 
 def axis_candidates(known: FloatArray, masked: FloatArray, own: LongArray | None = None) -> Candidates:
@@ -113,23 +160,92 @@ def axis_candidates(known: FloatArray, masked: FloatArray, own: LongArray | None
         If the shapes do not fit.
     """
     _refuse_shapes(known, masked, own)
-    low, high = np.full_like(known, -np.inf), np.full_like(known, np.inf)
-    for j in range(known.shape[1]):
-        centres = np.unique(masked[~np.isnan(masked[:, j]), j])
-        told = ~np.isnan(known[:, j])
-        if not len(centres):
-            low[told, j] = np.inf
-            continue
+    return candidates([axis_bounds(known[:, j], masked[:, j]) for j in range(known.shape[1])], masked, own=own)
+
+
+def axis_bounds(known: FloatArray, masked: FloatArray) -> Bounds:
+    """Values from the next centroid below known ones to the next above.
+
+    Parameters
+    ----------
+    known : ndarray of float64, shape (m,)
+        NaN where not known.
+    masked : ndarray of float64, shape (n,)
+        Centroids, or their scores; NaN where missing.
+    """
+    centres, told = np.unique(masked[~np.isnan(masked)]), ~np.isnan(known)
+    low, high = np.full(len(known), np.inf), np.full(len(known), -np.inf)
+    if len(centres):
         slack = _TOLERANCE * (1.0 + float(np.abs(centres).max()))
-        below = np.searchsorted(centres, known[told, j] - slack, side="left") - 1
-        above = np.searchsorted(centres, known[told, j] + slack, side="right")
-        low[told, j] = np.where(below >= 0, centres[np.maximum(below, 0)] - slack, -np.inf)
-        high[told, j] = np.where(above < len(centres), centres[np.minimum(above, len(centres) - 1)] + slack, np.inf)
-    return _within(low, high, ~np.isnan(known), masked, own)
+        below = np.searchsorted(centres, known[told] - slack, side="left") - 1
+        above = np.searchsorted(centres, known[told] + slack, side="right")
+        low[told] = np.where(below >= 0, centres[np.maximum(below, 0)] - slack, -np.inf)
+        high[told] = np.where(above < len(centres), centres[np.minimum(above, len(centres) - 1)] + slack, np.inf)
+    return Bounds(low, high, told)
+
+
+def axis_scores(known: FloatArray, masked: FloatArray, rows: LongArray) -> tuple[FloatArray, FloatArray]:
+    """Scores on the first principal axis of known records, in their standard deviations.
+
+    Parameters
+    ----------
+    known : ndarray of float64, shape (m, a)
+        Original values; NaN where not known.
+    masked : ndarray of float64, shape (n, a)
+        Published ones; NaN where missing.
+    rows : ndarray of int64, shape (m,)
+        Records with each known one, at least 1.
+
+    Returns
+    -------
+    known : ndarray of float64, shape (m,)
+    masked : ndarray of float64, shape (n,)
+        NaN where a value is missing.
+    """
+    whole = ~np.isnan(known).any(axis=1)
+    if not whole.any():
+        return np.full(len(known), np.nan), np.full(len(masked), np.nan)
+    covariance = np.atleast_2d(np.cov(known[whole].T, fweights=rows[whole], bias=True))
+    deviation = np.sqrt(np.diag(covariance))
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    axis = first_axis(covariance / np.outer(deviation, deviation)) / deviation
+    return np.asarray(known @ axis), np.asarray(masked @ axis)
+
+
+def value_bounds(expected: FloatArray) -> Bounds:
+    """Values that known ones must have become, within 1e-9 of them.
+
+    Parameters
+    ----------
+    expected : ndarray of float64, shape (m,)
+        NaN where not known.
+    """
+    slack = _TOLERANCE * (1.0 + np.abs(expected))
+    return Bounds(expected - slack, expected + slack, ~np.isnan(expected))
+
+
+def candidates(
+    bounds: Sequence[Bounds], masked: FloatArray, *, rows: LongArray | None = None, own: LongArray | None = None
+) -> Candidates:
+    """Masked records that are within the bounds of every attribute.
+
+    Parameters
+    ----------
+    bounds : sequence of a Bounds
+        Of m known records each.
+    masked : ndarray of float64, shape (n, a)
+        NaN where missing, which is within no bounds.
+    rows : ndarray of int64, shape (n,), optional
+        Rows with each masked record; 1 if not given.
+    own : ndarray of int64, shape (m,), optional
+        Masked record of each known one, -1 if it has none.
+    """
+    low, high, told = (np.column_stack([getattr(one, of) for one in bounds]) for of in ("low", "high", "told"))
+    return _within(low, high, told, masked, np.ones(len(masked), dtype=np.int64) if rows is None else rows, own)
 
 
 def _within(
-    low: FloatArray, high: FloatArray, told: BoolArray, masked: FloatArray, own: LongArray | None
+    low: FloatArray, high: FloatArray, told: BoolArray, masked: FloatArray, of: LongArray, own: LongArray | None
 ) -> Candidates:
     """Masked records with every value between two bounds, where the known value is told."""
     m, a = low.shape
@@ -147,8 +263,8 @@ def _within(
             if other != j:
                 value = masked[at, other]
                 at = at[(value >= low[i, other]) & (value <= high[i, other])]
-        rows[i] = len(at)
-        if len(at) == 1:
+        rows[i] = of[at].sum()
+        if rows[i] == 1:
             only[i] = at[0]
     holds: BoolArray = np.zeros(m, dtype=np.bool_)
     if own is not None:

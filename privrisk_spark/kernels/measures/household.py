@@ -20,6 +20,7 @@ import numpy as np
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.numeric.exact_sums import ExactMean
+from privrisk_spark.kernels.numeric.independent import any_of
 
 
 def household_risk(household: LongArray, risk: FloatArray) -> FloatArray:
@@ -46,14 +47,7 @@ def household_risk(household: LongArray, risk: FloatArray) -> FloatArray:
         raise InputError(f"There must be one household per record. Got shapes {household.shape} and {risk.shape}.")
     if not np.all((risk >= 0) & (risk <= 1)):
         raise InputError("Risks of records must be probabilities between 0 and 1, and some are not.")
-    if not len(risk):
-        return np.zeros(0)
-    order = np.lexsort((risk, household))
-    start = np.searchsorted(household[order], np.arange(int(household.max()) + 1))
-    with np.errstate(divide="ignore"):  # a record that is found for sure
-        missed = np.add.reduceat(np.log1p(-risk[order]), start)
-    result: FloatArray = -np.expm1(missed)
-    return result
+    return any_of(household, risk)
 
 
 @dataclass(frozen=True)

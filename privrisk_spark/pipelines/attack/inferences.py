@@ -15,7 +15,7 @@ from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.linkage.background import certain_if_told
 from privrisk_spark.kernels.linkage.inference import certain_for_others, guessed, marginal_guess
 from privrisk_spark.kernels.linkage.intersection import intersected
-from privrisk_spark.kernels.linkage.membership import membership
+from privrisk_spark.kernels.linkage.membership import held_out, membership
 from privrisk_spark.kernels.linkage.skewness import gains, similar
 from privrisk_spark.kernels.recoding.listed import keys_of, places_of
 from privrisk_spark.pipelines.assess.opened import Run
@@ -87,7 +87,7 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
         for i, vocabulary in enumerate(values.vocabularies):
             found += of_classes(run, values, i, vocabulary)
             bound = alpha_of(run.policy, vocabulary.name)
-            if "minimality" in asked.tried and bound is not None and minimal(asked, opened.levels):
+            if "minimality" in asked.tried and bound is not None and minimal(run.policy, opened.levels):
                 alpha, k = bound
                 found += by_minimality(opened, protected, values.whole, i, vocabulary.name, alpha=alpha, k=k)
             if "composition" in asked.tried and asked.also:
@@ -116,7 +116,7 @@ def sensitive_values(
     columns, nodes, most = schemas.sensitive(len(names)), schemas.nodes(k), policy.counting.sorted_vectors
     # The rows of a published table do not name persons: where all of them are known, they are counted there.
     persons = policy.table.entity_id is not None and protected.whole and opened.his is None
-    forms = beside_values(protected.records, people, k, len(names))
+    forms = beside_values(protected.told, people, k, len(names))
     if opened.his is not None and of_both(forms).frame().isEmpty():
         return None
     truth = collect_sensitive_classes(forms, nodes, columns, most=most, key="table", persons=persons)
@@ -168,7 +168,7 @@ def composed(run: Run, opened: Opened, protected: Protected, values: Values, i: 
     vocabulary, nodes = values.vocabularies[i], schemas.nodes(k)
     runs: list[SensitiveRuns] = [values.shown.held[i]]
     first = store_classes(run.scratch.directory(f"classes-{i}"), values.shown.tuples)
-    places = [placed(protected.records, first, nodes)]
+    places = [placed(protected.told, first, nodes)]
     for r, other in enumerate(opened.others):
         key = f"{OTHERS}.{r}"
         rows = rows_in(other, opened, identity=True, key=key, values=[vocabulary])
@@ -194,10 +194,11 @@ def tell_members(run: Run, opened: Opened, encoded: Batches, protected: Protecte
         bound = membership_bound(opened.release.manifest)
         if bound is None:
             stored = store_classes(run.scratch.directory("classes-members"), protected.rows)
-            there, present = placed(protected.records, stored, schemas.nodes(k)), protected.present
+            there, present = placed(protected.told, stored, schemas.nodes(k)), protected.present
         else:
             there, present = everybody_in(encoded), np.ones(1)
-        presence = collect_presence(protected.tried, there, present, k, most=most, key="table")
+        seed = asked.intruder.seed
+        presence = collect_presence(protected.tried, there, present, k, seed=seed, most=most, key="table")
         members, others = presence.members, presence.others
         if not members.sum() > 0 or not others.sum() > 0:
             stage.sentence = "Everybody who is known is a member, or nobody is: there is no member to be told."
@@ -214,7 +215,11 @@ def tell_members(run: Run, opened: Opened, encoded: Batches, protected: Protecte
         )
         got = collect_dealt(run.scratch, people, protected.rows, "members")
         score = got[places_of(keys_of(everybody.nodes), presence.known.nodes)]
-        found = membership_found(membership(members, others, score), bound)
+        half_others = presence.half - presence.half_members
+        on_others = held_out(
+            presence.half_members, half_others, members - presence.half_members, others - half_others, score
+        )
+        found = membership_found(membership(members, others, score), on_others, bound)
         stage.sentence = found.sentence
         stage.status = "tested"
     return found

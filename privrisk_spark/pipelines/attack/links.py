@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -15,6 +15,8 @@ from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.assignment import MOST_CELLS, assigned, right_links
 from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel, fitted, started
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule, optimal_rule
+from privrisk_spark.kernels.linkage.scores import Scores, scores
+from privrisk_spark.kernels.linkage.term_frequencies import term_frequencies
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
@@ -25,12 +27,22 @@ from privrisk_spark.stages.attacking.distance import (
     Comparison,
     Outcomes,
     Searched,
+    StoredLinks,
     collect_links,
     collect_outcomes,
+    drawn,
     linked,
     number_ends,
     rows_of_nodes,
     store_file,
+)
+from privrisk_spark.stages.attacking.persons import (
+    PersonOutcomes,
+    Persons,
+    collect_persons,
+    collect_right_rows,
+    linked_persons,
+    person_pairs,
 )
 from privrisk_spark.stages.attacking.probabilistic import (
     Class,
@@ -43,6 +55,7 @@ from privrisk_spark.stages.attacking.probabilistic import (
     match_weights,
     store_compared,
 )
+from privrisk_spark.stages.attacking.scored import collect_linked, scored_people, scored_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +64,19 @@ class Tried:
 
     Attributes
     ----------
-    outcomes : Outcomes
     pairs : DataFrame
-        One row a record.
+        One row a record, or one for the rows of a person that are alike.
+    outcomes : Outcomes, Scores or None
+        Of records, where it is known of which each row is; scores where it is not even known of which person.
+    persons : PersonOutcomes or None
+        Where persons may have several rows.
     model : MatchModel or None
         Of a search by match weights.
     """
 
-    outcomes: Outcomes
     pairs: DataFrame
+    outcomes: Outcomes | Scores | None
+    persons: PersonOutcomes | None = None
     model: MatchModel | None = None
 
 
@@ -107,18 +124,26 @@ def by_distance(run: Run, opened: Opened, protected: Protected) -> Attacks:
             store_file(rows_at, protected.rows, compared, protected.present, reading=reading),
             store_file(people_at, protected.people, compared, everybody, reading=reading),
         )
-        tried |= both_ways(run, protected, *files, method="distance", cells=reading)
+        tried |= both_ways(run, opened, protected, *files, method="distance", cells=reading)
     return tried
 
 
 def both_ways(
-    run: Run, protected: Protected, rows: Searched, people: Searched, *, method: str, cells: str | None = None
+    run: Run,
+    opened: Opened,
+    protected: Protected,
+    rows: Searched,
+    people: Searched,
+    *,
+    method: str,
+    cells: str | None = None,
 ) -> Attacks:
     """Link the people who are tried to the rows of a file, and their rows to the people of one.
 
     Parameters
     ----------
     run : Run
+    opened : Opened
     protected : Protected
     rows, people : Searched
         In which is searched, and how.
@@ -133,25 +158,83 @@ def both_ways(
         of_person: collect_links(run.scratch, rows, protected.known, of_person.key),
         of_row: collect_links(run.scratch, people, protected.shown, of_row.key),
     }
-    links = {
-        of_person: linked(protected.records, best[of_person], known=person, own=row),
-        # What is surely not released has no row that somebody could begin with: it was not linked.
-        of_row: linked(protected.records, best[of_row], known=row, own=person, begun=protected.released),
+    if protected.records is None and protected.persons is None:
+        return scored_both_ways(run, opened, protected, best[of_person], best[of_row], of_person, of_row)
+    tried: dict[Search, Tried] = {}
+    # What is surely not released has no row that somebody could begin with: it was not linked.
+    for search, known, own, chance in ((of_person, person, row, None), (of_row, row, person, protected.released)):
+        outcomes = None
+        if protected.records is not None:
+            links = linked(protected.records, best[search], known=known, own=own, begun=chance)
+            pairs = run.scratch.write_frame(links.frame(), f"pairs-{search.key}")
+            outcomes = collect_outcomes(Batches.of_frame(pairs))
+        if protected.persons is None:
+            tried[search] = Tried(pairs, outcomes)
+            continue
+        found = of_persons(run, protected.persons, best[search], search, known=known, own=own)
+        tried[search] = Tried(person_pairs(found), outcomes, collect_persons(found))
+    return tried
+
+
+def of_persons(
+    run: Run, persons: Persons, links: StoredLinks, search: Search, *, known: Sequence[str], own: Sequence[str]
+) -> DataFrame:
+    """Link all rows of the persons who are tried to rows of the same person."""
+    his = attack_of(run.policy).intruder
+    files = (persons.people, persons.rows) if search.begins == "person" else (persons.rows, persons.people)
+    begun = drawn(files[0], share=his.share, seed=his.seed)
+    found = linked_persons(begun, files[1], links, known=known, own=own)
+    return run.scratch.write_frame(found.frame(), f"persons-{search.key}")
+
+
+def scored_both_ways(
+    run: Run,
+    opened: Opened,
+    protected: Protected,
+    rows: StoredLinks,
+    people: StoredLinks,
+    of_person: Search,
+    of_row: Search,
+) -> Attacks:
+    """Name the people and rows that are linked, where it is not known which links are right.
+
+    Parameters
+    ----------
+    run : Run
+    opened : Opened
+    protected : Protected
+    rows, people : StoredLinks
+        Of people to rows, and of rows to people.
+    of_person, of_row : Search
+    """
+    pairs = {
+        of_person: scored_people(protected.tried, rows, opened.known).frame(),
+        of_row: scored_rows(run.spark, protected.everybody, people, opened.known, len(protected.shown.rows)),
     }
     tried = {}
-    for search, outcomes in links.items():
-        pairs = run.scratch.write_frame(outcomes.frame(), f"pairs-{search.key}")
-        tried[search] = Tried(collect_outcomes(Batches.of_frame(pairs)), pairs)
+    for (search, frame), links, known in zip(
+        pairs.items(), (rows, people), (protected.known, protected.shown), strict=True
+    ):
+        _, best = links.load()
+        score = links.stored.weights_at(best.distance) if isinstance(links.stored, StoredWeights) else best.distance
+        written = run.scratch.write_frame(frame, f"pairs-{search.key}")
+        tried[search] = Tried(written, scores(score, best.rows, known.rows))
     return tried
 
 
 def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
     """Link people and rows to what is likeliest, by probabilities of agreement estimated from the two files."""
     compared = compared_by(run, opened, protected)
-    columns = [
-        LevelColumn(tree, near=(1,) if tree.height > 1 else ()) if ends is None else NumberColumn(ends.low, ends.high)
-        for tree, ends in zip(compared.hierarchies, compared.ends, strict=True)
-    ]
+    terms = attack_of(run.policy).probabilistic.term_frequencies
+    columns: list[LevelColumn | NumberColumn] = []
+    for j, (name, ends) in enumerate(zip(opened.known, compared.ends, strict=True)):
+        tree = compared.hierarchies[j]
+        if ends is not None:
+            columns.append(NumberColumn(ends.low, ends.high))
+            continue
+        of_both = sum(rows_of_nodes(file, j, tree) for file in (protected.people, protected.rows))
+        frequencies = term_frequencies(tree.at_depth, np.asarray(of_both)) if name in terms else None
+        columns.append(LevelColumn(tree, (1,) if tree.height > 1 else (), frequencies=frequencies))
     rows_at, people_at = (run.scratch.directory(f"{of}-weighed") for of in ("rows", "people"))
     rows = store_compared(rows_at, protected.rows, columns, protected.present)
     people = store_compared(people_at, protected.people, columns, np.ones(len(protected.people.rows)))
@@ -166,26 +249,28 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
         *model.expected(counts), false_links=asked.false_links, false_non_links=asked.false_non_links, coins=False
     )
     weighed = rows.weighed(model), people.weighed(model)
-    found = both_ways(run, protected, *weighed, method="probabilistic")
+    found = both_ways(run, opened, protected, *weighed, method="probabilistic")
     searched = {"person": weighed[0], "row": weighed[1]}
     models = {
         search: weighed_model(run, search, one, searched[search.begins], model, estimated, rule)
         for search, one in found.items()
     }
     of_person = next(search for search in found if search.begins == "person")
-    models[of_person] = replace(models[of_person], one_to_one=one_to_one(protected, weighed[0]))
+    models[of_person] = replace(models[of_person], one_to_one=one_to_one(run, protected, weighed[0]))
     return {search: replace(one, model=models[search]) for search, one in found.items()}
 
 
-def one_to_one(protected: Protected, rows: StoredWeights) -> OneToOne | None:
+def one_to_one(run: Run, protected: Protected, rows: StoredWeights) -> OneToOne | None:
     """Link people and rows so that each has one link at most, where both are few enough to be compared at once."""
     known = protected.known
     if known.total * protected.rows.total > MOST_CELLS:
         return None
-    owners = collect_owners(protected.records, known, protected.rows)
     weights = match_weights(rows, known)
     # Above no bits, where agreement speaks for a link.
     links = assigned(weights, known.rows, protected.rows.rows, threshold=0.0)
+    if protected.records is None or protected.persons is not None:
+        return OneToOne(links.total, None, None)
+    owners = collect_owners(protected.records, known, protected.rows, most=run.policy.counting.sorted_vectors)
     right = right_links(weights, known.rows, protected.rows.rows, owners, threshold=0.0)
     return OneToOne(links.total, *right)
 
@@ -195,9 +280,19 @@ def weighed_model(
 ) -> MatchModel:
     """Divide records by the match weight of their best candidate, and say which of these are right."""
     names: tuple[Class, ...] = get_args(Class)
-    classes = {name: collect_outcomes(Batches.of_frame(in_class(one.pairs, file, rule, name))) for name in names}
-    told: dict[str, tuple[FloatArray, FloatArray]] = {name: (of.probability, of.people) for name, of in classes.items()}
-    return match_model(run.policy, search, model, estimated, rule, told)
+    chosen = {name: in_class(one.pairs, file, rule, name) for name in names}
+    told: dict[str, tuple[FloatArray, FloatArray]] = {}
+    records: dict[str, float]
+    if one.persons is not None:
+        told = {name: collect_right_rows(frame) for name, frame in chosen.items()}
+        records = {name: float(rows.sum()) for name, (_, rows) in told.items()}
+    elif isinstance(one.outcomes, Outcomes):
+        classes = {name: collect_outcomes(Batches.of_frame(frame)) for name, frame in chosen.items()}
+        told = {name: (of.probability, of.people) for name, of in classes.items()}
+        records = {name: float(of.people.sum()) for name, of in classes.items()}
+    else:
+        records = {name: collect_linked(frame, search.begins) for name, frame in chosen.items()}
+    return match_model(run.policy, search, model, estimated, rule, told, records)
 
 
 BY_SEARCH: dict[str, Callable[[Run, Opened, Protected], Attacks]] = {

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.released import parts_at
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.pipelines.assess.opened import Run, open_release
 from privrisk_spark.planning.attacks import (
@@ -19,12 +19,14 @@ from privrisk_spark.planning.attacks import (
     PROTECTED,
     attack_of,
     is_masked,
+    known_as_they_are,
     known_columns,
     leaves_of,
     read_policy,
     refuse_levels,
 )
 from privrisk_spark.policy.assessment import MaskedTable
+from privrisk_spark.policy.attacks import ProtectedTable
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import attack_explanation
 from privrisk_spark.runs.vaults import vault_at
@@ -107,15 +109,17 @@ def read(run: Run, table: DataFrame | None, announce: Callable[[str], object] | 
                 release, decisions = with_ids(release, decisions, place), None
         tables = {PROTECTED: release, **({} if his is None else {HIS_TABLE: his})}
         tables |= {f"{OTHERS}.{i}": other for i, other in enumerate(others)}
-        # Masked values are in no hierarchy that is made of the original ones.
+        # Masked values, and those of columns without a hierarchy, are in none that is made of the original ones.
+        open_names = names if policy.guarantee.kind == "masked" else known_as_they_are(policy)
         leaves = [
-            (leaves_of(one.source, {name: one.column(name) for name in names}), one.frame) for one in tables.values()
+            (leaves_of(one.source, {name: one.column(name) for name in open_names}), one.frame)
+            for one in (tables.values() if open_names else ())
         ]
-        masked = policy.guarantee.kind == "masked"
-        hierarchies = collect_hierarchies(reading, opened.rows, leaves if masked else [], given=table is not None)
+        hierarchies = collect_hierarchies(reading, opened.rows, leaves, given=table is not None)
         known = {name: hierarchies[name] for name in names}
         refuse_levels(asked, {name: tree.height for name, tree in known.items()})
         for key, one in tables.items():
+            refuse_no_persons(one, key=key)
             collect_strangers(one, known, key=key)
         if announce is not None:
             announce(attack_explanation(policy, known, release=release.title))
@@ -132,6 +136,26 @@ def read(run: Run, table: DataFrame | None, announce: Callable[[str], object] | 
         reading.kept_columns,
         levels,
     )
+
+
+def refuse_no_persons(release: Release, *, key: str) -> None:
+    """Refuse a table that lacks the column that is said to name its persons.
+
+    Raises
+    ------
+    SchemaError
+        Naming it.
+    """
+    person, there = persons_of(release), release.frame.columns
+    if person is not None and person not in there:
+        raise SchemaError(
+            f"{key}.entity_id: the release has no column '{person}'{nearest(person, there)}; it has {listing(there)}."
+        )
+
+
+def persons_of(release: Release) -> str | None:
+    """Column of a table that names its persons."""
+    return release.given.entity_id if isinstance(release.given, ProtectedTable) else None
 
 
 def with_ids(release: Release, decisions: DataFrame, place: Location) -> Release:

@@ -10,16 +10,17 @@ import numpy as np
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.errors import InputError, SchemaError
+from privrisk_spark.errors import InputError, InternalError, SchemaError
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.recoding.listed import keys_of, places_of
 from privrisk_spark.pipelines.assess.opened import Run
-from privrisk_spark.pipelines.attack.opened import Opened
-from privrisk_spark.planning.attacks import HIS_TABLE, PROTECTED, SHARE, attack_of, read_policy
+from privrisk_spark.pipelines.attack.opened import Opened, persons_of
+from privrisk_spark.planning.attacks import HIS_TABLE, PROTECTED, SHARE, attack_of, known_as_they_are, read_policy
 from privrisk_spark.runs.progress import warn_of_one_row
 from privrisk_spark.stages.assessing.classes import Layout
 from privrisk_spark.stages.assessing.sources import Release, Vocabulary, open_released_rows
 from privrisk_spark.stages.attacking.distance import drawn
+from privrisk_spark.stages.attacking.persons import Persons, collect_known_persons, collect_nameless, with_persons
 from privrisk_spark.stages.attacking.protected import (
     Tuples,
     collect_decided,
@@ -70,10 +71,13 @@ class Protected:
         Whom the intruder knows, as he knows them.
     known, shown : Tuples
         Of the people who are tried, and of the rows of the protected table that are.
-    records : Batches
-        Those that are tried: what is known of each beside its protected form.
-    tried : Batches
-        Of whom the intruder knows, those who are tried: ``record_id``, ``q<j>``.
+    records : Batches or None
+        Those that are tried: what is known of each beside its protected form. None where it is not known of which
+        record each row is.
+    persons : Persons or None
+        Whose the rows of both files are, where persons may have several.
+    everybody, tried : Batches
+        Whom the intruder knows, and of these those who are tried: ``record_id``, ``q<j>``.
     whole : bool
         Whether all records are tried, and it is known of each whether it is in the protected table.
     """
@@ -83,9 +87,18 @@ class Protected:
     people: Tuples
     known: Tuples
     shown: Tuples
-    records: Batches
+    records: Batches | None
+    persons: Persons | None
+    everybody: Batches
     tried: Batches
     whole: bool
+
+    @property
+    def told(self) -> Batches:
+        """As :attr:`records`, for attacks that are tried only where it is known whose each row is."""
+        if self.records is None:
+            raise InternalError("An attack that needs to know of which record each row is was tried without that.")
+        return self.records
 
     @property
     def released(self) -> FloatArray:
@@ -98,11 +111,12 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
     with run.progress.stage("protect") as stage:
         asked, most = attack_of(run.policy), run.policy.counting.sorted_vectors
         trees, k = list(opened.known.values()), len(opened.known)
-        one_by_one = opened.decisions is None
-        released = rows_in(opened.release, opened, identity=one_by_one, key=PROTECTED)
+        of_rows, of_persons = asked.truth == "rows", run.policy.table.entity_id is not None
+        one_by_one = opened.decisions is None and of_rows
+        released = rows_in(opened.release, opened, identity=one_by_one, persons=of_persons, key=PROTECTED)
         rows = collect_tuples(released, schemas.nodes(k), most=most, key=PROTECTED)
         original = people(encoded, trees, opened.positions)
-        his = None if opened.his is None else of_labels(rows_in(opened.his, opened, identity=True, key=HIS_TABLE), k)
+        his = None if opened.his is None else his_people(opened, original, persons=of_persons)
         everybody = knowing(original, opened.known, asked.intruder) if his is None else his
         of_people = known = collect_tuples(
             everybody, schemas.codes(k), most=most, key="table" if his is None else HIS_TABLE
@@ -111,28 +125,67 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
         tried = draw(everybody)
         if asked.intruder.share < 1:
             known = collect_tuples(tried, schemas.codes(k), most=most, key=SHARE)
+        if not of_rows:
+            persons = None if asked.truth is None else Persons(everybody, released)
+            shown = rows
+            if persons is not None:
+                collect_nameless(released, PROTECTED)
+                collect_known_persons(tried, released)
+                shown = collect_tuples(draw(released), schemas.nodes(k), most=most, key=SHARE)
+            stage.sentence = f"The protected table has {rows.total:,} rows; it is not known of which records they are."
+            return Protected(
+                rows, np.ones(len(rows.rows)), of_people, known, shown, None, persons, everybody, tried, False
+            )
         some = draw(original)
         if opened.decisions is None:
-            present, forms = np.ones(len(rows.rows)), named_forms(some, released, k)
+            present, forms, every = np.ones(len(rows.rows)), named_forms(some, released, k), released
         else:
-            decided = collect_decided(decided_forms(original, opened.decisions, opened.known), rows, most=most)
-            if (decided < rows.rows).any():
+            decided = partial(
+                decided_forms,
+                decisions=opened.decisions,
+                hierarchies=opened.known,
+                as_they_are=known_as_they_are(run.policy),
+            )
+            every = decided(original)
+            of_decisions = collect_decided(every, rows, most=most)
+            if (of_decisions < rows.rows).any():
                 raise InputError(
                     f"{PROTECTED}: the release has rows that the vault's decisions do not give: the table, its "
                     "hierarchies or the vault are no longer those it was made with. Release again."
                 )
-            present, forms = rows.rows / decided, decided_forms(some, opened.decisions, opened.known)
+            present, forms = rows.rows / of_decisions, decided(some)
         forms = knowing(forms, opened.known, asked.intruder) if his is None else of_his_table(forms, draw(his), k)
+        persons = None
+        if of_persons:
+            named = schemas.ENTITY in released.schema.fieldNames()
+            persons = Persons(everybody, every if named else with_persons(every, original, strangers=False))
         # The join is read once, and not again for each attack.
         records = Batches.of_frame(run.scratch.write_frame(forms.frame(), "records"))
         shown = collect_shown(records, rows, most=most)
         stage.sentence = f"The protected table has {rows.total:,} rows, {len(rows.rows):,} distinct ones."
     whole = asked.intruder.share == 1 and bool((present == 1).all())
-    return Protected(rows, present, of_people, known, shown, records, tried, whole)
+    return Protected(rows, present, of_people, known, shown, records, persons, everybody, tried, whole)
+
+
+def his_people(opened: Opened, original: Batches, *, persons: bool) -> Batches:
+    """Whom the intruder has in a table of his own; persons by its own column, or by the ids of their records."""
+    assert opened.his is not None
+    rows = rows_in(opened.his, opened, identity=True, persons=persons, key=HIS_TABLE)
+    if schemas.ENTITY in rows.schema.fieldNames():
+        collect_nameless(rows, HIS_TABLE)
+    elif persons:
+        rows = with_persons(rows, original, strangers=True)
+    return of_labels(rows, len(opened.known))
 
 
 def rows_in(
-    release: Release, opened: Opened, *, identity: bool, key: str, values: Sequence[Vocabulary] = ()
+    release: Release,
+    opened: Opened,
+    *,
+    identity: bool,
+    key: str,
+    persons: bool = False,
+    values: Sequence[Vocabulary] = (),
 ) -> Batches:
     """Rows of a table of labels, the known columns as nodes.
 
@@ -144,6 +197,8 @@ def rows_in(
         Carry the record id.
     key : str
         Of the policy, for messages.
+    persons : bool
+        Carry the persons, where the table names them.
     values : sequence of Vocabulary
         Of sensitive columns whose codes are carried.
 
@@ -153,7 +208,8 @@ def rows_in(
         If two rows of a table that is told apart by ids have the same one.
     """
     layout = Layout(tuple(tree.n_nodes for tree in opened.known.values()), tuple(one.count for one in values))
-    rows = open_released_rows(release, opened.known, values, layout, identity=identity)
+    person = persons_of(release) if persons else None
+    rows = open_released_rows(release, opened.known, values, layout, identity=identity, person=person)
     again = collect_repeated_ids(rows) if identity else 0
     if again:
         raise SchemaError(

@@ -23,20 +23,23 @@ from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import InputError, RefusedError
 from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.kernels.linkage.scores import Scores
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.inferences import infer, tell_members
 from privrisk_spark.pipelines.attack.links import Attacks, link
 from privrisk_spark.pipelines.attack.opened import Opened, read
 from privrisk_spark.pipelines.attack.protected import Protected, encode, protect
-from privrisk_spark.pipelines.attack.transparent import by_levels
+from privrisk_spark.pipelines.attack.transparent import by_levels, by_masks, by_repetition
 from privrisk_spark.pipelines.attack.worst_case import learn
-from privrisk_spark.planning.attack_findings import attacked, by_learned
+from privrisk_spark.planning.attack_findings import attacked, attacked_persons, by_learned, scored
+from privrisk_spark.planning.attack_masks import told_masks
 from privrisk_spark.planning.attacks import (
     HIS_TABLE,
     PROTECTED,
     attack_notes,
     attack_of,
     in_words,
+    is_local,
     not_tried,
     weights_of,
     why_not_transparent,
@@ -156,11 +159,20 @@ class Findings:
 
 
 def transparent(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
-    """Link by the levels that the table was recoded by, if that is asked for and can be."""
-    asked = attack_of(run.policy)
-    if "transparency" not in asked.tried or why_not_transparent(asked, opened.levels) is not None:
+    """Link by the levels that the table was recoded by, its masks, or its classes, if that is asked for and can be."""
+    asked, masks = attack_of(run.policy), masks_of(run.policy)
+    local = is_local(opened.release.manifest, opened.levels)
+    refused = why_not_transparent(run.policy, opened.levels, masks=masks, local=local)
+    if "transparency" not in asked.tried or refused is not None:
         return []
-    return by_levels(opened, protected)
+    if masks is not None:
+        return by_masks(run, opened, protected)
+    return by_repetition(run, protected) if local else by_levels(opened, protected)
+
+
+def masks_of(policy: Policy) -> int | None:
+    """How many masks leave an intruder some rows and not others; None where the table is not masked."""
+    return len(told_masks(policy)) if policy.guarantee.kind == "masked" else None
 
 
 def judge(
@@ -177,22 +189,33 @@ def judge(
     with run.progress.stage("judge") as stage:
         policy = run.policy
         searched = {"person": protected.rows, "row": protected.people}
-        found = transparent(run, opened, protected) + [
-            attacked(
-                search,
-                one.outcomes,
-                searched[search.begins].total,
-                len(searched[search.begins].rows),
-                planned_risk(policy, one.outcomes, protected.people.total) if search.begins == "row" else None,
-            )
-            for search, one in findings.links.items()
-        ]
+        found, untold = transparent(run, opened, protected), []
+        for search, one in findings.links.items():
+            of = searched[search.begins].total, len(searched[search.begins].rows)
+            if isinstance(one.outcomes, Scores):
+                untold.append(scored(search, one.outcomes, *of))
+                continue
+            of_rows = None
+            if one.outcomes is not None:
+                planned = planned_risk(policy, one.outcomes, protected.people.total) if search.begins == "row" else None
+                of_rows = attacked(search, one.outcomes, *of, planned)
+            if one.persons is not None:
+                calibrations = () if of_rows is None else of_rows.calibrations
+                found.append(attacked_persons(search, one.persons, *of, calibrations))
+            elif of_rows is not None:
+                found.append(of_rows)
         rows = protected.rows
         found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned]
         left_out = not_tried(
-            policy, opened.levels, findings.inferences, findings.members, learned=bool(findings.learned)
+            policy,
+            opened.levels,
+            findings.inferences,
+            findings.members,
+            learned=bool(findings.learned),
+            masks=masks_of(policy),
+            local=is_local(opened.release.manifest, opened.levels),
         )
-        if not (found or findings.inferences or findings.members):
+        if not (found or untold or findings.inferences or findings.members):
             raise InputError(f"attack.methods: nothing of it can be tried: {' '.join(left_out)}")
         result = AttackResult(
             title=policy.run.name,
@@ -206,6 +229,7 @@ def judge(
             weights=weights_of(policy),
             attacks=tuple(sorted(found, key=lambda one: -one.found.share)),
             at_most=attack_of(policy).correct_links_at_most,
+            scored=tuple(sorted(untold, key=lambda one: -one.right_share_at_most)),
             models=tuple(one.model for one in findings.links.values() if one.model is not None),
             learned=findings.learned,
             inferences=findings.inferences,

@@ -1,18 +1,27 @@
-"""What somebody finds who knows the levels that a whole table was recoded by, and why it was."""
+"""What somebody finds who knows how a table was protected: the levels of its scheme and why it has them, its masks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from privrisk_spark.kernels.linkage.evidence import found
 from privrisk_spark.kernels.linkage.minimality import credibility
 from privrisk_spark.kernels.linkage.transparency import exact_links
+from privrisk_spark.kernels.masking.candidates import value_bounds
+from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
-from privrisk_spark.planning.attack_findings import exactly_linked, inferred
-from privrisk_spark.planning.attacks import PROTECTED
+from privrisk_spark.planning.attack_findings import exactly_linked, inferred, linked_as_made
+from privrisk_spark.planning.attack_masks import refuse_other_masks, told_masks
+from privrisk_spark.planning.attacks import PROTECTED, attack_of, compared_as_numbers, refuse_cost
 from privrisk_spark.results.attacks import Attack
 from privrisk_spark.results.inferences import Inference
 from privrisk_spark.stages.attacking.classes import SensitiveClasses, finer_parts, released_parts, scheme_classes
+from privrisk_spark.stages.attacking.distance import values_of
+from privrisk_spark.stages.attacking.masked import bounds_of, collect_possible
+from privrisk_spark.stages.attacking.probabilistic import collect_owners
 
 
 def by_levels(opened: Opened, protected: Protected) -> list[Attack]:
@@ -25,10 +34,56 @@ def by_levels(opened: Opened, protected: Protected) -> list[Attack]:
     return exactly_linked(links, protected.rows.total, protected.people.total)
 
 
+def by_masks(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
+    """Link people to the rows that they can have become, as it is known how the columns were masked."""
+    refuse_other_masks(run.policy, opened.release.manifest)
+    masks = told_masks(run.policy)
+    names = list(opened.known)
+    refuse_cost(attack_of(run.policy), protected.known.total, len(protected.rows.rows), len(names), people=None)
+    people, rows = (
+        {
+            name: values_of(name, tree, of.nodes[:, j], number=name in compared_as_numbers(run.policy))
+            for j, (name, tree) in enumerate(opened.known.items())
+        }
+        for of in (protected.known, protected.rows)
+    )
+    most = run.policy.counting.sorted_vectors
+    owners = collect_owners(protected.told, protected.known, protected.rows, most=most)
+    told = [bounds_of(one, people, rows, protected.known.rows, protected.rows.rows) for one in masks]
+    bounds, values = [one.at(owners.known) for one, _ in told], [of for _, of in told]
+    ways = {"intersection": (bounds, values)}
+    if any(one.repeatable for one in masks):
+        again = [
+            (value_bounds(rows[name][owners.record]), rows[name])
+            for one in masks
+            if one.repeatable
+            for name in one.columns
+        ]
+        of_others = [i for i, one in enumerate(masks) if not one.repeatable]
+        ways["repetition"] = (
+            [*(one for one, _ in again), *(bounds[i] for i in of_others)],
+            [*(of for _, of in again), *(values[i] for i in of_others)],
+        )
+    tried = protected.known.total
+    return [
+        linked_as_made(
+            way,
+            collect_possible(run.scratch, *of, protected.rows.rows, owners, name=way),
+            absent=tried - int(owners.persons.sum()),
+            rows=protected.rows.total,
+            distinct=len(protected.rows.rows),
+        )
+        for way, of in ways.items()
+    ]
+
+
 def by_minimality(
     opened: Opened, protected: Protected, shown: SensitiveClasses, i: int, column: str, *, alpha: float, k: int
 ) -> Iterator[Inference]:
-    """Believe more of values, as the scheme a step below each attribute's level did not meet the condition.
+    """Believe more of values, as no scheme a step below in one attribute has met the condition.
+
+    Each of these schemes is tried, and each value: counted is of whom any of them tells more than is allowed. Schemes
+    further below had to fail where these do, and tell nothing more.
 
     Parameters
     ----------
@@ -46,12 +101,33 @@ def by_minimality(
     assert opened.levels is not None
     trees, levels = list(opened.known.values()), [opened.levels[name] for name in opened.known]
     classes = scheme_classes(protected.people, protected.rows, trees, levels, key=PROTECTED)
-    tried = []
-    for j, level in enumerate(levels):
-        if level:
-            finer = [*levels[:j], level - 1, *levels[j + 1 :]]
-            parts = finer_parts(protected.people, classes, trees, finer, key=PROTECTED)
-            for _, of_value in released_parts(parts, classes, shown, i):
-                tried.append(credibility(of_value, alpha=alpha, k=k, recoding="global").above(alpha))
-    if tried:
-        yield inferred("minimality", column, "exposed", max(tried, key=lambda one: one.correct), alpha=alpha)
+    released = classes.released[classes.member] > 0
+    exposed = np.zeros(int(released.sum()), dtype=np.bool_)
+    for j in (j for j, level in enumerate(levels) if level):
+        parts = finer_parts(
+            protected.people, classes, trees, [*levels[:j], levels[j] - 1, *levels[j + 1 :]], key=PROTECTED
+        )
+        # Places of the parts among those of the released classes.
+        place = np.cumsum(classes.released[parts.owner] > 0) - 1
+        of_people = place[parts.member[released]]
+        for _, of_value in released_parts(parts, classes, shown, i):
+            exposed |= credibility(of_value, alpha=alpha, k=k, recoding="global").believed(alpha)[of_people]
+    if any(levels):
+        believed = found(exposed.astype(np.float64), protected.people.rows[released])
+        yield inferred("minimality", column, "exposed", believed, alpha=alpha)
+
+
+def by_repetition(run: Run, protected: Protected) -> list[Attack]:
+    """Link people to the rows of their classes, which whoever knows the algorithm and everybody makes again."""
+    most = run.policy.counting.sorted_vectors
+    owners = collect_owners(protected.told, protected.known, protected.rows, most=most)
+    rows = protected.rows.rows[owners.record]
+    return [
+        linked_as_made(
+            "classes",
+            (rows, protected.present[owners.record] / rows, owners.persons),
+            absent=protected.known.total - int(owners.persons.sum()),
+            rows=protected.rows.total,
+            distinct=len(protected.rows.rows),
+        )
+    ]

@@ -28,7 +28,7 @@ def learn(run: Run, opened: Opened, protected: Protected) -> tuple[LearnedDistan
             reading="uniform" if "uniform" in asked.cells else asked.cells[-1],
         )
         sample = collect_sample(
-            of_both(protected.records),
+            of_both(protected.told),
             known=schemas.codes(k),
             own=schemas.nodes(k),
             training=asked.learned.training,

@@ -7,8 +7,18 @@ from collections.abc import Iterable, Iterator
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.kernels.linkage.learned.choquet import MOST_ATTRIBUTES
 from privrisk_spark.policy.assessment import MaskedTable
-from privrisk_spark.policy.attacks import AS_THEY_ARE, OF_CERTAINTY, OF_LINKS, OF_VALUES, Errors
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.attacks import (
+    AS_THEY_ARE,
+    OF_CERTAINTY,
+    OF_LINKS,
+    OF_VALUES,
+    WITHOUT_ROWS,
+    AttackPolicy,
+    Errors,
+    ProtectedTable,
+)
+from privrisk_spark.policy.masking import NUMERIC
+from privrisk_spark.policy.policy import Insensitive, Policy, Sensitive
 from privrisk_spark.policy.rules.lakes import lake_faults
 
 
@@ -34,8 +44,39 @@ def impossible_attack(policy: Policy) -> Iterable[Fault]:
                     f"attack.intruder.{key}",
                     "is of what he knows of the original table; leave it out with attack.intruder.table",
                 )
-    if policy.table.record_id is None and (his or asked.also or isinstance(asked.protected, MaskedTable)):
+    yield from _persons(policy)
+    if asked.truth != "rows":
+        yield from _untold(asked)
+    elif policy.table.record_id is None and (his or asked.also or isinstance(asked.protected, MaskedTable)):
         yield Fault("table.record_id", "is needed to tell right links from wrong ones; name the column of the ids")
+
+
+def _untold(asked: AttackPolicy) -> Iterator[Fault]:
+    """Yield the faults of what needs to know whose each row of the protected table is, where nothing tells it."""
+    need = "needs to know of which record each row is; name the column of the ids in attack.protected.record_id"
+    for i, name in enumerate(asked.methods):
+        if name != "all" and name not in WITHOUT_ROWS:
+            yield Fault(f"attack.methods.{i}", f"'{name}' {need}")
+    limits = ("values_certain_at_most",) if asked.truth else ("correct_links_at_most", "values_certain_at_most")
+    for key in limits:
+        if getattr(asked, key) is not None:
+            yield Fault(f"attack.{key}", f"{need}, or leave it out")
+
+
+def _persons(policy: Policy) -> Iterator[Fault]:
+    """Yield the faults of columns of persons."""
+    asked = policy.attack
+    assert asked is not None
+    named = (("protected", asked.protected), ("intruder.table", asked.intruder.table))
+    for key, one in named:
+        if isinstance(one, ProtectedTable) and one.entity_id is not None and policy.table.entity_id is None:
+            yield Fault(
+                f"attack.{key}.entity_id",
+                "holds the persons of table.entity_id, and there is none; name the column there, or leave it out",
+            )
+    for i, other in enumerate(asked.also):
+        if other.entity_id is not None:
+            yield Fault(f"attack.also.{i}.entity_id", "is not used, as records are compared; leave it out")
 
 
 def _methods(policy: Policy) -> Iterator[Fault]:
@@ -50,6 +91,8 @@ def _methods(policy: Policy) -> Iterator[Fault]:
             yield Fault(
                 at, f"'{name}' needs a column with the role 'sensitive' that is released as it is; there is none"
             )
+        elif name in OF_VALUES and not set(policy.sensitive_as_they_are) - set(asked.intruder.columns):
+            yield Fault(at, f"'{name}' infers sensitive values, and the intruder knows them (attack.intruder.columns)")
         if name == "composition" and not asked.also:
             yield Fault(at, "'composition' needs other releases of the same people; name them in attack.also")
         if name in AS_THEY_ARE and (asked.intruder.levels or asked.intruder.table):
@@ -72,11 +115,25 @@ def _methods(policy: Policy) -> Iterator[Fault]:
         if kind == "choquet" and len(known) > MOST_ATTRIBUTES:
             rule = f"'choquet' is of at most {MOST_ATTRIBUTES} columns, and the intruder knows {len(known)}"
             yield Fault(f"attack.learned.distances.{i}", rule)
-    if asked.levels and set(known) - set(asked.levels):
-        yield Fault(
-            "attack.levels",
-            f"must have a level for each known column; missing: {listing(sorted(set(known) - set(asked.levels)))}",
+    lacking = set(known) & set(policy.quasi_identifiers) - set(asked.levels)
+    if asked.levels and lacking:
+        yield Fault("attack.levels", f"must have a level for each known column; missing: {listing(sorted(lacking))}")
+
+
+def _not_comparable(policy: Policy, name: str) -> str | None:
+    """Why a column the intruder may know can be compared with nothing; None if it can."""
+    column, comparable = policy.columns.get(name), [*policy.quasi_identifiers, *policy.kept_as_they_are]
+    if name in comparable:
+        return None
+    if column is None:
+        there = listing(comparable) if comparable else "none"
+        return f"'{name}' is no column that is released{nearest(name, comparable)}; there are {there}"
+    if isinstance(column, Sensitive | Insensitive) and column.action == "keep":
+        return (
+            f"'{name}' is released recoded (columns.{name}.release), and can be compared as it is alone; leave it out, "
+            "or make it a quasi-identifier"
         )
+    return f"'{name}' is never released, so that it can be compared with nothing; leave it out"
 
 
 def _absent(path: str, name: str, there: list[str], what: str) -> Fault:
@@ -89,8 +146,9 @@ def _known(policy: Policy) -> Iterator[Fault]:
     quasi = list(policy.quasi_identifiers)
     for i, name in enumerate(asked.intruder.columns):
         at = f"attack.intruder.columns.{i}"
-        if name not in quasi:
-            yield _absent(at, name, quasi, "quasi-identifier")
+        refused = _not_comparable(policy, name)
+        if refused is not None:
+            yield Fault(at, refused)
         elif name in asked.intruder.columns[:i]:
             yield Fault(at, f"'{name}' is there already; name it once")
     known = list(asked.intruder.columns) or quasi
@@ -102,6 +160,13 @@ def _known(policy: Policy) -> Iterator[Fault]:
     for at, name in named:
         if name not in known:
             yield _absent(at, name, known, "column the intruder knows")
+    terms = asked.probabilistic.term_frequencies
+    named = [(f"attack.probabilistic.term_frequencies.{i}", name) for i, name in enumerate(terms)]
+    for at, name in named:
+        if name not in known:
+            yield _absent(at, name, known, "column the intruder knows")
+        elif name in asked.numbers or isinstance(policy.masks.get(name), NUMERIC):
+            yield Fault(at, f"'{name}' is compared as a number, and numbers have no terms; leave it out")
     for i, name in enumerate(asked.texts):
         if name in asked.numbers:
             yield Fault(f"attack.texts.{i}", f"'{name}' is in attack.numbers, too; compare it in one way")
@@ -126,8 +191,6 @@ def _source(policy: Policy, source: MaskedTable, key: str) -> Iterator[Fault]:
     if source.catalog is not None and source.options:
         yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
     yield from lake_faults(key, source)
-    if source.record_id is None:
-        yield Fault(f"{key}.record_id", "is needed to tell right links from wrong ones; name the column of the ids")
     for name in source.columns:
         if name not in policy.columns:
             yield _absent(f"{key}.columns.{name}", name, list(policy.columns), "column of the table")

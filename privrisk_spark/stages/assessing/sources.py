@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -231,7 +232,7 @@ def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy], *,
 
 def open_released_rows(
     release: Release, hierarchies: Mapping[str, Hierarchy], vocabularies: Sequence[Vocabulary], layout: Layout, *,
-    identity: bool = False, numbers: Sequence[str] = (),
+    identity: bool = False, person: str | None = None, numbers: Sequence[str] = (),
 ) -> Batches:  # fmt: skip
     """Rows of a release in the layout.
 
@@ -245,6 +246,8 @@ def open_released_rows(
         Without persons and weights, which a release does not hold.
     identity : bool
         Carry the record id.
+    person : str, optional
+        Column of the release to carry as ``entity``.
     numbers : sequence of str
         Columns of the release to carry as numbers ``y<j>``, NaN for a missing one.
     """
@@ -253,13 +256,12 @@ def open_released_rows(
     wanted += [Wanted(to, release.column(v.name), "value") for to, v in zip(held, vocabularies, strict=True)]
     carried = [f"y{j}" for j in range(len(numbers))]
     wanted += [Wanted(to, name, "number") for to, name in zip(carried, numbers, strict=True)]
-    key = release.given.record_id
-    if identity:
-        assert key is not None
-        wanted.append(Wanted(schemas.RECORD_ID, key, "text", distinct=True))
+    given = {schemas.RECORD_ID: release.given.record_id if identity else None, schemas.ENTITY: person}
+    ids = {to: name for to, name in given.items() if name is not None}
+    wanted += [Wanted(to, name, "text", distinct=True) for to, name in ids.items()]
     opened = scan(release.source, release.frame, wanted)
-    if identity:
-        opened = opened.then(_as_ids, _with_ids(opened.schema))
+    if ids:
+        opened = opened.then(partial(_as_ids, list(ids)), _with_ids(opened.schema, list(ids)))
     lookups = [labels_of(hierarchy) for hierarchy in hierarchies.values()]
     return released_rows(
         opened,
@@ -268,20 +270,22 @@ def open_released_rows(
         [missing for _, missing in lookups],
         held,
         layout,
-        more=[*([schemas.RECORD_ID] if identity else []), *carried],
+        more=[*ids, *carried],
     )
 
 
-def _as_ids(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def _as_ids(names: Sequence[str], tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     for table in tables:
-        at = table.column_names.index(schemas.RECORD_ID)
-        ids = as_text_column(table.column(schemas.RECORD_ID), schemas.RECORD_ID)
-        yield table.set_column(at, schemas.RECORD_ID, ids)
+        told = table
+        for name in names:
+            at = told.column_names.index(name)
+            told = told.set_column(at, name, as_text_column(told.column(name), name))
+        yield told
 
 
-def _with_ids(schema: T.StructType) -> T.StructType:
+def _with_ids(schema: T.StructType, names: Sequence[str]) -> T.StructType:
     return T.StructType(
-        [T.StructField(one.name, T.StringType()) if one.name == schemas.RECORD_ID else one for one in schema.fields]
+        [T.StructField(one.name, T.StringType()) if one.name in names else one for one in schema.fields]
     )
 
 

@@ -328,9 +328,27 @@ def recoded_by(nodes: IntArray, hierarchies: Sequence[Hierarchy], levels: Sequen
     return np.column_stack(columns).astype(np.int32)
 
 
+@dataclass(frozen=True, eq=False)
+class FinerParts:
+    """Classes of a finer scheme that those of a scheme were put together from.
+
+    Attributes
+    ----------
+    owner : ndarray of int64, shape (u,)
+        Class of each part, ascending.
+    people : ndarray of int64, shape (u,)
+    member : ndarray of int64, shape (p,)
+        Part of each known tuple.
+    """
+
+    owner: LongArray
+    people: LongArray
+    member: LongArray
+
+
 def finer_parts(
     known: Tuples, classes: SchemeClasses, hierarchies: Sequence[Hierarchy], levels: Sequence[int], *, key: str
-) -> tuple[LongArray, LongArray]:
+) -> FinerParts:
     """Classes of a finer scheme that those of a scheme were put together from.
 
     Parameters
@@ -343,29 +361,22 @@ def finer_parts(
         Of the finer scheme, none above the scheme's.
     key : str
         Of the policy, for messages.
-
-    Returns
-    -------
-    owner : ndarray of int64, shape (u,)
-        Class of each part, ascending.
-    people : ndarray of int64, shape (u,)
     """
     recoded = recoded_by(known.nodes, hierarchies, levels, key=key)
     first, part = distinct_rows([classes.member, *(recoded[:, j] for j in range(len(hierarchies)))])
     people = np.zeros(len(first), dtype=np.int64)
     np.add.at(people, part, known.rows)
-    return classes.member[first], people
+    return FinerParts(classes.member[first], people, part)
 
 
 def released_parts(
-    parts: tuple[LongArray, LongArray], classes: SchemeClasses, shown: SensitiveClasses, i: int
+    parts: FinerParts, classes: SchemeClasses, shown: SensitiveClasses, i: int
 ) -> Iterator[tuple[int, Parts]]:
     """Put the parts of the released classes beside how often each of them holds each value of a sensitive column.
 
     Parameters
     ----------
-    parts : tuple of ndarray of int64
-        As :func:`finer_parts` returns them.
+    parts : FinerParts
     classes : SchemeClasses
     shown : SensitiveClasses
         Of the release.
@@ -375,9 +386,10 @@ def released_parts(
     Yields
     ------
     tuple of (int, Parts)
-        Code of a value, and the parts. Values that no released class holds are passed over.
+        Code of a value, and the parts, without those of classes that are not released. Values that no released class
+        holds are passed over.
     """
-    owner, rows = parts
+    owner, rows = parts.owner, parts.people
     released = classes.released > 0
     number = np.cumsum(released) - 1
     there = released[owner]

@@ -31,7 +31,7 @@ from privrisk_spark.engine.batches import (
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.linkage.differences import (
     Difference,
     LevelDifference,
@@ -47,6 +47,8 @@ from privrisk_spark.storage.parts import PartDirectory
 
 DISTANCE, TIED, NEAR, ALIKE, PRESENT = "distance", "tied_rows", "own_row_is_nearest", "rows_alike", "present"
 BEGUN = "begun"
+
+FIRST = "first"
 
 Kind = Literal["levels", "number", "text"]
 """How the cells of a column are compared."""
@@ -77,15 +79,16 @@ def drawn(records: Batches, *, share: float, seed: int) -> Batches:
     Parameters
     ----------
     records : Batches
-        With ``record_id``.
+        With ``record_id``; or with ``entity``, so that persons are drawn with all of their rows.
     share : float
         In (0, 1].
     seed : int
     """
     if share >= 1:
         return records
-    hashed = F.xxhash64(schemas.RECORD_ID, F.lit(seed))
-    return Batches.of_frame(records.frame().where(F.pmod(hashed, F.lit(2**40)) < F.lit(int(share * 2**40))))
+    frame = records.frame()
+    hashed = F.xxhash64(schemas.ENTITY if schemas.ENTITY in frame.columns else schemas.RECORD_ID, F.lit(seed))
+    return Batches.of_frame(frame.where(F.pmod(hashed, F.lit(2**40)) < F.lit(int(share * 2**40))))
 
 
 def numbers_of(name: str, hierarchy: Hierarchy) -> FloatArray:
@@ -115,6 +118,31 @@ def numbers_of(name: str, hierarchy: Hierarchy) -> FloatArray:
                     "leave it out to compare by levels."
                 ) from None
     return found
+
+
+def values_of(name: str, hierarchy: Hierarchy, nodes: IntArray, *, number: bool) -> FloatArray:
+    """Values that nodes are: numbers, or else the nodes themselves, of which equal ones are equal values.
+
+    Parameters
+    ----------
+    name : str
+    hierarchy : Hierarchy
+    nodes : ndarray of int32, shape (n,)
+    number : bool
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        NaN of the root, and of a missing value.
+    """
+    leaves = numbers_of(name, hierarchy) if number else np.arange(hierarchy.n_leaves, dtype=np.float64)
+    missing = np.array([label is None for label in hierarchy.labels[: hierarchy.n_leaves]])
+    leaves[missing] = np.nan
+    inner = np.arange(hierarchy.n_leaves, hierarchy.n_nodes, dtype=np.float64)
+    if number:
+        inner[:] = np.nan
+    inner[hierarchy.root - hierarchy.n_leaves] = np.nan
+    return np.concatenate([leaves, inner])[nodes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,13 +233,16 @@ class LoadedFile:
     Attributes
     ----------
     file : SearchedFile
+    nodes : ndarray of int32, shape (p, k)
+        Its tuples.
     keys : ndarray of texts, shape (p,)
-        Of its tuples, as :func:`keys_of` makes them.
+        Of these, as :func:`keys_of` makes them.
     present : ndarray of float64, shape (p,)
         Probability that somebody of each is in it.
     """
 
     file: SearchedFile
+    nodes: IntArray
     keys: Keys
     present: FloatArray
 
@@ -233,7 +264,8 @@ def _loaded_file(stored: StoredFile) -> LoadedFile:
 
     differences = [difference(j, kind) for j, kind in enumerate(stored.kinds)]
     file = SearchedFile(tuple(differences), array("weights"), array("cells"), array("rows"))
-    return LoadedFile(file, keys_of(array("nodes")), array("present"))
+    nodes = array("nodes")
+    return LoadedFile(file, nodes, keys_of(nodes), array("present"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +347,7 @@ class StoredLinks:
     stored : Searched
         In which was searched.
     known : PartDirectory
-        Holds ``nodes.npy``, the tuples.
+        Holds ``nodes.npy``, the tuples, and ``rows.npy``, how many there are of each.
     directory : PartDirectory
         Of parts with the distance and the rows of a slice of them.
     parts : tuple of str
@@ -336,9 +368,8 @@ def _loaded_links(links: StoredLinks) -> tuple[Keys, Linked]:
     keys = keys_of(np.ascontiguousarray(map_array(links.known, "nodes.npy")))
     table = pa.concat_tables([read_ipc(links.directory, name) for name in links.parts])
     place = table.column("place").to_numpy()
-    distance, rows = np.empty(len(keys)), np.empty(len(keys), dtype=np.int64)
-    distance[place], rows[place] = table.column(DISTANCE).to_numpy(), table.column(TIED).to_numpy()
-    return keys, Linked(distance, rows)
+    order = np.argsort(place)
+    return keys, Linked(*(table.column(name).to_numpy()[order] for name in (DISTANCE, TIED, FIRST)))
 
 
 def slices(known: int, tuples: int) -> list[tuple[int, int]]:
@@ -361,13 +392,14 @@ def collect_links(scratch: Scratch, stored: Searched, known: Tuples, name: str) 
     """
     at, directory = scratch.directory(f"known-{name}"), scratch.directory(f"links-{name}")
     write_array(known.nodes, at, "nodes.npy")
+    write_array(known.rows, at, "rows.npy")
 
     def link(part: tuple[int, int]) -> Iterator[pa.Table]:
         begin, end = part
         nodes = np.ascontiguousarray(map_array(at, "nodes.npy")[begin:end])
         found = stored.load().file.linked(nodes)
-        told = pa.table({"place": np.arange(begin, end), DISTANCE: found.distance, TIED: found.rows})
-        yield report(write_ipc(told, directory), {})
+        told = {"place": np.arange(begin, end), DISTANCE: found.distance, TIED: found.rows, FIRST: found.first}
+        yield report(write_ipc(pa.table(told), directory), {})
 
     parts = scratch.collect_parts(Batches.of_parts(scratch.spark, slices(len(known.nodes), stored.tuples), link, PARTS))
     return StoredLinks(stored, at, directory, tuple(sorted(part["name"] for part in parts)))
@@ -412,7 +444,7 @@ def linked(
             place = places_of(loaded.keys, integers(table, own))
             first, member = grouped([of, place])
             nodes = integers(table.take(pa.array(first)), known)
-            each = Linked(nearest.distance[of[first]], nearest.rows[of[first]])
+            each = nearest.at(of[first])
             near = loaded.file.holds(nodes, place[first], each)
             there = place >= 0
             told = {

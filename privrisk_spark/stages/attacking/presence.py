@@ -36,6 +36,8 @@ from privrisk_spark.storage.parts import PartDirectory
 
 PLACE = "place"
 
+_HALF = "half"
+
 PLACED = T.StructType([T.StructField(schemas.RECORD_ID, T.StringType()), T.StructField(PLACE, T.LongType(), False)])
 """One row a record: its class among those of a release; -1 if it has none there."""
 
@@ -179,10 +181,14 @@ class Presence:
         What is known of people, and how many they are.
     members : ndarray of float64, shape (p,)
         Those in the release: a whole number, or an expected one where only so many of a class are released.
+    half, half_members : ndarray of float64, shape (p,)
+        Of a half of the people, drawn by their ids: all, and members.
     """
 
     known: Tuples
     members: FloatArray
+    half: FloatArray
+    half_members: FloatArray
 
     @property
     def others(self) -> FloatArray:
@@ -191,7 +197,7 @@ class Presence:
 
 
 def collect_presence(
-    people: Batches, released: Batches, present: FloatArray, k: int, *, most: int, key: str
+    people: Batches, released: Batches, present: FloatArray, k: int, *, seed: int, most: int, key: str
 ) -> Presence:
     """Count people by what is known of them, and those of them who are in a release.
 
@@ -204,6 +210,8 @@ def collect_presence(
     present : ndarray of float64, shape (m,)
         Probability that a record of each class is in the release: 1, but where not all of a class are, and it is not
         known which.
+    seed : int
+        Draws a half of the people; of persons with several rows all of them.
     most : int
         Pairs of what is known and class that the driver may hold.
     key : str
@@ -215,20 +223,30 @@ def collect_presence(
         If there are more, or nobody.
     """
     names = schemas.codes(k)
-    joined = people.frame().select(schemas.RECORD_ID, *names).join(released.frame(), schemas.RECORD_ID, "left")
-    counted = joined.select(*names, F.coalesce(F.col(PLACE), F.lit(-1)).alias(PLACE)).groupBy(*names, PLACE)
+    frame = people.frame()
+    whose = schemas.ENTITY if schemas.ENTITY in frame.columns else schemas.RECORD_ID
+    of_half = F.pmod(F.xxhash64(F.lit(PLACE), F.lit(seed), whose), F.lit(2)).cast("int").alias(_HALF)
+    joined = frame.select(schemas.RECORD_ID, *names, of_half).join(released.frame(), schemas.RECORD_ID, "left")
+    known = joined.select(*names, F.coalesce(F.col(PLACE), F.lit(-1)).alias(PLACE), _HALF)
+    counted = known.groupBy(*names, PLACE, _HALF)
     told = counted.agg(F.count("*").alias(schemas.N_ROWS)).limit(most + 1).toArrow()
     _refuse_size(told, most, key)
     nodes, place = integers(told, names), told.column(PLACE).to_numpy().astype(np.int64)
     rows = told.column(schemas.N_ROWS).to_numpy().astype(np.int64)
     # In one order, so that sums of probabilities are the same however the rows came.
-    order = np.lexsort([place, *nodes.T[::-1]])
-    nodes, place, rows = nodes[order], place[order], rows[order]
+    chosen = told.column(_HALF).to_numpy() == 0
+    order = np.lexsort([chosen, place, *nodes.T[::-1]])
+    nodes, place, rows, chosen = nodes[order], place[order], rows[order], chosen[order]
     first, member = distinct_rows([nodes[:, j] for j in range(k)])
-    total, inside = np.zeros(len(first), dtype=np.int64), np.zeros(len(first))
+    total = np.zeros(len(first), dtype=np.int64)
+    inside, half, half_inside = np.zeros(len(first)), np.zeros(len(first)), np.zeros(len(first))
+    expected = rows * np.append(present, 0.0)[place]
     np.add.at(total, member, rows)
-    np.add.at(inside, member, rows * np.append(present, 0.0)[place])
-    return Presence(Tuples(np.ascontiguousarray(nodes[first]), total), np.minimum(inside, total))
+    np.add.at(inside, member, expected)
+    np.add.at(half, member[chosen], rows[chosen])
+    np.add.at(half_inside, member[chosen], expected[chosen])
+    known_of = Tuples(np.ascontiguousarray(nodes[first]), total)
+    return Presence(known_of, np.minimum(inside, total), half, np.minimum(half_inside, half))
 
 
 DIGITS = 9

@@ -30,16 +30,19 @@ from privrisk_spark.engine.batches import (
     write_ipc,
 )
 from privrisk_spark.engine.decided import integers
+from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.agreement import Agreement, LevelAgreement, LostWeight, NumberAgreement
 from privrisk_spark.kernels.linkage.assignment import Owners
-from privrisk_spark.kernels.linkage.fellegi_sunter import LinkageModel
+from privrisk_spark.kernels.linkage.differences import Difference
+from privrisk_spark.kernels.linkage.fellegi_sunter import LEAST, LinkageModel
 from privrisk_spark.kernels.linkage.learned.aggregates import WeightedMean
 from privrisk_spark.kernels.linkage.learned.searched import Compared, all_distances
 from privrisk_spark.kernels.linkage.nearest import SearchedFile
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule
 from privrisk_spark.kernels.linkage.patterns import ComparedFile, PatternCounts
+from privrisk_spark.kernels.linkage.term_frequencies import TermWeight, greatest_weight, rarest_of
 from privrisk_spark.kernels.numeric.fold import folded
 from privrisk_spark.kernels.recoding.listed import keys_of, places_of
 from privrisk_spark.stages.attacking.distance import DISTANCE, LoadedFile, slices
@@ -65,11 +68,15 @@ class LevelColumn:
     near : tuple of int
         As :class:`~privrisk_spark.kernels.linkage.agreement.LevelAgreement` takes them.
     equal : bool
+    frequencies : ndarray of float64, shape (n_nodes,), or None
+        As :func:`~privrisk_spark.kernels.linkage.term_frequencies.term_frequencies` returns them, where agreement on a
+        rare value weighs more.
     """
 
     hierarchy: Hierarchy
     near: tuple[int, ...] = (1,)
     equal: bool = False
+    frequencies: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +105,14 @@ class StoredLevels:
     bounds : tuple of float
         Depths of near values, or thresholds.
     number, equal : bool
+    rarest : float or None
+        Least frequency of a value that occurs, where agreement is weighed by frequencies.
     """
 
     bounds: tuple[float, ...]
     number: bool
     equal: bool
+    rarest: float | None = None
 
 
 @dataclass(frozen=True)
@@ -134,7 +144,12 @@ class StoredComparisons:
 
     def weighed(self, model: LinkageModel) -> StoredWeights:
         """Return the same file, to be searched for the greatest match weights."""
-        return StoredWeights(self, model.weights)
+        u = tuple(max(one[0], LEAST) for one in model.u)
+        greatest = tuple(
+            greatest_weight(weights, agree, column.rarest)
+            for weights, agree, column in zip(model.weights, u, self.columns, strict=True)
+        )
+        return StoredWeights(self, model.weights, u, greatest)
 
 
 @dataclass(frozen=True)
@@ -148,10 +163,14 @@ class StoredWeights:
     compared : StoredComparisons
     weights : tuple of k (tuple of float)
         Of each level of each column, as :attr:`LinkageModel.weights`.
+    u, greatest : tuple of k float
+        Probability of agreement among pairs of two people, and the greatest weight of a pair of cells, of each column.
     """
 
     compared: StoredComparisons
     weights: tuple[tuple[float, ...], ...]
+    u: tuple[float, ...]
+    greatest: tuple[float, ...]
 
     @property
     def tuples(self) -> int:
@@ -164,11 +183,11 @@ class StoredWeights:
 
     def weights_at(self, distance: FloatArray) -> FloatArray:
         """Match weights of pairs at some distances, in bits; inverse of how distances are made of them."""
-        return np.asarray(sum(max(one) for one in self.weights) - len(self.weights) * distance)
+        return np.asarray(sum(self.greatest) - len(self.weights) * distance)
 
     def distance_at(self, weight: float) -> float:
         """Distance of pairs of a match weight in bits; inverse of :meth:`weights_at`."""
-        return (sum(max(one) for one in self.weights) - weight) / len(self.weights)
+        return (sum(self.greatest) - weight) / len(self.weights)
 
 
 def in_class(pairs: DataFrame, file: StoredWeights, rule: OptimalRule, name: Class) -> DataFrame:
@@ -209,12 +228,18 @@ def _loaded_comparisons(stored: StoredComparisons) -> ComparedFile:
 
 @functools.lru_cache(maxsize=4)
 def _loaded_weights(stored: StoredWeights) -> LoadedFile:
-    compared = stored.compared.load()
-    lost = tuple(LostWeight(*of) for of in zip(compared.agreements, stored.weights, strict=True))
-    k, directory = len(lost), stored.compared.directory
-    file = SearchedFile(lost, np.full(k, 1 / k), compared.cells, compared.rows)
+    compared, directory = stored.compared.load(), stored.compared.directory
+    lost: list[Difference] = []
+    for j, (agreement, weights) in enumerate(zip(compared.agreements, stored.weights, strict=True)):
+        if isinstance(agreement, LevelAgreement) and stored.compared.columns[j].rarest is not None:
+            frequencies = np.ascontiguousarray(map_array(directory, f"frequencies{j}.npy"))
+            lost.append(TermWeight(agreement, weights, stored.u[j], frequencies))
+        else:
+            lost.append(LostWeight(agreement, weights))
+    k = len(lost)
+    file = SearchedFile(tuple(lost), np.full(k, 1 / k), compared.cells, compared.rows)
     nodes, present = (np.ascontiguousarray(map_array(directory, f"{name}.npy")) for name in ("nodes", "present"))
-    return LoadedFile(file, keys_of(nodes), present)
+    return LoadedFile(file, nodes, keys_of(nodes), present)
 
 
 def store_compared(
@@ -250,7 +275,11 @@ def store_compared(
         else:
             arrays[f"at_depth{j}"] = column.hierarchy.at_depth
             agreement = LevelAgreement(column.hierarchy.at_depth, nodes, column.near, column.equal)
-            levels.append(StoredLevels(column.near, False, column.equal))
+            rarest = None
+            if column.frequencies is not None:
+                arrays[f"frequencies{j}"] = column.frequencies
+                rarest = rarest_of(column.frequencies)
+            levels.append(StoredLevels(column.near, False, column.equal, rarest))
         agreements.append(agreement)
     compared = ComparedFile(tuple(agreements), cells, tuples.rows)
     arrays |= {"cells": cells, "nodes": tuples.nodes, "rows": tuples.rows, "present": present}
@@ -295,7 +324,7 @@ def collect_patterns(scratch: Scratch, stored: StoredComparisons, known: Tuples,
     return folded(PatternCounts.empty(stored.levels), parts)
 
 
-def collect_owners(records: Batches, known: Tuples, rows: Tuples) -> Owners:
+def collect_owners(records: Batches, known: Tuples, rows: Tuples, *, most: int) -> Owners:
     """Count the people of each pair of distinct tuples: what is known of them, and their own rows.
 
     Parameters
@@ -304,10 +333,22 @@ def collect_owners(records: Batches, known: Tuples, rows: Tuples) -> Owners:
         People beside their protected forms.
     known, rows : Tuples
         Of the people, and of the protected table. Who is in one of them alone is nobody's pair.
+    most : int
+        Pairs that the driver may hold.
+
+    Raises
+    ------
+    InputError
+        If there are more.
     """
     k = known.nodes.shape[1]
     codes, nodes = schemas.codes(k), schemas.nodes(k)
-    told = records.frame().groupBy(*codes, *nodes).agg(F.count("*").alias(schemas.N_ROWS)).toArrow()
+    counted = records.frame().groupBy(*codes, *nodes).agg(F.count("*").alias(schemas.N_ROWS))
+    told = counted.limit(most + 1).toArrow()
+    if told.num_rows > most:
+        raise InputError(
+            f"counting.sorted_vectors: people and their own rows are more than {most:,} distinct pairs; raise it."
+        )
     mine = places_of(keys_of(known.nodes), integers(told, codes))
     theirs = places_of(keys_of(rows.nodes), integers(told, nodes))
     there = (mine >= 0) & (theirs >= 0)

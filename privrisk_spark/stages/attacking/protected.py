@@ -116,13 +116,15 @@ def people(encoded: Batches, hierarchies: Sequence[Hierarchy], known: Sequence[i
     Returns
     -------
     Batches
-        ``record_id``, ``q<j>`` nodes of the known columns: a leaf, or the root of a value that is missing.
+        ``record_id``, ``entity`` where the table names persons, ``q<j>`` nodes of the known columns: a leaf, or the
+        root of a value that is missing.
     """
     columns = [
         F.when(F.col(f"q{i}") == hierarchy.n_leaves, hierarchy.root).otherwise(F.col(f"q{i}")).alias(f"q{j}")
         for j, (i, hierarchy) in enumerate(zip(known, hierarchies, strict=True))
     ]
-    return Batches.of_frame(encoded.frame().select(schemas.RECORD_ID, *columns))
+    frame = encoded.frame()
+    return Batches.of_frame(frame.select(*_named_by(frame), *columns))
 
 
 def knowing(those: Batches, hierarchies: Mapping[str, Hierarchy], intruder: Intruder) -> Batches:
@@ -162,9 +164,15 @@ def knowing(those: Batches, hierarchies: Mapping[str, Hierarchy], intruder: Intr
 
 
 def of_labels(rows: Batches, k: int) -> Batches:
-    """Return the rows of a table of labels as people: ``record_id``, ``q<j>`` nodes."""
+    """Return the rows of a table of labels as people: as :func:`people` does."""
     nodes = [F.col(name).alias(to) for name, to in zip(schemas.nodes(k), schemas.codes(k), strict=True)]
-    return Batches.of_frame(rows.frame().select(schemas.RECORD_ID, *nodes))
+    frame = rows.frame()
+    return Batches.of_frame(frame.select(*_named_by(frame), *nodes))
+
+
+def _named_by(frame: DataFrame) -> list[str]:
+    """Columns that say whose a row is."""
+    return [name for name in (schemas.RECORD_ID, schemas.ENTITY) if name in frame.columns]
 
 
 def of_his_table(forms: Batches, his: Batches, k: int) -> Batches:
@@ -195,7 +203,9 @@ def of_both(forms: Batches) -> Batches:
     return Batches.of_frame(forms.frame().where((F.col("q0") >= 0) & (F.col("n0") >= 0)))
 
 
-def decided_forms(those: Batches, decisions: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> Batches:
+def decided_forms(
+    those: Batches, decisions: DataFrame, hierarchies: Mapping[str, Hierarchy], *, as_they_are: Sequence[str] = ()
+) -> Batches:
     """Put people beside what a release shows of them, by the decisions in the vault.
 
     Parameters
@@ -205,6 +215,8 @@ def decided_forms(those: Batches, decisions: DataFrame, hierarchies: Mapping[str
     decisions : DataFrame
         As the vault holds them; the first column has the ids, whatever its name.
     hierarchies : mapping of known column to Hierarchy
+    as_they_are : sequence of str
+        Known columns that no decision generalizes.
 
     Returns
     -------
@@ -213,7 +225,10 @@ def decided_forms(those: Batches, decisions: DataFrame, hierarchies: Mapping[str
         release was decided by.
     """
     k = len(hierarchies)
-    levels = [column(f"level_{name}").alias(f"l{j}") for j, name in enumerate(hierarchies)]
+    levels = [
+        (F.lit(0) if name in as_they_are else column(f"level_{name}")).cast("byte").alias(f"l{j}")
+        for j, name in enumerate(hierarchies)
+    ]
     chosen = decisions.select(column(decisions.columns[0]).alias(schemas.RECORD_ID), *levels, F.col(CONSISTENT))
     trees = list(hierarchies.values())
     # The root of a missing value follows the leaves, as their code does in the ancestors.

@@ -12,8 +12,8 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine.fingerprints import one_chunk
 from privrisk_spark.errors import Fault, SchemaError
 from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.planning.masking import NUMERIC, MaskPlan
-from privrisk_spark.policy.masking import Pram, TopBottom
+from privrisk_spark.planning.masking import MaskPlan
+from privrisk_spark.policy.masking import NUMERIC, Pram, TopBottom
 
 LARGEST = 2.0**53
 """Whole numbers beyond it are no doubles."""

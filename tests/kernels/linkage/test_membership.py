@@ -13,7 +13,7 @@ from linked_files import file_of, files
 from scipy import integrate
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.linkage.membership import Bound, dealt, membership
+from privrisk_spark.kernels.linkage.membership import Bound, dealt, held_out, membership
 
 GROUPS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=7).filter(
     lambda groups: any(m for m, _, _ in groups) and any(o for _, o, _ in groups)
@@ -153,3 +153,73 @@ def test_what_is_no_attack_is_refused() -> None:
     for epsilon, delta in ((-1.0, 0.0), (1.0, -0.1), (1.0, 1.1), (math.nan, 0.0)):
         with pytest.raises(InputError, match="epsilon must be"):
             Bound(epsilon, delta)
+
+
+@given(GROUPS, GROUPS)
+def test_a_threshold_is_chosen_by_some_and_counted_on_others(
+    chosen: list[tuple[int, int, int]], tried: list[tuple[int, int, int]]
+) -> None:
+    n = max(len(chosen), len(tried))
+    (members, others, score), (more, rest, _) = (
+        columns_of([*some, *[(0, 0, i % 4) for i in range(len(some), n)]]) for some in (chosen, tried)
+    )
+    found = held_out(members, others, more, rest, score)
+    assert found is not None
+
+    def shares(of: np.ndarray, rest_of: np.ndarray, least: float) -> tuple[float, float]:
+        said = score >= least
+        return float(of[said].sum() / of.sum()), float(rest_of[said].sum() / rest_of.sum())
+
+    def advantage(least: float) -> float:
+        true, false = shares(members, others, least)
+        return true - false
+
+    known = {s for m, o, s in zip(members, others, score, strict=True) if m + o}
+    best = max([np.inf, *sorted(known, reverse=True)], key=lambda least: (round(advantage(least), 9), least))
+    assert (found.true_positives, found.false_positives) == pytest.approx(shares(more, rest, best))
+    assert -1 <= found.low <= found.advantage <= found.high <= 1
+    # On those who choose it, it is the best there is.
+    own = held_out(members, others, members, others, score)
+    assert own is not None
+    assert own.advantage == pytest.approx(membership(members, others, score).advantage)
+
+
+def test_limits_hold_where_nothing_can_be_told() -> None:
+    """Members and others are alike: a threshold of some score seems to tell those who choose it, and no others.
+
+    Of 300 trials the limits must miss the true advantage, which is 0, in 5 % at most; where the score is the truth of
+    the people it is counted on, they miss it always.
+    """
+    generator = np.random.default_rng(5)
+    missed = seeming = 0
+    for _ in range(300):
+        counts = [np.bincount(generator.integers(0, 200, 100), minlength=200).astype(np.float64) for _ in range(4)]
+        score = counts[0] / np.maximum(counts[0] + counts[1], 1)
+        found, same = held_out(*counts, score), held_out(counts[0], counts[1], counts[0], counts[1], score)
+        assert found is not None
+        assert same is not None
+        missed += not found.low <= 0 <= found.high
+        seeming += not same.low <= 0 <= same.high
+    assert missed <= 15
+    assert seeming == 300
+
+
+def test_limits_by_hand() -> None:
+    """All 20 members and none of 30 others are said to be members: 0.0125^(1/20), and likewise of 30."""
+    one, score = (np.array([20.0, 0.0]), np.array([0.0, 30.0])), np.array([1.0, 0.0])
+    found = held_out(*one, *one, score)
+    assert found is not None
+    assert (found.advantage, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(0.0125 ** (1 / 20) - (1 - 0.0125 ** (1 / 30)))
+    # Of an expected 19.5 of 20.5 members 18 of 20 are sure.
+    half = held_out(*one, np.array([19.5, 1.0]), np.array([0.0, 30.0]), score)
+    sure = held_out(*one, np.array([18.0, 2.0]), np.array([0.0, 30.0]), score)
+    assert half is not None
+    assert sure is not None
+    assert half.low == pytest.approx(sure.low)
+
+
+def test_too_few_people_tell_nothing() -> None:
+    some, nobody = np.array([1.0]), np.array([0.4])
+    assert held_out(some, some, some, nobody, some) is None
+    assert held_out(nobody, some, some, some, some) is None

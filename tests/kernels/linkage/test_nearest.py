@@ -11,7 +11,7 @@ from linked_files import file_of, files
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.linkage.differences import LevelDifference, NumberDifference
-from privrisk_spark.kernels.linkage.nearest import Linked, SearchedFile
+from privrisk_spark.kernels.linkage.nearest import SearchedFile
 
 
 @given(files())
@@ -24,6 +24,7 @@ def test_links_are_those_of_two_loops(drawn) -> None:
     expected = naive_linkage.linked(trees, weights, known, records, rows)
     np.testing.assert_allclose(found.distance, [least for least, _, _ in expected], atol=1e-12)
     assert found.rows.tolist() == [tied for _, tied, _ in expected]
+    assert found.first.tolist() == [min(near) for _, _, near in expected]
     for j in range(len(records)):
         own = np.full(len(known), j, dtype=np.int64)
         assert file.holds(known_codes, own, found).tolist() == [j in tied for _, _, tied in expected]
@@ -79,9 +80,7 @@ def test_ties_that_rounding_parts_are_ties() -> None:
     file = file_of([tree] * 4, [0.1, 0.2, 0.3, 0.4], [(1, 1, 0, 0), (0, 0, 1, 0)], [2, 5])
     found = file.linked(np.zeros((1, 4), dtype=np.int32))
     assert found.rows.tolist() == [7]
-    assert file.holds(
-        np.zeros((2, 4), dtype=np.int32), np.array([0, 1]), Linked(found.distance[[0, 0]], found.rows)
-    ).all()
+    assert file.holds(np.zeros((2, 4), dtype=np.int32), np.array([0, 1]), found.at(np.zeros(2, dtype=np.int64))).all()
 
 
 def test_numbers_and_levels_go_together() -> None:

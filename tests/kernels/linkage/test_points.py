@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privrisk_spark.kernels.linkage.differences import NumberDifference
-from privrisk_spark.kernels.linkage.nearest import Linked, SearchedFile
+from privrisk_spark.kernels.linkage.nearest import SearchedFile
 
 NUMBERS = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e6, 1e6), st.sampled_from([1e5, 1e5 + 1e-4, -1e6]))
 
@@ -46,9 +46,10 @@ def test_points_are_those_of_two_loops(data: st.DataObject, k: int, p: int, m: i
         doubtful = np.abs(squares - least - 1e-9 * (1 + least)) <= 1e-12 * (1 + least)
         if not doubtful.any():
             assert found.rows[i] == slow.rows[i] == (np.flatnonzero(tied) + 1).sum()
+            assert found.first[i] == slow.first[i] == np.flatnonzero(tied)[0]
             for j in range(p):
                 own = np.array([j])
-                alone = Linked(found.distance[i : i + 1], found.rows[i : i + 1])
+                alone = found.at(np.array([i]))
                 assert searched.holds(codes[i : i + 1], own, alone).tolist() == [bool(tied[j])]
 
 

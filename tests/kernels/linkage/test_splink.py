@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.linkage.agreement import LevelAgreement
+from privrisk_spark.kernels.linkage.agreement import LevelAgreement, LostWeight
 from privrisk_spark.kernels.linkage.fellegi_sunter import LinkageModel, fitted, started
 from privrisk_spark.kernels.linkage.patterns import ComparedFile, PatternCounts, digits_of
+from privrisk_spark.kernels.linkage.term_frequencies import TermWeight, term_frequencies
 
 splink = pytest.importorskip("splink", reason="splink is not installed")
 
@@ -72,12 +73,17 @@ def frame(rows: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def of_splink(start: LinkageModel, *, fixed_u: bool) -> tuple[dict[str, Any], pd.DataFrame]:
+def of_splink(
+    start: LinkageModel, *, fixed_u: bool, term_frequencies: Sequence[int] = ()
+) -> tuple[dict[str, Any], pd.DataFrame]:
     """Parameters and weights by Splink, of all pairs: its own u if it is fixed, else estimated from ours."""
     database = splink.DuckDBAPI()
+    comparisons = [comparison(j, u) for j, u in enumerate(start.u)]
+    for j in term_frequencies:
+        comparisons[j]["comparison_levels"][1] |= {"tf_adjustment_column": f"c{j}", "tf_adjustment_weight": 1.0}
     settings = splink.SettingsCreator(
         link_type="link_only",
-        comparisons=[comparison(j, u) for j, u in enumerate(start.u)],
+        comparisons=comparisons,
         probability_two_random_records_match=1 / N,
         em_convergence=1e-7,
         max_iterations=STEPS,
@@ -125,3 +131,30 @@ def test_parameters_and_weights_are_those_of_splink(ours: tuple[PatternCounts, n
         hardly |= np.array([*m, 1.0])[digits[:, j]] < 1e-3
     assert hardly.mean() < 0.1
     np.testing.assert_allclose(scored["match_weight"][~hardly], weights[~hardly] + odds, atol=0.01)
+
+
+def test_weights_by_term_frequencies_are_those_of_splink(ours: tuple[PatternCounts, np.ndarray]) -> None:
+    """In two columns agreement on a value counts by its frequency in both files; the other two are as before."""
+    counts, digits = ours
+    start = started(counts, prior=1 / N)
+    found = fitted(counts, start, fixed_u=True, tolerance=1e-7, most_steps=STEPS)
+    _, scored = of_splink(start, fixed_u=True, term_frequencies=(0, 2))
+    known, searched = files()
+    weights = np.zeros((N, N))
+    for j, tree in enumerate(TREES):
+        agreement = LevelAgreement(tree.at_depth, searched[:, j])
+        plain = LostWeight(agreement, found.model.weights[j])
+        if j in (0, 2):
+            rows = np.bincount(np.concatenate([known[:, j], searched[:, j]]), minlength=tree.n_nodes)
+            frequencies = term_frequencies(tree.at_depth, rows)
+            one = TermWeight(agreement, found.model.weights[j], found.model.u[j][0], frequencies)
+            weights += one.greatest - one.of(known[:, j])
+        else:
+            weights += max(found.model.weights[j]) - plain.of(known[:, j])
+    hardly = np.zeros(len(digits), dtype=np.bool_)
+    for j, m in enumerate(found.model.m):
+        hardly |= np.array([*m, 1.0])[digits[:, j]] < 1e-3
+    odds = np.log2(found.model.prior / (1 - found.model.prior))
+    np.testing.assert_allclose(scored["match_weight"][~hardly], weights.reshape(-1)[~hardly] + odds, atol=0.01)
+    unadjusted = found.model.weights_of(digits)
+    assert np.abs(weights.reshape(-1) - unadjusted).max() > 0.5

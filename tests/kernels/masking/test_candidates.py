@@ -7,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.masking.candidates import Candidates, axis_candidates, rank_candidates
+from privrisk_spark.kernels.masking.candidates import (
+    Candidates,
+    axis_bounds,
+    axis_candidates,
+    axis_scores,
+    candidates,
+    rank_candidates,
+    value_bounds,
+)
 from privrisk_spark.kernels.masking.microaggregation import centroids, univariate_optimal
 from privrisk_spark.kernels.masking.rank_swapping import partners_within, swap_order
 
@@ -91,6 +99,45 @@ def test_the_true_record_is_a_candidate_after_microaggregation_of_each_attribute
     order = generator.permutation(n)
     again = axis_candidates(values[order], masked, order)
     assert again.rows.tolist() == found.rows[order].tolist()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12),
+    st.lists(st.tuples(st.integers(-1, 7), st.integers(-1, 7)), min_size=1, max_size=6),
+    st.data(),
+)
+def test_axis_candidates_are_those_of_the_definition(masked, known, data: st.DataObject) -> None:
+    """Records that are alike count as often as they are there, written out or by their number."""
+    expected = naive_masking.axis_candidates(known, masked)
+    own = np.array(data.draw(st.lists(st.integers(0, len(masked) - 1), min_size=len(known), max_size=len(known))))
+    file, mine = np.array(masked, dtype=np.float64), np.array(known, dtype=np.float64)
+    check(axis_candidates(mine, file, own), expected, own)
+    distinct, place, rows = np.unique(file, axis=0, return_inverse=True, return_counts=True)
+    bounds = [axis_bounds(mine[:, j], file[:, j]) for j in range(2)]
+    found = candidates(bounds, distinct, rows=rows, own=place.reshape(-1)[own])
+    assert found.rows.tolist() == [len(one) for one in expected]
+    assert found.holds.tolist() == [int(i) in one for i, one in zip(own, expected, strict=True)]
+
+
+def test_what_is_masked_without_chance_leaves_its_very_value() -> None:
+    masked = np.array([[10.0], [20.0], [0.1 + 0.2], [np.nan]])
+    found = candidates([value_bounds(np.array([10.0, 0.3, 11.0, np.nan]))], masked, own=np.array([0, 2, 0, 3]))
+    assert found.rows.tolist() == [1, 1, 0, 4]
+    assert found.holds.tolist() == [True, True, False, True]
+
+
+def test_an_axis_is_that_of_the_standardized_values() -> None:
+    """Two attributes of correlation 1 in units a thousand times apart: the axis weighs both alike."""
+    values = np.array([[0.0, 0], [1, 1000], [2, 2000], [np.nan, 5]])
+    scores, of_masked = axis_scores(values, values[:2], np.array([1, 1, 1, 9]))
+    deviation = np.sqrt(2 / 3)
+    np.testing.assert_allclose(scores[:3], np.sqrt(2) * np.array([0, 1, 2]) / deviation)
+    assert np.isnan(scores[3])
+    assert of_masked.tolist() == scores[:2].tolist()
+    weighed = axis_scores(values, values, np.array([2, 1, 1, 9]))[0]
+    again = axis_scores(np.vstack([values, values[:1]]), values, np.ones(5, dtype=np.int64))[0]
+    np.testing.assert_allclose(weighed, again[:4])
+    assert np.isnan(axis_scores(values[3:], values, np.array([1]))[0]).all()
 
 
 def test_axis_candidates_by_hand() -> None:

@@ -213,7 +213,10 @@ def test_finer_parts_are_what_a_class_was_made_of() -> None:
     top = AGE.height
     shown = Tuples(np.array([[ROOT, ULM], [ROOT, BONN]], dtype=np.int32), np.array([6, 6]))
     scheme = scheme_classes(KNOWN, shown, [AGE, CITY], [top, 0], key="attack")
-    owner, people = finer_parts(KNOWN, scheme, [AGE, CITY], [top - 1, 0], key="attack")
+    parts = finer_parts(KNOWN, scheme, [AGE, CITY], [top - 1, 0], key="attack")
+    owner, people = parts.owner, parts.people
+    assert np.bincount(parts.member, KNOWN.rows).tolist() == people.tolist()
+    assert (owner[parts.member] == scheme.member).all()
     parts = [(scheme.tuples.nodes[c, 1], n) for c, n in zip(owner, people.tolist(), strict=True)]
     assert sorted(parts) == [(ULM, 1), (ULM, 5), (BONN, 2), (BONN, 4)]
     flu = np.where(scheme.tuples.nodes[:, 1] == ULM, 1, 0)

@@ -68,14 +68,19 @@ def test_members_of_those_who_are_alike(spark: Any, tmp_path: Any, parts: int) -
     """Of 5 three, a and b in the first class, of whom 0.75 is there each; of 6 c, and y whose row no class has."""
     monday, _ = releases_of(spark, Scratch(spark, tmp_path), parts)
     people = frame_of(spark, ["record_id", "q0", "s0"], PEOPLE, parts)
-    found = collect_presence(people, monday, np.array([0.75, 1.0, 1.0]), 1, most=9, key="table")
+    found = collect_presence(people, monday, np.array([0.75, 1.0, 1.0]), 1, seed=3, most=9, key="table")
     assert found.known.nodes.tolist() == [[5], [6], [7]]
     assert found.known.rows.tolist() == [3, 2, 1]
     assert found.members.tolist() == [1.5, 1, 0]
     assert found.others.tolist() == [1.5, 1, 1]
     assert membership(found.members, found.others).score.tolist() == [0.5, 0]
-    surely = collect_presence(people, monday, np.ones(3), 1, most=9, key="table")
+    surely = collect_presence(people, monday, np.ones(3), 1, seed=3, most=9, key="table")
     assert surely.members.tolist() == [2, 1, 0]
+    # A half that the ids draw, the same however the people lie.
+    assert (surely.half.tolist(), surely.half_members.tolist()) == ([0.0, 0.0, 1.0], [0.0, 0.0, 0.0])
+    other = collect_presence(people, monday, np.ones(3), 1, seed=4, most=9, key="table")
+    assert other.half.tolist() != surely.half.tolist()
+    assert (other.half_members <= np.minimum(other.half, surely.members)).all()
 
 
 def test_what_is_too_much_or_nobody_is_refused(spark: Any, tmp_path: Any) -> None:
@@ -86,6 +91,6 @@ def test_what_is_too_much_or_nobody_is_refused(spark: Any, tmp_path: Any) -> Non
         with pytest.raises(InputError, match=rule):
             collect_histories(people, releases, "s0", most=2, key="table")
         with pytest.raises(InputError, match=rule):
-            collect_presence(people, releases[0], np.ones(3), 1, most=2, key="table")
+            collect_presence(people, releases[0], np.ones(3), 1, seed=3, most=2, key="table")
     stored = store_classes(Scratch(spark, tmp_path).directory("x"), TUESDAY)
     assert placed(frame_of(spark, ["record_id", "n0"], [], 1), stored, ["n0"]).frame().count() == 0

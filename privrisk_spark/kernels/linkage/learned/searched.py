@@ -215,12 +215,14 @@ class ComparedFile:
 
     def linked(self, known: IntArray) -> Linked:
         """As :meth:`Searched.linked`."""
-        distance, rows = np.zeros(len(known)), np.zeros(len(known), dtype=np.int64)
+        distance = np.zeros(len(known))
+        rows, first = (np.zeros(len(known), dtype=np.int64) for _ in range(2))
         for part, compared in in_blocks(self.differences, self.columns, known):
             every = all_distances(self.aggregate, compared)
             distance[part] = every.min(axis=1)
-            rows[part] = (every <= tie(distance[part])[:, None]) @ self.rows
-        return Linked(distance, rows)
+            near = every <= tie(distance[part])[:, None]
+            rows[part], first[part] = near @ self.rows, near.argmax(axis=1)
+        return Linked(distance, rows, first)
 
     def distances(self, known: IntArray, record: LongArray) -> FloatArray:
         """As :meth:`Searched.distances`."""

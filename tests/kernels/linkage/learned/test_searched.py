@@ -54,6 +54,7 @@ def test_links_are_those_of_two_loops(kind: Kind, drawn: Any, data: st.DataObjec
     expected = naive_learned.linked(lambda d: float(one.distance(np.array(d))), of, rows)
     np.testing.assert_allclose(found.distance, [least for least, _, _ in expected], atol=1e-12)
     assert found.rows.tolist() == [tied for _, tied, _ in expected]
+    assert found.first.tolist() == [min(near) for _, _, near in expected]
     for j in range(len(records)):
         own = np.full(len(known), j, dtype=np.int64)
         assert found_in.holds(codes, own, found).tolist() == [j in tied for _, _, tied in expected]
