@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,14 +35,18 @@ class Suggested:
         Guesses, profile and floors.
     report : Page
         What a person reads.
+    proposed : privrisk_spark.planning.first_policy.draft.Proposed
+        What :meth:`write` writes.
+    table : mapping
+        Where the table is, as ``table`` of the policy.
     """
 
     policy: Policy
     text: str
     found: FirstPolicy
     report: Page
-    _proposed: Proposed = field(repr=False)
-    _table: Mapping[str, Any] = field(repr=False)
+    proposed: Proposed
+    table: Mapping[str, Any]
 
     @property
     def profile(self) -> TableProfile:
@@ -79,7 +83,7 @@ class Suggested:
         from privrisk_spark.pipelines.first_policy_files import write_first_policy
 
         place = Path(directory).expanduser().absolute()
-        return write_first_policy(self._proposed, self._table, place, overwrite=overwrite)
+        return write_first_policy(self.proposed, self.table, place, overwrite=overwrite)
 
     def __repr__(self) -> str:
         """Return how many columns were guessed, and which are not sure."""
