@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -13,14 +12,13 @@ from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.linkage.evidence import Found, deciles, found
 from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel
 from privrisk_spark.kernels.linkage.learned.fitting import Learned
-from privrisk_spark.kernels.linkage.membership import Bound, HeldOut, Membership
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule
 from privrisk_spark.kernels.linkage.scores import Scores
 from privrisk_spark.kernels.linkage.transparency import ExactLinks
 from privrisk_spark.planning.attacks import known_columns
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.attacks import Attack, Calibration, Group, RightRows, ScoredLinks
-from privrisk_spark.results.inferences import Agreement, Inference, LearnedDistance, MatchModel, MembershipFound, Search
+from privrisk_spark.results.inferences import Agreement, LearnedDistance, MatchModel, Search
 
 SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
 """Groups of records by the candidates that look like their own, and of persons by their rows."""
@@ -439,63 +437,6 @@ def by_learned(one: LearnedDistance, rows: int, distinct: int) -> Attack:
     # Those who are not in the table are in neither sample.
     return Attack(
         one.search, one.title, ATTACKS["person"][1], rows, distinct, held_out, 0, float(held_out.tried), (), ()
-    )
-
-
-INFERENCES: dict[tuple[str, str], str] = {
-    ("homogeneity", "certain"): "The value of '{column}' is certain, as all rows of the class hold it",
-    ("homogeneity", "guessed"): "The value of '{column}' is guessed rightly, as the most frequent one of the class",
-    (
-        "external",
-        "certain",
-    ): "The value of '{column}' is certain for another person of the class, who takes the own row away",
-    ("background", "certain"): "The value of '{column}' is certain for somebody who knows the most telling false value",
-    ("skewness", "exposed"): "The value of '{column}' is more than {gain_above:g} times as likely as in the table",
-    ("similarity", "certain"): "What the values of '{column}' have in common, a level up, is certain",
-    (
-        "minimality",
-        "exposed",
-    ): "A value of '{column}' is believed with more than {alpha:g}, as a finer scheme was given up",
-    ("composition", "certain"): "The value of '{column}' is certain after {releases} of the releases",
-}
-"""What is learned, in words."""
-
-
-def inferred(
-    method: str, column: str, outcome: str, found: Found, *, baseline: float | None = None, **parameters: str | float
-) -> Inference:
-    """What was inferred of the values of a column."""
-    title = INFERENCES[method, outcome].format(column=column, **parameters)
-    return Inference(method, column, outcome, parameters, title, found, baseline)
-
-
-def membership_bound(manifest: Mapping[str, Any] | None) -> Bound | None:
-    """What differential privacy allows an intruder to tell of who is in the original table, if a release has it."""
-    if manifest is None or manifest["guarantee"]["kind"] != "dp":
-        return None
-    claimed = manifest["guarantee"]["parameters"]["accounting"]["basic"]
-    return Bound(float(Fraction(claimed["epsilon"])), float(Fraction(claimed["delta"])))
-
-
-MOST_POINTS = 200
-"""Thresholds of a membership attack that are told."""
-
-
-def membership_found(found: Membership, on_others: HeldOut | None, bound: Bound | None) -> MembershipFound:
-    """How well members are told, of those who choose the attack and of others, beside what is allowed."""
-    n = len(found.true_positives)
-    shown = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(np.int64))
-    points = zip(found.false_positives[shown].tolist(), found.true_positives[shown].tolist(), strict=True)
-    said = None if bound is None else f"({bound.epsilon:g}, {bound.delta:g})-differential privacy"
-    return MembershipFound(
-        found.members,
-        found.others,
-        found.advantage,
-        found.area,
-        tuple(points),
-        on_others,
-        None if bound is None else bound.advantage,
-        said,
     )
 
 

@@ -23,8 +23,8 @@ from privrisk_spark.pipelines.attack.links import compared_by
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected, rows_in
 from privrisk_spark.pipelines.attack.transparent import by_minimality
-from privrisk_spark.planning.attack_findings import inferred, membership_bound, membership_found
 from privrisk_spark.planning.attacks import OTHERS, PROTECTED, alpha_of, attack_of, is_masked, minimal, refuse_cost
+from privrisk_spark.planning.inference_findings import inferred, membership_bound, membership_found
 from privrisk_spark.results.inferences import Inference, MembershipFound
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_vocabularies, held_in
 from privrisk_spark.stages.attacking.classes import (

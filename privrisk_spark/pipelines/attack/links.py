@@ -32,10 +32,9 @@ from privrisk_spark.stages.attacking.distance import (
     collect_outcomes,
     drawn,
     linked,
-    number_ends,
-    rows_of_nodes,
     store_file,
 )
+from privrisk_spark.stages.attacking.number_ends import number_ends, rows_of_nodes
 from privrisk_spark.stages.attacking.persons import (
     PersonOutcomes,
     Persons,

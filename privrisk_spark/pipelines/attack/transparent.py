@@ -13,14 +13,15 @@ from privrisk_spark.kernels.masking.candidates import value_bounds
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
-from privrisk_spark.planning.attack_findings import exactly_linked, inferred, linked_as_made
+from privrisk_spark.planning.attack_findings import exactly_linked, linked_as_made
 from privrisk_spark.planning.attack_masks import refuse_other_masks, told_masks
 from privrisk_spark.planning.attacks import PROTECTED, attack_of, compared_as_numbers, refuse_cost
+from privrisk_spark.planning.inference_findings import inferred
 from privrisk_spark.results.attacks import Attack
 from privrisk_spark.results.inferences import Inference
 from privrisk_spark.stages.attacking.classes import SensitiveClasses, finer_parts, released_parts, scheme_classes
-from privrisk_spark.stages.attacking.distance import values_of
 from privrisk_spark.stages.attacking.masked import bounds_of, collect_possible
+from privrisk_spark.stages.attacking.number_ends import values_of
 from privrisk_spark.stages.attacking.probabilistic import collect_owners
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ from privrisk_spark.engine.batches import (
     write_ipc,
 )
 from privrisk_spark.engine.decided import integers
-from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.linkage.differences import (
@@ -37,11 +35,11 @@ from privrisk_spark.kernels.linkage.differences import (
     LevelDifference,
     NumberDifference,
     Reading,
-    standard_units,
 )
 from privrisk_spark.kernels.linkage.nearest import Linked, SearchedFile
 from privrisk_spark.kernels.linkage.texts import TextDifference
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
+from privrisk_spark.stages.attacking.number_ends import NumberEnds
 from privrisk_spark.stages.attacking.protected import CONSISTENT, Tuples
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -89,101 +87,6 @@ def drawn(records: Batches, *, share: float, seed: int) -> Batches:
     frame = records.frame()
     hashed = F.xxhash64(schemas.ENTITY if schemas.ENTITY in frame.columns else schemas.RECORD_ID, F.lit(seed))
     return Batches.of_frame(frame.where(F.pmod(hashed, F.lit(2**40)) < F.lit(int(share * 2**40))))
-
-
-def numbers_of(name: str, hierarchy: Hierarchy) -> FloatArray:
-    """Numbers that the leaves of a hierarchy are, or dates in days; NaN is the leaf of missing values.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_leaves,)
-
-    Raises
-    ------
-    InputError
-        If one is neither.
-    """
-    found = np.full(hierarchy.n_leaves, np.nan)
-    for leaf, label in enumerate(hierarchy.labels[: hierarchy.n_leaves]):
-        if label is None:
-            continue
-        try:
-            found[leaf] = float(label)
-        except ValueError:
-            try:
-                found[leaf] = dt.date.fromisoformat(label).toordinal()
-            except ValueError:
-                raise InputError(
-                    f"attack.numbers: every value of the hierarchy of '{name}' must be a number or a date YYYY-MM-DD; "
-                    "leave it out to compare by levels."
-                ) from None
-    return found
-
-
-def values_of(name: str, hierarchy: Hierarchy, nodes: IntArray, *, number: bool) -> FloatArray:
-    """Values that nodes are: numbers, or else the nodes themselves, of which equal ones are equal values.
-
-    Parameters
-    ----------
-    name : str
-    hierarchy : Hierarchy
-    nodes : ndarray of int32, shape (n,)
-    number : bool
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        NaN of the root, and of a missing value.
-    """
-    leaves = numbers_of(name, hierarchy) if number else np.arange(hierarchy.n_leaves, dtype=np.float64)
-    missing = np.array([label is None for label in hierarchy.labels[: hierarchy.n_leaves]])
-    leaves[missing] = np.nan
-    inner = np.arange(hierarchy.n_leaves, hierarchy.n_nodes, dtype=np.float64)
-    if number:
-        inner[:] = np.nan
-    inner[hierarchy.root - hierarchy.n_leaves] = np.nan
-    return np.concatenate([leaves, inner])[nodes]
-
-
-@dataclass(frozen=True, eq=False)
-class NumberEnds:
-    """What the nodes of a hierarchy of numbers stand for, in standard deviations of the people's values.
-
-    Attributes
-    ----------
-    low, high : ndarray of float64, shape (n_nodes,)
-        Infinite of the root, which stands for every number; NaN of a missing value.
-    mean : float
-        Of the people's values.
-    """
-
-    low: FloatArray
-    high: FloatArray
-    mean: float
-
-
-def number_ends(name: str, hierarchy: Hierarchy, rows_of_node: LongArray) -> NumberEnds:
-    """Ends of what each node of a hierarchy of numbers stands for.
-
-    Parameters
-    ----------
-    name : str
-    hierarchy : Hierarchy
-    rows_of_node : ndarray of int64, shape (n_nodes,)
-        People with each node as their value.
-
-    Raises
-    ------
-    InputError
-        If a leaf is no number.
-    """
-    numbers = numbers_of(name, hierarchy)
-    mean, deviation = standard_units(numbers, rows_of_node[: hierarchy.n_leaves])
-    low, high = np.full(hierarchy.n_nodes, -np.inf), np.full(hierarchy.n_nodes, np.inf)
-    for node in range(hierarchy.n_nodes - 1):
-        under = numbers[hierarchy.first_leaf[node] : hierarchy.last_leaf[node]] / deviation
-        low[node], high[node] = under.min(), under.max()
-    return NumberEnds(low, high, mean / deviation)
 
 
 @dataclass(frozen=True)
@@ -329,13 +232,6 @@ def store_file(
     for name, array in arrays.items():
         write_array(array, directory, f"{name}.npy")
     return StoredFile(directory, uuid4().hex, len(tuples.rows), kinds, reading)
-
-
-def rows_of_nodes(tuples: Tuples, position: int, hierarchy: Hierarchy) -> LongArray:
-    """People with each node of a column as their value; ndarray of int64, shape (n_nodes,)."""
-    rows = np.zeros(hierarchy.n_nodes, dtype=np.int64)
-    np.add.at(rows, tuples.nodes[:, position], tuples.rows)
-    return rows
 
 
 @dataclass(frozen=True)

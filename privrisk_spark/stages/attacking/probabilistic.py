@@ -86,7 +86,7 @@ class NumberColumn:
     Attributes
     ----------
     low, high : ndarray of float64, shape (n_nodes,)
-        As :func:`~privrisk_spark.stages.attacking.distance.number_ends` returns them.
+        As :func:`~privrisk_spark.stages.attacking.number_ends.number_ends` returns them.
     within : tuple of float
         As :class:`~privrisk_spark.kernels.linkage.agreement.NumberAgreement` takes them.
     """

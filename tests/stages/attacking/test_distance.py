@@ -16,11 +16,9 @@ from privrisk_spark.stages.attacking.distance import (
     collect_outcomes,
     drawn,
     linked,
-    number_ends,
-    numbers_of,
-    rows_of_nodes,
     store_file,
 )
+from privrisk_spark.stages.attacking.number_ends import number_ends, numbers_of, rows_of_nodes
 from privrisk_spark.stages.attacking.protected import Tuples, collect_tuples, forms, named_forms
 
 TREE = Hierarchy.from_paths("age", [("1", "low"), ("2", "low"), ("8", "high"), ("9", "high")], null_leaf=True)

@@ -12,6 +12,7 @@ from privrisk_spark.kernels.linkage.fellegi_sunter import LinkageModel, fitted, 
 from privrisk_spark.kernels.linkage.patterns import digits_of
 from privrisk_spark.stages.attacking import distance
 from privrisk_spark.stages.attacking.distance import collect_links, collect_outcomes, linked
+from privrisk_spark.stages.attacking.number_ends import number_ends
 from privrisk_spark.stages.attacking.probabilistic import (
     LevelColumn,
     NumberColumn,
@@ -25,7 +26,7 @@ AGE = Hierarchy.from_paths("age", [("1", "low"), ("2", "low"), ("8", "high"), ("
 TOWN = Hierarchy.from_paths("town", [("u", "south"), ("m", "south"), ("k", "north"), ("b", "north")])
 LOW, AGE_ROOT = AGE.labels.index("low"), AGE.root
 SOUTH, TOWN_ROOT = TOWN.labels.index("south"), TOWN.root
-ENDS = distance.number_ends("age", AGE, np.array([1, 1, 1, 1, 0, 0, 0, 0]))
+ENDS = number_ends("age", AGE, np.array([1, 1, 1, 1, 0, 0, 0, 0]))
 
 RECORDS = Tuples(
     np.array([[0, 2], [2, 3], [LOW, SOUTH], [LOW, TOWN_ROOT], [AGE_ROOT, 0]], dtype=np.int32), np.array([1, 2, 3, 1, 1])
