@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from privrisk_spark import __version__
 from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.labels import labels
+from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.planning.places import check_private_place, check_request
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_experiment
@@ -52,6 +53,13 @@ class Source:
 
 def _nothing_more(policy: Policy) -> None:
     """Ask nothing of a policy."""
+
+
+def no_policy(policy: Policy) -> None:  # noqa: ARG001 - whatever it says
+    """Refuse every policy: an experiment on generated data alone."""
+    raise ConfigError(
+        [Fault("", "This experiment is about generated data or tables of its sources; it takes no policy")]
+    )
 
 
 @dataclass(frozen=True)

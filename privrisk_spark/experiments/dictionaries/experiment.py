@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.experiments.dictionaries.results import DictionarySizes, findings, run
-from privrisk_spark.experiments.run import Experiment, Source
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.experiments.run import Experiment, Source, no_policy
 from privrisk_spark.results.experiment import Findings
 from privrisk_spark.runs.progress import Progress
 
@@ -25,11 +23,6 @@ def find(sizes: DictionarySizes, source: Source | None, progress: Progress) -> F
     return findings(subject, found)
 
 
-def refuse(policy: Policy) -> None:  # noqa: ARG001 - whatever it says
-    """Refuse a policy: ``privrisk curves`` does this for a table of the user."""
-    raise ConfigError([Fault("", "This experiment takes no policy; privrisk curves shows risk by dictionary for one")])
-
-
 EXPERIMENT = Experiment(
     name="dictionaries",
     title="Experiments on dictionaries",
@@ -39,5 +32,5 @@ EXPERIMENT = Experiment(
     stages_of_policy=0,
     usual=DictionarySizes(),
     quick=DictionarySizes.quick(),
-    check=refuse,
+    check=no_policy,
 )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.experiments.examples.results import ExampleSizes, findings
 from privrisk_spark.experiments.examples.worked import examples
-from privrisk_spark.experiments.run import Experiment, Source
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.experiments.run import Experiment, Source, no_policy
 from privrisk_spark.results.experiment import Findings
 from privrisk_spark.runs.progress import Progress
 
@@ -26,11 +24,6 @@ def find(sizes: ExampleSizes, source: Source | None, progress: Progress) -> Find
     return findings(found)
 
 
-def refuse(policy: Policy) -> None:  # noqa: ARG001 - whatever it says
-    """Refuse a policy: the examples are about tables of the sources."""
-    raise ConfigError([Fault("", "The worked examples take no policy")])
-
-
 EXPERIMENT = Experiment(
     name="examples",
     title="Worked examples",
@@ -40,5 +33,5 @@ EXPERIMENT = Experiment(
     stages_of_policy=0,
     usual=ExampleSizes(),
     quick=ExampleSizes(),
-    check=refuse,
+    check=no_policy,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privrisk_spark.experiments.run import Experiment, Source
+from privrisk_spark.experiments.run import Experiment, Source, no_policy
 from privrisk_spark.experiments.sharing.aggregate import (
     CONSISTENCIES,
     Run,
@@ -96,4 +96,5 @@ EXPERIMENT = Experiment(
     stages_of_policy=0,
     usual=SharingSizes(),
     quick=SharingSizes.quick(),
+    check=no_policy,
 )
