@@ -57,9 +57,7 @@ def _nothing_more(policy: Policy) -> None:
 
 def no_policy(policy: Policy) -> None:  # noqa: ARG001 - whatever it says
     """Refuse every policy: an experiment on generated data alone."""
-    raise ConfigError(
-        [Fault("", "This experiment is about generated data or tables of its sources; it takes no policy")]
-    )
+    raise ConfigError([Fault("", "This experiment is about tables of its own, and takes no policy")])
 
 
 @dataclass(frozen=True)

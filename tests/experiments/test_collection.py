@@ -16,6 +16,7 @@ from privrisk_spark.errors import ConfigError, EngineError
 from privrisk_spark.experiments import collection
 from privrisk_spark.experiments.collection import FINISHED, NAMES, PAGE, check_collection, named, run_all
 from privrisk_spark.experiments.dictionaries import experiment as dictionaries
+from privrisk_spark.policy.reading import load
 
 FEW = ("examples", "dictionaries")
 DAY = dt.date(2026, 1, 2)
@@ -93,3 +94,12 @@ def test_all_of_them_run(tmp_path: Path) -> None:
     assert failed, "the papers are not right in all"
     assert f"{len(judged)} claims were judged; {len(failed)} of them do not hold" in ran.output
     assert "A quick run" in page
+
+
+def test_experiments_on_generated_data_alone_say_why_a_policy_is_not_used(tmp_path: Path) -> None:
+    policy = load([str(Path(__file__).resolve().parents[2] / "conf" / "demo.yaml")], environment={"DEMO": "demo"})
+    for name in ("examples", "dictionaries", "sharing"):
+        asked = collection.Asked.of(name, policy, tmp_path, quick=True)
+        assert asked.policy is None
+        assert "takes no policy" in asked.why_not
+    assert collection.Asked.of("deciding", policy, tmp_path, quick=True).policy is policy
