@@ -95,8 +95,9 @@ def in_words(policy: Policy) -> dict[str, str]:
 
 
 def _level(policy: Policy, name: str, level: int) -> str:
-    """Name of a level of a quasi-identifier, quoted where it may be read as something else."""
-    return f"the level '{policy.quasi_identifiers[name].hierarchy.named_level(level)}'"
+    """Name of a level of a quasi-identifier, quoted; of another column its number."""
+    column = policy.quasi_identifiers.get(name)
+    return f"level {level}" if column is None else f"the level '{column.hierarchy.named_level(level)}'"
 
 
 def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int, *, people: int | None) -> None:

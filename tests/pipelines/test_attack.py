@@ -403,8 +403,8 @@ def test_an_intruder_who_knows_less_or_has_it_wrong(policy: Make, attack: Attack
     path = tmp_path / "policy.yaml"
     for name, correct in two_loops(path, known, {row["who"]: row for row in rows}).items():
         assert coarse.measure("correct_links", name) == pytest.approx(correct, abs=1e-9)
-    assert coarse.document["known"]["age"] == "by levels of its hierarchy, known up to level 1"
-    assert "age up to level 1, city up to level 9" in coarse.document["notes"][0]
+    assert coarse.document["known"]["age"] == "by levels of its hierarchy, known up to the level 'width 5'"
+    assert "age up to the level 'width 5', city up to " in coarse.document["notes"][0]
 
     errors = {"intruder": {"errors": {"missing": 0.2, "wrong": 0.1}, "seed": 3}}
     path = policy(rows, "wrong", attack={**given, **errors})
