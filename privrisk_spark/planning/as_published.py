@@ -87,7 +87,7 @@ class AsPublished:
         asked = self.policy
         result: dict[str, object] = {
             "accept_unproven": asked.accept_unproven,
-            "source": "Fouad, thesis, 2012, section 6.4",
+            "source": "F12 (Fouad, thesis, 2012), section 6.4",
             "algorithm": asked.algorithm,
             "version": self.version,
             "epsilon claimed there": asked.epsilon,
@@ -99,7 +99,7 @@ class AsPublished:
         }
         if isinstance(asked, WalkAsPublished):
             return result | {
-                "source": "Fouad, thesis, 2012, section 6.5",
+                "source": "F12 (Fouad, thesis, 2012), section 6.5",
                 "reading": "layers go from phi_l to phi_u, and a point whose Φ lies in none is not drawn; a row whose "
                 "layer is empty is left out; rounding is drawn given that it is frequent enough",
                 "lambda": asked.lambda_,

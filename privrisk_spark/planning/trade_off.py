@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from privrisk_spark.kernels.counting.consistent import Counts, SortedCounts
-from privrisk_spark.policy.decisions import LeastRiskDecision
+from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.policy.policy import Policy
 
 FLOORS = 11
@@ -53,7 +53,7 @@ def least_utility(policy: Policy) -> float | None:
     ----------
     policy : Policy
     """
-    return policy.decision.utility_at_least if isinstance(policy.decision, LeastRiskDecision) else None
+    return None if policy.decision is None else decision_of(policy).least_utility
 
 
 def sample_size(n_nodes: int, counts: Sequence[Counts | None]) -> SampleSize:

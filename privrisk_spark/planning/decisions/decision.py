@@ -83,6 +83,11 @@ class Decision(Protocol):
         """Say before a run what is asked, with the greatest utility there is."""
         return f"asked: {self.objective(risk='risk')}; utility at most {greatest:g}"
 
+    @property
+    def least_utility(self) -> float | None:
+        """The utility every record must keep, if one is asked."""
+        return None
+
     def remarks(self) -> str:
         """Say what is to be known of how it was decided, each sentence after a blank."""
         return ""

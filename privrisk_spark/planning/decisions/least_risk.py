@@ -46,6 +46,11 @@ class ByLeastRisk(BySearch):
         """Return the floor."""
         return {"utility_at_least": self.asked.utility_at_least}
 
+    @property
+    def least_utility(self) -> float | None:
+        """The floor."""
+        return self.asked.utility_at_least
+
     def expectation(self, greatest: float) -> str:
         """Say how high the floor is."""
         return f"floor: utility at least {self.asked.utility_at_least:g} of at most {greatest:g}"
