@@ -96,7 +96,7 @@ def release_day(
 
 
 def _warn_of_marks(files: list[str]) -> None:
-    """Warn of lines of a first policy that nobody has decided; as they stand they release less, not more."""
+    """Warn of lines of a first policy that nobody has decided yet."""
     from privrisk_spark.policy.writing import undecided
     from privrisk_spark.runs.progress import LOGGER
     from privrisk_spark.storage.whole_files import contents
