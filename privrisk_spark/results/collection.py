@@ -15,6 +15,7 @@ _WORDS: dict[str, Word] = {
     "not confirmed": "does not hold",
     "": "not judged",
     "nothing to compare": "not judged",
+    "not seen": "not judged",
 }
 """Verdicts of the experiments; any other says in how many cases, or under what, a claim holds."""
 

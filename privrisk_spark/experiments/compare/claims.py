@@ -12,7 +12,7 @@ from typing import Protocol
 
 from privrisk_spark.kernels.linkage.evidence import Found
 from privrisk_spark.reporting.numbers import percent
-from privrisk_spark.results.experiment import Claim
+from privrisk_spark.results.experiment import Claim, held
 
 _EQUAL = 1e-9
 
@@ -73,7 +73,7 @@ def _of_the_worst_case(tried: Sequence[Attacked]) -> Iterator[_Judged]:
         yield (
             "Torra (2020)",
             "The best parameters of a distance are the worst case: weights that are learned find more.",
-            f"in {more} of {len(pairs)} cases",
+            held(more, len(pairs)),
             f"Of people they were not learned from they find {100 * fewest:+.1f} to {100 * most:+.1f} percentage "
             "points beside equal weights.",
         )
@@ -88,11 +88,11 @@ def _of_the_worst_case(tried: Sequence[Attacked]) -> Iterator[_Judged]:
             (share, max((of.share for name, of in by.items() if name not in (*METHOD, LEARNED)), default=0.0))
             for share, by in known
         ]
-        held = sum(share >= other - _EQUAL for share, other in beside)
+        most = sum(share >= other - _EQUAL for share, other in beside)
         yield (
             "Torra (2020)",
             "Who knows how a table was protected is the worst case: no other attack finds more.",
-            f"in {held} of {len(beside)} cases",
+            held(most, len(beside)),
             f"It finds {100 * min(a - b for a, b in beside):+.1f} to {100 * max(a - b for a, b in beside):+.1f} "
             "percentage points beside the best attack without this knowledge.",
         )
@@ -110,7 +110,7 @@ def _of_rank_swapping(tried: Sequence[Attacked]) -> Iterator[_Judged]:
         yield (
             "Nin, Herranz and Torra (2008)",
             "The ranks a value may come from, intersected, find more than the nearest row.",
-            f"in {more} of {len(pairs)} cases",
+            held(more, len(pairs)),
             f"Ranks and distance find: {told}.",
         )
 
@@ -121,11 +121,11 @@ def _of_anonymity(tried: Sequence[Attacked]) -> Iterator[_Judged]:
     ]
     if shares:
         most = max(share * k for share, k in shares)
-        held = sum(share * k <= 1 + _EQUAL for share, k in shares)
+        within = sum(share * k <= 1 + _EQUAL for share, k in shares)
         yield (
             "Raschia (2023)",
             "Nobody's row is found in a k-anonymous table with a probability above 1/k.",
-            "holds" if held == len(shares) else f"in {held} of {len(shares)} cases",
+            held(within, len(shares)),
             f"Of all people, those who may be suppressed included, the strongest attack finds at most {most:.2f}/k, "
             f"in {len(shares)} tables.",
         )
@@ -140,7 +140,7 @@ def _of_least_risk(tried: Sequence[Attacked]) -> Iterator[_Judged]:
         yield (
             "Fouad (2012)",
             "Disclosures of least risk have less risk than k-anonymous tables of the same utility.",
-            "not by who is found" if beaten > beating else "by who is found, too",
+            "does not hold" if beaten > beating else "holds",
             f"Of {len(risk)} disclosures {beaten} are beaten by a k-anonymous table, in what is lost and in who is "
             f"found; of {len(others)} k-anonymous tables {beating} by a disclosure. The risk they minimise is that of "
             "the other direction, from a row to the person.",
