@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -59,11 +60,8 @@ def decided_rows() -> tuple[Decided, Disclosure, SortedCounts]:
 
 def part(whole: Decided, rows: list[int]) -> Decided:
     """Some rows as a chunk of their own."""
-    one = whole.decisions
-    kept = {
-        name: getattr(one, name)[rows]
-        for name in ("levels", "nodes", "risk", "risk_before", "utility", "consistent", "feasible")
-    }
+    columns = {one.name: getattr(whole.decisions, one.name) for one in fields(Decisions)}
+    kept = {name: column[rows] for name, column in columns.items() if column is not None}
     return Decided(whole.table.take(pa.array(rows)), Decisions(**kept), np.arange(len(rows)), whole.kept[rows])
 
 
