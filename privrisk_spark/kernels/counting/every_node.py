@@ -94,8 +94,8 @@ def _first_levels(
     mine, theirs = chain[axis.ancestor[leaf, 0]], chain[value]
     shared = np.zeros((len(leaf), len(value)), dtype=np.int64)
     for d in range(1, own + 1):
-        shared += (mine[:, d, None] == theirs[None, :, d]) & (depth >= d)
+        shared += mine[:, d, None] == theirs[None, :, d]
     # A value that is not as deep as the disclosed node is consistent with all below it, if anything is.
     open_below = axis.consistency == "compatible" or (axis.wildcard and own == 0)
-    deepest = np.where(shared == own, np.maximum(depth, own), shared) if open_below else shared
+    deepest = np.where(shared == own, depth, shared) if open_below else shared
     return np.maximum(depth - deepest, 0), of_record, of_vector
