@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-LongArray = npt.NDArray[np.int64]
+from privrisk_spark.kernels.arrays import LongArray
 
 
 def combinations_of(codes: LongArray, sets: Sequence[tuple[int, ...]]) -> LongArray:

@@ -9,10 +9,8 @@ L. S. Shapley, "A Value for n-Person Games", Contributions to the Theory of Game
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 
 
 def entropy_bits(counts: LongArray) -> float:

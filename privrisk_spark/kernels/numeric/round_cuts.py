@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from privrisk_spark.kernels.arrays import FloatArray
 
 STEPS = (5, 2, 1)
 """First digits of the steps a cut may be a multiple of, the roundest first; each times a power of ten."""
