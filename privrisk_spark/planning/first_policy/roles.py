@@ -57,6 +57,7 @@ _IN_WORDS = {
     "occupation": "an occupation", "industry": "an industry", "income": "an income", "diagnosis": "a diagnosis",
 }  # fmt: skip
 _DATED = {"birth_date", "death_date", "event_date"}
+_RELEASED = ": worth protecting, released"
 _UNSURE_NAMES = {
     "merchant": 0.6,
     "employer": 0.6,
@@ -125,7 +126,15 @@ def guess_roles(profile: TableProfile) -> tuple[Guess, ...]:
     ----------
     profile : TableProfile
     """
-    return tuple(_guess(column, profile) for column in profile.columns)
+    return tuple(_safe(_guess(column, profile)) for column in profile.columns)
+
+
+def _safe(guess: Guess) -> Guess:
+    """Leave out what would be released as it is, where nobody is sure that it may be."""
+    if not (guess.decide and guess.kept and guess.role in ("sensitive", "insensitive")):
+        return guess
+    reason = f"{guess.reason.removesuffix(_RELEASED)}; as that is not sure, it is left out until somebody decides"
+    return replace(guess, reason=reason, kept=False)
 
 
 def _guess(column: ColumnProfile, profile: TableProfile) -> Guess:
@@ -220,7 +229,7 @@ def _by_name(column: ColumnProfile, found: Named) -> Guess:
         if pointing:
             reason = f"{reason}; most rows have a value of their own, so it is left out"
             return Guess(column.name, "sensitive", found.concept, min(confidence, 0.6), reason, kept=False)
-        return Guess(column.name, "sensitive", found.concept, confidence, f"{reason}: worth protecting, released")
+        return Guess(column.name, "sensitive", found.concept, confidence, f"{reason}{_RELEASED}")
     if found.concept == "technical":
         if column.distinct <= 50:
             return Guess(column.name, "insensitive", "technical", confidence, reason)
