@@ -215,10 +215,11 @@ class Draft:
         if not self._decide(guess):
             return None
         if guess.decide:
-            now = {"identifier": "never released", "quasi-identifier": "generalized", "sensitive": "released as it is"}
+            now = {"identifier": "never released", "quasi-identifier": "generalized"}
             if not guess.kept and guess.role != "identifier":
                 return "left out now; does anybody need it?"
-            return f"{now.get(guess.role, 'released as it is')} now; is it {_with_article(guess.role)}?"
+            weighed = " If not, take its line out of utility.weights, too" if guess.role == "quasi-identifier" else ""
+            return f"{now[guess.role]} now; is it {_with_article(guess.role)}?{weighed}"
         return "is the hierarchy right?"
 
 
