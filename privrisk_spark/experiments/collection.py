@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark import __version__
-from privrisk_spark.errors import ConfigError, InputError
+from privrisk_spark.errors import InputError
 from privrisk_spark.experiments.run import Experiment, check_output, run
+from privrisk_spark.planning.places import check_exact
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_collection
 from privrisk_spark.results.collection import Collection, Part
@@ -79,20 +80,15 @@ class Asked:
 
         Raises
         ------
-        InputError
-            If its directory holds something else.
+        ConfigError
+            If its directory holds something else, or is where the policy reads or publishes.
         """
         experiment = named(name)
         sizes = experiment.quick if quick else experiment.usual
-        if policy is not None:
-            try:
-                check_output(experiment, policy, str(place / name))
-            except (ConfigError, InputError) as error:
-                check_output(experiment, None, str(place / name))
-                return cls(experiment, sizes, None, str(error))
-            return cls(experiment, sizes, policy, "")
-        check_output(experiment, None, str(place / name))
-        return cls(experiment, sizes, None, "")
+        why_not = "" if policy is None else _why_not(experiment, policy)
+        used = None if why_not else policy
+        check_output(experiment, used, str(place / name))
+        return cls(experiment, sizes, used, why_not)
 
     def key(self, date: dt.date) -> dict[str, Any]:
         """What must be the same for results to be taken from an earlier run."""
@@ -102,6 +98,17 @@ class Asked:
             "sizes": plain(self.sizes),
             "policy": None if self.policy is None else self.policy.digest(),
         }
+
+
+def _why_not(experiment: Experiment[Any], policy: Policy) -> str:
+    """Say why an experiment cannot use a policy's table; empty if it can."""
+    try:
+        experiment.check(policy)
+        if experiment.exact:
+            check_exact(policy, what="experiments")
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def run_all(
@@ -147,7 +154,8 @@ def run_all(
         for number, name in enumerate(names, start=1):
             asked, there = Asked.of(name, policy, place, quick=quick), place / name
             key, known = asked.key(date), finished.get(name, {})
-            if known.get("asked") == key and (there / f"{name}.json").is_file():
+            document = _read(there / f"{name}.json") if known.get("asked") == key else {}
+            if document:
                 tell(f"Experiment {number} of {len(names)}: {name} was finished before.")
             else:
                 tell(f"Experiment {number} of {len(names)}: {name}.")
@@ -156,7 +164,7 @@ def run_all(
                 known = {"asked": key, "seconds": round(time.monotonic() - began, 1)}
                 finished[name] = known
                 write_json(place / FINISHED, finished)
-            document = json.loads((there / f"{name}.json").read_text(encoding="utf-8"))
+                document = _read(there / f"{name}.json")
             parts.append(
                 Part.of(
                     name,
@@ -175,9 +183,15 @@ def run_all(
 
 
 def _finished(place: Path) -> dict[str, Any]:
-    """What earlier runs say they finished; a file that cannot be read says nothing."""
+    """What earlier runs say they finished."""
+    found = _read(place / FINISHED)
+    return found if all(isinstance(one, Mapping) for one in found.values()) else {}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What a file of an earlier run holds; nothing if it is not there, or not whole."""
     try:
-        found = json.loads((place / FINISHED).read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) and all(isinstance(one, Mapping) for one in found.values()) else {}
+    return found if isinstance(found, dict) else {}

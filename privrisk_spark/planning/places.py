@@ -23,12 +23,23 @@ def check_request(policy: Policy, output: str, *, files: Sequence[str], what: st
     ConfigError, InputError
         If the policy's figures may not be computed exactly, or the directory is no place for them.
     """
+    check_exact(policy, what=what)
+    return check_private_place(policy, output, files=files, what=what)
+
+
+def check_exact(policy: Policy, *, what: str) -> None:
+    """Refuse exact figures about a table whose policy does not allow them.
+
+    Raises
+    ------
+    InputError
+        If it is differentially private, or of a kind that decides nothing.
+    """
     if not policy.decides or policy.guarantee.kind == "masked":
         which = "no differentially private policy allows" if policy.guarantee.kind == "dp" else "the kind is not for"
         raise InputError(
             f"guarantee.kind: {what} are exact figures about the table, which {which}; use a policy of the kind 'risk'."
         )
-    return check_private_place(policy, output, files=files, what=what)
 
 
 def check_private_place(

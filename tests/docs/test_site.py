@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from accessibility import checked, faults
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -95,3 +96,20 @@ def test_files_that_pages_link_to_are_those_of_the_project(site: Path) -> None:
     assert any(path.name == "adult.yaml" for path in copies)
     for path in copies:
         assert path.read_bytes() == (DOCS.parent / path.relative_to(site / "files")).read_bytes()
+
+
+def test_pages_can_be_read_by_everybody(site: Path, tmp_path: Path) -> None:
+    """Of each kind one: a table of links, texts, code, wide tables, a notebook, generated pages."""
+    names = (
+        "index",
+        "readme",
+        "start",
+        "officer",
+        "attacks",
+        "performance",
+        "policy-keys",
+        "api",
+        "quickstart",
+        "errata",
+    )
+    assert faults(checked([site / f"{name}.html" for name in names], profile=tmp_path)) == []

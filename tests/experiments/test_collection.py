@@ -50,6 +50,10 @@ def test_what_is_finished_is_not_run_again(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / FINISHED).write_text("[1")
     run_few(tmp_path, told, date=dt.date(2026, 1, 3))
     assert not any("before" in sentence for sentence in told)
+    (tmp_path / "examples" / "examples.json").write_text('{"claims": [')
+    told.clear()
+    run_few(tmp_path, told, date=dt.date(2026, 1, 3))
+    assert [sentence.endswith("before.") for sentence in told] == [False, True], "what is not whole is made again"
     monkeypatch.setattr(collection, "__version__", "another")
     told.clear()
     run_few(tmp_path, told, date=dt.date(2026, 1, 3))
@@ -103,3 +107,6 @@ def test_experiments_on_generated_data_alone_say_why_a_policy_is_not_used(tmp_pa
         assert asked.policy is None
         assert "takes no policy" in asked.why_not
     assert collection.Asked.of("deciding", policy, tmp_path, quick=True).policy is policy
+    assert policy.output is not None
+    with pytest.raises(ConfigError, match=r"must be neither output\.path"):
+        collection.Asked.of("deciding", policy, Path(policy.output.path), quick=True)
