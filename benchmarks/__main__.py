@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import (
@@ -93,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(_table(results))
     if given.json is not None:
         given.json.parent.mkdir(parents=True, exist_ok=True)
-        given.json.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8")
+        given.json.write_text(json.dumps([result.to_json() for result in results], indent=2) + "\n", encoding="utf-8")
     return 0
 
 

@@ -89,8 +89,6 @@ class Result:
         Wall time of the product, from starting the process to its end.
     floor_seconds : float
         Median wall time of the floor, likewise.
-    ratio : float
-        ``seconds / floor_seconds``.
     peak_mb : float
         Peak resident memory of the product's process tree, MiB.
     parameters : dict
@@ -100,9 +98,24 @@ class Result:
     name: str
     seconds: float
     floor_seconds: float
-    ratio: float
     peak_mb: float
     parameters: dict[str, Any]
+
+    @property
+    def ratio(self) -> float:
+        """``seconds / floor_seconds``, of what was measured: rounding is for the table and the file."""
+        return self.seconds / self.floor_seconds
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the file says: seconds of four significant digits, and the ratio of the unrounded ones."""
+        return {
+            "name": self.name,
+            "seconds": float(f"{self.seconds:.4g}"),
+            "floor_seconds": float(f"{self.floor_seconds:.4g}"),
+            "ratio": float(f"{self.ratio:.4g}"),
+            "peak_mb": self.peak_mb,
+            "parameters": self.parameters,
+        }
 
 
 def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
@@ -185,9 +198,8 @@ def against_floor(
             results.append(
                 Result(
                     name=name,
-                    seconds=round(ran.seconds, 3),
-                    floor_seconds=round(floor, 3),
-                    ratio=round(ran.seconds / floor, 3),
+                    seconds=ran.seconds,
+                    floor_seconds=floor,
                     peak_mb=round(ran.peak_mb, 1),
                     parameters={
                         "rows": rows,

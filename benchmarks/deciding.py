@@ -278,9 +278,8 @@ def _policy(world: World, records: int, decision: dict[str, Any], place: Path) -
 def _result(name: str, seconds: float, floor: float, peak_mb: float, parameters: dict[str, Any]) -> Result:
     return Result(
         name=name,
-        seconds=round(seconds, 4),
-        floor_seconds=round(floor, 4),
-        ratio=round(seconds / floor, 2),
+        seconds=seconds,
+        floor_seconds=floor,
         peak_mb=round(peak_mb, 1),
         parameters={
             **parameters,

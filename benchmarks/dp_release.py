@@ -63,9 +63,8 @@ def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
     return [
         Result(
             name="dp-release",
-            seconds=round(ran.seconds, 3),
-            floor_seconds=round(scaled, 3),
-            ratio=round(ran.seconds / scaled, 3),
+            seconds=ran.seconds,
+            floor_seconds=scaled,
             peak_mb=round(ran.peak_mb, 1),
             parameters={
                 "rows": size,

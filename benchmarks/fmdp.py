@@ -216,9 +216,8 @@ def _floor(targets: Targets, rows: int) -> tuple[_Floats, _Floats]:
 def _result(name: str, seconds: float, floor: float, parameters: dict[str, Any]) -> Result:
     return Result(
         name=name,
-        seconds=round(seconds, 4),
-        floor_seconds=round(floor, 4),
-        ratio=round(seconds / floor, 2),
+        seconds=seconds,
+        floor_seconds=floor,
         peak_mb=0.0,
         parameters={
             **parameters,

@@ -224,9 +224,8 @@ def _released(data: Path, out: Path, options: Sequence[str]) -> tuple[Measured, 
 def _result(name: str, ran: Measured, floor: Measured, rows: int, more: dict[str, Any]) -> Result:
     return Result(
         name=name,
-        seconds=round(ran.seconds, 3),
-        floor_seconds=round(floor.seconds, 3),
-        ratio=round(ran.seconds / floor.seconds, 3),
+        seconds=ran.seconds,
+        floor_seconds=floor.seconds,
         peak_mb=round(ran.peak_mb, 1),
         parameters={
             "rows": rows,

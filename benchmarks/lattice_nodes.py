@@ -104,9 +104,8 @@ def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]: 
     return [
         Result(
             name="lattice-nodes",
-            seconds=round(seconds, 3),
-            floor_seconds=round(lean.seconds, 3),
-            ratio=round(seconds / lean.seconds, 3),
+            seconds=seconds,
+            floor_seconds=lean.seconds,
             peak_mb=round(max(one.peak_mb for one in fast), 1),
             parameters={
                 "rows": len(table.codes),

@@ -178,9 +178,8 @@ def _kernel(
 def _result(name: str, seconds: float, floor: float, peak_mb: float, more: dict[str, Any]) -> Result:
     return Result(
         name=name,
-        seconds=round(seconds, 3),
-        floor_seconds=round(floor, 3),
-        ratio=round(seconds / floor, 3),
+        seconds=seconds,
+        floor_seconds=floor,
         peak_mb=round(peak_mb, 1),
         parameters={
             "seed": case_study.SEED,

@@ -83,9 +83,8 @@ def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
     return [
         Result(
             name="measures",
-            seconds=round(seconds, 3),
-            floor_seconds=round(floor, 3),
-            ratio=round(seconds / floor, 3),
+            seconds=seconds,
+            floor_seconds=floor,
             peak_mb=round(ran.peak_mb, 1),
             parameters={
                 "rows": rows,

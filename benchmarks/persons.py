@@ -101,9 +101,8 @@ def against_rows(
         stages = {kind: case_study.stage_seconds(Path(scratch, kind)) for kind in ("rows", "persons")}
     return Result(
         name=name,
-        seconds=round(ran.seconds, 3),
-        floor_seconds=round(by_rows.seconds, 3),
-        ratio=round(ran.seconds / by_rows.seconds, 3),
+        seconds=ran.seconds,
+        floor_seconds=by_rows.seconds,
         peak_mb=round(ran.peak_mb, 1),
         parameters={
             "rows": rows,

@@ -280,9 +280,8 @@ def _hold_spread(timed: Path, floor: Path) -> None:
 def _result(name: str, network: Network, timed: Measured, floor_seconds: float, more: dict[str, Any]) -> Result:
     return Result(
         name=name,
-        seconds=round(timed.seconds, 3),
-        floor_seconds=round(floor_seconds, 3),
-        ratio=round(timed.seconds / floor_seconds, 3),
+        seconds=timed.seconds,
+        floor_seconds=floor_seconds,
         peak_mb=round(timed.peak_mb, 1),
         parameters={
             "rows": network.users,

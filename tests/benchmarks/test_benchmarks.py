@@ -37,7 +37,7 @@ from privrisk_spark.kernels.adversary.process import solve
 
 
 def result(name: str = "growth", *, seconds: float, peak: float, **parameters) -> case_study.Result:
-    return case_study.Result(name, seconds, seconds / 10, 10.0, peak, parameters)
+    return case_study.Result(name, seconds, seconds / 10, peak, parameters)
 
 
 # ---- growth
@@ -60,6 +60,12 @@ def test_growth_is_measured_per_row_and_against_the_first():
     assert (found[0]["time_to_linear_at_most"], found[0]["memory_to_first_at_most"]) == (1.1, 1.2)
     assert [one["rows"] for one in found] == [100, 200, 400]
     assert [one.seconds for one in growth.relative(sizes)] == [10, 22, 30]
+
+
+def test_a_ratio_is_that_of_what_was_measured_and_not_of_what_is_shown():
+    told = case_study.Result("small", 0.00041239, 0.00010001, 1.0, {"rows": 3}).to_json()
+    assert list(told) == ["name", "seconds", "floor_seconds", "ratio", "peak_mb", "parameters"]
+    assert (told["seconds"], told["floor_seconds"], told["ratio"]) == (0.0004124, 0.0001, 4.123)
 
 
 def test_growth_runs_every_size_against_the_floor(tmp_path, monkeypatch, capsys):

@@ -97,7 +97,7 @@ def test_the_floor_says_that_nothing_keeps_the_limit(data: Path, tmp_path: Path)
 def test_the_product_is_measured_where_it_agrees_with_the_floor(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     best, by_risk = kanon.optimum(ROWS, data.parent)
     assert (best.name, by_risk.name) == ("kanon", "kanon-by-risk")
-    assert best.ratio == pytest.approx(best.seconds / best.floor_seconds, abs=0.01)
+    assert best.seconds > best.floor_seconds > 0
     told = best.parameters
     loss, suppressed, levels = literal(data, kanon.K, kanon.SUPPRESSED * ROWS // 100)
     assert (round(told["loss"], 12), told["suppressed"], tuple(told["levels"])) == (loss, suppressed, levels)
@@ -115,7 +115,7 @@ def test_the_product_is_measured_where_it_agrees_with_the_floor(data: Path, monk
 
 
 def test_growth_is_seconds_per_row_over_those_of_the_first() -> None:
-    first = case_study.Result("kanon-mondrian", 10.0, 1.0, 10.0, 1.0, {"rows": 100})
+    first = case_study.Result("kanon-mondrian", 10.0, 1.0, 1.0, {"rows": 100})
     found = kanon.growth([first, replace(first, seconds=22.0, parameters={"rows": 200})])
     assert [one.parameters["time_to_linear"] for one in found] == [1.0, 1.1]
 
