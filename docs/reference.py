@@ -31,6 +31,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "curves",
         "compose",
         "audit",
+        "experiment",
+        "experiments",
     ),
     "Policies": ("load", "Policy"),
     "Roles of columns": ("quasi_identifier", "sensitive", "insensitive", "identifier", "weight"),
@@ -47,6 +49,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Curves",
         "Composed",
         "Audited",
+        "Experimented",
+        "ExperimentedAll",
         "Page",
     ),
 }

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         Audited,
         Composed,
         Curves,
+        Experimented,
+        ExperimentedAll,
         Fitted,
         Page,
         Plan,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
         compose,
         curves,
         dates,
+        experiment,
+        experiments,
         file,
         fit,
         flat,
@@ -64,6 +68,8 @@ __all__ = [
     "Audited",
     "Composed",
     "Curves",
+    "Experimented",
+    "ExperimentedAll",
     "Fitted",
     "Page",
     "Plan",
@@ -80,6 +86,8 @@ __all__ = [
     "curves",
     "dates",
     "errors",
+    "experiment",
+    "experiments",
     "file",
     "fit",
     "flat",
@@ -121,12 +129,15 @@ def _api() -> Any:
     return import_module("privrisk_spark.api")
 
 
+_FUNCTIONS = ("audit", "experiments")
+
+
 class _Package(ModuleType):
-    """The package, in which ``audit`` is the function, also once the subpackage of that name is loaded."""
+    """The package, in which ``audit`` and ``experiments`` are functions, also once subpackages so named are loaded."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute, but not what the import system sets when it has loaded ``privrisk_spark.audit``."""
-        if not (name == "audit" and isinstance(value, ModuleType)):
+        """Set an attribute, but not what the import system sets when it has loaded such a subpackage."""
+        if not (name in _FUNCTIONS and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

@@ -27,6 +27,7 @@ from privrisk_spark.api.builders import (
 from privrisk_spark.api.composing import Composed, compose
 from privrisk_spark.api.dictionary_curves import Curves, curves
 from privrisk_spark.api.dry_run import plan, validate
+from privrisk_spark.api.experimenting import Experimented, ExperimentedAll, experiment, experiments
 from privrisk_spark.api.fitting import Fitted, approve, fit
 from privrisk_spark.api.masking import mask_table
 from privrisk_spark.api.policies import Policy, load
@@ -43,6 +44,8 @@ __all__ = [
     "Audited",
     "Composed",
     "Curves",
+    "Experimented",
+    "ExperimentedAll",
     "Fitted",
     "Page",
     "Plan",
@@ -58,6 +61,8 @@ __all__ = [
     "compose",
     "curves",
     "dates",
+    "experiment",
+    "experiments",
     "file",
     "fit",
     "flat",

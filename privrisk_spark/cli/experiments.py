@@ -44,9 +44,7 @@ def experiments_deciding(
 
     Without a policy nothing is read and Spark is not started.
     """
-    from privrisk_spark.experiments.deciding.results import Sizes
-
-    sizes = Sizes(rows, attributes, records, searches, seed)
+    sizes = {"rows": rows, "attributes": attributes, "records": records, "searches": searches, "seed": seed}
 
     run_experiments("deciding", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)
 
@@ -73,9 +71,7 @@ def experiments_privacy(
 
     Without a policy nothing is read and Spark is not started. Nothing is published, and no budget is charged.
     """
-    from privrisk_spark.experiments.privacy.results import PrivacySizes
-
-    sizes = PrivacySizes(rows, large, attributes, records, runs, seed)
+    sizes = {"rows": rows, "large": large, "attributes": attributes, "records": records, "runs": runs, "seed": seed}
 
     run_experiments("privacy", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)
 
@@ -101,9 +97,7 @@ def experiments_adversary(
 
     The policy's table must have the quasi-identifiers age, race and sex. Without a policy Spark is not started.
     """
-    from privrisk_spark.experiments.adversary.results import AdversarySizes
-
-    sizes = AdversarySizes(rows, records, seed)
+    sizes = {"rows": rows, "records": records, "seed": seed}
 
     files = [*(policies or []), *(config or [])]
     run_experiments("adversary", sizes, files, overrides, output, date, log_format)
@@ -130,9 +124,7 @@ def experiments_recoding(
 
     Without a policy nothing is read and Spark is not started. Nothing is published.
     """
-    from privrisk_spark.experiments.recoding.results import RecodingSizes
-
-    sizes = RecodingSizes(rows, attributes, records, suppressed, seed)
+    sizes = {"rows": rows, "attributes": attributes, "records": records, "suppressed": suppressed, "seed": seed}
 
     run_experiments("recoding", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)
 
@@ -160,13 +152,12 @@ def experiments_compare(
 
     Without a policy nothing is read and Spark is not started. Nothing is published.
     """
-    from privrisk_spark.experiments.compare.results import CompareSizes
+    sizes = {"suppressed": suppressed, "seed": seed}
+    if not quick:
+        sizes |= {"rows": rows, "attributes": attributes, "records": records, "columns": columns}
 
-    sizes = CompareSizes(rows, attributes, records, columns, suppressed, seed)
-    if quick:
-        sizes = CompareSizes.quick(suppressed, seed)
-
-    run_experiments("compare", sizes, [*(policies or []), *(config or [])], overrides, output, date, log_format)
+    files = [*(policies or []), *(config or [])]
+    run_experiments("compare", sizes, files, overrides, output, date, log_format, quick=quick)
 
 
 @experiments_app.command("dictionaries")
@@ -185,11 +176,9 @@ def experiments_dictionaries(
 
     Nothing is read and Spark is not started. ``privrisk curves`` does this for a policy's table.
     """
-    from privrisk_spark.experiments.dictionaries.results import DictionarySizes
+    sizes = {"seed": seed} if quick else {"rows": rows, "attributes": attributes, "seed": seed}
 
-    sizes = DictionarySizes.quick(seed) if quick else DictionarySizes(rows, attributes, seed)
-
-    run_experiments("dictionaries", sizes, [], None, output, date, log_format)
+    run_experiments("dictionaries", sizes, [], None, output, date, log_format, quick=quick)
 
 
 @experiments_app.command("examples")
@@ -201,9 +190,7 @@ def experiments_examples(
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Compute the worked examples of the sources again: what is printed beside what is found."""
-    from privrisk_spark.experiments.examples.results import ExampleSizes
-
-    run_experiments("examples", ExampleSizes(), [], None, output, date, log_format)
+    run_experiments("examples", {}, [], None, output, date, log_format)
 
 
 @experiments_app.command("sharing")
@@ -226,11 +213,9 @@ def experiments_sharing(
 
     Nothing is read and Spark is not started. The thesis has 500,000 users and 50,000 pairs.
     """
-    from privrisk_spark.experiments.sharing.results import SharingSizes
+    sizes = {"seed": seed} if quick else {"users": users, "pairs": pairs, "attributes": attributes, "seed": seed}
 
-    sizes = SharingSizes.quick(seed) if quick else SharingSizes(users, pairs, attributes, seed)
-
-    run_experiments("sharing", sizes, [], None, output, date, log_format)
+    run_experiments("sharing", sizes, [], None, output, date, log_format, quick=quick)
 
 
 @experiments_app.command("all")

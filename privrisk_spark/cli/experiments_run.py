@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import importlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,30 +18,31 @@ if TYPE_CHECKING:
 
 def run_experiments(
     name: str,
-    sizes: object,
+    sizes: dict[str, int],
     files: list[str],
     overrides: Sequence[str] | None,
     output: str,
     date: str | None,
     log_format: LogFormat,
+    *,
+    quick: bool = False,
 ) -> None:
     """Run experiments, with Spark where there is a policy, and say where they are."""
+    from privrisk_spark import api
     from privrisk_spark.engine.failures import named
 
     with attempted(name, log_format) as attempt:
         policy, day = _asked(attempt, files, overrides, date)
         with named():
-            from privrisk_spark.experiments import run as runner
+            from privrisk_spark.experiments import collection, run
 
-            experiment = importlib.import_module(f"privrisk_spark.experiments.{name}.experiment").EXPERIMENT
-            place = runner.check_output(experiment, policy, output)
-            attempt.status = place
-            with runner.session_for(policy) as spark:
-                result = runner.run(experiment, spark, policy, sizes, place=place, run_id=attempt.run_id, date=day)
-    typer.echo(f"Experiments on {len(result.findings.tables)} tables, seed {result.sizes['seed']}")
+            attempt.status = run.check_output(collection.named(name), policy, output)
+        asked: dict[str, Any] = {"quick": quick, "sizes": sizes, "output": output, "run_id": attempt.run_id}
+        found = api.experiment(None, policy, name, date=day, **asked)
+    typer.echo(f"Experiments on {len(found.result.findings.tables)} tables, seed {found.result.sizes['seed']}")
     for ending in ("html", "csv", "json"):
-        typer.echo(f"  {place / f'{name}.{ending}'}")
-    if result.private:
+        typer.echo(f"  {found.place / f'{name}.{ending}'}")
+    if found.result.private:
         typer.echo("  never publish them: exact figures about the table")
 
 
@@ -56,31 +56,22 @@ def run_collection(
     quick: bool,
 ) -> None:
     """Run all experiments, with Spark where there is a policy, and say where they are."""
+    from privrisk_spark import api
     from privrisk_spark.engine.failures import named
 
     with attempted("experiments", log_format) as attempt:
         policy, day = _asked(attempt, files, overrides, date)
         with named():
             from privrisk_spark.experiments import collection
-            from privrisk_spark.experiments.run import session_for
 
-            place = collection.check_collection(output)
-            attempt.status = place
-            with session_for(policy) as spark:
-                result = collection.run_all(
-                    spark,
-                    policy,
-                    place=place,
-                    run_id=attempt.run_id,
-                    date=day,
-                    quick=quick,
-                    tell=typer.echo,
-                )
-    judged = [one for part in result.parts for one in part.claims if one.word != "not judged"]
-    typer.echo(f"{len(judged)} claims were judged; {len(result.failed)} of them do not hold, or only in part")
+            attempt.status = collection.check_collection(output)
+        asked: dict[str, Any] = {"quick": quick, "output": output, "run_id": attempt.run_id, "announce": typer.echo}
+        found = api.experiments(None, policy, date=day, **asked)
+    judged = [one for part in found.result.parts for one in part.claims if one.word != "not judged"]
+    typer.echo(f"{len(judged)} claims were judged; {len(found.result.failed)} of them do not hold, or only in part")
     for name in (collection.PAGE, collection.FIGURES):
-        typer.echo(f"  {place / name}")
-    if result.private:
+        typer.echo(f"  {found.place / name}")
+    if found.result.private:
         typer.echo("  never publish them: exact figures about the table")
 
 

@@ -27,7 +27,7 @@ from privrisk_spark.runs.places import check_place, held, local_path, write_json
 from privrisk_spark.runs.progress import write_status
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 NAMES = ("examples", "dictionaries", "deciding", "recoding", "adversary", "privacy", "compare", "sharing")
 """Every experiment, in the order they are run and told: chapter by chapter, the quick ones first."""
@@ -120,7 +120,8 @@ def run_all(
     date: dt.date,
     quick: bool,
     names: Sequence[str] = NAMES,
-    tell: Callable[[str], None],
+    tell: Callable[[str], object],
+    table: DataFrame | None = None,
 ) -> Collection:
     """Run every experiment that is not finished, and write the page of all.
 
@@ -140,6 +141,8 @@ def run_all(
     names : sequence of str
     tell : callable
         Takes a sentence as each experiment begins.
+    table : DataFrame, optional
+        In place of the table the policy names; experiments on it are never taken from an earlier run.
 
     Raises
     ------
@@ -154,13 +157,23 @@ def run_all(
         for number, name in enumerate(names, start=1):
             asked, there = Asked.of(name, policy, place, quick=quick), place / name
             key, known = asked.key(date), finished.get(name, {})
-            document = _read(there / f"{name}.json") if known.get("asked") == key else {}
+            same = known.get("asked") == key and (table is None or asked.policy is None)
+            document = _read(there / f"{name}.json") if same else {}
             if document:
                 tell(f"Experiment {number} of {len(names)}: {name} was finished before.")
             else:
                 tell(f"Experiment {number} of {len(names)}: {name}.")
                 began = time.monotonic()
-                run(asked.experiment, spark, asked.policy, asked.sizes, place=there, run_id=run_id, date=date)
+                run(
+                    asked.experiment,
+                    spark,
+                    asked.policy,
+                    asked.sizes,
+                    place=there,
+                    run_id=run_id,
+                    date=date,
+                    table=table,
+                )
                 known = {"asked": key, "seconds": round(time.monotonic() - began, 1)}
                 finished[name] = known
                 write_json(place / FINISHED, finished)

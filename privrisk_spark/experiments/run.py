@@ -8,8 +8,7 @@ of that is exact and for the trusted zone alone.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -24,9 +23,10 @@ from privrisk_spark.reporting.pages import render_experiment
 from privrisk_spark.results.experiment import ExperimentResult, Findings, plain
 from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
 from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.stages.tables.opening import read
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SizesT = TypeVar("SizesT")
 
@@ -43,12 +43,25 @@ class Source:
         For what Spark writes while the experiment runs.
     place : Path
         The directory of the results.
+    table : DataFrame or None
+        What was given in place of the table the policy names.
     """
 
     spark: SparkSession
     policy: Policy
     scratch: Scratch
     place: Path
+    table: DataFrame | None = None
+
+    def read(self) -> DataFrame:
+        """Return the table, as the session sees it now.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read.
+        """
+        return read(self.spark, self.policy.table, key="table") if self.table is None else self.table
 
 
 def _nothing_more(policy: Policy) -> None:
@@ -151,23 +164,6 @@ def check_output(experiment: Experiment[Any], policy: Policy | None, output: str
     return checked(policy, output, files=experiment.files, what="experiments")
 
 
-@contextmanager
-def session_for(policy: Policy | None) -> Iterator[SparkSession | None]:
-    """Hold a session where there is a policy; without one Spark is not started.
-
-    Parameters
-    ----------
-    policy : Policy or None
-    """
-    if policy is None:
-        yield None
-        return
-    from privrisk_spark.engine import session
-
-    with session.held(None, "privrisk experiments", encrypt=False) as (spark, _):
-        yield spark
-
-
 def run(
     experiment: Experiment[SizesT],
     spark: SparkSession | None,
@@ -177,6 +173,7 @@ def run(
     place: Path,
     run_id: str,
     date: dt.date,
+    table: DataFrame | None = None,
 ) -> ExperimentResult:
     """Run an experiment and write ``<name>.json``, ``<name>.csv`` and ``<name>.html``.
 
@@ -193,6 +190,8 @@ def run(
     run_id : str
     date : date
         Business date.
+    table : DataFrame, optional
+        In place of the table the policy names.
 
     Raises
     ------
@@ -204,7 +203,7 @@ def run(
     with held(place, run_id) as scratch:
         source = None
         if policy is not None and spark is not None:
-            source = Source(spark, policy, Scratch(spark, scratch), place)
+            source = Source(spark, policy, Scratch(spark, scratch), place, table)
         stages = 1 + experiment.stages + (experiment.stages_of_policy if policy is not None else 0)
         watched = () if spark is None else (labels(spark),)
         progress = Progress(place, run_id, stages, *watched)

@@ -25,7 +25,7 @@ from privrisk_spark.experiments.run import Experiment, Source
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.experiment import Findings
 from privrisk_spark.runs.progress import Progress
-from privrisk_spark.stages.tables.opening import check_columns, read
+from privrisk_spark.stages.tables.opening import check_columns
 
 
 def check(policy: Policy) -> None:
@@ -74,7 +74,7 @@ def find(sizes: AdversarySizes, source: Source | None, progress: Progress) -> Fi
     if source is not None:
         policy = source.policy
         with progress.stage("read") as stage:
-            frame = read(source.spark, policy.table, key="table")
+            frame = source.read()
             check_columns(frame, policy)
             persons, left_out = collect_persons(frame)
             tables.append((policy.run.name, persons))

@@ -29,6 +29,7 @@ from privrisk_spark.experiments.adversary.case_study import (
 )
 from privrisk_spark.experiments.adversary.plots import partial, plots, plots_of_none
 from privrisk_spark.experiments.generated.registry import ROWS, Persons, Registry
+from privrisk_spark.experiments.sizes import size
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.experiment import Claim, Findings, Listing, Remark, plain
 from privrisk_spark.results.plots import Plot
@@ -51,9 +52,9 @@ class AdversarySizes:
     seed : int
     """
 
-    rows: int = ROWS
-    records: int = 32_561
-    seed: int = 2015
+    rows: int = size(ROWS, 1, 100_000_000)
+    records: int = size(32_561)
+    seed: int = size(2015, 0)
 
 
 @dataclass(frozen=True)

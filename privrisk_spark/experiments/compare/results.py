@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from privrisk_spark.experiments.compare.claims import claims
 from privrisk_spark.experiments.compare.learning import TRAINING
 from privrisk_spark.experiments.compare.plots import of_attacks, risk_utility_map
+from privrisk_spark.experiments.sizes import size
 from privrisk_spark.kernels.linkage.evidence import Found
 from privrisk_spark.results.experiment import Claim, Findings, Listing, Remark, plain
 from privrisk_spark.results.plots import Plot
@@ -28,12 +29,12 @@ class CompareSizes:
     seed : int
     """
 
-    rows: int = 2_000
-    attributes: int = 5
-    records: int = 1_080
-    columns: int = 13
-    suppressed: int = 5
-    seed: int = 2008
+    rows: int = size(2_000)
+    attributes: int = size(5, 2, 10)
+    records: int = size(1_080, 2)
+    columns: int = size(13, 1, 50)
+    suppressed: int = size(5, 0, 100)
+    seed: int = size(2008, 0)
 
     @classmethod
     def quick(cls, suppressed: int = 5, seed: int = 2008) -> CompareSizes:

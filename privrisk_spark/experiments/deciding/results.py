@@ -11,6 +11,7 @@ from privrisk_spark.experiments.deciding.plots import plots
 from privrisk_spark.experiments.deciding.risk_utility import RiskUtility, risk_utility
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.deciding.trade_offs import TradeOff, trade_off
+from privrisk_spark.experiments.sizes import size
 from privrisk_spark.kernels.lattice.lattice import Lattice
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.experiment import Findings, Remark, plain
@@ -49,11 +50,11 @@ class Sizes:
     seed : int
     """
 
-    rows: int = 10_000
-    attributes: int = 7
-    records: int = 2_000
-    searches: int = 10
-    seed: int = 2012
+    rows: int = size(10_000)
+    attributes: int = size(7, 2, 10)
+    records: int = size(2_000)
+    searches: int = size(10)
+    seed: int = size(2012, 0)
 
 
 @dataclass(frozen=True, eq=False)

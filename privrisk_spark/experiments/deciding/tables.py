@@ -14,7 +14,7 @@ from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.planning.disclosure import sensitivity
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.tables.materialize import collect_codes
-from privrisk_spark.stages.tables.opening import check_columns, collect_hierarchies, read
+from privrisk_spark.stages.tables.opening import check_columns, collect_hierarchies
 
 MOST_NODES = 20_000
 """Largest lattice of a table; of more attributes, the first are taken."""
@@ -33,7 +33,7 @@ def collect_subject(source: Source) -> Subject:
         If the table cannot be used, or has too many distinct records for the driver.
     """
     policy, scratch = source.policy, source.scratch
-    table = read(source.spark, policy.table, key="table")
+    table = source.read()
     check_columns(table, policy)
     if table.isEmpty():
         raise SchemaError("table: it has no rows.")

@@ -9,6 +9,7 @@ from privrisk_spark.experiments.dictionaries.claims import claims
 from privrisk_spark.experiments.dictionaries.growth import Growth, Nested, grow
 from privrisk_spark.experiments.dictionaries.plots import plots
 from privrisk_spark.experiments.dictionaries.rules import Rules, every_rule
+from privrisk_spark.experiments.sizes import size
 from privrisk_spark.kernels.lattice.lattice import Lattice
 from privrisk_spark.results.experiment import Findings, Listing, Remark, plain
 
@@ -35,9 +36,9 @@ class DictionarySizes:
     seed : int
     """
 
-    rows: int = 40_000
-    attributes: int = 8
-    seed: int = 2006
+    rows: int = size(40_000, 20)
+    attributes: int = size(8, 2, 10)
+    seed: int = size(2006, 0)
 
     @classmethod
     def quick(cls, seed: int = 2006) -> DictionarySizes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privrisk_spark.experiments.examples.worked import Example
+from privrisk_spark.experiments.sizes import size
 from privrisk_spark.results.experiment import Claim, Findings, Listing, Remark, plain
 
 
@@ -18,7 +19,7 @@ class ExampleSizes:
         Nothing is drawn.
     """
 
-    seed: int = 0
+    seed: int = size(0, 0)
 
 
 def claim(one: Example) -> Claim:

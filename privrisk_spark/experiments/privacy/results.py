@@ -20,6 +20,7 @@ from privrisk_spark.experiments.privacy.sampling import (
     unsampled,
     worst_case,
 )
+from privrisk_spark.experiments.sizes import size
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.experiment import Findings, Remark, plain
 from privrisk_spark.results.plots import Plot
@@ -48,12 +49,12 @@ class PrivacySizes:
     seed : int
     """
 
-    rows: int = 30_000
-    large: int = 1_000_000
-    attributes: int = 5
-    records: int = 100
-    runs: int = 3
-    seed: int = 2012
+    rows: int = size(30_000)
+    large: int = size(1_000_000)
+    attributes: int = size(5, 2, 10)
+    records: int = size(100)
+    runs: int = size(3)
+    seed: int = size(2012, 0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from privrisk_spark.experiments.recoding.claims import claims
 from privrisk_spark.experiments.recoding.monotone import Monotone, monotone
 from privrisk_spark.experiments.recoding.plots import plots
 from privrisk_spark.experiments.recoding.risks import ByClasses, Frontier, by_classes, frontier
+from privrisk_spark.experiments.sizes import size
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.experiment import Claim, Findings, Listing, Remark, plain
@@ -42,11 +43,11 @@ class RecodingSizes:
     seed : int
     """
 
-    rows: int = 10_000
-    attributes: int = 7
-    records: int = 2_000
-    suppressed: int = 5
-    seed: int = 2012
+    rows: int = size(10_000)
+    attributes: int = size(7, 2, 10)
+    records: int = size(2_000)
+    suppressed: int = size(5, 0, 100)
+    seed: int = size(2012, 0)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from privrisk_spark.experiments.sharing.plots import plots
 from privrisk_spark.experiments.sharing.proposition import Counterexample, Squares
 from privrisk_spark.experiments.sharing.trusting import BASELINE, EXPOSURES, ONE_CLASS, Sensitivity
 from privrisk_spark.experiments.sharing.trusting import TRADE_OFF as DECIDED_AT
+from privrisk_spark.experiments.sizes import size
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.experiment import Claim, Findings, Listing, Remark, plain
 from privrisk_spark.results.plots import Plot
@@ -51,10 +52,10 @@ class SharingSizes:
     seed : int
     """
 
-    users: int = 50_000
-    pairs: int = 1_000
-    attributes: int = 70
-    seed: int = 2012
+    users: int = size(50_000, 100, 10_000_000)
+    pairs: int = size(1_000, 10)
+    attributes: int = size(70, 2, 90)
+    seed: int = size(2012, 0)
 
     @classmethod
     def quick(cls, seed: int = 2012) -> SharingSizes:
