@@ -141,6 +141,12 @@ class KAnonymityGuarantee(Part):
         description="Search of the schemes of the whole table, of which 'best' proves its optimum with the fewest "
         "looks; 'datafly' is a heuristic, and 'mondrian', 'hilbert', 'bang' give each class levels of its own.",
     )
+    ordered: list[Text] = Field(
+        default_factory=list,
+        description="Quasi-identifiers that 'mondrian' cuts at the median of their values, as [age], instead of by the "
+        "nodes of their hierarchies.",
+        exclude_if=lambda names: not names,
+    )
     suppressed: Literal["keep", "drop"] = Field(
         "keep", description="Suppressed rows are released with every quasi-identifier at its root, or left out."
     )

@@ -320,16 +320,51 @@ def test_classes_with_levels_of_their_own_have_what_is_asked(
 
 
 @pytest.mark.usefixtures("privrisk")
+@pytest.mark.parametrize("method", ["mondrian", "hilbert", "bang"])
+def test_classes_with_levels_of_their_own_have_persons(policy: Make, privrisk: Privrisk, method: str) -> None:
+    """One of them has most rows of each record, so that k rows are often hers alone."""
+    given, pick = rows(9, 200), random.Random(method)
+    whose = {row["id"]: "w0" if pick.random() < 0.6 else f"w{pick.randrange(1, 40)}" for row in given}
+    path = policy([{**row, "who": whose[row["id"]]} for row in given], method=method)
+    document = yaml.safe_load(path.read_text())
+    document["table"]["entity_id"] = "who"
+    document["columns"] |= {"who": {"role": "identifier"}}
+    document["guarantee"]["also"] = [{"p_sensitivity": {"column": "sick", "p": 2}}]
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    ran = privrisk(str(path))
+    assert ran.code == 0, ran.err
+    decided = pq.read_table(ran.root / "vault" / "decisions").to_pylist()
+    found: dict[tuple[str | None, ...], list[Row]] = {}
+    of = {row["id"]: row for row in given}
+    for row in decided:
+        levels = [(q, row[f"level_{q}"]) for q in QUASI]
+        nodes = tuple("*" if of[row["id"]][q] is None else ABOVE[q][of[row["id"]][q]][level] for q, level in levels)
+        found.setdefault(nodes, []).append(of[row["id"]])
+    lost = found.pop(("*",) * len(QUASI), []) if ran.summary["recoding"]["suppressed"] else []
+    assert ran.summary["recoding"]["suppressed"] == len(lost) <= 20
+    assert len(found) > 3
+    for those in found.values():
+        assert len({whose[row["id"]] for row in those}) >= 3
+        assert len({row["sick"] for row in those}) >= 2
+    checks = {one["name"]: one["observed"] for one in ran.manifest["checks"]}
+    assert checks["fewest persons"] == min(len({whose[row["id"]] for row in those}) for those in found.values())
+    assert "at least 3 persons" in ran.manifest["guarantee"]["statement"]
+    refused = privrisk(str(path), "--set=counting.plan=shuffle", root=ran.root / "other")
+    assert refused.code == 2
+    assert f"counting.plan: '{method}' counts persons on the driver" in " ".join(refused.err.split())
+
+
+@pytest.mark.usefixtures("privrisk")
 @pytest.mark.parametrize("n", [200, 2])
 def test_mondrian_in_tasks_is_mondrian(
     policy: Make, privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int
 ) -> None:
     """However few rows of a region are brought together; and a table too small is suppressed, or refused."""
-    path = policy(rows(7, n), method="mondrian", suppression_limit=int(n == 2))
+    path = policy(rows(7, n), method="mondrian", suppression_limit=int(n == 2), ordered=["place.code"])
     apart = "--set=counting.plan=shuffle"
     whole = privrisk(str(path), "--run-id=r", root=tmp_path / "whole")
     assert whole.code == 0, whole.err
-    monkeypatch.setattr(mondrian.collect_partition, "__kwdefaults__", {"rows_per_task": 25})
+    monkeypatch.setattr(mondrian.collect_partition, "__kwdefaults__", {"ordered": None, "rows_per_task": 25})
     spread = privrisk(str(path), "--run-id=r", apart, root=tmp_path / "spread")
     assert spread.code == 0, spread.err
     digests = [[file["sha256"] for file in one.manifest["data"]["files"]] for one in (whole, spread)]

@@ -218,3 +218,18 @@ def test_persons_and_conditions_on_shares_do_not_go_together_and_all_faults_come
     found = faults(several)
     alpha = "guarantee.also.1.alpha"
     assert set(found) == {alpha, f"{alpha}.column", "decision", "checks.min_class_size"}
+
+
+def test_where_regions_are_cut_at_the_median_is_said_of_mondrian_and_quasi_identifiers_alone() -> None:
+    cut = changed(BASE, ("guarantee.method", "mondrian"), ("guarantee.ordered", ["age"]))
+    assert parse(cut).guarantee.model_dump()["ordered"] == ["age"]
+    (fault,) = faults(changed(cut, ("guarantee.ordered", ["ages"]))).items()
+    assert fault == ("guarantee.ordered", "'ages' is not a quasi-identifier (did you mean 'age'?)")
+    (fault,) = faults(changed(cut, ("guarantee.method", "hilbert"))).items()
+    assert fault == ("guarantee.ordered", "says where 'mondrian' cuts, and the method is 'hilbert'; leave it out")
+
+
+def test_persons_of_local_recoding_are_counted_on_the_driver() -> None:
+    persons = changed(BASE, ("table.entity_id", "who"), ("guarantee.method", "bang"))
+    assert parse(persons).table.entity_id == "who"
+    assert list(faults(persons | {"counting": {"plan": "shuffle"}})) == ["counting.plan"]

@@ -13,6 +13,7 @@ import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, LongArray
+from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 
 __all__ = ["Persons"]
 
@@ -104,3 +105,28 @@ class Persons:
         np.add.at(alone, of, self.alone)
         pairs = np.unique(of[self.owner] * max(self.n, 1) + self.person)
         return Persons(alone, pairs // max(self.n, 1), pairs % max(self.n, 1), self.n)
+
+    def as_values(self, rows: LongArray) -> SensitiveRuns:
+        """Return persons as the values of an attribute, of which a class has as many as it has persons.
+
+        How many rows each person has is not known: rows beyond one a person count as those of a class's first.
+
+        Parameters
+        ----------
+        rows : ndarray of int64, shape (n_classes,)
+            Of each class, at least one for each of its persons.
+
+        Raises
+        ------
+        InputError
+            If a class has no person.
+        """
+        if (self.count < 1).any():
+            raise InputError("Persons: every distinct record must be somebody's.")
+        n = len(self.alone)
+        owner = np.concatenate([self.owner, np.repeat(np.arange(n), self.alone)])
+        value = np.concatenate([self.person, self.n + np.arange(int(self.alone.sum()))])
+        runs = SensitiveRuns.of_entries(owner, value, np.ones(len(owner), dtype=np.int64), n)
+        count = runs.count.copy()
+        count[runs.class_start[:-1]] += rows - self.count
+        return SensitiveRuns(runs.class_start, runs.value, count)

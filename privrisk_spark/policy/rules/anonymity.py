@@ -15,7 +15,7 @@ from privrisk_spark.policy.anonymity import (
     PSensitivity,
     TCloseness,
 )
-from privrisk_spark.policy.policy import Policy, Sensitive
+from privrisk_spark.policy.policy import Policy, QuasiIdentifier, Sensitive
 
 
 def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fault]:
@@ -28,6 +28,7 @@ def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable
         yield Fault("checks.min_class_size", "is not used when guarantee.kind is 'k-anonymity': guarantee.k is it")
     if asked.local:
         yield from _impossible_local(policy, asked)
+    yield from _impossible_order(policy, asked)
     for i, part in enumerate(asked.also):
         key = f"guarantee.also.{i}"
         given = part.given
@@ -52,10 +53,11 @@ def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable
 
 
 def _impossible_local(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fault]:
-    if policy.table.entity_id is not None:
+    if policy.table.entity_id is not None and policy.counting.plan == "shuffle":
         yield Fault(
-            "guarantee.method",
-            f"'{asked.method}' counts rows, and with table.entity_id persons are counted; choose 'best'",
+            "counting.plan",
+            f"'{asked.method}' counts persons on the driver, and tasks of the plan 'shuffle' count rows; choose "
+            "'sorted' or 'auto'",
         )
     if asked.metric in ("height", "precision", "entropy"):
         yield Fault(
@@ -65,6 +67,17 @@ def _impossible_local(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fa
         )
     if asked.scheme is not None:
         yield Fault("guarantee.scheme", f"is a scheme of the whole table; '{asked.method}' has none; leave it out")
+
+
+def _impossible_order(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fault]:
+    if asked.ordered and asked.method != "mondrian":
+        yield Fault(
+            "guarantee.ordered", f"says where 'mondrian' cuts, and the method is '{asked.method}'; leave it out"
+        )
+    known = [name for name, one in policy.columns.items() if isinstance(one, QuasiIdentifier)]
+    for name in asked.ordered:
+        if name not in known:
+            yield Fault("guarantee.ordered", f"'{name}' is not a quasi-identifier{nearest(name, known)}")
 
 
 def _of_persons(one: OfColumn | KMap | DeltaPresence) -> bool:

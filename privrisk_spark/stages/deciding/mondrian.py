@@ -124,6 +124,7 @@ def collect_partition(
     leaves: Sequence[LongArray],
     k: int,
     *,
+    ordered: Sequence[bool] | None = None,
     rows_per_task: int = ROWS_PER_TASK,
 ) -> Spread:
     """Recode a table by strict Mondrian, and measure what became of it.
@@ -138,6 +139,8 @@ def collect_partition(
         Leaves below each node of each attribute.
     k : int
         Rows of every class.
+    ordered : sequence of bool, optional
+        Attributes that are cut at the median, of each; by default none.
     rows_per_task : int
         Rows of a region that are brought together; of values of few kinds there may be more.
     """
@@ -147,7 +150,7 @@ def collect_partition(
     no_rows = np.zeros((0, n_attributes), dtype=np.int32)
     table = FullDomain.of(ancestors, no_rows, np.zeros(0, dtype=np.int64))
     measured = Measured.of(table, [of[nodes] for of, nodes in zip(leaves, ancestors, strict=True)])
-    cuts = collect_first_cuts(encoded, FirstCuts.wanted(measured, k, None, rows_per_task))
+    cuts = collect_first_cuts(encoded, FirstCuts.wanted(measured, k, ordered, rows_per_task))
     n_rows = encoded.frame().count()
     recoded = with_levels(encoded, cuts, tasks=max(2, -(-n_rows // rows_per_task)))
     names, levels = schemas.codes(n_attributes), schemas.chosen(n_attributes)

@@ -37,7 +37,7 @@ from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.lattice.levels import counted_from_root, steps_up
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
-from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
+from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS, counting_persons
 from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, Measured, Metric
 from privrisk_spark.kernels.recoding.persons import Persons
 from privrisk_spark.kernels.recoding.population import Population
@@ -84,7 +84,8 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
     asked = rule.asked
     if stays_in_tasks(inputs.policy, asked):
         leaves = [hierarchy.n_under for hierarchy in inputs.hierarchies.values()]
-        spread = collect_partition(inputs.scratch, encoded, inputs.disclosure, leaves, asked.k)
+        ordered = [name in asked.ordered for name in inputs.hierarchies]
+        spread = collect_partition(inputs.scratch, encoded, inputs.disclosure, leaves, asked.k, ordered=ordered)
         _refuse_few(spread.facts.rows, asked)
         _refuse_nothing(spread.facts, asked)
         lost = bool(spread.facts.suppressed)
@@ -112,8 +113,9 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
 
 
 def stays_in_tasks(policy: Policy, asked: KAnonymityGuarantee) -> bool:
-    """Whether no distinct record comes to the driver."""
-    return asked.method == "mondrian" and not asked.also and policy.counting.plan == "shuffle"
+    """Whether no distinct record comes to the driver; tasks add up rows, and do not know persons."""
+    spread = asked.method == "mondrian" and not asked.also and policy.table.entity_id is None
+    return spread and policy.counting.plan == "shuffle"
 
 
 def _collect_decided(inputs: RuleInputs, rows: Batches) -> tuple[Batches, Decide]:
@@ -287,7 +289,11 @@ def _partitioned(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple[
     by_depth = replace(table, ancestors=ancestors)
     leaves = [one.n_under[of] for one, of in zip(inputs.hierarchies.values(), ancestors, strict=True)]
     measured = Measured.of(by_depth, leaves)
-    found = PARTITIONS[asked.method](measured, asked.k, problem.conditions[1:])
+    k, also = asked.k, problem.conditions[1:]
+    if table.persons is not None:
+        measured, also = counting_persons(measured, k, also)
+    ordered = [name in asked.ordered for name in inputs.hierarchies]
+    found = PARTITIONS[asked.method](measured, k, also, ordered=ordered)
     facts = found.facts(measured, one_numbering=True)
     if not problem.keeps_limit(facts):
         raise CheckError(_impossible(problem, asked))

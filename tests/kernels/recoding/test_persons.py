@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from recodings import persons_of
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.classes.diversity import distinct_values
+from privrisk_spark.kernels.recoding.full_domain import united
 from privrisk_spark.kernels.recoding.persons import Persons
 
 Pairs = list[tuple[int, int]]
@@ -86,3 +88,24 @@ def test_one_in_several_distinct_records_of_a_class_counts_once_there() -> None:
 def test_numbers_that_are_none_are_refused(owner: int, person: int) -> None:
     with pytest.raises(InputError, match="must have a number, at least 0"):
         persons_of([(0, 0), (owner, person)], 2)
+
+
+@given(pairs_of_any, st.lists(st.integers(0, 3), min_size=CLASSES, max_size=CLASSES), st.lists(st.integers(0, 2)))
+def test_as_values_a_union_has_as_many_as_it_has_persons(pairs: Pairs, of: list[int], more: list[int]) -> None:
+    pairs = [*pairs, *((j, 8 + j) for j in range(CLASSES))]  # every class has somebody
+    persons = persons_of(pairs, CLASSES)
+    rows = persons.count + np.resize(np.array([*more, 0]), CLASSES)
+    runs = persons.as_values(rows)
+    assert (runs.rows == rows).all()
+    n = max(of) + 1
+    of_those = np.array(of)
+    there = np.unique(of_those)
+    joined = united(runs, np.searchsorted(there, of_those), len(there))
+    sets = sets_of(pairs)
+    expected = [len(set().union(*(sets[j] for j in range(CLASSES) if of[j] == c))) for c in range(n) if c in of]
+    assert distinct_values(joined).tolist() == expected
+
+
+def test_a_record_that_is_nobodys_is_refused() -> None:
+    with pytest.raises(InputError, match="must be somebody's"):
+        persons_of([(0, 1)], 2).as_values(np.array([1, 1]))

@@ -209,7 +209,7 @@ def published(
     """
     table = measured.table
     if table.persons is not None:
-        raise InputError("Local recoding counts rows, and persons are given. Full-domain recoding counts persons.")
+        raise InputError("Local recoding counts rows, and persons are given: see counting_persons.")
     orders = leaf_orders(measured) if orders is None else orders
     whole = record is None or rows is None
     record = np.arange(len(table.vectors)) if record is None else record

@@ -16,6 +16,7 @@ from recodings import (
     conditions,
     published_rows,
     small_tables,
+    small_tables_of_persons,
     table_of,
     table_with_values,
     tables_with_values,
@@ -26,7 +27,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.classes.criteria import DISTINCT_DIVERSITY, ENTROPY_DIVERSITY
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.recoding.full_domain import FullDomain, NodeClasses
-from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
+from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS, counting_persons
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition, held_to
 
@@ -133,6 +134,26 @@ def test_every_condition_is_met_by_every_class_the_reader_counts(
     if single and condition is not ODD and rows:
         whole = table.classes([len(of[0]) - 1 for of in labels])
         assert bool(found.suppressed) == (len(rows) < k or not condition.meets(whole).all())
+
+
+@holding
+@given(small_tables_of_persons(most_rows=24), st.integers(1, 4), st.data())
+def test_every_class_the_reader_counts_has_k_persons(
+    name: str, given_table: tuple[Labels, Rows, list[int]], k: int, data: st.DataObject
+) -> None:
+    labels, rows, who = given_table
+    labels = with_roots(labels)
+    table = table_of(labels, rows, who)
+    with pytest.raises(InputError, match="see counting_persons"):
+        PARTITIONS[name](Measured.of(table), k)
+    measured, also = counting_persons(Measured.of(table), k)
+    found = PARTITIONS[name](measured, k, also, ordered=[data.draw(st.booleans()) for _ in labels])
+    by_row = dict(published_rows(table, labels, found).keys())
+    persons: dict[tuple, set[int]] = {}
+    for row, person in zip(rows, who, strict=True):
+        persons.setdefault(by_row[row], set()).add(person)
+    assert all(len(those) >= k for nodes, those in persons.items() if nodes is not None)
+    assert bool(found.suppressed) == (0 < len(set(who)) < k), "nothing is suppressed without need"
 
 
 @every
