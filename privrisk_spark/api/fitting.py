@@ -13,7 +13,7 @@ from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, dire
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
-from privrisk_spark.policy.schemes import FittedScheme, read_scheme
+from privrisk_spark.policy.schemes import FittedPartition, FittedScheme, read_scheme
 from privrisk_spark.results.page import html_table
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Fitted(Closeable):
 
     Attributes
     ----------
-    scheme : privrisk_spark.policy.schemes.FittedScheme
+    scheme : privrisk_spark.policy.schemes.FittedScheme or privrisk_spark.policy.schemes.FittedPartition
         As the file has it.
     place : Path
         The file, which ``guarantee.scheme`` names.
@@ -34,14 +34,21 @@ class Fitted(Closeable):
         Of a result without an output; see :meth:`close`.
     """
 
-    scheme: FittedScheme
+    scheme: FittedScheme | FittedPartition
     place: Path
     private: Workspace | None
 
     @property
-    def levels(self) -> dict[str, int]:
-        """Level of each quasi-identifier."""
+    def levels(self) -> dict[str, int] | None:
+        """Level of each quasi-identifier; None where classes have levels of their own."""
+        if isinstance(self.scheme, FittedPartition):
+            return None
         return {column.name: column.level for column in self.scheme.columns}
+
+    @property
+    def classes(self) -> int:
+        """Classes of the table that are released."""
+        return self.scheme.achieved.classes
 
     @property
     def rows(self) -> int:
@@ -66,7 +73,7 @@ class Fitted(Closeable):
     @property
     def optimal(self) -> bool:
         """Whether it is proved that no scheme costs less."""
-        return self.scheme.optimal
+        return isinstance(self.scheme, FittedScheme) and self.scheme.optimal
 
     @property
     def digest(self) -> str:
@@ -84,11 +91,13 @@ class Fitted(Closeable):
         return Fitted(found.scheme, found.place, self.private)
 
     def __repr__(self) -> str:
-        """Return the levels, and what they cost."""
-        return f"Fitted({self.levels}): {self.metric} {self.value:.6g}, {self.suppressed:,} of {self.rows:,} suppressed"
+        """Return the levels, or how many classes there are, and what they cost."""
+        what = f"{self.classes:,} classes" if self.levels is None else self.levels
+        return f"Fitted({what}): {self.metric} {self.value:.6g}, {self.suppressed:,} of {self.rows:,} suppressed"
 
     def _repr_html_(self) -> str:
-        rows = [(column.name, str(column.level), str(column.height)) for column in self.scheme.columns]
+        levels = self.levels or {}
+        rows = [(one.name, str(levels.get(one.name, "by class")), str(one.height)) for one in self.scheme.columns]
         return html_table(repr(self), ("quasi-identifier", "level", "height"), rows)
 
 

@@ -47,7 +47,9 @@ def fit(
             None, policy, output=output, run_id=attempt.run_id, date=day, announce=typer.echo if explain else None
         )
     typer.echo(f"Scheme of {found.rows:,} rows, {found.suppressed:,} of them suppressed, run id {attempt.run_id}")
-    for name, level in found.levels.items():
+    if found.levels is None:
+        typer.echo(f"  {found.classes:,} classes with levels of their own")
+    for name, level in (found.levels or {}).items():
         named = policy.quasi_identifiers[name].hierarchy.named_level(level)
         typer.echo(f"  {name}: level {level}" + ("" if named == f"level {level}" else f", {named}"))
     typer.echo(f"  metric {found.metric}: {found.value:.8g} ({'the best of all' if found.optimal else 'not proved'})")

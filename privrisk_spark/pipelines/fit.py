@@ -23,13 +23,14 @@ from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.places import refuse_input
 from privrisk_spark.planning.rules import Recoding
-from privrisk_spark.planning.schemes import fitted_scheme
+from privrisk_spark.planning.schemes import fitted_partition, fitted_scheme
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.schemes import FittedScheme
+from privrisk_spark.policy.schemes import FittedPartition, FittedScheme
 from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.runs.places import held, write_json
 from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.stages.deciding.local import fitted_tree
 from privrisk_spark.stages.deciding.recode import chosen_scheme, collect_problem
 from privrisk_spark.stages.deciding.rules import RuleInputs
 from privrisk_spark.stages.tables.completeness import collect_files_read
@@ -57,9 +58,12 @@ def refuse_other_guarantees(policy: Policy) -> None:
     asked = policy.guarantee
     if not isinstance(asked, KAnonymityGuarantee):
         raise ConfigError([Fault("guarantee.kind", f"must be 'k-anonymity' to fit a scheme. Got '{asked.kind}'")])
-    if asked.local:
-        rule = f"'{asked.method}' gives each class levels of its own, which fit no other table; choose 'best'"
+    if asked.local and asked.method != "mondrian":
+        rule = f"'{asked.method}' makes classes that fit no other table; choose 'mondrian', whose cuts do, or 'best'"
         raise ConfigError([Fault("guarantee.method", rule)])
+    if asked.ordered:
+        rule = "cuts at medians, which are those of one table; leave it out to fit a scheme"
+        raise ConfigError([Fault("guarantee.ordered", rule)])
     if asked.asks_population:
         rule = (
             "k_map and delta_presence are held against the dictionary of each release; leave them out to fit a scheme"
@@ -78,7 +82,7 @@ def fit(
     date: dt.date,
     table: DataFrame | None = None,
     announce: Callable[[str], object] | None = None,
-) -> FittedScheme:
+) -> FittedScheme | FittedPartition:
     """Search for the scheme of a table, and write ``scheme.json``.
 
     Parameters
@@ -130,10 +134,16 @@ def fit(
         with progress.stage("search") as stage:
             disclosure = disclosure_of(policy, hierarchies, axes(policy, hierarchies))
             inputs = RuleInputs(scratch, disclosure, (), policy, hierarchies, n_rows)
-            _, chosen = chosen_scheme(inputs, collect_problem(inputs, rows, recoding), recoding)
-            stage.sentence = chosen.section.paragraph
+            problem = collect_problem(inputs, rows, recoding)
+            scheme: FittedScheme | FittedPartition
+            if recoding.asked.local:
+                tree, section = fitted_tree(inputs, problem, recoding)
+                scheme = fitted_partition(policy, hierarchies, tree, section.figures, rows=n_rows, date=date)
+            else:
+                section = chosen_scheme(inputs, problem, recoding)[1].section
+                scheme = fitted_scheme(policy, hierarchies, section.figures, rows=n_rows, date=date)
+            stage.sentence = section.paragraph
         with progress.stage("write") as stage:
-            scheme = fitted_scheme(policy, hierarchies, chosen.section.figures, rows=n_rows, date=date)
             write_json(place / SCHEME, scheme.model_dump(mode="json"))
             stage.sentence = "Wrote the scheme, for somebody to approve."
         write_status(place, run_id, phase="written", code=0, message=f"scheme in {place}")

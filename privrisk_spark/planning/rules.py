@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
-from privrisk_spark.policy.schemes import FittedScheme
+from privrisk_spark.policy.schemes import FittedPartition, FittedScheme
 
 CellScope = Literal["table", "attribute"]
 """One order over all cells of the table, or one for each attribute."""
@@ -72,17 +72,17 @@ class LeastExposedInOrder:
 
 @dataclass(frozen=True)
 class Recoding:
-    """One scheme for the whole table, all released classes of which meet what is asked.
+    """A recoding of the whole table, all released classes of which meet what is asked.
 
     Attributes
     ----------
     asked : KAnonymityGuarantee
-    given : FittedScheme or None
-        The scheme that is applied; None: one is searched for.
+    given : FittedScheme, FittedPartition or None
+        What is applied; None: one is searched for.
     """
 
     asked: KAnonymityGuarantee
-    given: FittedScheme | None = None
+    given: FittedScheme | FittedPartition | None = None
 
 
 Rule = BestListedRule | LeastExposedOfRecord | LeastExposedInOrder

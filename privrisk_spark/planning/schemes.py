@@ -9,15 +9,17 @@ from typing import Any
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.recoding.local.tree import Tree
 from privrisk_spark.planning.history import hierarchy_digests
+from privrisk_spark.planning.trees import written_tree
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.schemes import FittedScheme, read_scheme
+from privrisk_spark.policy.schemes import FittedPartition, FittedScheme, read_scheme
 
 _KEY = "guarantee.scheme"
 
 
-def approved_scheme(policy: Policy, hierarchies: Mapping[str, Hierarchy], path: str) -> FittedScheme:
+def approved_scheme(policy: Policy, hierarchies: Mapping[str, Hierarchy], path: str) -> FittedScheme | FittedPartition:
     """Read the scheme a policy is to apply.
 
     Parameters
@@ -42,7 +44,14 @@ def approved_scheme(policy: Policy, hierarchies: Mapping[str, Hierarchy], path: 
     return scheme
 
 
-def _differences(policy: Policy, hierarchies: Mapping[str, Hierarchy], scheme: FittedScheme) -> Iterator[Fault]:
+def _differences(
+    policy: Policy, hierarchies: Mapping[str, Hierarchy], scheme: FittedScheme | FittedPartition
+) -> Iterator[Fault]:
+    assert isinstance(policy.guarantee, KAnonymityGuarantee)
+    if policy.guarantee.local != isinstance(scheme, FittedPartition):
+        what = "has classes with levels of their own" if isinstance(scheme, FittedPartition) else "has one level each"
+        method = "mondrian" if isinstance(scheme, FittedPartition) else "best"
+        yield Fault("guarantee.method", f"must be '{method}', as the scheme {what}. Got '{policy.guarantee.method}'")
     asked = guarantee_of(policy)
     for key in sorted(asked.keys() | scheme.guarantee.keys()):
         given, fitted = asked.get(key), scheme.guarantee.get(key)
@@ -57,9 +66,7 @@ def _differences(policy: Policy, hierarchies: Mapping[str, Hierarchy], scheme: F
     for name, digest in now.items():
         column = there.get(name)
         if column is None:
-            yield Fault(
-                f"columns.{name}.role", "is 'quasi-identifier', and the scheme has no level for it; fit another"
-            )
+            yield Fault(f"columns.{name}.role", "is 'quasi-identifier', and the scheme does not have it; fit another")
             continue
         if column.hierarchy != digest:
             yield Fault(f"columns.{name}.hierarchy", "must be the hierarchy of the scheme; it is another; fit another")
@@ -98,30 +105,53 @@ def fitted_scheme(
     date : date
         Business date.
     """
-    assert isinstance(policy.guarantee, KAnonymityGuarantee)
+    columns = [{**column, "level": figures["levels"][column["name"]]} for column in _columns(policy, hierarchies)]
+    searched = {key: figures[key] for key in ("nodes_evaluated", "optimal")}
+    return FittedScheme.model_validate(_fitted(policy, figures, rows, date) | searched | {"columns": columns})
+
+
+def fitted_partition(
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    tree: Tree,
+    figures: Mapping[str, Any],
+    *,
+    rows: int,
+    date: dt.date,
+) -> FittedPartition:
+    """Return what ``privrisk fit`` writes where classes have levels of their own; parameters as above.
+
+    Parameters
+    ----------
+    tree : Tree
+        That was found.
+    """
+    nodes, rest = written_tree(tree, tuple(hierarchies.values()))
+    columns = [{**column, "nodes": of} for column, of in zip(_columns(policy, hierarchies), nodes, strict=True)]
+    return FittedPartition.model_validate(_fitted(policy, figures, rows, date) | rest | {"columns": columns})
+
+
+def _columns(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> list[dict[str, Any]]:
     digests = hierarchy_digests(policy, hierarchies)
-    columns = [
+    return [
         {
             "name": name,
-            "level": figures["levels"][name],
             "height": hierarchy.height,
             "hierarchy": digests[name],
             "nulls": policy.quasi_identifiers[name].nulls,
         }
         for name, hierarchy in hierarchies.items()
     ]
-    achieved = {"rows": rows, **{key: figures[key] for key in ("suppressed", "classes", "metric")}}
-    return FittedScheme.model_validate(
-        {
-            "version": 1,
-            "name": policy.run.name,
-            "date": date,
-            "policy_digest": policy.digest(),
-            "guarantee": guarantee_of(policy),
-            "columns": columns,
-            "achieved": achieved,
-            "method": policy.guarantee.method,
-            "nodes_evaluated": figures["nodes_evaluated"],
-            "optimal": figures["optimal"],
-        }
-    )
+
+
+def _fitted(policy: Policy, figures: Mapping[str, Any], rows: int, date: dt.date) -> dict[str, Any]:
+    assert isinstance(policy.guarantee, KAnonymityGuarantee)
+    return {
+        "version": 1,
+        "name": policy.run.name,
+        "date": date,
+        "policy_digest": policy.digest(),
+        "guarantee": guarantee_of(policy),
+        "achieved": {"rows": rows, **{key: figures[key] for key in ("suppressed", "classes", "metric")}},
+        "method": policy.guarantee.method,
+    }

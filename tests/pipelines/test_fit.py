@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from product import Privrisk
+from product import Privrisk, Ran
 from typer.testing import CliRunner
 
 import privrisk_spark as pr
 from privrisk_spark.cli.app import app
+from privrisk_spark.errors import ConfigError
 from privrisk_spark.policy.schemes import read_scheme
 from privrisk_spark.stages.deciding import mondrian
 
@@ -200,7 +201,7 @@ def test_a_scheme_is_refused_that_is_not_approved_or_was_changed_or_is_anothers(
     fewer = yaml.safe_load(path.read_text())
     fewer["guarantee"]["method"] = "mondrian"
     (tmp_path / "local.yaml").write_text(yaml.safe_dump(fewer, sort_keys=False))
-    assert "'mondrian' has none" in refused(policy=tmp_path / "local.yaml")
+    assert "guarantee.method: must be 'best', as the scheme has one level" in refused(policy=tmp_path / "local.yaml")
     # A level that its hierarchy does not have, though approved.
     high = json.loads(scheme.read_text())
     high["columns"][1]["level"] = 2
@@ -354,6 +355,128 @@ def test_classes_with_levels_of_their_own_have_persons(policy: Make, privrisk: P
     assert f"counting.plan: '{method}' counts persons on the driver" in " ".join(refused.err.split())
 
 
+def nodes_of(ran: Ran, given: Sequence[Row]) -> collections.Counter[tuple[str | None, ...]]:
+    """What every row became, by the vault's levels."""
+    decided = {row["id"]: row for row in pq.read_table(ran.root / "vault" / "decisions").to_pylist()}
+    return collections.Counter(
+        tuple("*" if row[q] is None else ABOVE[q][row[q]][decided[row["id"]][f"level_{q}"]] for q in QUASI)
+        for row in given
+    )
+
+
+@pytest.mark.usefixtures("privrisk")
+@pytest.mark.parametrize("persons", [False, True])
+def test_cuts_are_fitted_approved_and_applied_to_the_next_batch(
+    policy: Make, privrisk: Privrisk, tmp_path: Path, persons: bool
+) -> None:
+    pick = random.Random(4)
+
+    def asked(given: Sequence[Row], name: str = "policy", **changes: Any) -> Path:
+        with_persons = [{**row, "who": f"w{pick.randrange(60)}"} for row in given]
+        path = policy(with_persons, name, **{"method": "mondrian", "suppression_limit": 0.5, **changes})
+        document = yaml.safe_load(path.read_text())
+        document["columns"]["who"] = {"role": "identifier"}
+        if persons:
+            document["table"]["entity_id"] = "who"
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        return path
+
+    # The first batch has no farmers and nobody from hanna.
+    first = [{**row, "job": "clerk"} if row["job"] == "farmer" else row for row in rows(1, 150)]
+    first = [{**row, "place.code": "anna"} if row["place.code"] == "hanna" else row for row in first]
+    own_policy = asked(first)
+    scheme = fitted(own_policy, tmp_path / "fit")
+    document = json.loads(scheme.read_text())
+    assert "level" not in document["columns"][0]
+    assert document["achieved"]["classes"] == len(document["classes"]) > 5
+    assert "planted" not in scheme.read_text()
+
+    # On its own table it is what Mondrian makes.
+    own = privrisk(str(own_policy), "--run-id=r", root=tmp_path / "own")
+    same = privrisk(str(own_policy), f"--scheme={scheme}", "--run-id=r", root=tmp_path / "same")
+    assert (own.code, same.code) == (0, 0), same.err
+    assert nodes_of(same, first) == nodes_of(own, first)
+    for key in ("suppressed", "classes", "metric"):
+        assert same.summary["recoding"][key] == own.summary["recoding"][key] == document["achieved"][key]
+
+    second = rows(2, 170)
+    ran = privrisk(str(asked(second, "second")), f"--scheme={scheme}", root=tmp_path / "2")
+    assert ran.code == 0, ran.err
+    recoding = ran.summary["recoding"]
+    assert recoding["scheme"]["approved_by"] == "An Officer"
+    assert recoding["fitted"]["classes"] == len(document["classes"])
+    assert recoding["suppressed_share"]["here"] == recoding["suppressed"] / 170
+    assert "An Officer" not in json.dumps(ran.manifest)
+    found = nodes_of(ran, second)
+    known = {
+        tuple((one["nodes"][node] or ["*"])[-1] for (_, node), one in zip(of, document["columns"], strict=True))
+        for of in document["classes"]
+    }
+    released = {key for key, n in found.items() if key != ("*",) * 3}
+    assert 3 < len(released) == recoding["classes"]
+    assert released <= known, "no class is new"
+    assert all(found[key] >= 3 for key in released)
+    assert recoding["suppressed"] == found["*", "*", "*"] > 0, "farmers"
+    assert collections.Counter(tuple(row[q] for q in QUASI) for row in pq.read_table(ran.data).to_pylist()) == found
+
+    # What it cannot keep is refused by name.
+    strict = fitted(asked(first, "strict", suppression_limit=0.02), tmp_path / "strict")
+    refused = privrisk(str(asked(second, "other", suppression_limit=0.02)), f"--scheme={strict}", root=tmp_path / "no")
+    assert refused.code == 1, refused.err
+    said = " ".join(refused.err.split())
+    assert "does not keep its guarantee on this table: " in said
+    assert "rows come to no class of it" in said
+    other = privrisk(str(asked(second, "best", method="best")), f"--scheme={scheme}", root=tmp_path / "no")
+    assert other.code == 2
+    assert "guarantee.method: must be 'mondrian', as the scheme has classes" in " ".join(other.err.split())
+
+
+def test_a_file_that_is_no_tree_is_refused_by_what_is_wrong(tmp_path: Path) -> None:
+    column = {"name": "sex", "height": 1, "hierarchy": "0" * 64, "nulls": "suppress", "nodes": [["f"], ["m"]]}
+    good: dict[str, Any] = {
+        "version": 1,
+        "name": "x",
+        "date": "2026-01-01",
+        "policy_digest": "0" * 64,
+        "guarantee": {},
+        "method": "mondrian",
+        "achieved": {"rows": 6, "suppressed": 0, "classes": 2, "metric": {"name": "loss", "value": 0.5}},
+        "columns": [column],
+        "cuts": [{"region": 0, "column": 0, "depth": 1, "parts": [[0, 1], [1, 2]]}],
+        "groups": [[1, 0], [2, 1]],
+        "classes": [[[1, 0]], [[1, 1]]],
+    }
+    place = tmp_path / "scheme.json"
+
+    def told(**changes: Any) -> str:
+        place.write_text(json.dumps(good | changes))
+        try:
+            read_scheme(str(place), key="guarantee.scheme")
+        except ConfigError as error:
+            return str(error)
+        return ""
+
+    assert told() == ""
+    (cut,) = good["cuts"]
+    for changes in (
+        {"cuts": [{**cut, "parts": [[0, 1], [1, 0]]}]},  # back to the whole table
+        {"cuts": [cut, cut]},
+        {"cuts": [cut, {**cut, "region": 7, "parts": [[0, 8]]}]},  # nobody comes to 7
+    ):
+        assert "cuts must be a tree" in told(**changes)
+    for changes in (
+        {"cuts": [{**cut, "depth": 2}]},
+        {"cuts": [{**cut, "column": 1}]},
+        {"cuts": [{**cut, "parts": [[0, 1], [2, 2]]}]},
+        {"groups": [[0, 0]]},  # it is cut
+        {"groups": [[1, 2]]},
+        {"classes": [[[1, 0]], [[1, 2]]]},
+        {"classes": [[[1, 0]], []]},
+    ):
+        assert "must refer to columns, nodes, regions and classes" in told(**changes)
+    assert "is no scheme of `privrisk fit`: cuts.0.depth: " in told(cuts=[{**cut, "depth": "x"}])
+
+
 @pytest.mark.usefixtures("privrisk")
 @pytest.mark.parametrize("n", [200, 2])
 def test_mondrian_in_tasks_is_mondrian(
@@ -385,7 +508,8 @@ def test_mondrian_in_tasks_is_mondrian(
 def test_what_is_not_fitted_is_refused_by_name(policy: Make, tmp_path: Path) -> None:
     given = rows(1, 30)
     for changes, said in (
-        ({"method": "mondrian"}, "guarantee.method: 'mondrian' gives each class levels of its own"),
+        ({"method": "hilbert"}, "guarantee.method: 'hilbert' makes classes that fit no other table; choose 'mondrian'"),
+        ({"method": "mondrian", "ordered": ["sex"]}, "guarantee.ordered: cuts at medians, which are those of one"),
         ({"scheme": "x.json"}, "guarantee.scheme: is what `privrisk fit` writes"),
     ):
         code, out = command("fit", str(policy(given, **changes)), f"--output={tmp_path / 'fit'}")

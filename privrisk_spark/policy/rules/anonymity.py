@@ -65,8 +65,11 @@ def _impossible_local(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fa
             f"'{asked.metric}' is measured of one level for the whole table alone, and '{asked.method}' has several; "
             "choose 'loss', 'ncp', 'aecs', 'dm' or 'classes'",
         )
-    if asked.scheme is not None:
-        yield Fault("guarantee.scheme", f"is a scheme of the whole table; '{asked.method}' has none; leave it out")
+    if asked.scheme is not None and asked.method != "mondrian":
+        rule = f"is of one level for each column, or of mondrian's cuts; '{asked.method}' has neither; leave it out"
+        yield Fault("guarantee.scheme", rule)
+    if asked.scheme is not None and policy.counting.plan == "shuffle":
+        yield Fault("counting.plan", "'shuffle' does not apply guarantee.scheme; choose 'sorted' or 'auto'")
 
 
 def _impossible_order(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fault]:

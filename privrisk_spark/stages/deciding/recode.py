@@ -34,26 +34,26 @@ from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.risk import Attacker
-from privrisk_spark.kernels.lattice.levels import counted_from_root, steps_up
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
-from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS, counting_persons
-from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, Measured, Metric
+from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
 from privrisk_spark.kernels.recoding.persons import Persons
 from privrisk_spark.kernels.recoding.population import Population
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme
 from privrisk_spark.kernels.recoding.searches import ENUMERATED, SEARCHES
 from privrisk_spark.kernels.search.rules import decide_at, generalizing
-from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of
+from privrisk_spark.planning.recoding import conditions, sensitive_of
 from privrisk_spark.planning.rules import Recoding
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.schemes import FittedScheme
+from privrisk_spark.policy.schemes import FittedPartition, FittedScheme
 from privrisk_spark.results.release import ChosenRule, Section
 from privrisk_spark.stages.deciding.decide import value_numbers
 from privrisk_spark.stages.deciding.exposure import Rows
+from privrisk_spark.stages.deciding.local import local_section, partitioned
 from privrisk_spark.stages.deciding.mondrian import collect_partition
 from privrisk_spark.stages.deciding.rules import Meeting, RuleInputs
+from privrisk_spark.stages.deciding.unmet import broken, impossible, refuse_few, refuse_nothing
 
 
 def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tuple[Batches, Decide, ChosenRule]:
@@ -86,11 +86,11 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
         leaves = [hierarchy.n_under for hierarchy in inputs.hierarchies.values()]
         ordered = [name in asked.ordered for name in inputs.hierarchies]
         spread = collect_partition(inputs.scratch, encoded, inputs.disclosure, leaves, asked.k, ordered=ordered)
-        _refuse_few(spread.facts.rows, asked)
-        _refuse_nothing(spread.facts, asked)
+        refuse_few(spread.facts.rows, asked)
+        refuse_nothing(spread.facts, asked)
         lost = bool(spread.facts.suppressed)
         rows, decide_chunk = _collect_decided(inputs, spread.rows)
-        section = _local_section(METRICS[asked.metric], asked, spread.facts)
+        section = local_section(METRICS[asked.metric], asked, spread.facts)
         return (
             rows,
             _suppressing(asked, decide_chunk, lambda codes: np.full(len(codes), lost)),
@@ -98,7 +98,7 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
         )
     problem = collect_problem(inputs, encoded, rule)
     if asked.local:
-        stored, chosen = _partitioned(inputs, problem, rule)
+        stored, chosen = partitioned(inputs, problem, rule)
     else:
         scheme, chosen = chosen_scheme(inputs, problem, rule)
         stored = _stored(inputs, problem, scheme)
@@ -114,7 +114,7 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
 
 def stays_in_tasks(policy: Policy, asked: KAnonymityGuarantee) -> bool:
     """Whether no distinct record comes to the driver; tasks add up rows, and do not know persons."""
-    spread = asked.method == "mondrian" and not asked.also and policy.table.entity_id is None
+    spread = asked.method == "mondrian" and not asked.also and asked.scheme is None and policy.table.entity_id is None
     return spread and policy.counting.plan == "shuffle"
 
 
@@ -149,17 +149,19 @@ def chosen_scheme(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple
         If no scheme meets what is asked, or the given one does not; or nothing would be released.
     """
     asked, given = rule.asked, rule.given
+    assert not isinstance(given, FittedPartition), "it has no one scheme"
     if given is None:
         found = SEARCHES[asked.method](problem)
         if found is None:
-            raise CheckError(_impossible(problem, asked))
-        _refuse_nothing(found.facts, asked)
+            raise CheckError(impossible(problem, asked))
+        refuse_nothing(found.facts, asked)
         return found, ChosenRule(_named(found), _levels(inputs, found), _section(inputs, problem, found))
     levels = {column.name: column.level for column in given.columns}
     held = problem.scheme(tuple(levels[name] for name in inputs.hierarchies))
     if not problem.keeps_limit(held.facts):
-        raise CheckError(_broken(problem, asked, given, held))
-    _refuse_nothing(held.facts, asked)
+        classes = problem.measured.table.classes(held.levels)
+        raise CheckError(broken(problem, asked, given, problem.conditions, classes, held.facts))
+    refuse_nothing(held.facts, asked)
     small = prod(problem.measured.table.lattice.shape) <= ENUMERATED
     best = SEARCHES["best"](problem) if small else None
     section = _section(inputs, problem, held, drift(given, held, best))
@@ -183,7 +185,7 @@ def collect_problem(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> Pro
         persons = _collect_persons(encoded, names, keys, most=most)
     table = FullDomain.of(disclosure.ancestor, vectors, counts, held, persons)
     leaves = [one.n_under[of] for one, of in zip(hierarchies.values(), disclosure.ancestor, strict=True)]
-    _refuse_few(table.rows, asked)
+    refuse_few(table.rows, asked)
     limit = asked.suppressed_at_most(table.rows)
     people = _population(inputs, table) if asked.asks_population else None
     held_to = conditions(asked, distributions, grounds_of(asked, texts), people)
@@ -272,126 +274,6 @@ def _stored(inputs: RuleInputs, problem: Problem, scheme: Scheme) -> StoredLevel
     suppressed = problem.suppressed(scheme.levels)
     heights = tuple(hierarchy.height for hierarchy in inputs.hierarchies.values())
     return StoredLevels.of_scheme(scheme.levels, table.vectors[suppressed], heights, inputs.scratch.directory("scheme"))
-
-
-def _partitioned(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple[StoredLevels, ChosenRule]:
-    """Give each class levels of its own, and keep those of every distinct record.
-
-    Raises
-    ------
-    CheckError
-        If more rows are suppressed than may be.
-    """
-    asked, table = rule.asked, problem.measured.table
-    # With levels counted from the root a level is one node for all records of a class, however deep their leaves are.
-    counted = [counted_from_root(ancestors) for ancestors in table.ancestors]
-    ancestors = tuple(of for of, _ in counted)
-    by_depth = replace(table, ancestors=ancestors)
-    leaves = [one.n_under[of] for one, of in zip(inputs.hierarchies.values(), ancestors, strict=True)]
-    measured = Measured.of(by_depth, leaves)
-    k, also = asked.k, problem.conditions[1:]
-    if table.persons is not None:
-        measured, also = counting_persons(measured, k, also)
-    ordered = [name in asked.ordered for name in inputs.hierarchies]
-    found = PARTITIONS[asked.method](measured, k, also, ordered=ordered)
-    facts = found.facts(measured, one_numbering=True)
-    if not problem.keeps_limit(facts):
-        raise CheckError(_impossible(problem, asked))
-    _refuse_nothing(facts, asked)
-    missing = [of[table.vectors[:, i]] for i, (_, of) in enumerate(counted)]
-    levels = np.column_stack([steps_up(of, lacked) for of, lacked in zip(found.levels.T, missing, strict=True)])
-    levels[found.of < 0] = -1
-    heights = tuple(hierarchy.height for hierarchy in inputs.hierarchies.values())
-    stored = StoredLevels.of_records(table.vectors, levels, heights, inputs.scratch.directory("partition"))
-    return stored, ChosenRule(asked.method, {}, _local_section(problem.metric, asked, facts))
-
-
-def _local_section(metric: Metric, asked: KAnonymityGuarantee, facts: Facts) -> Section:
-    """What is said of classes that have levels of their own, exact, for the vault."""
-    value = metric.value(facts)
-    figures = {
-        "levels": None,
-        "suppressed": facts.suppressed,
-        "classes": facts.classes,
-        "metric": {"name": metric.name, "value": value},
-        "nodes_evaluated": 0,
-        "optimal": False,
-        "gap": None,
-    }
-    text = (
-        f"The classes were made by '{asked.method}', and each has levels of its own. Nothing is proved of what they "
-        "cost; what every class has is."
-    )
-    told: dict[str, str | int | float] = {
-        f"metric '{metric.name}'": value,
-        "suppressed rows": facts.suppressed,
-        "released classes": facts.classes,
-    }
-    return Section("recoding", "Recoding class by class", text, "heuristic", told, figures=figures)
-
-
-def _refuse_nothing(facts: Facts, asked: KAnonymityGuarantee) -> None:
-    """Refuse a release without a row.
-
-    Raises
-    ------
-    CheckError
-    """
-    if asked.suppressed == "drop" and facts.suppressed == facts.rows:
-        raise CheckError(
-            "Not published. guarantee: nothing would be released: no class has what is asked, and suppressed rows are "
-            "left out. Lower k, ask for less besides, or release them too (suppressed: keep)."
-        )
-
-
-def _refuse_few(rows: int, asked: KAnonymityGuarantee) -> None:
-    """Refuse a k that no class of a table can have, unless all its rows may be suppressed.
-
-    Raises
-    ------
-    InputError
-    """
-    if rows < asked.k and asked.suppressed_at_most(rows) < rows:
-        raise InputError(
-            f"guarantee.k: the table has {rows:,} rows, fewer than {asked.k:,}, and suppression_limit does not allow "
-            "for suppressing them all. Lower k, or publish a larger table."
-        )
-
-
-def _impossible(problem: Problem, asked: KAnonymityGuarantee) -> str:
-    """Say what cannot be met, and what would do."""
-    table = problem.measured.table
-    least = int(table.counts[problem.suppressed(table.lattice.heights)].sum())
-    return (
-        f"Not published. guarantee: no scheme gives every class {_every(problem, asked)} with at most "
-        f"{problem.limit:,} of {table.rows:,} rows suppressed. Not even with all quasi-identifiers at their roots: "
-        f"{least:,} rows are suppressed then. Raise suppression_limit, lower k, or ask for less besides."
-    )
-
-
-def _broken(problem: Problem, asked: KAnonymityGuarantee, given: FittedScheme, held: Scheme) -> str:
-    """Say which conditions the given scheme breaks on this table, in how many rows each."""
-    classes = problem.measured.table.classes(held.levels)
-    failing = [int(classes.rows[~condition.meets(classes)].sum()) for condition in problem.conditions]
-    unit = _unit(problem)
-    named = [
-        f"{rows:,} rows are in classes without {words}"
-        for rows, words in zip(failing, asked_in_words(asked, unit), strict=True)
-        if rows
-    ]
-    return (
-        f"Not published. guarantee.scheme: the scheme of {given.date} does not keep its guarantee on this table: "
-        f"{'; '.join(named)}. Suppressing them takes {held.facts.suppressed:,} of {held.facts.rows:,} rows, and "
-        f"suppression_limit allows for {problem.limit:,}. Fit a scheme to this table, and have it approved."
-    )
-
-
-def _every(problem: Problem, asked: KAnonymityGuarantee) -> str:
-    return " and ".join(asked_in_words(asked, _unit(problem)))
-
-
-def _unit(problem: Problem) -> str:
-    return "rows" if problem.measured.table.persons is None else "persons"
 
 
 def _named(scheme: Scheme) -> str:

@@ -22,7 +22,7 @@ and :func:`assign` gives every record its part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,7 +36,7 @@ from privrisk_spark.kernels.recoding.local.partition import Asked, Partition, jo
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition
 
-__all__ = ["Cuts", "Histogram", "assign", "cuts", "histogram", "mondrian", "strict_groups"]
+__all__ = ["Cuts", "Depth", "Histogram", "assign", "cuts", "depths", "histogram", "mondrian", "strict_groups"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,29 +160,72 @@ def strict_groups(
     ndarray of int64, shape (m,)
         Group of each record, at least 0.
     """
-    group, n_groups = np.full(len(region), -1, dtype=np.int64), 0
-    at, n_regions = np.arange(len(region)), int(region.max(initial=-1)) + 1
+    group = region.copy()
+    for depth in depths(orders, places, rows, held, region, asked, ordered):
+        group[depth.at] = depth.part[depth.to]
+    return group
+
+
+@dataclass(frozen=True, eq=False)
+class Depth:
+    """The regions of a depth and their parts, each of which has a name of its own among those of all depths.
+
+    Attributes
+    ----------
+    region : ndarray of int64, shape (n_regions,)
+        Names.
+    part : ndarray of int64, shape (n_parts,)
+        Names.
+    cuts : Cuts
+        How the regions are cut.
+    at : ndarray of int64, shape (n,)
+        Records whose regions are.
+    to : ndarray of int64, shape (n,)
+        Part that each of these comes to.
+    """
+
+    region: LongArray
+    part: LongArray
+    cuts: Cuts
+    at: LongArray
+    to: LongArray
+
+
+def depths(
+    orders: Sequence[LeafOrder],
+    places: Sequence[IntArray],
+    rows: LongArray,
+    held: tuple[SensitiveRuns, ...],
+    region: LongArray,
+    asked: Asked,
+    ordered: Sequence[bool],
+) -> Iterator[Depth]:
+    """Cut regions until none can be, all of a depth at once; parameters as of :func:`strict_groups`.
+
+    Regions begin with the names they are given, and parts are named after them, depth by depth.
+    """
+    names = np.arange(int(region.max(initial=-1)) + 1)
+    at, n_names = np.arange(len(region)), len(names)
     while len(at):
         histograms = [
             histogram(region, of, len(order.place), rows, held) for of, order in zip(places, orders, strict=True)
         ]
-        found = cuts(orders, histograms, n_regions, asked, ordered)
+        found = cuts(orders, histograms, len(names), asked, ordered)
         final = (found.attribute < 0)[region]
-        group[at[final]] = n_groups + region[final]
-        n_groups += n_regions
-        region = assign(found, orders, places, region)[~final]
-        at, rows, n_regions = at[~final], rows[~final], found.n_parts
+        to = assign(found, orders, places, region)[~final]
+        at, rows = at[~final], rows[~final]
         places, held = [of[~final] for of in places], tuple(runs.where(~final) for runs in held)
+        parts = n_names + np.arange(found.n_parts)
+        n_names += found.n_parts
+        yield Depth(names, parts, found, at, to)
         # A region that cannot be cut in two is not looked at again.
-        small = np.bincount(region, weights=rows, minlength=n_regions) < 2 * asked.k
+        small = np.bincount(to, weights=rows, minlength=len(parts)) < 2 * asked.k
+        region, names = to, parts
         if small.any():
-            done = small[region]
-            group[at[done]] = n_groups + region[done]
-            n_groups += n_regions
-            region, n_regions = (np.cumsum(~small) - 1)[region[~done]], int(np.count_nonzero(~small))
-            at, rows = at[~done], rows[~done]
-            places, held = [of[~done] for of in places], tuple(runs.where(~done) for runs in held)
-    return group
+            left = ~small[to]
+            region, names = (np.cumsum(~small) - 1)[to[left]], parts[~small]
+            at, rows = at[left], rows[left]
+            places, held = [of[left] for of in places], tuple(runs.where(left) for runs in held)
 
 
 _SPREAD = 8

@@ -35,7 +35,7 @@ from privrisk_spark.kernels.recoding.local.order import LeafOrder, leaf_orders
 from privrisk_spark.kernels.recoding.metrics import Facts, Measured
 from privrisk_spark.kernels.recoding.problem import Condition, at_least
 
-__all__ = ["Asked", "Joinable", "Partition", "joined", "published"]
+__all__ = ["Asked", "Joinable", "Partition", "joined", "labelled", "published"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,22 +221,64 @@ def published(
     levels, nodes = _common(table.vectors[record[at]], number, n_groups, orders)
     look = [column for i in range(len(orders)) for column in (levels[:, i], nodes[:, i])]
     first, joined = distinct_rows(look) if look else (np.arange(min(n_groups, 1)), np.zeros(n_groups, dtype=np.int64))
-    of = joined[number]
-    total = np.zeros(len(first), dtype=np.int64)
+    held = table.held if whole else ()
+    return _released(measured, asked, (record, rows), at, joined[number], levels[first], held, whole=whole)
+
+
+def labelled(measured: Measured, asked: Asked, of: LongArray, class_levels: LevelArray) -> Partition:
+    """Publish records by classes that are known before, and suppress the classes that fail.
+
+    Parameters
+    ----------
+    measured : Measured
+    asked : Asked
+    of : ndarray of int64, shape (m,)
+        Class of each distinct record; -1 for one that is suppressed.
+    class_levels : ndarray of int8, shape (n_classes, k)
+        Levels at which the records of each class have one node each, no two classes the same nodes.
+
+    Raises
+    ------
+    InputError
+        As of :func:`published`.
+    """
+    table = measured.table
+    if table.persons is not None:
+        raise InputError("Local recoding counts rows, and persons are given: see counting_persons.")
+    at = np.flatnonzero(of >= 0)
+    there, number = np.unique(of[at], return_inverse=True)
+    pieces = (np.arange(len(table.vectors)), table.counts)
+    return _released(measured, asked, pieces, at, number.reshape(-1), class_levels[there], table.held, whole=True)
+
+
+def _released(
+    measured: Measured,
+    asked: Asked,
+    pieces: tuple[LongArray, LongArray],
+    at: LongArray,
+    of: LongArray,
+    class_levels: LevelArray,
+    values: tuple[SensitiveRuns, ...],
+    *,
+    whole: bool,
+) -> Partition:
+    """Suppress the classes of some pieces that fail; of all pieces record and rows are given."""
+    table, (record, rows), n = measured.table, pieces, len(class_levels)
+    total = np.zeros(n, dtype=np.int64)
     np.add.at(total, of, rows[at])
-    member = np.full(len(first), len(table.vectors), dtype=np.int64)
+    member = np.full(n, len(table.vectors), dtype=np.int64)
     np.minimum.at(member, of, record[at])
     held: tuple[SensitiveRuns, ...] = ()
-    if whole and table.held:
+    if values:
         there = np.zeros(len(table.vectors), dtype=np.bool_)
         there[at] = True
-        held = tuple(united(runs.where(there), of, len(first)) for runs in table.held)
-    classes, class_levels = NodeClasses(member, total, held), levels[first]
+        held = tuple(united(runs.where(there), of, n) for runs in values)
+    classes = NodeClasses(member, total, held)
     released = asked.meets(classes)
-    heights = tuple(order.height for order in orders)
+    heights = tuple(ancestor.shape[1] - 1 for ancestor in table.ancestors)
     # A suppressed row is published as a class of roots would be.
     if len(at) < len(record) or not released.all():
-        single = all((order.nodes[:, -1] == 0).all() for order in orders)
+        single = all(len(np.unique(ancestor[:, -1])) <= 1 for ancestor in table.ancestors)
         released &= ~((class_levels == np.array(heights, dtype=np.int8)).all(axis=1) & single)
     place = np.where(released, np.cumsum(released) - 1, -1)
     result = np.full(len(record), -1, dtype=np.int64)
