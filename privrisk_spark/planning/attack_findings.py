@@ -140,6 +140,12 @@ PLANNED = (
 """What an attack as a Markov decision process predicts of a row."""
 
 
+def how(search: Search) -> str:
+    """How is searched, in words."""
+    said = HOW[search.method] if search.cells is None else CELLS[search.cells]
+    return said if search.standardization is None else f"{said}, each file by its own mean and deviation"
+
+
 def attacked(
     search: Search, outcomes: LinkOutcomes, candidates: int, distinct: int, planned: FloatArray | None = None
 ) -> Attack:
@@ -156,7 +162,6 @@ def attacked(
     """
     name = search.begins
     title, meaning, (prediction, said) = ATTACKS[name]
-    how = HOW[search.method] if search.cells is None else CELLS[search.cells]
     people, right, alike = outcomes.people, outcomes.probability, outcomes.alike
     there = alike > 0
     of = np.maximum(alike if name == "person" else outcomes.consistent, 0)
@@ -173,7 +178,7 @@ def attacked(
     classes = by_size(alike, right, people)
     return Attack(
         search,
-        f"{title}, {how}",
+        f"{title}, {how(search)}",
         meaning,
         candidates,
         distinct,
@@ -232,7 +237,6 @@ def attacked_persons(
         Of rows.
     """
     title, meaning, _ = ATTACKS[search.begins]
-    how = HOW[search.method] if search.cells is None else CELLS[search.cells]
     groups = []
     for low, high in SIZES:
         here = outcomes.there & (outcomes.rows >= low) & (outcomes.rows <= (_MOST if high is None else high))
@@ -241,7 +245,7 @@ def attacked_persons(
             groups.append(Group(name, None, found(outcomes.found[here], outcomes.persons[here])))
     return Attack(
         search,
-        f"{title}, {how}",
+        f"{title}, {how(search)}",
         meaning,
         candidates,
         distinct,
@@ -265,9 +269,8 @@ def scored(search: Search, found: Scores, candidates: int, distinct: int) -> Sco
         Of the file in which was searched.
     """
     title, meaning, _ = ATTACKS[search.begins]
-    how = HOW[search.method] if search.cells is None else CELLS[search.cells]
     unit = "bits" if search.method == "probabilistic" else "distance"
-    return ScoredLinks(search, f"{title}, {how}", meaning, candidates, distinct, found, unit)
+    return ScoredLinks(search, f"{title}, {how(search)}", meaning, candidates, distinct, found, unit)
 
 
 def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:

@@ -100,7 +100,14 @@ def _level(policy: Policy, name: str, level: int) -> str:
     return f"level {level}" if column is None else f"the level '{column.hierarchy.named_level(level)}'"
 
 
-def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int, *, people: int | None) -> None:
+def too_many(asked: AttackPolicy, records: int, tuples: int, columns: int) -> bool:
+    """Whether comparing all pairs of records takes more comparisons of cells than an attack may."""
+    return records * tuples * columns > asked.exact_pairs
+
+
+def refuse_cost(
+    asked: AttackPolicy, records: int, tuples: int, columns: int, *, people: int | None, why: str = ""
+) -> None:
     """Refuse an attack that takes more comparisons than it may.
 
     Parameters
@@ -113,6 +120,8 @@ def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int, *,
     columns : int
     people : int or None
         Whose the records are, at least as many; None where a sample of the people makes them no fewer.
+    why : str, optional
+        Sentences on why all pairs must be compared.
 
     Raises
     ------
@@ -120,7 +129,7 @@ def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int, *,
         Naming a share of the people that would do: so many are expected to be drawn that all may be different.
     """
     comparisons = records * tuples * columns
-    if comparisons > asked.exact_pairs:
+    if too_many(asked, records, tuples, columns):
         way = "Raise it"
         if people is not None:
             enough = asked.intruder.share * asked.exact_pairs / (people * tuples * columns)
@@ -128,7 +137,7 @@ def refuse_cost(asked: AttackPolicy, records: int, tuples: int, columns: int, *,
             way += f", or attack a sample, such as attack.intruder.share={math.floor(enough / unit) * unit:.1g}"
         raise InputError(
             f"attack.exact_pairs: comparing {records:,} distinct records with {tuples:,} in {columns} columns "
-            f"takes up to {comparisons:.2g} comparisons, more than {asked.exact_pairs:.2g}. {way}."
+            f"takes up to {comparisons:.2g} comparisons, more than {asked.exact_pairs:.2g}. {why}{way}."
         )
 
 
@@ -155,7 +164,9 @@ def refuse_levels(asked: AttackPolicy, heights: Mapping[str, int]) -> None:
         raise InputError(" | ".join(beyond))
 
 
-def attack_notes(policy: Policy, *, sampled: bool, by_risk: bool, left_out: Sequence[str] = ()) -> tuple[str, ...]:
+def attack_notes(
+    policy: Policy, *, sampled: bool, by_risk: bool, blocked: bool = False, left_out: Sequence[str] = ()
+) -> tuple[str, ...]:
     """What a reader must know besides.
 
     Parameters
@@ -165,6 +176,8 @@ def attack_notes(policy: Policy, *, sampled: bool, by_risk: bool, left_out: Sequ
         Whether the protected table holds only some of the records it could.
     by_risk : bool
         Whether it is known by how many people each of its rows was decided.
+    blocked : bool
+        Whether some searches were in blocks.
     left_out : sequence of str
         Attacks that were not tried, each with its reason.
     """
@@ -182,6 +195,12 @@ def attack_notes(policy: Policy, *, sampled: bool, by_risk: bool, left_out: Sequ
         notes.append(
             "A cell taken for the nearest value it covers is at no distance from all of them. Taken for any value it "
             "covers, a precise cell is nearer than a coarse one: the better guess where people are rarely suppressed."
+        )
+    if blocked:
+        notes.append(
+            "Comparing all pairs would take more than attack.exact_pairs. Searches in blocks may miss the nearest "
+            "candidate, so that fewer people are found. Against attack.correct_links_at_most everybody counts as found "
+            "whose link may have lost one, by the lower limit of the recall."
         )
     if asked.texts and "probabilistic" in asked.tried:
         notes.append("Match weights compare the columns of attack.texts by levels of their hierarchies.")

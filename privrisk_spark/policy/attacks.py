@@ -47,6 +47,12 @@ AS_THEY_ARE: frozenset[Method] = frozenset({"transparency"})
 
 CellReading = Literal["nearest", "uniform", "midpoint"]
 
+Standardization = Literal["people", "each_file"]
+"""By whose mean and deviation numbers are standardized."""
+
+Blocking = Literal["automatic", "consistent_cells", "principal_axis", "never"]
+"""How blocks are made where comparing all pairs is too much."""
+
 
 class ProtectedTable(MaskedTable):
     """A protected table by any software; ids tell right links from wrong ones."""
@@ -177,10 +183,26 @@ class AttackPolicy(Part):
         description="What a generalized cell is taken for, each tried: the value it covers that is 'nearest', a "
         "'uniform' draw of them, or, where all known columns are numbers, its 'midpoint'.",
     )
+    standardization: tuple[Standardization, ...] = Field(
+        ("people", "each_file"),
+        min_length=1,
+        description="How numbers are standardized, each tried: both files by the deviation of the 'people', so that "
+        "equal numbers stay equal; or 'each_file' by its own mean and deviation, in the columns whose protected cells "
+        "are numbers of another mean or deviation.",
+    )
     probabilistic: ProbabilisticPolicy = ProbabilisticPolicy()
     learned: LearnedPolicy = LearnedPolicy()
     exact_pairs: Count = Field(
-        10**10, description="Comparisons of cells that an attack may take; it is exact, or it is refused."
+        10**10,
+        description="Comparisons of cells that an attack may take. Where all pairs are more, 'distance' searches in "
+        "blocks, and other methods are refused.",
+    )
+    blocking: Blocking = Field(
+        "automatic",
+        description="How 'distance' makes blocks above exact_pairs: of the records whose cells fit in a few columns "
+        "('consistent_cells'), of those next to each other on the first principal axis of the numbers "
+        "('principal_axis'), 'automatic'ally of what will do, in this order, or 'never': then it is refused. The "
+        "share of links that lose no candidate is measured and told.",
     )
     gain_above: Annotated[float, Field(ge=1, allow_inf_nan=False), NUMBER] = Field(
         2.0, description="Of 'skewness': how many times as likely as in the table a value must be in a class."

@@ -70,7 +70,10 @@ def attack_explanation(policy: Policy, known: Mapping[str, Hierarchy], *, releas
         of = f" ({leaves_and_levels(name, known[name]).partition(': ')[2]})" if name in known else ""
         lines.append(f"known column {name}: compared {how}{of}")
     lines.append(f"records: {100 * asked.intruder.share:g} %")
-    lines.append(f"at most {asked.exact_pairs:,.0f} comparisons of distinct records with distinct rows")
+    beyond = "it is refused" if asked.blocking == "never" else f"distances are searched in blocks ({asked.blocking})"
+    lines.append(
+        f"at most {asked.exact_pairs:,.0f} comparisons of distinct records with distinct rows; beyond, {beyond}"
+    )
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.linkage.evidence import Found
+from privrisk_spark.kernels.linkage.recall import Recall
 from privrisk_spark.kernels.linkage.scores import QUANTILES, Scores
 from privrisk_spark.results.inferences import (
     Figure,
@@ -80,6 +81,27 @@ class RightRows:
     guess: float
 
 
+def _recall_sentence(one: Recall | None) -> str:
+    """How many links of a search in blocks lose no candidate, with a space before; nothing where all was compared."""
+    if one is None:
+        return ""
+    if one.proved == one.people:
+        return " It was searched in blocks, and it is proved of every link that nothing is lost by that."
+    return (
+        f" It was searched in blocks: {100 * one.share:.3g} % of the links (95 % limits {100 * one.low:.3g} to "
+        f"{100 * one.high:.3g} %) lose no candidate by that. Of {100 * one.proved / one.people:.3g} % it is proved, of "
+        f"the others {one.drawn:,} were drawn and compared with everything."
+    )
+
+
+def _recall_figures(one: Recall | None, of: dict[str, Any]) -> Iterator[Figure]:
+    if one is not None:
+        yield "link_recall", one.share, "share", of
+        yield "link_recall_low", one.low, "share", {**of, "confidence": 0.95}
+        yield "link_recall_high", one.high, "share", {**of, "confidence": 0.95}
+        yield "links_proved_complete", one.proved, "records", of
+
+
 @dataclass(frozen=True)
 class Attack:
     """One way to search, and what it has found.
@@ -103,6 +125,8 @@ class Attack:
         Of records.
     rows : RightRows or None
         Where persons are counted.
+    recall : Recall or None
+        Of a search in blocks; None where all pairs were compared.
     """
 
     search: Search
@@ -116,6 +140,17 @@ class Attack:
     classes: tuple[Group, ...]
     calibrations: tuple[Calibration, ...]
     rows: RightRows | None = None
+    recall: Recall | None = None
+
+    @property
+    def said_of_blocks(self) -> str:
+        """What a search in blocks loses, with a space before; nothing where all pairs were compared."""
+        return _recall_sentence(self.recall)
+
+    @property
+    def most(self) -> float:
+        """Greatest share that may be found: the upper limit, and whoever may have lost candidates in blocks besides."""
+        return min(self.found.high + (0.0 if self.recall is None else 1 - self.recall.low), 1.0)
 
     @property
     def counted(self) -> str:
@@ -137,6 +172,7 @@ class Attack:
         return (
             f"{self.title}: {one.correct:,.1f} of {one.tried:,}{who} are found, {100 * one.share:.3g} % (95 % limits "
             f"{100 * one.low:.3g} to {100 * one.high:.3g} %); guessing finds {100 * self.guess:.2g} %."
+            f"{self.said_of_blocks}"
         )
 
 
@@ -155,6 +191,8 @@ class ScoredLinks:
         Of all records that were linked.
     unit : {"distance", "bits"}
         Of the scores: the less, or the more, the better.
+    recall : Recall or None
+        Of a search in blocks; None where all pairs were compared.
     """
 
     search: Search
@@ -164,6 +202,12 @@ class ScoredLinks:
     distinct: int
     scores: Scores
     unit: str
+    recall: Recall | None = None
+
+    @property
+    def said_of_blocks(self) -> str:
+        """What a search in blocks loses, with a space before; nothing where all pairs were compared."""
+        return _recall_sentence(self.recall)
 
     @property
     def guess(self) -> float:
@@ -182,6 +226,7 @@ class ScoredLinks:
         return (
             f"{self.title}: {of.linked:,} are linked, {of.single:,} of them to one candidate alone. It is not known "
             f"which links are right; {100 * self.right_share_at_most:.3g} % can be expected to be at most."
+            f"{self.said_of_blocks}"
         )
 
     def figures(self) -> Iterator[Figure]:
@@ -195,6 +240,7 @@ class ScoredLinks:
         for quantile, score in zip(QUANTILES, self.scores.quantiles, strict=True):
             name = "link_distance" if self.unit == "distance" else "link_weight"
             yield name, score, self.unit, {**of, "quantile": quantile}
+        yield from _recall_figures(self.recall, of)
 
 
 @dataclass(frozen=True)
@@ -265,7 +311,7 @@ class AttackResult:
     @property
     def high(self) -> float:
         """Greatest upper limit of all links."""
-        return max((one.found.high for one in self.attacks), default=0.0)
+        return max((one.most for one in self.attacks), default=0.0)
 
     @property
     def certain_high(self) -> float:
@@ -386,6 +432,7 @@ def _figures(attack: Attack) -> Iterator[Figure]:
     yield from found_figures(attack.found, {}, unit)
     yield "random_guess_share", attack.guess, "share", {}
     yield f"absent_{unit}", attack.absent, unit, {}
+    yield from _recall_figures(attack.recall, {})
     if attack.rows is not None:
         yield "linked_rows", attack.rows.linked, "rows", {}
         yield "correctly_linked_rows", attack.rows.right, "rows", {}

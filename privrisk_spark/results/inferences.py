@@ -28,17 +28,21 @@ class Search:
         What he takes generalized cells for, where the method can take them for several things.
     distance : str or None
         What was learned, such as "weighted_mean"; or how what is known of masks is used, such as "intersection".
+    standardization : {"each_file"} or None
+        By whose mean and deviation numbers are standardized, where it is not that of the people.
     """
 
     method: str
     begins: str
     cells: str | None = None
     distance: str | None = None
+    standardization: str | None = None
 
     @property
     def key(self) -> str:
         """Name of its pairs, such as "person-nearest"."""
-        return f"{self.begins}-{self.cells or self.distance or self.method}"
+        own = "" if self.standardization is None else f"-{self.standardization}"
+        return f"{self.begins}-{self.cells or self.distance or self.method}{own}"
 
     @property
     def one_by_one(self) -> bool:
@@ -48,7 +52,7 @@ class Search:
     @property
     def parameters(self) -> dict[str, str]:
         """Of its measures."""
-        more = {"cells": self.cells, "distance": self.distance}
+        more = {"cells": self.cells, "distance": self.distance, "standardization": self.standardization}
         told = {name: value for name, value in more.items() if value is not None}
         return {"method": self.method, "attack": self.begins, **told}
 

@@ -506,6 +506,64 @@ def test_a_sample_is_the_same_however_the_table_lies(policy: Make, attack: Attac
     assert "are a sample" in " ".join(few.document["notes"])
 
 
+def test_above_exact_pairs_blocks_are_searched_and_their_recall_is_told(
+    policy: Make, attack: Attack, tmp_path: Path
+) -> None:
+    """The recall that is measured is that of a loop over the pairs of both searches; who fits a row loses nothing."""
+    rows = table(160)
+    path = policy(rows)
+    trees = hierarchies(path)
+    shown = [
+        {**row, "city": trees["city"].labels[trees["city"].ancestor[trees["city"].code_of[row["city"]], 1]]}
+        if row["city"] is not None and i % 3
+        else row
+        for i, row in enumerate(rows)
+    ]
+    given: Row = {"protected": masked(tmp_path, shown), "intruder": {"errors": {"missing": 0.05, "wrong": 0.3}}}
+    exact = attack(policy(rows, attack=given), output="exact")
+    assert exact.code == 0, exact.err
+    blocked = attack(policy(rows, attack={**given, "exact_pairs": 40_000, "correct_links_at_most": 0.9}), output="some")
+    assert blocked.code in (0, 1), blocked.err
+    for begins in ("person", "row"):
+        for cells in DIFFERENCES:
+            every, some = exact.pairs(begins, cells), blocked.pairs(begins, cells)
+            same = (every["distance"] >= some["distance"] - 1e-9) & (every["tied_rows"] == some["tied_rows"])
+            low, high = (
+                blocked.measure(f"link_recall_{end}", begins, cells, confidence=0.95) for end in ("low", "high")
+            )
+            assert low <= same.mean() <= high
+            proved = blocked.measure("links_proved_complete", begins, cells)
+            assert proved <= same.sum()
+            assert 0 < blocked.measure("link_recall", begins, cells) <= 1
+            right = (some["own_row_is_nearest"] / some["tied_rows"]).sum()
+            assert blocked.measure("correct_links", begins, cells) == pytest.approx(right, abs=1e-6)
+            assert all(some["own_row_is_nearest"] <= every["own_row_is_nearest"] | ~same)
+    assert blocked.measure("link_recall", "person", "uniform") < 1, "errors part some people from their nearest rows"
+    assert "It was searched in blocks" in blocked.document["paragraph"]
+    assert "lose no candidate" in (blocked.directory / "report.html").read_text()
+    most = max(
+        blocked.measure("correct_link_share_high", begins, cells, confidence=0.95)
+        + 1
+        - blocked.measure("link_recall_low", begins, cells, confidence=0.95)
+        for begins in ("person", "row")
+        for cells in DIFFERENCES
+    )
+    assert blocked.code == int(most > 0.9)
+    certain = attack(policy(rows, attack={"protected": given["protected"], "exact_pairs": 40_000}), output="certain")
+    assert certain.measure("links_proved_complete", "person") == len(rows)
+    assert certain.measure("link_recall_low", "person", confidence=0.95) == 1
+    for refused, said in (
+        ({"blocking": "never", "exact_pairs": 40_000}, "more than 4e+04. Raise it, or attack a sample"),
+        ({"methods": ["probabilistic"], "exact_pairs": 40_000}, "leave 'probabilistic' out"),
+        ({"exact_pairs": 200}, "No blocks will do (attack.blocking: automatic)"),
+        ({"blocking": "principal_axis"}, "attack.blocking: 'principal_axis' needs a known column"),
+        ({"standardization": ["people", "people"]}, "attack.standardization.1: 'people' is there already"),
+    ):
+        ended = attack(policy(rows, attack={"protected": given["protected"], **refused}))
+        assert ended.code == 2, (refused, ended.out)
+        assert said in " ".join(ended.err.split()), said
+
+
 def test_too_many_found_is_exit_code_one(policy: Make, attack: Attack, tmp_path: Path) -> None:
     rows = table(60)
     given = {"protected": masked(tmp_path, rows)}

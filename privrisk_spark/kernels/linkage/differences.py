@@ -195,6 +195,9 @@ class NumberDifference:
     mean : float, optional
         Of the attribute, in standard units. Where it is given, a node without two finite ends is read as it by
         ``midpoint``, and as a draw with it and the deviation 1 by ``uniform``; where not, as the nearest number.
+    known : tuple of (ndarray of float64, ndarray of float64), optional
+        Ends of what each node stands for where it is known, if these are other ones than in the file: each file may be
+        standardized by its own mean and deviation (T20).
 
     Raises
     ------
@@ -207,16 +210,30 @@ class NumberDifference:
     nodes: IntArray
     reading: Reading = "nearest"
     mean: float | None = None
+    known: tuple[FloatArray, FloatArray] | None = None
 
     def __post_init__(self) -> None:
         """Refuse intervals that are none."""
-        if (self.high < self.low).any():
+        if (self.high < self.low).any() or (self.of_known[1] < self.of_known[0]).any():
             raise InputError("Record linkage: an interval must not end before it begins.")
-        refuse_other_than_nodes(self.nodes, len(self.low))
+        refuse_other_than_nodes(self.nodes, min(len(self.low), len(self.of_known[0])))
 
-    def is_number(self, nodes: IntArray) -> BoolArray:
-        """Which nodes stand for one number; ndarray of bool, shape (n,)."""
-        return np.asarray((self.low[nodes] == self.high[nodes]) & np.isfinite(self.low[nodes]))
+    @property
+    def of_known(self) -> tuple[FloatArray, FloatArray]:
+        """Ends of what each node stands for where it is known."""
+        return (self.low, self.high) if self.known is None else self.known
+
+    def is_number(self, nodes: IntArray, *, known: bool = False) -> BoolArray:
+        """Which nodes stand for one number, in the file or where they are known; ndarray of bool, shape (n,)."""
+        low, high = self.of_known if known else (self.low, self.high)
+        return np.asarray((low[nodes] == high[nodes]) & np.isfinite(low[nodes]))
+
+    def centres(self, nodes: IntArray, *, known: bool = False) -> FloatArray:
+        """Middles of what nodes stand for; of those that may be any number the mean, or 0 where it is not told."""
+        low, high = self.of_known if known else (self.low, self.high)
+        with np.errstate(invalid="ignore"):
+            middle = (low[nodes] + high[nodes]) / 2
+        return np.where(np.isfinite(middle), middle, self.mean or 0.0)
 
     @property
     def cells(self) -> int:
@@ -224,19 +241,24 @@ class NumberDifference:
         return len(self.nodes)
 
     @cached_property
-    def _ends(self) -> tuple[FloatArray, FloatArray]:
-        """Ends by which nodes are compared: of any number those with its mean and deviation, if they are to count."""
+    def _ends(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """Ends by which cells of the file and known ones are compared."""
+        file = self._filled(self.low, self.high)
+        return file, file if self.known is None else self._filled(*self.known)
+
+    def _filled(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Ends of any number are those with its mean and deviation, if they are to count."""
         if self.mean is None or self.reading == "nearest":
-            return self.low, self.high
-        bounded = np.isfinite(self.low) & np.isfinite(self.high)
+            return low, high
+        bounded = np.isfinite(low) & np.isfinite(high)
         half = np.sqrt(3.0)  # a uniform draw from so far about the mean deviates by 1
-        return np.where(bounded, self.low, self.mean - half), np.where(bounded, self.high, self.mean + half)
+        return np.where(bounded, low, self.mean - half), np.where(bounded, high, self.mean + half)
 
     def of(self, known: IntArray) -> FloatArray:
         """As :meth:`Difference.of`."""
-        of_low, of_high = self._ends
-        low, high = of_low[known][:, None], of_high[known][:, None]
-        cell_low, cell_high = of_low[self.nodes][None, :], of_high[self.nodes][None, :]
+        of_file, of_known = self._ends
+        low, high = (end[known][:, None] for end in of_known)
+        cell_low, cell_high = (end[self.nodes][None, :] for end in of_file)
         apart = np.maximum(np.maximum(low - cell_high, cell_low - high), 0.0)
         found = apart * apart
         if self.reading != "nearest":

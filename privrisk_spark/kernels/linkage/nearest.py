@@ -139,9 +139,19 @@ class SearchedFile:
         columns = []
         for j, one in enumerate(self.differences):
             assert isinstance(one, NumberDifference)
-            there &= one.is_number(known[:, j])
-            columns.append(np.sqrt(self.weights[j]) * one.low[known[:, j]])
+            there &= one.is_number(known[:, j], known=True)
+            columns.append(np.sqrt(self.weights[j]) * one.of_known[0][known[:, j]])
         return there, np.column_stack(columns)[there]
+
+    def among(self, records: LongArray) -> SearchedFile:
+        """Return some of the records as a file, compared in the same way.
+
+        Parameters
+        ----------
+        records : ndarray of int64, shape (q,)
+            Positions, ascending; one at least.
+        """
+        return replace(self, cells=self.cells[records], rows=self.rows[records])
 
     def linked(self, known: IntArray) -> Linked:
         """Find what is nearest to known records.

@@ -15,18 +15,21 @@ from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.assignment import MOST_CELLS, assigned, right_links
 from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel, fitted, started
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule, optimal_rule
+from privrisk_spark.kernels.linkage.recall import Recall
 from privrisk_spark.kernels.linkage.scores import Scores, scores
 from privrisk_spark.kernels.linkage.term_frequencies import term_frequencies
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
 from privrisk_spark.planning.attack_findings import match_model
-from privrisk_spark.planning.attacks import attack_of, compared_as_numbers, refuse_cost, weights_of
+from privrisk_spark.planning.attacks import attack_of, compared_as_numbers, refuse_cost, too_many, weights_of
 from privrisk_spark.results.inferences import MatchModel, OneToOne, Search
+from privrisk_spark.stages.attacking.blocks import blocks_of, collect_recall
 from privrisk_spark.stages.attacking.distance import (
     Comparison,
     Outcomes,
     Searched,
+    StoredFile,
     StoredLinks,
     collect_links,
     collect_outcomes,
@@ -34,7 +37,7 @@ from privrisk_spark.stages.attacking.distance import (
     linked,
     store_file,
 )
-from privrisk_spark.stages.attacking.number_ends import number_ends, rows_of_nodes
+from privrisk_spark.stages.attacking.number_ends import NumberEnds, ends_by_each_file, number_ends, rows_of_nodes
 from privrisk_spark.stages.attacking.persons import (
     PersonOutcomes,
     Persons,
@@ -54,6 +57,7 @@ from privrisk_spark.stages.attacking.probabilistic import (
     match_weights,
     store_compared,
 )
+from privrisk_spark.stages.attacking.protected import Tuples
 from privrisk_spark.stages.attacking.scored import collect_linked, scored_people, scored_rows
 
 
@@ -71,12 +75,15 @@ class Tried:
         Where persons may have several rows.
     model : MatchModel or None
         Of a search by match weights.
+    recall : Recall or None
+        Of a search in blocks; None where all pairs were compared.
     """
 
     pairs: DataFrame
     outcomes: Outcomes | Scores | None
     persons: PersonOutcomes | None = None
     model: MatchModel | None = None
+    recall: Recall | None = None
 
 
 Attacks = Mapping[Search, Tried]
@@ -91,12 +98,16 @@ def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
         if not set(BY_SEARCH).intersection(asked.tried):
             stage.sentence = "No attack was asked for that searches record by record."
             return tried
-        for known, searched in ((protected.known, protected.rows), (protected.shown, protected.people)):
-            refuse_cost(asked, len(known.rows), len(searched.rows), k, people=known.total)
+        if "probabilistic" in asked.tried:
+            why = "Match weights are estimated from all pairs: leave 'probabilistic' out. "
+            for known, searched in ((protected.known, protected.rows), (protected.shown, protected.people)):
+                refuse_cost(asked, len(known.rows), len(searched.rows), k, people=known.total, why=why)
         for method, search in BY_SEARCH.items():
             if method in asked.tried:
                 tried |= search(run, opened, protected)
-        stage.sentence = "Linked every person to the best rows, and every row to the best people."
+        blocked = any(one.recall is not None for one in tried.values())
+        stage.sentence = "Linked every person to the best rows, and every row to the best people"
+        stage.sentence += ", some of them in blocks." if blocked else "."
         stage.status = "tested"
     return tried
 
@@ -112,30 +123,80 @@ def compared_by(run: Run, opened: Opened, protected: Protected) -> Comparison:
     return Comparison(tuple(known.values()), tuple(weights_of(run.policy).values()), ends, texts)
 
 
+def by_each_file(protected: Protected, compared: Comparison, known: Sequence[str]) -> Comparison | None:
+    """How the known columns are compared where each file's numbers are standardized by its own (T20).
+
+    Returns
+    -------
+    Comparison or None
+        None where it would be as by the people's: no numbers, or generalized ones, or of their mean and deviation.
+    """
+    ends: list[tuple[NumberEnds | None, NumberEnds | None]] = []
+    for j, (name, tree) in enumerate(zip(known, compared.hierarchies, strict=True)):
+        if compared.ends[j] is None:
+            ends.append((None, None))
+            continue
+        of_node = (rows_of_nodes(file, j, tree) for file in (protected.people, protected.rows))
+        ends.append(ends_by_each_file(name, tree, *of_node))
+    if all(
+        people is rows or (rows is not None and people is not None and rows.equals(people)) for people, rows in ends
+    ):
+        return None
+    return replace(compared, ends=tuple(rows for _, rows in ends), known_ends=tuple(people for people, _ in ends))
+
+
 def by_distance(run: Run, opened: Opened, protected: Protected) -> Attacks:
     """Link people and rows to what is nearest."""
     asked, compared = attack_of(run.policy), compared_by(run, opened, protected)
     everybody = np.ones(len(protected.people.rows))
+    ways: list[tuple[str | None, Comparison]] = []
+    apart = by_each_file(protected, compared, list(opened.known)) if "each_file" in asked.standardization else None
+    # Where both are the same one is enough.
+    if "people" in asked.standardization or apart is None:
+        ways.append((None, compared))
+    if apart is not None:
+        ways.append(("each_file", apart))
     tried: dict[Search, Tried] = {}
-    for reading in asked.cells:
-        rows_at, people_at = (run.scratch.directory(f"{of}-{reading}") for of in ("rows", "people"))
-        files = (
-            store_file(rows_at, protected.rows, compared, protected.present, reading=reading),
-            store_file(people_at, protected.people, compared, everybody, reading=reading),
-        )
-        tried |= both_ways(run, opened, protected, *files, method="distance", cells=reading)
+    for standardization, way in ways:
+        for reading in asked.cells:
+            of_person, of_row = (
+                Search("distance", begins, reading, standardization=standardization) for begins in ("person", "row")
+            )
+            rows_at, people_at = (run.scratch.directory(f"searched-{one.key}") for one in (of_person, of_row))
+            rows = store_file(rows_at, protected.rows, way, protected.present, reading=reading)
+            people = store_file(people_at, protected.people, way.turned, everybody, reading=reading)
+            rows, people = (
+                in_blocks(run, file, known) for file, known in ((rows, protected.known), (people, protected.shown))
+            )
+            tried |= both_ways(run, opened, protected, {of_person: rows, of_row: people})
     return tried
+
+
+def in_blocks(run: Run, file: StoredFile, known: Tuples) -> StoredFile:
+    """Return a file that is searched in blocks where comparing all pairs would be too much.
+
+    Raises
+    ------
+    InputError
+        If it would, and no blocks will do.
+    """
+    asked, k = attack_of(run.policy), known.nodes.shape[1]
+    if not too_many(asked, len(known.rows), file.tuples, k):
+        return file
+    blocks = None
+    if asked.blocking != "never":
+        blocks = blocks_of(file, known, way=asked.blocking, most=asked.exact_pairs)
+    if blocks is None:
+        why = "" if asked.blocking == "never" else f"No blocks will do (attack.blocking: {asked.blocking}). "
+        refuse_cost(asked, len(known.rows), file.tuples, k, people=known.total, why=why)
+    return replace(file, blocks=blocks)
 
 
 def both_ways(
     run: Run,
     opened: Opened,
     protected: Protected,
-    rows: Searched,
-    people: Searched,
-    *,
-    method: str,
-    cells: str | None = None,
+    searched: Mapping[Search, Searched],
 ) -> Attacks:
     """Link the people who are tried to the rows of a file, and their rows to the people of one.
 
@@ -144,21 +205,22 @@ def both_ways(
     run : Run
     opened : Opened
     protected : Protected
-    rows, people : Searched
-        In which is searched, and how.
-    method : str
-    cells : str or None
-        What generalized cells are taken for.
+    searched : mapping of Search to Searched
+        In which is searched, and how: from persons, and from rows.
     """
-    k = protected.rows.nodes.shape[1]
+    k, asked = protected.rows.nodes.shape[1], attack_of(run.policy)
     person, row = schemas.codes(k), schemas.nodes(k)
-    of_person, of_row = Search(method, "person", cells), Search(method, "row", cells)
-    best = {
-        of_person: collect_links(run.scratch, rows, protected.known, of_person.key),
-        of_row: collect_links(run.scratch, people, protected.shown, of_row.key),
+    of_person, of_row = searched
+    begun = {of_person: protected.known, of_row: protected.shown}
+    best = {search: collect_links(run.scratch, searched[search], begun[search], search.key) for search in searched}
+    recalls = {
+        search: collect_recall(run.scratch, links, most=asked.exact_pairs, seed=asked.intruder.seed)
+        for search, links in best.items()
+        if links.open is not None
     }
     if protected.records is None and protected.persons is None:
-        return scored_both_ways(run, opened, protected, best[of_person], best[of_row], of_person, of_row)
+        scored = scored_both_ways(run, opened, protected, best[of_person], best[of_row], of_person, of_row)
+        return {search: replace(one, recall=recalls.get(search)) for search, one in scored.items()}
     tried: dict[Search, Tried] = {}
     # What is surely not released has no row that somebody could begin with: it was not linked.
     for search, known, own, chance in ((of_person, person, row, None), (of_row, row, person, protected.released)):
@@ -168,10 +230,10 @@ def both_ways(
             pairs = run.scratch.write_frame(links.frame(), f"pairs-{search.key}")
             outcomes = collect_outcomes(Batches.of_frame(pairs))
         if protected.persons is None:
-            tried[search] = Tried(pairs, outcomes)
+            tried[search] = Tried(pairs, outcomes, recall=recalls.get(search))
             continue
         found = of_persons(run, protected.persons, best[search], search, known=known, own=own)
-        tried[search] = Tried(person_pairs(found), outcomes, collect_persons(found))
+        tried[search] = Tried(person_pairs(found), outcomes, collect_persons(found), recall=recalls.get(search))
     return tried
 
 
@@ -248,7 +310,8 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
         *model.expected(counts), false_links=asked.false_links, false_non_links=asked.false_non_links, coins=False
     )
     weighed = rows.weighed(model), people.weighed(model)
-    found = both_ways(run, opened, protected, *weighed, method="probabilistic")
+    searches = Search("probabilistic", "person"), Search("probabilistic", "row")
+    found = both_ways(run, opened, protected, dict(zip(searches, weighed, strict=True)))
     searched = {"person": weighed[0], "row": weighed[1]}
     models = {
         search: weighed_model(run, search, one, searched[search.begins], model, estimated, rule)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -193,7 +193,7 @@ def judge(
         for search, one in findings.links.items():
             of = searched[search.begins].total, len(searched[search.begins].rows)
             if isinstance(one.outcomes, Scores):
-                untold.append(scored(search, one.outcomes, *of))
+                untold.append(replace(scored(search, one.outcomes, *of), recall=one.recall))
                 continue
             of_rows = None
             if one.outcomes is not None:
@@ -201,9 +201,9 @@ def judge(
                 of_rows = attacked(search, one.outcomes, *of, planned)
             if one.persons is not None:
                 calibrations = () if of_rows is None else of_rows.calibrations
-                found.append(attacked_persons(search, one.persons, *of, calibrations))
+                found.append(replace(attacked_persons(search, one.persons, *of, calibrations), recall=one.recall))
             elif of_rows is not None:
-                found.append(of_rows)
+                found.append(replace(of_rows, recall=one.recall))
         rows = protected.rows
         found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned]
         left_out = not_tried(
@@ -239,6 +239,7 @@ def judge(
                 policy,
                 sampled=bool((protected.present < 1).any()),
                 by_risk=any(of.prediction == "identification" for one in found for of in one.calibrations),
+                blocked=any(one.recall is not None for one in findings.links.values()),
                 left_out=left_out,
             ),
         )

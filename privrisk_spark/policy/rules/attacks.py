@@ -180,6 +180,15 @@ def _known(policy: Policy) -> Iterator[Fault]:
             yield Fault(
                 f"attack.cells.{i}", "'midpoint' needs all known columns in attack.numbers: levels have no middle"
             )
+    for i, one in enumerate(asked.standardization):
+        if one in asked.standardization[:i]:
+            yield Fault(f"attack.standardization.{i}", f"'{one}' is there already; name it once")
+    if asked.blocking == "principal_axis" and not any(
+        name in asked.numbers or isinstance(policy.masks.get(name), NUMERIC) for name in known
+    ):
+        yield Fault(
+            "attack.blocking", "'principal_axis' needs a known column that is compared as a number (attack.numbers)"
+        )
     if known and all(asked.weights.get(name, 1.0) == 0 for name in known):
         yield Fault("attack.weights", "must leave one known column with a weight above 0")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, Protocol
 from uuid import uuid4
@@ -29,7 +29,8 @@ from privrisk_spark.engine.batches import (
 )
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.linkage.blocked import BlockedFile, ConsistentCells, PrincipalAxis
 from privrisk_spark.kernels.linkage.differences import (
     Difference,
     LevelDifference,
@@ -46,7 +47,8 @@ from privrisk_spark.storage.parts import PartDirectory
 DISTANCE, TIED, NEAR, ALIKE, PRESENT = "distance", "tied_rows", "own_row_is_nearest", "rows_alike", "present"
 BEGUN = "begun"
 
-FIRST = "first"
+PLACE, FIRST, OPEN = "place", "first", "open"
+"""Of stored links: which of the known tuples, the first candidate, and the people who may have a nearer one."""
 
 Kind = Literal["levels", "number", "text"]
 """How the cells of a column are compared."""
@@ -105,6 +107,10 @@ class StoredFile:
         How each column is compared.
     reading : {"nearest", "uniform", "midpoint"}
         What generalized cells are taken for.
+    blocks : ConsistentCells, PrincipalAxis or None
+        With which of its tuples each record is compared; None with all.
+    own_ends : bool
+        Whether known numbers have other ends than those of the file.
     """
 
     directory: PartDirectory
@@ -112,6 +118,8 @@ class StoredFile:
     tuples: int
     kinds: tuple[Kind, ...]
     reading: Reading
+    blocks: ConsistentCells | PrincipalAxis | None = None
+    own_ends: bool = False
 
     def load(self) -> LoadedFile:
         """Map the arrays, once per process."""
@@ -142,12 +150,28 @@ class LoadedFile:
         Of these, as :func:`keys_of` makes them.
     present : ndarray of float64, shape (p,)
         Probability that somebody of each is in it.
+    blocked : BlockedFile or None
+        The file, where records are compared with some of its tuples alone.
     """
 
     file: SearchedFile
     nodes: IntArray
     keys: Keys
     present: FloatArray
+    blocked: BlockedFile | None = None
+
+    def holds(self, known: IntArray, record: LongArray, linked: Linked) -> BoolArray:
+        """Mark the known records whose own record is among those found.
+
+        Parameters
+        ----------
+        known : ndarray of int32, shape (m, k)
+        record : ndarray of int64, shape (m,)
+            Position of each one's own among the tuples, -1 if it has none.
+        linked : Linked
+            Of the same.
+        """
+        return (self.blocked or self.file).holds(known, record, linked)
 
 
 @functools.lru_cache(maxsize=4)
@@ -159,7 +183,8 @@ def _loaded_file(stored: StoredFile) -> LoadedFile:
         nodes = array(f"nodes{j}")
         if kind == "number":
             mean = float(array(f"mean{j}")[0])
-            return NumberDifference(array(f"low{j}"), array(f"high{j}"), nodes, stored.reading, mean)
+            known = (array(f"known_low{j}"), array(f"known_high{j}")) if stored.own_ends else None
+            return NumberDifference(array(f"low{j}"), array(f"high{j}"), nodes, stored.reading, mean, known)
         if kind == "text":
             ends = array(f"first{j}"), array(f"last{j}"), array(f"unknown{j}")
             return TextDifference(array(f"texts{j}").tolist(), *ends, nodes)
@@ -168,7 +193,8 @@ def _loaded_file(stored: StoredFile) -> LoadedFile:
     differences = [difference(j, kind) for j, kind in enumerate(stored.kinds)]
     file = SearchedFile(tuple(differences), array("weights"), array("cells"), array("rows"))
     nodes = array("nodes")
-    return LoadedFile(file, nodes, keys_of(nodes), array("present"))
+    blocked = None if stored.blocks is None else BlockedFile(file, stored.blocks)
+    return LoadedFile(file, nodes, keys_of(nodes), array("present"), blocked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,12 +211,22 @@ class Comparison:
         Of the columns compared as numbers, what their nodes stand for.
     texts : frozenset of int
         Positions of the columns compared as texts.
+    known_ends : tuple of k (NumberEnds or None), optional
+        As `ends`, where a node is known; the same if not given.
     """
 
     hierarchies: tuple[Hierarchy, ...]
     weights: tuple[float, ...]
     ends: tuple[NumberEnds | None, ...]
     texts: frozenset[int] = frozenset()
+    known_ends: tuple[NumberEnds | None, ...] | None = None
+
+    @property
+    def turned(self) -> Comparison:
+        """The same, where the other file is searched."""
+        if self.known_ends is None:
+            return self
+        return replace(self, ends=self.known_ends, known_ends=self.ends)
 
     def kind(self, j: int) -> Kind:
         """How a column is compared."""
@@ -225,13 +261,17 @@ def store_file(
             arrays[f"unknown{j}"] = np.array([*(i for i, text in enumerate(labels) if text is None), hierarchy.root])
         elif ends is not None:
             arrays[f"low{j}"], arrays[f"high{j}"], arrays[f"mean{j}"] = ends.low, ends.high, np.array([ends.mean])
+            known = None if compared.known_ends is None else compared.known_ends[j]
+            if known is not None:
+                arrays[f"known_low{j}"], arrays[f"known_high{j}"] = known.low, known.high
         else:
             arrays[f"at_depth{j}"], arrays[f"leaves{j}"] = hierarchy.at_depth, hierarchy.n_under
     arrays |= {"cells": cells, "nodes": tuples.nodes, "rows": tuples.rows, "present": present}
     arrays["weights"] = np.array(compared.weights, dtype=np.float64)
     for name, array in arrays.items():
         write_array(array, directory, f"{name}.npy")
-    return StoredFile(directory, uuid4().hex, len(tuples.rows), kinds, reading)
+    own_ends = compared.known_ends is not None
+    return StoredFile(directory, uuid4().hex, len(tuples.rows), kinds, reading, own_ends=own_ends)
 
 
 @dataclass(frozen=True)
@@ -247,12 +287,16 @@ class StoredLinks:
     directory : PartDirectory
         Of parts with the distance and the rows of a slice of them.
     parts : tuple of str
+    open : tuple of int or None
+        People of each part of whom it is not proved that nothing is nearer outside of their blocks; None where all are
+        compared with everything.
     """
 
     stored: Searched
     known: PartDirectory
     directory: PartDirectory
     parts: tuple[str, ...]
+    open: tuple[int, ...] | None = None
 
     def load(self) -> tuple[Keys, Linked]:
         """Map the links, once per process: the keys of the known tuples, and what is nearest to each."""
@@ -263,7 +307,7 @@ class StoredLinks:
 def _loaded_links(links: StoredLinks) -> tuple[Keys, Linked]:
     keys = keys_of(np.ascontiguousarray(map_array(links.known, "nodes.npy")))
     table = pa.concat_tables([read_ipc(links.directory, name) for name in links.parts])
-    place = table.column("place").to_numpy()
+    place = table.column(PLACE).to_numpy()
     order = np.argsort(place)
     return keys, Linked(*(table.column(name).to_numpy()[order] for name in (DISTANCE, TIED, FIRST)))
 
@@ -289,16 +333,28 @@ def collect_links(scratch: Scratch, stored: Searched, known: Tuples, name: str) 
     at, directory = scratch.directory(f"known-{name}"), scratch.directory(f"links-{name}")
     write_array(known.nodes, at, "nodes.npy")
     write_array(known.rows, at, "rows.npy")
+    # Tuples of a block are linked by one task.
+    blocked = stored.load().blocked
+    write_array(np.arange(len(known.nodes)) if blocked is None else blocked.order(known.nodes), at, "order.npy")
 
     def link(part: tuple[int, int]) -> Iterator[pa.Table]:
-        begin, end = part
-        nodes = np.ascontiguousarray(map_array(at, "nodes.npy")[begin:end])
-        found = stored.load().file.linked(nodes)
-        told = {"place": np.arange(begin, end), DISTANCE: found.distance, TIED: found.rows, FIRST: found.first}
-        yield report(write_ipc(pa.table(told), directory), {})
+        place = np.ascontiguousarray(map_array(at, "order.npy")[slice(*part)])
+        nodes, loaded = map_array(at, "nodes.npy")[place], stored.load()
+        open_people = np.zeros(len(place), dtype=np.int64)
+        if loaded.blocked is None:
+            found = loaded.file.linked(nodes)
+        else:
+            found, complete = loaded.blocked.told(nodes)
+            open_people[~complete] = map_array(at, "rows.npy")[place[~complete]]
+        told = {PLACE: place, DISTANCE: found.distance, TIED: found.rows, FIRST: found.first, OPEN: open_people}
+        yield report(write_ipc(pa.table(told), directory), {"begin": part[0], OPEN: int(open_people.sum())})
 
-    parts = scratch.collect_parts(Batches.of_parts(scratch.spark, slices(len(known.nodes), stored.tuples), link, PARTS))
-    return StoredLinks(stored, at, directory, tuple(sorted(part["name"] for part in parts)))
+    linked = scratch.collect_parts(
+        Batches.of_parts(scratch.spark, slices(len(known.nodes), stored.tuples), link, PARTS)
+    )
+    parts = sorted(linked, key=lambda part: int(part["begin"]))
+    open_people = None if blocked is None else tuple(int(part[OPEN]) for part in parts)
+    return StoredLinks(stored, at, directory, tuple(part["name"] for part in parts), open_people)
 
 
 def linked(
@@ -341,7 +397,7 @@ def linked(
             first, member = grouped([of, place])
             nodes = integers(table.take(pa.array(first)), known)
             each = nearest.at(of[first])
-            near = loaded.file.holds(nodes, place[first], each)
+            near = loaded.holds(nodes, place[first], each)
             there = place >= 0
             told = {
                 schemas.RECORD_ID: table.column(schemas.RECORD_ID),

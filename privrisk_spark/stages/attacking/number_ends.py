@@ -70,19 +70,29 @@ def values_of(name: str, hierarchy: Hierarchy, nodes: IntArray, *, number: bool)
 
 @dataclass(frozen=True, eq=False)
 class NumberEnds:
-    """What the nodes of a hierarchy of numbers stand for, in standard deviations of the people's values.
+    """What the nodes of a hierarchy of numbers stand for, in standard deviations of the values of a file.
 
     Attributes
     ----------
     low, high : ndarray of float64, shape (n_nodes,)
         Infinite of the root, which stands for every number; NaN of a missing value.
     mean : float
-        Of the people's values.
+        Of the values that they are standardized by.
     """
 
     low: FloatArray
     high: FloatArray
     mean: float
+
+    @property
+    def centred(self) -> NumberEnds:
+        """The same about their mean."""
+        return NumberEnds(self.low - self.mean, self.high - self.mean, 0.0)
+
+    def equals(self, other: NumberEnds) -> bool:
+        """Whether nodes stand for the same."""
+        pairs = ((self.low, other.low), (self.high, other.high))
+        return all(np.array_equal(mine, theirs, equal_nan=True) for mine, theirs in pairs)
 
 
 def number_ends(name: str, hierarchy: Hierarchy, rows_of_node: LongArray) -> NumberEnds:
@@ -114,3 +124,27 @@ def rows_of_nodes(tuples: Tuples, position: int, hierarchy: Hierarchy) -> LongAr
     rows = np.zeros(hierarchy.n_nodes, dtype=np.int64)
     np.add.at(rows, tuples.nodes[:, position], tuples.rows)
     return rows
+
+
+def ends_by_each_file(
+    name: str, hierarchy: Hierarchy, people: LongArray, rows: LongArray
+) -> tuple[NumberEnds, NumberEnds]:
+    """Ends of nodes by the people's own mean and deviation, and by those of the rows of a protected table (T20).
+
+    Parameters
+    ----------
+    name : str
+    hierarchy : Hierarchy
+    people, rows : ndarray of int64, shape (n_nodes,)
+        Of either file, with each node as their value.
+
+    Returns
+    -------
+    tuple of (NumberEnds, NumberEnds)
+        About the means. Both are the people's where the protected table generalizes the column: a cell is at no
+        difference from what it covers.
+    """
+    mine = number_ends(name, hierarchy, people).centred
+    generalized = rows[hierarchy.n_leaves : hierarchy.n_nodes].copy()
+    generalized[hierarchy.root - hierarchy.n_leaves] = 0
+    return mine, mine if generalized.any() else number_ends(name, hierarchy, rows).centred

@@ -164,7 +164,7 @@ def linked_persons(
             there = np.where(place >= 0, own_rows * loaded.present[place], 0.0)
             near = np.zeros(len(nodes))
             for a, b in pairs_of_persons(n_begun, n_own):
-                held: BoolArray = loaded.file.holds(nodes[a], place[b], each.at(a))
+                held: BoolArray = loaded.holds(nodes[a], place[b], each.at(a))
                 np.add.at(near, a, np.where(held, there[b], 0.0))
             some = n_begun > 0
             persons = np.repeat(np.arange(len(n_own)), n_own)

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import naive_linkage
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from linked_files import file_of, file_of_numbers, files, noisy
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.linkage.blocked import (
+    BlockedFile,
+    ConsistentCells,
+    PrincipalAxis,
+    axis_blocks,
+    consistent_blocks,
+)
+from privrisk_spark.kernels.linkage.nearest import SearchedFile
+
+
+def check_complete(blocked: BlockedFile, known: np.ndarray) -> np.ndarray:
+    """What is said to be complete is what every record gives, and nothing found in a block is nearer than the truth."""
+    found, complete = blocked.told(known)
+    every = blocked.file.linked(known)
+    np.testing.assert_array_equal(found.rows[complete], every.rows[complete])
+    np.testing.assert_array_equal(found.first[complete], every.first[complete])
+    np.testing.assert_allclose(found.distance[complete], every.distance[complete], atol=1e-12)
+    assert (found.distance >= every.distance - 1e-12).all()
+    return complete
+
+
+@given(files(), st.data())
+@settings(max_examples=120, deadline=None)
+def test_blocks_of_consistent_cells_are_those_of_two_loops(drawn: Any, data: st.DataObject) -> None:
+    """The candidates are the records whose chosen cells are nearest to the known ones; among them two loops search."""
+    trees, weights, records, rows, known = drawn
+    weighty = [j for j in range(len(trees)) if weights[j]]
+    by = tuple(sorted(data.draw(st.sets(st.sampled_from(weighty), min_size=1))))
+    blocked = BlockedFile(file_of(trees, weights, records, rows), ConsistentCells(by))
+    codes = np.array(known, dtype=np.int32)
+    found = blocked.linked(codes)
+    for i, mine in enumerate(known):
+        apart = [
+            sum(weights[j] * naive_linkage.level_difference(trees[j], mine[j], theirs[j]) for j in by)
+            for theirs in records
+        ]
+        block = [r for r, d in enumerate(apart) if d <= min(apart) + 1e-7]
+        ((least, tied, near),) = naive_linkage.linked(
+            trees, weights, [mine], [records[r] for r in block], [rows[r] for r in block]
+        )
+        assert found.distance[i] == pytest.approx(least, abs=1e-12)
+        assert (found.rows[i], found.first[i]) == (tied, block[min(near)])
+        own = np.arange(len(records))
+        held = blocked.holds(np.repeat(codes[i : i + 1], len(own), axis=0), own, found.at(np.full(len(own), i)))
+        assert np.flatnonzero(held).tolist() == sorted(block[r] for r in near)
+    check_complete(blocked, codes)
+
+
+@given(files())
+@settings(max_examples=60, deadline=None)
+def test_whoever_fits_a_record_loses_nothing(drawn: Any) -> None:
+    """Blocks cannot lose where some record is at no distance: all of these are in the block, and the others are not."""
+    trees, weights, records, rows, known = drawn
+    file = file_of(trees, weights, records, rows)
+    blocks = ConsistentCells(tuple(j for j in range(len(trees)) if weights[j]))
+    codes = np.array([*known, *records], dtype=np.int32)
+    for reading in ("nearest", "uniform"):
+        read = replace(file, differences=tuple(replace(one, reading=reading) for one in file.differences))
+        complete = check_complete(BlockedFile(read, blocks), codes)
+        if reading == "nearest":
+            assert complete[file.linked(codes).distance == 0].all()
+
+
+def axis_of(
+    values: np.ndarray, ends: np.ndarray, most: int, known: int
+) -> tuple[SearchedFile, np.ndarray, PrincipalAxis]:
+    file, member = file_of_numbers(values, ends)
+    blocks = axis_blocks(file, known, most=most)
+    assert blocks is not None
+    return file, member, blocks
+
+
+def test_blocks_on_the_axis_are_those_of_a_loop() -> None:
+    """By the letter: covariance, its first vector, records in the order of their scores, three blocks for each."""
+    known, shown, ends = noisy(400, (0.3, 0.3, 0.3), seed=4)
+    known = known + np.array([[0, 0, 0]], dtype=np.int32)
+    file, _, blocks = axis_of(shown, ends, 400 * 3 * 3 * 40, 400)
+    assert blocks.size == 40
+    points = np.column_stack([ends[one.nodes][file.cells[:, j]] for j, one in enumerate(file.differences)]) / np.sqrt(3)
+    weights = file.rows / file.rows.sum()
+    centre = weights @ points
+    covariance = sum(w * np.outer(p - centre, p - centre) for w, p in zip(weights, points, strict=True))
+    axis = np.array(blocks.direction)
+    np.testing.assert_allclose(covariance @ axis, np.linalg.eigvalsh(covariance)[-1] * axis, atol=1e-9)
+    assert axis[np.abs(axis).argmax()] > 0
+    score = points @ axis
+    order = np.argsort(score, kind="stable")
+    number = len(order) // 40
+    pieces = [order[40 * b : 40 * (b + 1) if b < number - 1 else None] for b in range(number)]
+    blocked = BlockedFile(file, blocks)
+    found, complete = blocked.told(known)
+    for i in range(len(known)):
+        mine = ends[known[i]] / np.sqrt(3)
+        home = sum(score[piece[0]] <= mine @ axis for piece in pieces[1:])
+        candidates = np.sort(np.concatenate(pieces[max(home - 1, 0) : home + 2]))
+        apart = ((points[candidates] - mine) ** 2).sum(axis=1)
+        near = candidates[apart <= apart.min() + 1e-9]
+        assert found.distance[i] == pytest.approx(apart.min(), abs=1e-12)
+        assert (found.rows[i], found.first[i]) == (file.rows[near].sum(), near[0])
+        own = np.arange(len(points))
+        held = blocked.holds(np.repeat(known[i : i + 1], len(own), axis=0), own, found.at(np.full(len(own), i)))
+        assert np.flatnonzero(held).tolist() == near.tolist()
+        others = np.setdiff1d(own, candidates)
+        if complete[i] and len(others):
+            assert ((points[others] - mine) ** 2).sum(axis=1).min() > apart.min()
+    assert check_complete(blocked, known).mean() > 0.5
+    # Blocks as large as the file lose nothing, and of intervals nothing is proved.
+    assert BlockedFile(file, replace(blocks, size=len(points))).told(known)[1].all()
+    wide = replace(file, differences=tuple(replace(one, high=ends + 0.01) for one in file.differences))
+    assert not BlockedFile(wide, blocks).told(known)[1].any()
+
+
+def test_the_fewest_columns_make_blocks_and_none_where_none_will_do() -> None:
+    """Costs are counted by loops: pairs of distinct cells, and of the records in each other's blocks."""
+    generator = np.random.default_rng(7)
+    trees = [Hierarchy.from_paths("a", [(f"v{i}",) for i in range(n)]) for n in (3, 4, 40)]
+    records = sorted({tuple(int(generator.integers(tree.n_leaves)) for tree in trees) for _ in range(300)})
+    file = file_of(trees, [0.5, 0.25, 0.25], records, [1] * len(records))
+    known = np.array(records, dtype=np.int32)
+
+    def cost(*columns: int) -> int:
+        cells = [tuple(record[j] for j in columns) for record in records]
+        return len(columns) * len(set(cells)) ** 2 + 3 * sum(a == b for a in cells for b in cells)
+
+    assert cost(2) < cost(0, 1) < cost(1) < cost(0)
+    assert consistent_blocks(file, known, [0, 1, 2], most=cost(2)) == ConsistentCells((2,))
+    assert consistent_blocks(file, known, [0, 1], most=cost(1)) == ConsistentCells((1,))
+    assert consistent_blocks(file, known, [0, 1], most=cost(1) - 1) == ConsistentCells((0, 1))
+    assert consistent_blocks(file, known, [0, 1], most=cost(0, 1)) == ConsistentCells((0, 1))
+    assert consistent_blocks(file, known, [0, 1], most=cost(0, 1) - 1) is None
+    assert consistent_blocks(file, known, [], most=10**9) is None
+    light = replace(file, weights=np.array([1.0, 0.0, 0.0]))
+    assert consistent_blocks(light, known, [0, 1, 2], most=10**9) == ConsistentCells((0,))
+    assert axis_blocks(file, len(known), most=10**9) is None, "no column is a number"
+
+
+def test_an_axis_needs_numbers_that_vary_and_blocks_of_some_size() -> None:
+    file, _ = file_of_numbers(np.array([[1, 2], [3, 2]], dtype=np.int32), np.arange(5.0))
+    assert axis_blocks(file, 10, most=32 * 10 * 3 * 2) == PrincipalAxis((1.0, 0.0), 32)
+    assert axis_blocks(file, 10, most=32 * 10 * 3 * 2 - 1) is None
+    same, _ = file_of_numbers(np.array([[2, 2]], dtype=np.int32), np.arange(5.0))
+    assert axis_blocks(same, 1, most=10**9) is None
+    for blocks in (ConsistentCells(()), ConsistentCells((2,)), PrincipalAxis((1.0,), 3), PrincipalAxis((1.0, 0.0), 0)):
+        with pytest.raises(InputError, match=r"Record linkage: .* must "):
+            BlockedFile(file, blocks)
+
+
+def test_blocks_do_not_depend_on_what_is_asked_together() -> None:
+    known, shown, ends = noisy(200, (0.2, 0.4), seed=9)
+    file, _, blocks = axis_of(shown, ends, 200 * 3 * 2 * 32, 200)
+    for by in (blocks, ConsistentCells((0,))):
+        blocked = BlockedFile(file, by)
+        whole, complete = blocked.told(known)
+        parts = [blocked.told(known[b : b + 7]) for b in range(0, 200, 7)]
+        assert np.concatenate([one.rows for one, _ in parts]).tolist() == whole.rows.tolist()
+        assert np.concatenate([sure for _, sure in parts]).tolist() == complete.tolist()
+        order = blocked.order(known)
+        assert sorted(order.tolist()) == list(range(200))
