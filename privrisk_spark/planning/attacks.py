@@ -323,8 +323,8 @@ def not_tried(
 
 
 _NO_VALUES = (
-    "the protected table has no sensitive column that is released as it is, or masked quasi-identifiers, by which "
-    "nobody's class is known, or nobody whom the intruder knows"
+    "the protected table has no sensitive column that is released as it is and holds a value, or masked "
+    "quasi-identifiers, by which nobody's class is known, or nobody whom the intruder knows"
 )
 _LACKING = {
     "similarity": "no hierarchy says which sensitive values are alike (assess.sensitive), or persons are counted",

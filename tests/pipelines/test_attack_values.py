@@ -70,7 +70,10 @@ def run(privrisk: Privrisk, tmp_path: Path) -> Callable[..., Ended]:
     """``run(rows, attack, **policy)``: release, then attack."""
 
     def attack(rows: Sequence[Row], asked: Row, *, released: bool = True, **changes: Any) -> Ended:
-        pq.write_table(pa.Table.from_pylist(list(rows)), tmp_path / "table.parquet")
+        held = pa.Table.from_pylist(list(rows))
+        # A column without a value is one of texts.
+        texts = [field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in held.schema]
+        pq.write_table(held.cast(pa.schema(texts)), tmp_path / "table.parquet")
         document = {
             "version": 1,
             "run": {"name": "attacked"},
@@ -595,6 +598,21 @@ def test_too_many_certain_values_are_exit_code_one(run: Run) -> None:
     assert missed.code == 1
     said = "greatest upper limit of certain values, 100 %, exceeds the 50 % of whom a value may be certain"
     assert said in missed.document["paragraph"]
+
+
+def test_nothing_is_certain_of_a_column_without_a_value(run: Run) -> None:
+    """That everybody lacks it is no secret of anybody; where only some lack it, that is a value like others."""
+    nothing = [{**row, "ill": None} for row in table(30)]
+    asked = {"methods": ["distance", "homogeneity", "external"], "values_certain_at_most": 1.0}
+    ended = run(nothing, asked)
+    assert not [one for one in ended.document["measures"] if one["name"].startswith("values_")]
+    assert any("'homogeneity', as the protected table has no sens" in note for note in ended.document["notes"])
+    assert ended.code == 1
+    assert "No certain values could be tried" in ended.document["paragraph"]
+    one = [{**row, "ill": "flu" if i == 0 else None} for i, row in enumerate(nothing)]
+    some = run(one, {"methods": ["homogeneity"]}, run={"name": "another"})
+    assert some.code == 0, some.err
+    assert some.measure("values_certain", method="homogeneity", column="ill") >= 20
 
 
 def test_bad_input_is_refused_by_name(run: Run, tmp_path: Path) -> None:

@@ -84,7 +84,11 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
             stage.sentence = "Nobody whom the intruder knows is in the protected table."
             return ()
         found: list[Inference] = []
+        inferred_of = 0
         for i, vocabulary in enumerate(values.vocabularies):
+            if (values.whole.held[i].value >= vocabulary.count).all():
+                continue  # That all values are missing tells nobody from others.
+            inferred_of += 1
             found += of_classes(run, values, i, vocabulary)
             bound = alpha_of(run.policy, vocabulary.name)
             if "minimality" in asked.tried and bound is not None and minimal(run.policy, opened.levels):
@@ -92,7 +96,7 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
                 found += by_minimality(opened, protected, values.whole, i, vocabulary.name, alpha=alpha, k=k)
             if "composition" in asked.tried and asked.also:
                 found += composed(run, opened, protected, values, i)
-        stage.sentence = f"Inferred the values of {len(names)} sensitive columns from the classes people are in."
+        stage.sentence = f"Inferred the values of {inferred_of} sensitive columns from the classes people are in."
         stage.status = "tested"
     return tuple(found)
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, map_array, report, write_array
 from privrisk_spark.engine.decided import integers
+from privrisk_spark.engine.quiet import quiet
 from privrisk_spark.kernels.arrays import IntArray
 from privrisk_spark.kernels.linkage.evidence import Found, found
 from privrisk_spark.kernels.linkage.learned.aggregates import Aggregate, WeightedMean
@@ -152,7 +153,8 @@ def collect_learned(
             _known(loaded, *(np.ascontiguousarray(map_array(at, f"{part}-{of}.npy")) for of in ("known", "own")))
             for part in ("training", "held_out")
         )
-        learned = fit(kind, loaded.file, training, limits)
+        with quiet():
+            learned = fit(kind, loaded.file, training, limits)
         facts: dict[str, Any] = {"learned": learned.to_dict()}
         standard: Aggregate = WeightedMean(loaded.file.weights)
         for of, those in (("training", training), ("held_out", held_out)):
