@@ -17,8 +17,8 @@ from privrisk_spark.kernels.linkage.scores import Scores
 from privrisk_spark.kernels.linkage.transparency import ExactLinks
 from privrisk_spark.planning.attacks import known_columns
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.attacks import Attack, Calibration, Group, RightRows, ScoredLinks
-from privrisk_spark.results.inferences import Agreement, LearnedDistance, MatchModel, Search
+from privrisk_spark.results.attacks import Attack, Calibration, Group, ScoredLinks
+from privrisk_spark.results.inferences import Agreement, LearnedDistance, MatchModel, RightRows, Search
 
 SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
 """Groups of records by the candidates that look like their own, and of persons by their rows."""
@@ -382,6 +382,22 @@ def match_model(
     )
 
 
+class HeldOutRows(Protocol):
+    """Records of persons who were held out."""
+
+    @property
+    def linked(self) -> int:
+        """All of them."""
+
+    @property
+    def right(self) -> float:
+        """Those linked to a row of the same person."""
+
+    @property
+    def guess(self) -> float:
+        """Share of the persons found by who draws a row for each."""
+
+
 class FittedDistance(Protocol):
     """A learned distance, and whom it finds beside the standard weights."""
 
@@ -404,6 +420,10 @@ class FittedDistance(Protocol):
     @property
     def held_out(self) -> Found:
         """Likewise, by what was learned."""
+
+    @property
+    def rows(self) -> HeldOutRows | None:
+        """Records of those held out, where they are persons."""
 
 
 LEARNED = {
@@ -431,6 +451,7 @@ def learned_distance(policy: Policy, fitted: FittedDistance) -> LearnedDistance:
         status=one.status,
         gap=one.gap,
         fell_back=one.fell_back,
+        rows=None if fitted.rows is None else RightRows(fitted.rows.linked, fitted.rows.right, fitted.rows.guess),
     )
 
 
@@ -439,7 +460,17 @@ def by_learned(one: LearnedDistance, rows: int, distinct: int) -> Attack:
     held_out = one.held_out
     # Those who are not in the table are in neither sample.
     return Attack(
-        one.search, one.title, ATTACKS["person"][1], rows, distinct, held_out, 0, float(held_out.tried), (), ()
+        one.search,
+        one.title,
+        ATTACKS["person"][1],
+        rows,
+        distinct,
+        held_out,
+        0,
+        float(held_out.tried),
+        (),
+        (),
+        one.rows,
     )
 
 

@@ -212,8 +212,9 @@ def attack_notes(
     if policy.table.entity_id is not None and asked.truth:
         notes.append(
             "Persons are counted. Each row of a person is linked by itself; a link is right if it leads to any row of "
-            "the same person, and a person is found if one of the rows is linked rightly. What is predicted, and what "
-            "is learned from true pairs or by levels, is of rows: there a link is right to that very row alone."
+            "the same person, and a person is found if one of the rows is linked rightly. Distances are learned from "
+            "rows of some persons, and tried on other persons. What is predicted, and what is found by levels, is of "
+            "rows: there a link is right to that very row alone."
         )
         if OF_VALUES.intersection(asked.tried):
             notes.append(

@@ -16,6 +16,7 @@ from privrisk_spark.results.inferences import (
     LearnedDistance,
     MatchModel,
     MembershipFound,
+    RightRows,
     Search,
     found_figures,
 )
@@ -61,24 +62,6 @@ class Calibration:
     meaning: str
     predicted: float
     groups: tuple[Group, ...]
-
-
-@dataclass(frozen=True)
-class RightRows:
-    """Rows of persons who may have several.
-
-    Attributes
-    ----------
-    linked : int
-    right : float
-        Those linked to a row of the same person.
-    guess : float
-        Share of the persons that somebody finds who draws a candidate for each row.
-    """
-
-    linked: int
-    right: float
-    guess: float
 
 
 def _recall_sentence(one: Recall | None) -> str:

@@ -58,6 +58,24 @@ class Search:
 
 
 @dataclass(frozen=True)
+class RightRows:
+    """Rows of persons who may have several.
+
+    Attributes
+    ----------
+    linked : int
+    right : float
+        Those linked to a row of the same person.
+    guess : float
+        Share of the persons that somebody finds who draws a candidate for each row.
+    """
+
+    linked: int
+    right: float
+    guess: float
+
+
+@dataclass(frozen=True)
 class Agreement:
     """One way in which a column of two records may agree.
 
@@ -175,6 +193,8 @@ class LearnedDistance:
         Training records that other parameters might put first besides.
     fell_back : bool
         Whether nothing better than the standard weights was found.
+    rows : RightRows or None
+        Where persons were held out, who may have several records.
     """
 
     search: Search
@@ -188,12 +208,13 @@ class LearnedDistance:
     status: Status
     gap: float
     fell_back: bool
+    rows: RightRows | None = None
 
     def figures(self) -> Iterator[Figure]:
         """Its measures, but for what it finds of the others."""
-        of = self.search.parameters
-        for name, one in (("training", self.training), ("held_out_standard", self.held_out_standard)):
-            yield from found_figures(one, {**of, "records": name})
+        of, counted = self.search.parameters, "records" if self.rows is None else "persons"
+        yield from found_figures(self.training, {**of, "records": "training"})
+        yield from found_figures(self.held_out_standard, {**of, "records": "held_out_standard"}, counted)
         yield from found_figures(self.training_standard, {**of, "records": "training_standard"})
         for column, weight in self.weights.items():
             yield "column_weight", weight, "share", {**of, "column": column}

@@ -345,6 +345,35 @@ def test_persons_of_a_release_of_ours(run: Run, tmp_path: Path, share: float) ->
     assert sum(rows_right) == pytest.approx(ended.measure("correctly_linked_rows", **of), abs=1e-6)
 
 
+def test_distances_are_learned_from_some_persons_and_find_others(run: Run, tmp_path: Path) -> None:
+    """Standard weights find of the persons held out what a loop over their rows finds; nobody is in both samples."""
+    rows = table(75)
+    shown = [{**of, "id": row["who"]} for row, of in zip(rows, coarser(rows), strict=True)]
+    asked = {"protected": {**written(tmp_path, shown), "record_id": "id"}, "methods": ["distance", "learned"]}
+    learned = {"training": 5, "held_out": 20, "distances": ["weighted_mean"]}
+    ended = run(rows, {**asked, "cells": ["nearest"], "learned": learned}, table=PERSONS)
+    assert ended.code == 0, ended.err
+    of = {"method": "learned", "attack": "person", "distance": "weighted_mean"}
+    assert ended.measure("links_tried", **of) == 20, "persons, not rows"
+    assert ended.measure("linked_rows", **of) == 60
+    assert ended.measure("links_tried", **of, records="training") == 15
+    # All 25 persons by the standard weights, less the five who were learned from.
+    pairs = ended.pairs("person-nearest")
+    pairs["missed"] = (1 - (pairs["own_rows_nearest"] / pairs["tied_rows"]).clip(upper=1)) ** pairs["rows"]
+    missed = pairs.groupby("entity")["missed"].prod()
+    found = sorted(float(one) for one in 1 - missed)
+    standard = ended.measure("correct_links", **of, records="held_out_standard")
+    assert sum(found[:20]) - 1e-6 <= standard <= sum(found[-20:]) + 1e-6
+    assert ended.measure("correctly_linked_rows", **of) <= 60
+    again = run(rows[::-1], {**asked, "cells": ["nearest"], "learned": learned}, table=PERSONS)
+    assert again.document["measures"] == ended.document["measures"]
+    everybody = run(
+        rows, {**asked, "cells": ["nearest"], "learned": {**learned, "held_out": 24, "training": 1}}, table=PERSONS
+    )
+    standard = everybody.measure("correct_links", **of, records="held_out_standard")
+    assert standard in [pytest.approx(sum(found) - one, abs=1e-6) for one in found]
+
+
 def test_an_intruder_who_knows_a_row_of_each_person(run: Run, tmp_path: Path) -> None:
     """His table has one row a person, by the persons' ids; strangers are among them."""
     rows = table(75)

@@ -44,6 +44,10 @@ class Attacked(Protocol):
     def strongest(self) -> tuple[str, Found]:
         """The attack that finds the most."""
 
+    @property
+    def strongest_of_rows(self) -> tuple[str, Found] | None:
+        """Of those that begin with a row; None where none was tried."""
+
 
 def claims(data: str, tried: Sequence[Attacked]) -> tuple[Claim, ...]:
     """Judge every claim that a table can say something of.
@@ -145,9 +149,25 @@ def _of_least_risk(tried: Sequence[Attacked]) -> Iterator[_Judged]:
             f"found; of {len(others)} k-anonymous tables {beating} by a disclosure. The risk they minimise is that of "
             "the other direction, from a row to the person.",
         )
+        rows_risk = [(one.lost, of[1].share) for one in risk if (of := one.strongest_of_rows) is not None]
+        rows_others = [(one.lost, of[1].share) for one in others if (of := one.strongest_of_rows) is not None]
+        if rows_risk and rows_others:
+            beaten = sum(any(_no_worse(other, one) for other in rows_others) for one in rows_risk)
+            beating = sum(any(_no_worse(one, other) for one in rows_risk) for other in rows_others)
+            yield (
+                "Fouad (2012)",
+                "The same, of the risk they minimise: who is found by somebody who begins with a row.",
+                "does not hold" if beaten > beating else "holds",
+                f"Of {len(rows_risk)} disclosures {beaten} are beaten by a k-anonymous table, in what is lost and in "
+                f"the rows whose person is found; of {len(rows_others)} k-anonymous tables {beating} by a disclosure.",
+            )
 
 
 def _beats(one: Attacked, other: Attacked) -> bool:
     """Whether a table is no worse in both and better in one."""
-    mine, theirs = (one.lost, one.strongest[1].share), (other.lost, other.strongest[1].share)
+    return _no_worse((one.lost, one.strongest[1].share), (other.lost, other.strongest[1].share))
+
+
+def _no_worse(mine: tuple[float, float], theirs: tuple[float, float]) -> bool:
+    """Whether it is so, of what is lost and what is found."""
     return mine[0] <= theirs[0] and mine[1] <= theirs[1] and mine != theirs

@@ -7,8 +7,8 @@ from privrisk_spark.experiments.compare.learning import TRAINING
 from privrisk_spark.experiments.compare.linking import attacked
 from privrisk_spark.experiments.compare.masking import masked
 from privrisk_spark.experiments.compare.numbers import attacked as attacked_numbers
-from privrisk_spark.experiments.compare.numbers import lost
-from privrisk_spark.experiments.compare.protecting import changed, disclosed, recoded
+from privrisk_spark.experiments.compare.numbers import lost, rows_attacked
+from privrisk_spark.experiments.compare.protecting import changed, disclosed, private, recoded
 from privrisk_spark.experiments.compare.results import Compared, CompareSizes, Tried, findings
 from privrisk_spark.experiments.deciding.results import basis
 from privrisk_spark.experiments.deciding.subject import Subject
@@ -81,10 +81,11 @@ def on_hierarchies(subject: Subject, sizes: CompareSizes, model: RiskModel) -> C
     """Protect a table over hierarchies in every way, and attack each."""
     limit = sizes.suppressed * subject.rows // 100
     tried = []
-    for tables in (recoded(subject, limit), disclosed(subject, model), changed(subject, sizes.seed)):
+    seed = sizes.seed
+    for tables in (recoded(subject, limit), disclosed(subject, model), private(subject, seed), changed(subject, seed)):
         for one in tables:
-            by, loss = attacked(subject, one, sizes.seed)
-            tried.append(Tried(one.family, one.name, loss, by))
+            by, of_rows, loss = attacked(subject, one, seed)
+            tried.append(Tried(one.family, one.name, loss, by, of_rows))
     measure = "loss: mean difference from a draw of the cell"
     return Compared(subject.name, basis(subject), subject.rows, measure, tuple(tried))
 
@@ -105,7 +106,11 @@ def on_numbers(table: NumericTable, seed: int) -> Compared:
     values = table.values(seed)
     tried = tuple(
         Tried(
-            one.family, one.name, lost(values, one.values), attacked_numbers(values, one, seed=seed, training=TRAINING)
+            one.family,
+            one.name,
+            lost(values, one.values),
+            attacked_numbers(values, one, seed=seed, training=TRAINING),
+            rows_attacked(values, one),
         )
         for one in masked(values, seed)
     )

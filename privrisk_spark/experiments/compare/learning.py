@@ -30,7 +30,7 @@ def others_found(
     known : ndarray of int32, shape (m, k)
         Nodes of what is known of each kind of people.
     own : ndarray of int64, shape (m,)
-        Its own record in the file.
+        Its own record in the file, -1 if it has none: nobody learns from it.
     people : ndarray of int64, shape (m,)
         Of each kind, at least 1.
     seed : int
@@ -38,12 +38,13 @@ def others_found(
     training : int
         As many, but at most half of all.
     """
-    total = int(people.sum())
+    there = np.where(own >= 0, people, 0)
+    total = int(there.sum())
     size = min(training, total // 2)
     if size < 1:
         return found(np.zeros(0), np.zeros(0, dtype=np.int64))
     drawn = np.argsort(keyed_uniforms(seed, "learned from", (total,)), kind="stable")[:size]
-    kind = np.searchsorted(np.cumsum(people), drawn, side="right")
+    kind = np.searchsorted(np.cumsum(there), drawn, side="right")
     learned_from = np.bincount(kind, minlength=len(people)).astype(np.int64)
     present = np.ones(len(people))
     learned = fit(

@@ -50,10 +50,14 @@ class Shown:
 
     @cached_property
     def _people(self) -> tuple[LongArray, LongArray, LongArray]:
-        """Record, distinct row, and people of whom both are: one look for each record and row it has."""
-        of_piece, mine = self.protected.record, self._distinct[2]
+        """Record, distinct row, and people of whom both are: one look for each record and row it has, -1 for none."""
+        of_piece, mine, rows = self.protected.record, self._distinct[2], self.protected.rows
+        if self.protected.absent is not None:
+            away = np.flatnonzero(self.protected.absent)
+            of_piece, mine = np.append(of_piece, away), np.append(mine, np.full(len(away), -1))
+            rows = np.append(rows, self.protected.absent[away])
         first, member = distinct_rows([of_piece, mine])
-        people = np.bincount(member, weights=self.protected.rows).astype(np.int64)
+        people = np.bincount(member, weights=rows).astype(np.int64)
         return of_piece[first], mine[first], people
 
     @cached_property
@@ -99,6 +103,23 @@ class Shown:
         near = file.holds(self.subject.nodes[record], own, each)
         return found(np.where(near, 1.0 / each.rows, 0.0), people)
 
+    def rows_found(self, reading: Reading) -> Found:
+        """Rows whose person is found, by who is nearest to each of them."""
+        subject, known = self.subject, self._distinct[0]
+        differences: list[Difference] = []
+        cells = np.empty(subject.nodes.shape, dtype=np.int32)
+        for j, (axis, leaves) in enumerate(zip(subject.axes, leaves_under(subject), strict=True)):
+            nodes, place = np.unique(subject.nodes[:, j], return_inverse=True)
+            differences.append(LevelDifference(axis.at_depth, leaves, nodes, reading))
+            cells[:, j] = place.reshape(-1)
+        k = len(differences)
+        people = SearchedFile(tuple(differences), np.full(k, 1 / k), cells, subject.counts)
+        record, own, rows = self._people
+        record, own, rows = (of[own >= 0] for of in (record, own, rows))
+        links = people.linked(known).at(own)
+        near = people.holds(known[own], record, links)
+        return found(np.where(near, 1.0 / links.rows, 0.0), rows)
+
     def others_found(self, seed: int, training: int = TRAINING) -> Found:
         """People whose row is found by weights that were learned from others."""
         record, own, people = self._people
@@ -106,9 +127,20 @@ class Shown:
 
     def lost(self) -> float:
         """Mean difference of a value from a draw of what its cell covers, 0 to 1: the loss of information."""
-        file = self.file("uniform")
-        apart = file.distances(self.subject.nodes[self.protected.record], self._distinct[2])
-        return math.fsum((apart * self.protected.rows).tolist()) / self.subject.rows
+        apart = self.file("uniform").distances(self.subject.nodes[self.protected.record], self._distinct[2])
+        parts = (apart * self.protected.rows).tolist()
+        if self.protected.absent is not None:
+            parts += (self._suppressed * self.protected.absent).tolist()
+        return math.fsum(parts) / self.subject.rows
+
+    @property
+    def _suppressed(self) -> FloatArray:
+        """What each record loses where all of its values are suppressed, as if its row is not there."""
+        lost = np.zeros(len(self.subject.counts))
+        for j, (axis, leaves) in enumerate(zip(self.subject.axes, leaves_under(self.subject), strict=True)):
+            root = np.array([axis.ancestor[0, -1]], dtype=np.int32)
+            lost += LevelDifference(axis.at_depth, leaves, root, "uniform").of(self.subject.nodes[:, j])[:, 0]
+        return lost / len(self.subject.axes)
 
     def by_scheme(self) -> Found | None:
         """People whose row is found by who knows the scheme, and so the class of each; None where there is none."""
@@ -118,7 +150,9 @@ class Shown:
         return found(1.0 / rows[member], self.protected.rows)
 
 
-def attacked(subject: Subject, protected: Protected, seed: int) -> tuple[Mapping[str, Found], float]:
+def attacked(
+    subject: Subject, protected: Protected, seed: int
+) -> tuple[Mapping[str, Found], Mapping[str, Found], float]:
     """Attack a protected table by every method.
 
     Parameters
@@ -132,6 +166,8 @@ def attacked(subject: Subject, protected: Protected, seed: int) -> tuple[Mapping
     -------
     found : mapping of method to Found
         People whose row is found.
+    of_rows : mapping of method to Found
+        Rows whose person is found.
     lost : float
         Information.
     """
@@ -145,4 +181,5 @@ def attacked(subject: Subject, protected: Protected, seed: int) -> tuple[Mapping
     scheme = shown.by_scheme()
     if scheme is not None:
         by["levels of the scheme"] = scheme
-    return by, shown.lost()
+    of_rows = {"distance, nearest": shown.rows_found("nearest"), "distance, any value": shown.rows_found("uniform")}
+    return by, of_rows, shown.lost()

@@ -34,7 +34,9 @@ def standard(table: FloatArray) -> FloatArray:
     return np.asarray((table - table.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
 
 
-def records_found(values: FloatArray, shown: FloatArray, *, whitened: bool = False) -> Found:
+def records_found(
+    values: FloatArray, shown: FloatArray, *, whitened: bool = False, own: bool = True, turned: bool = False
+) -> Found:
     """Records whose own masked row is nearest; ties are fractional.
 
     Parameters
@@ -43,18 +45,25 @@ def records_found(values: FloatArray, shown: FloatArray, *, whitened: bool = Fal
         Row by row each other's.
     whitened : bool
         By Mahalanobis' distance, with the correlations of the masked table, which the intruder sees.
+    own : bool
+        In each file's own mean and deviations; else both in those of the originals.
+    turned : bool
+        Masked rows whose own record is nearest.
     """
-    mine, theirs = standard(values), standard(shown)
+    mine = standard(values)
+    theirs = standard(shown) if own else (shown - values.mean(axis=0)) / values.std(axis=0)
     if whitened:
         spread, axes = np.linalg.eigh(theirs.T @ theirs / len(theirs))
         told = spread > _FLAT * spread.max()
         units = axes[:, told] / np.sqrt(spread[told])
         mine, theirs = mine @ units, theirs @ units
+    if turned:
+        mine, theirs = theirs, mine
     file = Points(theirs / np.sqrt(theirs.shape[1]), np.ones(len(theirs), dtype=np.int64))
     mine = mine / np.sqrt(mine.shape[1])
     least, tied, _ = file.linked(mine)
-    own = file.distances(mine, np.arange(len(mine)))
-    return found(np.where(own <= tie(least), 1.0 / tied, 0.0), np.ones(len(mine), dtype=np.int64))
+    apart = file.distances(mine, np.arange(len(mine)))
+    return found(np.where(apart <= tie(least), 1.0 / tied, 0.0), np.ones(len(mine), dtype=np.int64))
 
 
 def searched(values: FloatArray, shown: FloatArray) -> tuple[SearchedFile, IntArray]:
@@ -90,6 +99,7 @@ def attacked(values: FloatArray, one: Masked, *, seed: int, training: int) -> Ma
     """
     by = {
         "distance": records_found(values, one.values),
+        "distance, people's units": records_found(values, one.values, own=False),
         "Mahalanobis distance": records_found(values, one.values, whitened=True),
     }
     file, known = searched(values, one.values)
@@ -98,3 +108,22 @@ def attacked(values: FloatArray, one: Masked, *, seed: int, training: int) -> Ma
     if one.told is not None:
         by["the method is known"] = found(one.told, each)
     return by
+
+
+def rows_attacked(values: FloatArray, one: Masked) -> Mapping[str, Found]:
+    """Link masked rows to the records they are of.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, q)
+    one : Masked
+
+    Returns
+    -------
+    mapping of method to Found
+    """
+    return {
+        "distance": records_found(values, one.values, turned=True),
+        "distance, people's units": records_found(values, one.values, own=False, turned=True),
+        "Mahalanobis distance": records_found(values, one.values, whitened=True, turned=True),
+    }

@@ -49,6 +49,36 @@ def risk_utility_map(data: str, measure: str, points: Sequence[Point], front: se
     )
 
 
+def map_of_rows(data: str, measure: str, points: Sequence[Point]) -> Plot:
+    """Share of the rows whose person is found over what is lost, by how the table was protected.
+
+    Parameters
+    ----------
+    data, measure : str
+    points : sequence of Point
+    """
+    families = list(dict.fromkeys(family for family, *_ in points))
+    series = tuple(
+        Series.of(
+            family,
+            [lost for of, _, lost, _ in points if of == family],
+            [share for of, _, _, share in points if of == family],
+            points=True,
+        )
+        for family in families
+    )
+    least = min(points, key=lambda one: (one[3], one[2]))
+    return Plot(
+        key="compare-map-rows",
+        title="Persons found of a row, over loss of information",
+        figure="",
+        claim="",
+        found=f"Fewest are found of '{least[0]}', {least[1]}: {100 * least[3]:.3g} % of the rows.",
+        panels=(Panel("", measure, "share of the rows whose person is found", series),),
+        data=data,
+    )
+
+
 def of_attacks(data: str, tables: Sequence[tuple[str, float, Mapping[str, float]]]) -> Plot:
     """What each attack finds, table after table, in the order of what they lose.
 

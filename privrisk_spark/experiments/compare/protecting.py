@@ -1,9 +1,10 @@
-"""Protected forms of a table over hierarchies: recoded, disclosed by risk, or with categories changed by chance."""
+"""Protected forms of a table over hierarchies: recoded, disclosed by risk, private, or with categories changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from privrisk_spark.experiments.deciding.sample import Sample
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
+from privrisk_spark.experiments.privacy.releases import Calibrated, Candidates, Public, public_schemes
 from privrisk_spark.experiments.recoding.algorithms import Recoded, partitioned, searched
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.masking.pram import perturbed
@@ -22,6 +24,10 @@ ANONYMITY = (2, 5, 10, 50)
 LOCAL = ("mondrian", "hilbert", "bang")
 FLOORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """Least utilities of disclosures by risk, as shares of the greatest."""
+EPSILONS = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
+"""Of differentially private releases."""
+FINER = 10
+"""Their level vectors have at most as many cells as those of a table of so many times the rows: a cell for 100 rows."""
 KEPT = (0.95, 0.9, 0.8, 0.65, 0.5)
 """Probabilities with which a category stays; else it is drawn from the table."""
 
@@ -44,6 +50,8 @@ class Protected:
         What is shown.
     scheme : bool
         Whether one scheme, which an attacker may know, made it.
+    absent : ndarray of int64, shape (m,), or None
+        Rows of each of ``subject.vectors`` that are not shown; None where all are.
     """
 
     family: str
@@ -52,6 +60,7 @@ class Protected:
     rows: LongArray
     nodes: IntArray
     scheme: bool = False
+    absent: LongArray | None = None
 
 
 def recoded(subject: Subject, limit: int, anonymity: Sequence[int] = ANONYMITY) -> Iterator[Protected]:
@@ -81,6 +90,30 @@ def disclosed(subject: Subject, model: RiskModel, floors: Sequence[float] = FLOO
         levels = np.where(found.feasible[:, None], found.levels, heights)
         table = Recoded(everyone.record, everyone.times.astype(np.int64), levels, ~found.feasible)
         yield of_levels(subject, "by risk", f"floor {floor:g}", table)
+
+
+def private(subject: Subject, seed: int, epsilons: Sequence[Fraction] = EPSILONS) -> Iterator[Protected]:
+    """Yield differentially private releases, simulated with the kernels of a release; none where nothing is published.
+
+    Level vectors are chosen from the hierarchies and the number of rows, which counts as public; half of the rows that
+    epsilon allows are sampled, and delta is 1e-9.
+
+    Parameters
+    ----------
+    subject : Subject
+    seed : int
+        In place of the release's key.
+    epsilons : sequence of Fraction
+    """
+    public = Public(public_schemes(subject, FINER * subject.rows))
+    candidates = Candidates.of(subject, public)
+    for epsilon in epsilons:
+        rows = candidates.sampled(Calibrated.of(public, epsilon, Fraction(1, 2)), seed=seed, run=0)
+        if rows.published.any():
+            record, nodes = rows.record[rows.published], rows.nodes[rows.published]
+            absent = subject.counts - np.bincount(record, minlength=len(subject.counts))
+            each = np.ones(len(record), dtype=np.int64)
+            yield Protected("private", f"epsilon = {float(epsilon):g}", record, each, nodes, absent=absent)
 
 
 def changed(subject: Subject, seed: int, kept: Sequence[float] = KEPT) -> Iterator[Protected]:

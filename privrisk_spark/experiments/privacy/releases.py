@@ -126,6 +126,27 @@ class Released:
 
 
 @dataclass(frozen=True, eq=False)
+class Sampled:
+    """The sampled rows of a table, what each was recoded to, and which are published.
+
+    Attributes
+    ----------
+    record : ndarray of int64, shape (s,)
+        Row of the subject's distinct records.
+    scheme : ndarray of int64, shape (s,)
+        By which it is recoded; the last one is full suppression.
+    nodes : ndarray of int32, shape (s, k)
+    published : ndarray of bool, shape (s,)
+        Whether a crowd shows the same.
+    """
+
+    record: LongArray
+    scheme: LongArray
+    nodes: IntArray
+    published: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
 class Candidates:
     """Cells of a table under every scheme, which no parameter but the schemes changes.
 
@@ -169,8 +190,8 @@ class Candidates:
             np.repeat(np.arange(len(subject.counts)), subject.counts),
         )
 
-    def released(self, parameters: Calibrated, *, seed: int, run: int) -> Released:
-        """Simulate one release."""
+    def sampled(self, parameters: Calibrated, *, seed: int, run: int) -> Sampled:
+        """Simulate one release, row by row."""
         public, (m, width) = self.public, self.utility.shape
         counts = np.full((m, width), public.count_cap, dtype=np.int64)
         admitted = np.ones((m, width), dtype=np.bool_)
@@ -193,16 +214,23 @@ class Candidates:
         for j, (nodes, _, member) in enumerate(self.cells):
             at = column == j
             tuples[at] = nodes[member[record[at]]]
-        if not len(record):
+        published = np.zeros(len(record), dtype=np.bool_)
+        if len(record):
+            radices = [len(axis.at_depth) for axis in self.subject.axes]
+            _, of_tuple = CellIndex.build(list(tuples.T), radices, len(tuples))
+            published = np.bincount(of_tuple)[of_tuple] >= parameters.crowd
+        return Sampled(record, column.astype(np.int64), tuples, published)
+
+    def released(self, parameters: Calibrated, *, seed: int, run: int) -> Released:
+        """Simulate one release, and say what is left of the table."""
+        rows = self.sampled(parameters, seed=seed, run=run)
+        if not len(rows.record):
             return Released(0.0, float("nan"), float("nan"))
-        radices = [len(axis.at_depth) for axis in self.subject.axes]
-        _, of_tuple = CellIndex.build(list(tuples.T), radices, len(tuples))
-        published = np.bincount(of_tuple)[of_tuple] >= parameters.crowd
-        precision = self.precision[record, column][published]
+        precision = self.precision[rows.record, rows.scheme][rows.published]
         return Released(
-            float(published.sum()) / n,
+            float(rows.published.sum()) / len(self.rows),
             float(precision.mean()) if len(precision) else float("nan"),
-            1.0 - float(published.mean()),
+            1.0 - float(rows.published.mean()),
         )
 
     def mean(self, parameters: Calibrated, *, seed: int, runs: int) -> Released:

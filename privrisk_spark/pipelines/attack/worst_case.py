@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from privrisk_spark.engine import schemas
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.links import compared_by
@@ -11,7 +13,7 @@ from privrisk_spark.planning.attack_findings import learned_distance
 from privrisk_spark.planning.attacks import attack_of
 from privrisk_spark.results.inferences import LearnedDistance
 from privrisk_spark.stages.attacking.distance import store_file
-from privrisk_spark.stages.attacking.learned import collect_learned, collect_sample
+from privrisk_spark.stages.attacking.learned import collect_learned, collect_sample, collect_sample_of_persons
 from privrisk_spark.stages.attacking.protected import of_both
 
 
@@ -27,7 +29,12 @@ def learn(run: Run, opened: Opened, protected: Protected) -> tuple[LearnedDistan
             # Taken for the nearest value it covers, a person's own cell is at no distance by any weights.
             reading="uniform" if "uniform" in asked.cells else asked.cells[-1],
         )
-        sample = collect_sample(
+        draw = (
+            collect_sample
+            if protected.persons is None
+            else partial(collect_sample_of_persons, persons=protected.persons)
+        )
+        sample = draw(
             of_both(protected.told),
             known=schemas.codes(k),
             own=schemas.nodes(k),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from privrisk_spark.experiments.compare.learning import others_found
 from privrisk_spark.experiments.compare.linking import Shown
 from privrisk_spark.experiments.compare.masking import masked
 from privrisk_spark.experiments.compare.numbers import lost, records_found, searched
-from privrisk_spark.experiments.compare.protecting import changed, disclosed, recoded
+from privrisk_spark.experiments.compare.protecting import Protected, changed, disclosed, private, recoded
 from privrisk_spark.experiments.compare.results import CompareSizes, Tried, pareto
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
@@ -60,9 +61,20 @@ def test_people_are_found_as_two_loops_find_them() -> None:
         return 0.0 if common == min(len(mine), len(theirs)) else (under[j] + 1 - common) / under[j]
 
     tables = [*recoded(subject, 6, (3,)), *disclosed(subject, "I", (0.6,)), *changed(subject, 1, (0.8,))]
-    assert {one.family for one in tables} == {"k-anonymous", "by risk", "changed by chance"}
+    tables += private(subject, 3, (Fraction(2),))
+    assert {one.family for one in tables} == {"k-anonymous", "by risk", "changed by chance", "private"}
+    people = [tuple(row) for row in subject.nodes.tolist()]
     for table in tables:
         shown = [tuple(row) for row in table.nodes.tolist()]
+        of_rows = 0.0
+        for record, rows, own in zip(table.record.tolist(), table.rows.tolist(), shown, strict=True):
+            apart = [sum(difference(j, a, b) for j, (a, b) in enumerate(zip(own, one, strict=True))) for one in people]
+            tied = [i for i, d in enumerate(apart) if d <= min(apart) + 1e-7]
+            if record in tied:
+                of_rows += rows / sum(int(subject.counts[i]) for i in tied)
+        found = Shown(subject, table).rows_found("nearest")
+        assert found.correct == pytest.approx(of_rows, abs=1e-9), table.name
+        assert found.tried == table.rows.sum()
         total = 0.0
         for record, rows, own in zip(table.record.tolist(), table.rows.tolist(), shown, strict=True):
             known = subject.nodes[record].tolist()
@@ -71,8 +83,26 @@ def test_people_are_found_as_two_loops_find_them() -> None:
             if own in {shown[i] for i in tied}:
                 total += rows / sum(int(table.rows[i]) for i in tied)
         seen = Shown(subject, table)
-        assert table.rows.sum() == subject.rows
-        assert seen.people_found(seen.file("nearest")).correct == pytest.approx(total, abs=1e-9), table.name
+        absent = 0 if table.absent is None else int(table.absent.sum())
+        assert table.rows.sum() + absent == subject.rows
+        found = seen.people_found(seen.file("nearest"))
+        assert found.correct == pytest.approx(total, abs=1e-9), table.name
+        assert found.tried == subject.rows, "whose row is not shown is not found"
+
+
+def test_a_private_table_lacks_rows_and_they_have_lost_what_suppressed_ones_have() -> None:
+    (private_one,) = private(SUBJECT, 3, (Fraction(2),))
+    assert private_one.absent is not None
+    assert 0 < private_one.absent.sum() < SUBJECT.rows
+    root = np.array([axis.ancestor[0, -1] for axis in SUBJECT.axes], dtype=np.int32)
+    assert (private_one.nodes == root).all(), "so few rows are published suppressed alone"
+    every = np.arange(len(SUBJECT.counts))
+    suppressed = Protected("", "", every, SUBJECT.counts, np.tile(root, (len(every), 1)))
+    assert Shown(SUBJECT, private_one).lost() == pytest.approx(Shown(SUBJECT, suppressed).lost())
+    # Its learned weights are learned from people who are there, and tried on all others.
+    learned = Shown(SUBJECT, private_one).others_found(1, training=10)
+    assert learned.tried == SUBJECT.rows - 10
+    assert list(private(Subject.generated(3, 12, 3), 3, (Fraction(1, 100),))) == []
 
 
 def test_k_anonymous_tables_give_one_in_k_away_at_most_and_lose_more_with_k() -> None:
@@ -111,6 +141,14 @@ def test_numbers_lose_what_they_lose_and_are_found_by_the_nearest() -> None:
         assert records_found(values, one.values).correct == pytest.approx(expected, abs=1e-6), one.name
         if one.family in ("rank swapping", "shuffling"):
             np.testing.assert_allclose(np.sort(one.values, axis=0), np.sort(values, axis=0))
+        # In the people's units, and from the rows.
+        gaps = (values[:, None, :] - one.values[None, :, :]) / values.std(axis=0)
+        apart = (gaps**2).mean(axis=2)
+        for turned, axis in ((False, 1), (True, 0)):
+            near = apart <= apart.min(axis=axis, keepdims=True) + 1e-9
+            expected = (near.diagonal() / near.sum(axis=axis)).sum()
+            measured = records_found(values, one.values, own=False, turned=turned)
+            assert measured.correct == pytest.approx(expected, abs=1e-6), one.name
     found = on_numbers(NUMBERS, 5)
     assert found.front[0].lost == min(one.lost for one in found.tried)
 
@@ -192,6 +230,13 @@ def test_claims_are_judged_by_the_figures() -> None:
     assert "90 % and 40 %" in evidence[2]
     assert "0.75/k" in evidence[3]
     assert "Of 1 disclosures 1 are beaten" in evidence[4]
+    rows = {"distance": Found(10, 1, 0.1, 0.0, 1.0)}, {"distance": Found(10, 2, 0.2, 0.0, 1.0)}
+    both = [Tried(one.family, one.name, 0.2, one.found, of) for one, of in zip(tables, rows, strict=False)]
+    of_rows = [claim for claim in claims("x", both) if "begins with a row" in claim.claim]
+    assert [claim.verdict for claim in of_rows] == ["does not hold"]
+    assert (
+        "Of 1 disclosures 1 are beaten by a k-anonymous table, in what is lost and in the rows" in of_rows[0].evidence
+    )
     (broken,) = claims("x", [one("k-anonymous", "best, k = 5", 0.2, distance=0.3)])
     assert broken.verdict == "does not hold"
 
@@ -210,6 +255,12 @@ def test_a_run_writes_page_table_and_figures(tmp_path: Path) -> None:
     assert "MDAV, k = 3" in page
     assert "What is claimed, and what was found" in page
     # What is only looked up comes after the charts; a plot without a source claims nothing from one.
+    for one in (one for table in document["tables"] for one in table["protected"]):
+        assert all(0 <= of["share"] <= 1 for of in one["found_from_rows"].values())
+        assert len(one["found_from_rows"]) >= 2
+    assert "From a row, %" in page
+    assert 'id="compare-map-rows"' in page
+    assert any(one["family"] == "private" for one in document["tables"][2]["protected"])
     assert page.index('id="claims"') < page.index('id="compare-map"') < page.index('id="compared-numbers"')
     assert "Claimed</b> (" not in page
     assert {claim["data"] for claim in document["claims"]} == {"numbers", "amounts", "generated"}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import naive_linkage
 import numpy as np
@@ -12,6 +13,7 @@ from strategies import hierarchies
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.linkage.differences import LevelDifference, NumberDifference, standard_units
+from privrisk_spark.kernels.linkage.nearest import SearchedFile
 
 
 @given(hierarchies(max_leaves=7, max_depth=4))
@@ -127,3 +129,30 @@ def test_standard_units() -> None:
     assert (mean, deviation) == (2.0, pytest.approx(math.sqrt(2), abs=1e-15))
     assert standard_units(np.array([4.0]), np.array([9])) == (4.0, 1.0)
     assert standard_units(np.array([math.nan]), np.array([1])) == (0.0, 1.0)
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=2, max_size=12), st.data())
+def test_each_file_is_standardized_by_its_own(pairs: list[tuple[int, int]], data: st.DataObject) -> None:
+    """By the letter of T20: ((a - mean a) / deviation a - (b - mean b) / deviation b)²."""
+    mine, theirs = (np.array(of, dtype=float) for of in zip(*pairs, strict=True))
+    values = np.arange(-9.0, 10)
+    files = [(values - of.mean()) / (of.std() or 1.0) for of in (mine, theirs)]
+    reading = data.draw(st.sampled_from(["nearest", "uniform", "midpoint"]))
+    codes, known = (np.array([int(v) + 9 for v in of], dtype=np.int32) for of in (theirs, mine))
+    difference = NumberDifference(files[1], files[1], codes, reading, 0.0, (files[0], files[0]))
+    found = difference.of(known)
+    for i, a in enumerate(mine):
+        for j, b in enumerate(theirs):
+            apart = (a - mine.mean()) / (mine.std() or 1) - (b - theirs.mean()) / (theirs.std() or 1)
+            assert found[i, j] == pytest.approx(apart**2, abs=1e-9)
+    # As points, with the other column the same: what a product of matrices finds is what the table finds.
+    cells = np.unique(codes, return_inverse=True)
+    searched = SearchedFile(
+        (replace(difference, nodes=cells[0].astype(np.int32)),),
+        np.ones(1),
+        np.unique(cells[1])[:, None].astype(np.int32),
+        np.bincount(cells[1]),
+    )
+    quick, slow = (replace(searched, as_points=way).linked(known[:, None]) for way in (True, False))
+    assert quick.rows.tolist() == slow.rows.tolist()
+    np.testing.assert_allclose(quick.distance, slow.distance, atol=1e-9)

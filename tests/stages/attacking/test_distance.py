@@ -18,7 +18,12 @@ from privrisk_spark.stages.attacking.distance import (
     linked,
     store_file,
 )
-from privrisk_spark.stages.attacking.number_ends import number_ends, numbers_of, rows_of_nodes
+from privrisk_spark.stages.attacking.number_ends import (
+    ends_by_each_file,
+    number_ends,
+    numbers_of,
+    rows_of_nodes,
+)
 from privrisk_spark.stages.attacking.protected import Tuples, collect_tuples, forms, named_forms
 
 TREE = Hierarchy.from_paths("age", [("1", "low"), ("2", "low"), ("8", "high"), ("9", "high")], null_leaf=True)
@@ -126,6 +131,19 @@ def test_numbers_and_days_of_nodes() -> None:
     assert (ends["1"], ends["8"], ends["low"], ends["high"]) == ((0.25, 0.25), (2, 2), (0.25, 0.5), (2, 2.25))
     assert ends["*"] == (-np.inf, np.inf)
     assert np.isnan(ends[None]).all()
+    # By each file's own, unless the table generalizes the column: then a cell stays at nothing from what it covers.
+    shown = np.zeros(TREE.n_nodes, dtype=np.int64)
+    shown[[EIGHT, NINE, ROOT]] = 1, 3, 5
+    people, own = ends_by_each_file("age", TREE, rows, shown)
+    assert people.low[[ONE, NINE]].tolist() == [-1, 1]
+    mean, deviation = 8.75, np.sqrt((0.75**2 + 3 * 0.25**2) / 4)
+    np.testing.assert_allclose(own.low[[EIGHT, NINE]], [(8 - mean) / deviation, (9 - mean) / deviation])
+    assert (people.mean, own.mean, own.low[ROOT], np.isnan(own.low[TREE.labels.index(None)])) == (0, 0, -np.inf, True)
+    shown[HIGH] = 1
+    people, own = ends_by_each_file("age", TREE, rows, shown)
+    assert own is people
+    assert people.equals(found.centred)
+    assert not people.equals(found)
     days = Hierarchy.from_paths("born", [("2006-03-01", "06"), ("2006-03-04", "06")])
     assert np.diff(numbers_of("born", days)).tolist() == [3.0]
     with pytest.raises(InputError, match="every value of the hierarchy of 'city'"):
