@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
-from privrisk_spark.kernels.linkage.evidence import Found, deciles, found
+from privrisk_spark.kernels.linkage.evidence import deciles, found
 from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel
-from privrisk_spark.kernels.linkage.learned.fitting import Learned
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule
 from privrisk_spark.kernels.linkage.scores import Scores
 from privrisk_spark.kernels.linkage.transparency import ExactLinks
 from privrisk_spark.planning.attacks import known_columns
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.attacks import Attack, Calibration, Group, ScoredLinks
-from privrisk_spark.results.inferences import Agreement, LearnedDistance, MatchModel, RightRows, Search
+from privrisk_spark.results.inferences import Agreement, MatchModel, RightRows, Search
 
 SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
 """Groups of records by the candidates that look like their own, and of persons by their rows."""
@@ -221,6 +221,33 @@ class PersonOutcomes(Protocol):
     def guessed(self) -> float:
         """Persons that somebody finds who draws a candidate for each row."""
 
+    @property
+    def predicted(self) -> PredictedPersons:
+        """What is predicted of those who are there."""
+
+
+class PredictedPersons(Protocol):
+    """Persons by what is predicted of them."""
+
+    @property
+    def persons(self) -> LongArray:
+        """Persons of each, shape (b,)."""
+
+    @property
+    def predicted(self) -> FloatArray:
+        """Mean of what is predicted of them."""
+
+    @property
+    def found(self) -> FloatArray:
+        """Mean probability that one is found."""
+
+
+HOUSEHOLD = (
+    "prosecutor",
+    "1 - Π (1 - c/f)^c of a person, over the classes of the person's rows: f rows look alike, c of them the person's.",
+)
+"""What is predicted of persons with several rows."""
+
 
 def attacked_persons(
     search: Search, outcomes: PersonOutcomes, candidates: int, distinct: int, calibrations: tuple[Calibration, ...]
@@ -234,9 +261,15 @@ def attacked_persons(
     candidates, distinct : int
         Rows of the file in which was searched.
     calibrations : tuple of Calibration
-        Of rows.
+        Of rows; of an attack from persons they are of persons instead.
     """
     title, meaning, _ = ATTACKS[search.begins]
+    predicted = outcomes.predicted
+    if search.begins == "person":
+        calibrations = ()
+        if len(predicted.persons):
+            told = calibrated(*HOUSEHOLD, predicted.predicted, predicted.found, predicted.persons)
+            calibrations = (replace(told, counted="persons"),)
     groups = []
     for low, high in SIZES:
         here = outcomes.there & (outcomes.rows >= low) & (outcomes.rows <= (_MOST if high is None else high))
@@ -379,98 +412,6 @@ def match_model(
         rule.lower,
         {name: found(*of) for name, of in classes.items()},
         records,
-    )
-
-
-class HeldOutRows(Protocol):
-    """Records of persons who were held out."""
-
-    @property
-    def linked(self) -> int:
-        """All of them."""
-
-    @property
-    def right(self) -> float:
-        """Those linked to a row of the same person."""
-
-    @property
-    def guess(self) -> float:
-        """Share of the persons found by who draws a row for each."""
-
-
-class FittedDistance(Protocol):
-    """A learned distance, and whom it finds beside the standard weights."""
-
-    @property
-    def learned(self) -> Learned:
-        """What was learned."""
-
-    @property
-    def training_standard(self) -> Found:
-        """Of the people it was learned from, by the standard weights."""
-
-    @property
-    def training(self) -> Found:
-        """Likewise, by what was learned."""
-
-    @property
-    def held_out_standard(self) -> Found:
-        """Of the others, by the standard weights."""
-
-    @property
-    def held_out(self) -> Found:
-        """Likewise, by what was learned."""
-
-    @property
-    def rows(self) -> HeldOutRows | None:
-        """Records of those held out, where they are persons."""
-
-
-LEARNED = {
-    "weighted_mean": "weights of the columns",
-    "ordered_weighted_average": "weights of the sorted differences",
-    "bilinear": "a bilinear form of the differences",
-    "choquet": "a measure of sets of columns (Choquet integral)",
-}
-"""What is learned, in words."""
-
-
-def learned_distance(policy: Policy, fitted: FittedDistance) -> LearnedDistance:
-    """Say what was learned, by the names of the columns."""
-    one = fitted.learned
-    kept = ", which are the standard ones, as nothing better was found" if one.fell_back else ""
-    return LearnedDistance(
-        search=Search("learned", "person", distance=one.kind),
-        title=f"{ATTACKS['person'][0]}, by {LEARNED[one.kind]} learned from {fitted.training.tried:,} true pairs{kept}",
-        weights=dict(zip(known_columns(policy), one.aggregate.weights_of_columns().tolist(), strict=True)),
-        parameters=one.aggregate.to_dict(),
-        training_standard=fitted.training_standard,
-        training=fitted.training,
-        held_out_standard=fitted.held_out_standard,
-        held_out=fitted.held_out,
-        status=one.status,
-        gap=one.gap,
-        fell_back=one.fell_back,
-        rows=None if fitted.rows is None else RightRows(fitted.rows.linked, fitted.rows.right, fitted.rows.guess),
-    )
-
-
-def by_learned(one: LearnedDistance, rows: int, distinct: int) -> Attack:
-    """Attack by a learned distance: what it finds of the people it was not learned from."""
-    held_out = one.held_out
-    # Those who are not in the table are in neither sample.
-    return Attack(
-        one.search,
-        one.title,
-        ATTACKS["person"][1],
-        rows,
-        distinct,
-        held_out,
-        0,
-        float(held_out.tried),
-        (),
-        (),
-        one.rows,
     )
 
 

@@ -213,7 +213,7 @@ def attack_notes(
         notes.append(
             "Persons are counted. Each row of a person is linked by itself; a link is right if it leads to any row of "
             "the same person, and a person is found if one of the rows is linked rightly. Distances are learned from "
-            "rows of some persons, and tried on other persons. What is predicted, and what is found by levels, is of "
+            "rows of some persons, and tried on other persons. What is predicted of a row, and found by levels, is of "
             "rows: there a link is right to that very row alone."
         )
         if OF_VALUES.intersection(asked.tried):

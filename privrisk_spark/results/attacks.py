@@ -53,15 +53,17 @@ class Calibration:
     meaning : str
         In a sentence.
     predicted : float
-        Mean over all records.
+        Mean over all of them.
     groups : tuple of Group
         Ascending.
+    counted : {"records", "persons"}
     """
 
     prediction: str
     meaning: str
     predicted: float
     groups: tuple[Group, ...]
+    counted: str = "records"
 
 
 def _recall_sentence(one: Recall | None) -> str:
@@ -105,7 +107,7 @@ class Attack:
     classes : tuple of Group
         By the candidates that look like a record's own, or by the rows of a person.
     calibrations : tuple of Calibration
-        Of records.
+        Of records; of persons, where they are counted who begin.
     rows : RightRows or None
         Where persons are counted.
     recall : Recall or None
@@ -427,4 +429,4 @@ def _figures(attack: Attack) -> Iterator[Figure]:
         for group in one.groups:
             of = {"prediction": one.prediction, "group": group.name}
             yield "predicted_share", group.predicted, "share", of
-            yield from found_figures(group.found, of)
+            yield from found_figures(group.found, of, one.counted)

@@ -263,6 +263,15 @@ def check(
     assert ended.measure("correct_links", **of) == pytest.approx(persons, abs=1e-6)
     assert ended.measure("linked_rows", **of) == len(begun)
     assert ended.measure("correctly_linked_rows", **of) == pytest.approx(right, abs=1e-6)
+    if begins == "person":
+        # 1 - Π (1 - c/f) over the rows of each person who is tried and there.
+        alike, whose = Counter(row for _, row in searched), Counter(searched)
+        missed: dict[str, float] = {}
+        for person, row in searched:
+            if person in {one for one, _ in begun}:
+                missed[person] = missed.get(person, 1.0) * (1 - whose[person, row] / alike[row])
+        predicted = sum(1 - one for one in missed.values()) / len(missed)
+        assert ended.measure("predicted_share", **of, prediction="prosecutor") == pytest.approx(predicted, abs=1e-8)
     there = {person for person, _ in searched}
     assert ended.measure("absent_persons", **of) == len({person for person, _ in begun} - there)
 
@@ -295,9 +304,8 @@ def test_persons_are_found_as_a_literal_program_finds_them(run: Run, tmp_path: P
         rows[::-1], {**asked, "protected": {**protected, **written(tmp_path, shown[::-1], "d", parts=4)}}, table=PERSONS
     )
     assert again.document["measures"] == ended.document["measures"]
-    assert {m["parameters"].get("prediction") for m in ended.document["measures"]} == (
-        {None} if known == "persons" else {None, "prosecutor"}
-    )
+    assert {m["parameters"].get("prediction") for m in ended.document["measures"]} == {None, "prosecutor"}
+    assert all(m["unit"] != "records" for m in ended.document["measures"] if "group" in m["parameters"])
 
 
 def test_a_person_is_found_more_often_than_each_row(run: Run, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.numeric.independent import any_of
 
-__all__ = ["found_persons", "pairs_of_persons"]
+__all__ = ["found_by_classes", "found_persons", "pairs_of_persons"]
 
 _PAIRS = 2**21
 """Pairs that are kept at once, but for those of one record; does not change a result."""
@@ -84,3 +84,32 @@ def found_persons(begun: LongArray, records: LongArray, right: FloatArray) -> Fl
     if len(right) and not (right.min() >= 0 and right.max() <= 1):
         raise InputError("Record linkage: a probability must be in [0, 1].")
     return any_of(np.repeat(np.repeat(np.arange(len(begun)), begun), records), np.repeat(right, records))
+
+
+def found_by_classes(searched: LongArray, rows: LongArray, alike: LongArray, there: FloatArray) -> FloatArray:
+    """Probability that each person is found by who knows in which class each of the person's rows is, and draws one.
+
+    Of a person with ``c`` of the ``f`` rows of a class each of the ``c`` is right with ``c/f``: together
+    ``1 - Π (1 - c/f)^c`` over the classes, the risk of a household.
+
+    Parameters
+    ----------
+    searched : ndarray of int64, shape (m,)
+        Classes of each person.
+    rows : ndarray of int64, shape (s,)
+        Rows of the person in each, at least 1; the first person's first.
+    alike : ndarray of int64, shape (s,)
+        Rows of all persons in each, at least 1.
+    there : ndarray of float64, shape (s,)
+        Rows of the person that are expected to be there.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        0 of a person without rows.
+    """
+    found = np.zeros(len(searched))
+    some = searched > 0
+    if some.any():
+        found[some] = found_persons(searched[some], rows, np.minimum(there / alike, 1.0))
+    return found

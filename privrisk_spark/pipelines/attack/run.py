@@ -31,7 +31,7 @@ from privrisk_spark.pipelines.attack.opened import Opened, read
 from privrisk_spark.pipelines.attack.protected import Protected, encode, protect
 from privrisk_spark.pipelines.attack.transparent import by_levels, by_masks, by_repetition
 from privrisk_spark.pipelines.attack.worst_case import learn
-from privrisk_spark.planning.attack_findings import attacked, attacked_persons, by_learned, scored
+from privrisk_spark.planning.attack_findings import attacked, attacked_persons, scored
 from privrisk_spark.planning.attack_masks import told_masks
 from privrisk_spark.planning.attacks import (
     HIS_TABLE,
@@ -45,6 +45,7 @@ from privrisk_spark.planning.attacks import (
     why_not_transparent,
 )
 from privrisk_spark.planning.lakes import pin_tables
+from privrisk_spark.planning.learned_findings import by_learned
 from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.attacks import OF_VALUES

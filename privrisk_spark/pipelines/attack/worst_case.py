@@ -9,8 +9,8 @@ from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.links import compared_by
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
-from privrisk_spark.planning.attack_findings import learned_distance
 from privrisk_spark.planning.attacks import attack_of
+from privrisk_spark.planning.learned_findings import learned_distance
 from privrisk_spark.results.inferences import LearnedDistance
 from privrisk_spark.stages.attacking.distance import store_file
 from privrisk_spark.stages.attacking.learned import collect_learned, collect_sample, collect_sample_of_persons

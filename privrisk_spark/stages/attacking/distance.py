@@ -160,6 +160,10 @@ class LoadedFile:
     present: FloatArray
     blocked: BlockedFile | None = None
 
+    def rows_at(self, place: LongArray) -> LongArray:
+        """Rows that look like each of some tuples; 1 where the file lacks it, at -1."""
+        return np.where(place >= 0, self.file.rows[place], 1)
+
     def holds(self, known: IntArray, record: LongArray, linked: Linked) -> BoolArray:
         """Mark the known records whose own record is among those found.
 

@@ -167,14 +167,14 @@ def collect_sample_of_persons(
     learned_from = pairs.join(numbered.where(F.col(_NUMBER) < cut), schemas.ENTITY).select(_NUMBER, *known, *own)
     table = learned_from.orderBy(_NUMBER, *known, *own).toArrow()
     tried = numbered.where(F.col(_NUMBER) >= cut)
-    begun, of, times = _of_persons(persons.people, tried, known, cut, n)
-    searched, theirs, rows = _of_persons(persons.rows, tried, own, cut, n)
+    begun, of, times = _collect_of_persons(persons.people, tried, known, cut, n)
+    searched, theirs, rows = _collect_of_persons(persons.rows, tried, own, cut, n)
     return Sample(
         Drawn(integers(table, known), integers(table, own)), DrawnPersons(begun, of, times, searched, theirs, rows)
     )
 
 
-def _of_persons(
+def _collect_of_persons(
     rows: Batches, numbered: DataFrame, names: Sequence[str], begin: int, end: int
 ) -> tuple[LongArray, IntArray, LongArray]:
     """Distinct records of each person, their nodes, and how many there are of each, the first person's first."""

@@ -17,18 +17,19 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, in_chunks
 from privrisk_spark.errors import InputError, SchemaError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
-from privrisk_spark.kernels.linkage.persons import found_persons, pairs_of_persons
+from privrisk_spark.kernels.linkage.persons import found_by_classes, found_persons, pairs_of_persons
 from privrisk_spark.kernels.recoding.listed import places_of
 from privrisk_spark.stages.attacking.distance import DISTANCE, TIED, StoredLinks
 
 ROWS, OWN_NEAR = "rows", "own_rows_nearest"
 
-_PERSON_ROWS, _OWN_ROWS, _FOUND, _RIGHT, _GUESSED, _PAIRS = (
+_PERSON_ROWS, _OWN_ROWS, _FOUND, _RIGHT, _GUESSED, _PREDICTED, _PAIRS = (
     "person_rows",
     "own_rows",
     "found",
     "right_rows",
     "guessed",
+    "predicted",
     "pairs",
 )
 
@@ -54,11 +55,13 @@ _PERSONS = T.StructType(
         T.StructField(_FOUND, T.DoubleType(), False),
         T.StructField(_RIGHT, T.DoubleType(), False),
         T.StructField(_GUESSED, T.DoubleType(), False),
+        T.StructField(_PREDICTED, T.DoubleType(), False),
         T.StructField(_PAIRS, T.ArrayType(_PAIR, False), False),
     ]
 )
 """One row a person: rows that are begun with, candidates of the same person, the probability that the person is found,
-the links expected to be right, the probability that who draws a candidate for each row finds the person, the pairs."""
+the links expected to be right, the probability that who draws a candidate for each row finds the person, that who knows
+the classes of all rows of the person does, the pairs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +192,7 @@ def linked_persons(
                     totals[:, 0].astype(np.int64),
                     np.minimum(owned[some] / loaded.file.rows.sum(), 1.0),
                 ),
+                _PREDICTED: found_by_classes(n_own, own_rows, loaded.rows_at(place), there)[some],
                 _PAIRS: pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), pairs),
             }
             yield pa.table(told)
@@ -230,6 +234,7 @@ class PersonOutcomes:
         Those expected to be linked to a row of the same person.
     guessed : float
         Persons that somebody finds who draws a candidate for each row.
+    predicted : PredictedPersons
     """
 
     rows: LongArray
@@ -239,6 +244,23 @@ class PersonOutcomes:
     linked_rows: int
     right_rows: float
     guessed: float
+    predicted: PredictedPersons
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedPersons:
+    """What is predicted of persons who have rows in the file, those of whom about the same is together.
+
+    Attributes
+    ----------
+    persons : ndarray of int64, shape (b,)
+    predicted, found : ndarray of float64, shape (b,)
+        Mean probability that who knows the classes of all of their rows finds them, and that they were found.
+    """
+
+    persons: LongArray
+    predicted: FloatArray
+    found: FloatArray
 
 
 def collect_persons(linked: DataFrame) -> PersonOutcomes:
@@ -264,7 +286,21 @@ def collect_persons(linked: DataFrame) -> PersonOutcomes:
         int((rows * persons).sum()),
         int(found.column(_RIGHT).to_numpy().sum()) / _UNIT,
         int(found.column(_GUESSED).to_numpy().sum()) / _UNIT,
+        _collect_predicted(linked),
     )
+
+
+def _collect_predicted(linked: DataFrame) -> PredictedPersons:
+    """Group persons by what is predicted of them, in steps of a hundredth; at most some thousand groups."""
+    step = F.floor(F.log(F.col(_PREDICTED)) * F.lit(100.0))
+    units = [F.sum(F.round(F.col(name) * F.lit(_UNIT)).cast("long")).alias(name) for name in (_PREDICTED, _FOUND)]
+    there = linked.where((F.col(_OWN_ROWS) > 0) & (F.col(_PREDICTED) > 0))
+    told = there.groupBy(step.alias("step")).agg(F.count("*").alias("persons"), *units).toArrow().sort_by("step")
+    persons = told.column("persons").to_numpy().astype(np.int64)
+    predicted, found = (
+        np.minimum(told.column(name).to_numpy() / _UNIT / np.maximum(persons, 1), 1.0) for name in (_PREDICTED, _FOUND)
+    )
+    return PredictedPersons(persons, predicted, found)
 
 
 def person_pairs(linked: DataFrame) -> DataFrame:

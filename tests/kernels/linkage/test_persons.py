@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.linkage import persons
-from privrisk_spark.kernels.linkage.persons import found_persons, pairs_of_persons
+from privrisk_spark.kernels.linkage.persons import found_by_classes, found_persons, pairs_of_persons
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8), st.integers(1, 9))
@@ -42,3 +42,15 @@ def test_persons_without_records_are_refused() -> None:
     for begun, records in (([0, 1], [1]), ([1], [0]), ([2], [1])):
         with pytest.raises(InputError, match="every person must have a record"):
             found_persons(np.array(begun), np.array(records), np.full(len(records), 0.5))
+
+
+def test_who_knows_the_classes_of_all_rows_misses_a_person_if_each_draw_misses() -> None:
+    """Two of six rows and one of two; one that may be there, of four; nobody; and a class of the person's own."""
+    found = found_by_classes(
+        np.array([2, 1, 0, 1]),
+        np.array([2, 1, 1, 3]),
+        np.array([6, 2, 4, 3]),
+        np.array([2.0, 1.0, 0.5, 3.0]),
+    )
+    assert found == pytest.approx([1 - (4 / 6) ** 2 / 2, 1 / 8, 0, 1])
+    assert found_by_classes(*(np.zeros(0, dtype=np.int64) for _ in range(3)), np.zeros(0)).tolist() == []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,14 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.linkage.learned.families import KINDS
 from privrisk_spark.kernels.linkage.learned.fitting import Limits
 from privrisk_spark.stages.attacking.distance import Comparison, store_file
-from privrisk_spark.stages.attacking.learned import Sample, collect_learned, collect_sample
+from privrisk_spark.stages.attacking.learned import (
+    DrawnPersons,
+    Sample,
+    collect_learned,
+    collect_sample,
+    collect_sample_of_persons,
+)
+from privrisk_spark.stages.attacking.persons import Persons
 from privrisk_spark.stages.attacking.protected import Tuples, forms
 
 TREE = Hierarchy.from_paths("a", [(f"v{i}", f"w{i // 3}") for i in range(9)])
@@ -66,6 +74,62 @@ def test_a_small_table_is_divided_in_proportion(spark: Any) -> None:
     alone = people_of(spark, *beside(1), 2)
     names = schemas.codes(3), schemas.nodes(3)
     assert collect_sample(alone, known=names[0], own=names[1], training=60, held_out=40, seed=1) is None
+
+
+def test_persons_are_drawn_with_all_of_their_records(spark: Any) -> None:
+    """Three records each; of persons who are held out also those that the file, or the intruder, lacks."""
+    i = np.arange(90)
+    known = own = np.column_stack([i // 81, i // 9 % 9, i % 9]).astype(np.int32)
+    codes, nodes = schemas.codes(3), schemas.nodes(3)
+
+    def named(of: np.ndarray, names: list[str], rows: slice, parts: int) -> Batches:
+        table = pa.table(
+            [[f"p{i}" for i in range(90)], [f"h{i // 3}" for i in range(90)], *map(pa.array, of.T)],
+            ["record_id", "entity", *names],
+        )
+        return Batches.of_frame(spark.createDataFrame(table.slice(rows.start, rows.stop)).repartition(parts))
+
+    def draw(parts: int, training: int = 10, held_out: int = 5, seed: int = 1) -> Sample:
+        persons = Persons(named(known, codes, slice(0, 90), parts), named(own, nodes, slice(1, 90), parts))
+        sample = collect_sample_of_persons(
+            people_of(spark, known, own, parts),
+            persons,
+            known=codes,
+            own=nodes,
+            training=training,
+            held_out=held_out,
+            seed=seed,
+        )
+        assert sample is not None
+        return sample
+
+    one = draw(1)
+    assert isinstance(one.held_out, DrawnPersons)
+    assert len(one.training.known) == 30
+    assert (one.held_out.begun.tolist(), int(one.held_out.records.sum())) == ([3] * 5, 15)
+    places = {tuple(row): i for i, row in enumerate(known.tolist())}
+
+    def persons_of(records: np.ndarray) -> list[int]:
+        return [places[tuple(row)] // 3 for row in records.tolist()]
+
+    learned_from, tried = set(persons_of(one.training.known)), persons_of(one.held_out.known)
+    assert len(learned_from) == 10
+    assert not learned_from & set(tried)
+    assert tried == [person for person in tried[::3] for _ in range(3)], "a person's records follow each other"
+    assert persons_of(one.held_out.own) == np.repeat(tried[::3], one.held_out.searched).tolist()
+    for parts in (4, 11):
+        again = draw(parts)
+        for part in ("training", "held_out"):
+            for field in fields(getattr(one, part)):
+                assert np.array_equal(
+                    getattr(getattr(again, part), field.name), getattr(getattr(one, part), field.name)
+                )
+    every = draw(2, training=29, held_out=1)
+    assert len(every.training.known) == 87
+    few = draw(2, training=100, held_out=50).held_out
+    assert isinstance(few, DrawnPersons)
+    # The file lacks one record of one person.
+    assert few.searched.min() == (2 if 0 in persons_of(few.known) else 3)
 
 
 @pytest.fixture(scope="module")
