@@ -122,6 +122,10 @@ def test_blocks_on_the_axis_are_those_of_a_loop() -> None:
     assert BlockedFile(file, replace(blocks, size=len(points))).told(known)[1].all()
     wide = replace(file, differences=tuple(replace(one, high=ends + 0.01) for one in file.differences))
     assert not BlockedFile(wide, blocks).told(known)[1].any()
+    points_known = tuple(replace(one, known=(ends, ends)) for one in wide.differences)
+    assert not BlockedFile(replace(wide, differences=points_known), blocks).told(known)[1].any(), (
+        "the file has intervals"
+    )
 
 
 def test_the_fewest_columns_make_blocks_and_none_where_none_will_do() -> None:
