@@ -151,7 +151,8 @@ def test_nobody_is_in_a_class_of_masked_values(privrisk: Privrisk, tmp_path: Pat
     document = attacked(file, tmp_path, *as_it_is, "--set=attack.methods=[distance, homogeneity]")
     assert document["methods"] == ["distance"]
     said = (
-        "Not tried: 'homogeneity', as the protected table has no sensitive column that is released as it is, or masked"
+        "Not tried: 'homogeneity', as the protected table has no sensitive column that is released as it is and "
+        "holds a value, or masked"
     )
     assert said in " ".join(document["notes"])
 

@@ -21,15 +21,6 @@ def risk_utility_map(data: str, measure: str, points: Sequence[Point], front: se
         Names of those that nothing beats.
     """
     best = sorted((lost, share) for _, name, lost, share in points if name in front)
-    of_family = [
-        Series.of(
-            family,
-            [lost for of, _, lost, _ in points if of == family],
-            [share for of, _, _, share in points if of == family],
-            points=True,
-        )
-        for family in dict.fromkeys(family for family, *_ in points)
-    ]
     there = sorted({family for family, name, _, _ in points if name in front})
     return Plot(
         key="compare-map",
@@ -42,7 +33,7 @@ def risk_utility_map(data: str, measure: str, points: Sequence[Point], front: se
                 "",
                 measure,
                 "share of the people found",
-                (Series.of("beaten by none", [x for x, _ in best], [y for _, y in best]), *of_family),
+                (Series.of("beaten by none", [x for x, _ in best], [y for _, y in best]), *_by_family(points)),
             ),
         ),
         data=data,
@@ -57,16 +48,6 @@ def map_of_rows(data: str, measure: str, points: Sequence[Point]) -> Plot:
     data, measure : str
     points : sequence of Point
     """
-    families = list(dict.fromkeys(family for family, *_ in points))
-    series = tuple(
-        Series.of(
-            family,
-            [lost for of, _, lost, _ in points if of == family],
-            [share for of, _, _, share in points if of == family],
-            points=True,
-        )
-        for family in families
-    )
     least = min(points, key=lambda one: (one[3], one[2]))
     return Plot(
         key="compare-map-rows",
@@ -74,8 +55,21 @@ def map_of_rows(data: str, measure: str, points: Sequence[Point]) -> Plot:
         figure="",
         claim="",
         found=f"Fewest are found of '{least[0]}', {least[1]}: {100 * least[3]:.3g} % of the rows.",
-        panels=(Panel("", measure, "share of the rows whose person is found", series),),
+        panels=(Panel("", measure, "share of the rows whose person is found", _by_family(points)),),
         data=data,
+    )
+
+
+def _by_family(points: Sequence[Point]) -> tuple[Series, ...]:
+    """A series for each way of protecting, in the order they come."""
+    return tuple(
+        Series.of(
+            family,
+            [lost for of, _, lost, _ in points if of == family],
+            [share for of, _, _, share in points if of == family],
+            points=True,
+        )
+        for family in dict.fromkeys(family for family, *_ in points)
     )
 
 
