@@ -137,7 +137,8 @@ def release(
         Directory of what must not be published, or its URI in an object store, in place of ``output.vault``.
     run_id : str, optional
         Default from name, date and policy. A release is known by it: where one with this id was published already, it
-        is returned, whatever the frame; give another id to release another frame to the same output.
+        is returned, whatever rows the frame has, and one of the table that the policy names is refused. Give another
+        id to release another frame to the same output.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
     announce : callable, optional
