@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from privrisk_spark.kernels.counting.consistent import Counts, SortedCounts
 from privrisk_spark.planning.decisions.registry import decision_of
@@ -28,6 +29,8 @@ _MOST = 1000
 _LEAST = 32
 _EVALUATED = 2**20
 _COMPARED = 2**27
+_PART = 2**13
+"""Nodes of the part of a larger lattice that is evaluated, at most."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,17 @@ class SampleSize:
     kept : int
         At least :data:`SHOWN`.
     evaluated : int
-        Of these, at every node of the lattice; 0 where that would take too long.
+        Of these, at the nodes of the lattice; 0 where that would take too long.
+    of_nodes : int
+        Nodes of the lattice.
+    levels : tuple of k tuples of int, optional
+        Levels of each attribute whose combinations are evaluated, ascending; None is all of them.
     """
 
     kept: int
     evaluated: int
+    of_nodes: int
+    levels: tuple[tuple[int, ...], ...] | None = None
 
 
 def least_utility(policy: Policy) -> float | None:
@@ -56,13 +65,42 @@ def least_utility(policy: Policy) -> float | None:
     return None if policy.decision is None else decision_of(policy).least_utility
 
 
-def sample_size(n_nodes: int, counts: Sequence[Counts | None]) -> SampleSize:
-    """Return how many records are sampled.
+def kept_levels(heights: Sequence[int], most: int) -> tuple[tuple[int, ...], ...] | None:
+    """Return levels of each attribute, evenly from 0 to its height, with few combinations.
 
     Parameters
     ----------
-    n_nodes : int
-        Of the lattice of the hierarchies' heights.
+    heights : sequence of k int
+        Of the hierarchies.
+    most : int
+        Combinations.
+
+    Returns
+    -------
+    tuple of k tuples of int, or None
+        None where 0 and the height of each are too many already. The attribute with the most levels loses one first; of
+        equal ones the first.
+    """
+    numbers = [height + 1 for height in heights]
+    while prod(numbers) > most:
+        place = numbers.index(max(numbers))
+        if numbers[place] <= 2:
+            return None
+        numbers[place] -= 1
+    # Level 0 alone where a hierarchy has no other. Halves are rounded up.
+    return tuple(
+        tuple((2 * step * height + number - 1) // (2 * max(number - 1, 1)) for step in range(number))
+        for height, number in zip(heights, numbers, strict=True)
+    )
+
+
+def sample_size(heights: Sequence[int], counts: Sequence[Counts | None]) -> SampleSize:
+    """Return how many records are sampled, and at which nodes they are evaluated.
+
+    Parameters
+    ----------
+    heights : sequence of k int
+        Of the hierarchies.
     counts : sequence of Counts or None
         Of every dictionary; None is one that stays distributed.
 
@@ -70,8 +108,14 @@ def sample_size(n_nodes: int, counts: Sequence[Counts | None]) -> SampleSize:
     -------
     SampleSize
         Whatever the number of nodes, at most 2^20 pairs of a record and a node are evaluated, and at most 2^27 values
-        of records and dictionary vectors compared. Fewer than 32 records would say little, and are not evaluated.
+        of records and dictionary vectors compared. Fewer than 32 records would say little, and are not evaluated: a
+        lattice of more than 2^15 nodes is thinned to 2^13, by leaving out levels.
     """
+    of_nodes = n_nodes = prod(height + 1 for height in heights)
+    levels = None
+    if _EVALUATED // n_nodes < _LEAST:
+        levels = kept_levels(heights, _PART)
+        n_nodes = n_nodes if levels is None else prod(map(len, levels))
     most = min(_MOST, _EVALUATED // n_nodes)
     for one in counts:
         if one is None:
@@ -80,4 +124,4 @@ def sample_size(n_nodes: int, counts: Sequence[Counts | None]) -> SampleSize:
             vectors = sum(len(group.counts) for group in one.groups)
             most = min(most, _COMPARED // max(1, vectors * len(one.axes)))
     evaluated = most if most >= _LEAST else 0
-    return SampleSize(max(SHOWN, evaluated), evaluated)
+    return SampleSize(max(SHOWN, evaluated), evaluated, of_nodes, levels if evaluated else None)

@@ -20,7 +20,8 @@ from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.reporting.page_templates import fill
 from privrisk_spark.reporting.release_charts import levels_chart, risk_chart
 from privrisk_spark.reporting.trade_off_charts import anonymity_name, floor_chart, map_chart, recoding_name
-from privrisk_spark.results.release import LinkageFacts, Report, Summary
+from privrisk_spark.results.release import AttributeLevels, LinkageFacts, Report, Summary
+from privrisk_spark.results.trade_off import TradeOffFacts
 
 __all__ = ["MEANINGS", "render"]
 
@@ -252,19 +253,33 @@ def _trade_off(report: Report) -> dict[str, Any]:
     facts, names = report.evidence.trade_off, report.levels
     if facts is None:
         return {"trade_off": None}
+    name = RISK_NAMES[report.risk_model]
     best = [facts.recodings[i] for i in facts.frontier]
     hidden = len(best) > _FRONTIER_ROWS
     return {
         "trade_off": facts,
-        "map_svg": Markup(map_chart(facts, names)),
-        "floor_svg": Markup(floor_chart(facts, asked=report.floor)),
+        "map_svg": Markup(map_chart(facts, names, name=name)),
+        "floor_svg": Markup(floor_chart(facts, asked=report.floor, name=name)),
         "anonymity": anonymity_name(facts),
         "anonymous_rows": [(one, recoding_name(one.levels, names)) for one in facts.anonymous],
         "frontier_rows": [(recoding_name(one.levels, names), one) for one in best[-_FRONTIER_ROWS:]],
         "frontier_caption": f"The frontier of {facts.nodes:,} recodings"
         + (f"; the last {_FRONTIER_ROWS} of {len(best):,} rows" if hidden else ""),
+        "some": _some(facts, names),
         "of_sample": f"of {facts.records:,} records that are sampled by a fingerprint of their ids",
     }
+
+
+def _some(facts: TradeOffFacts, names: Sequence[AttributeLevels]) -> str:
+    """Say which recodings were evaluated, where not all were."""
+    if facts.nodes == facts.of_nodes:
+        return ""
+    thinned = [one.attribute for one, kept in zip(names, facts.kept, strict=True) if len(kept) < len(one.level_names)]
+    return (
+        f"Of the {facts.of_nodes:,} recodings of these hierarchies {facts.nodes:,} are evaluated, since all would take "
+        f"too long: levels of {listing(thinned)} are left out evenly, the first and the last never. The frontier, the "
+        "squares and the points of k are the best of these; the release was chosen among all, so it may be better."
+    )
 
 
 def _contents(report: Report) -> list[tuple[str, str]]:

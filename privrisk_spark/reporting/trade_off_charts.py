@@ -47,7 +47,9 @@ def anonymity_name(facts: TradeOffFacts) -> str:
     return "k-anonymity" if facts.own else "k-map"
 
 
-def map_chart(facts: TradeOffFacts, attributes: Sequence[AttributeLevels], *, prefix: str = "map") -> str:
+def map_chart(
+    facts: TradeOffFacts, attributes: Sequence[AttributeLevels], *, name: str = "weighted risk", prefix: str = "map"
+) -> str:
     """Draw the risk-utility confidentiality map.
 
     Parameters
@@ -55,6 +57,8 @@ def map_chart(facts: TradeOffFacts, attributes: Sequence[AttributeLevels], *, pr
     facts : TradeOffFacts
     attributes : sequence of k AttributeLevels
         Whose levels have the names.
+    name : str, default 'weighted risk'
+        What the risk is called.
     prefix : str, default 'map'
         Prefix of the identifiers.
 
@@ -77,7 +81,7 @@ def map_chart(facts: TradeOffFacts, attributes: Sequence[AttributeLevels], *, pr
         return risk if least is None else max(risk, least)
 
     def told(what: str, risk: float, utility: float) -> str:
-        return f"{what}: mean risk {short_number(risk)}, mean utility {short_number(utility)}"
+        return f"{what}: mean {name} {short_number(risk)}, mean utility {short_number(utility)}"
 
     titles: dict[str, Sequence[str]] = {}
     with chart_settings():
@@ -146,7 +150,7 @@ def map_chart(facts: TradeOffFacts, attributes: Sequence[AttributeLevels], *, pr
             )
             titles["chosen"] = [told("this release", facts.risk, facts.utility)]
         _scales(axes, log=least is not None)
-        axes.set_xlabel("mean risk (less is better)")
+        axes.set_xlabel(f"mean {name} (less is better)")
         axes.set_ylabel("mean utility (more is better)")
         figure.legend(loc="outside upper left", ncols=3, fontsize=8.5, columnspacing=1.4)
         return as_svg(
@@ -155,13 +159,15 @@ def map_chart(facts: TradeOffFacts, attributes: Sequence[AttributeLevels], *, pr
             title="Risk-utility confidentiality map",
             description=(
                 f"{facts.nodes:,} recodings of {facts.records:,} sampled records, {len(best)} of them on the frontier. "
-                f"This release: mean risk {short_number(facts.risk)}, mean utility {short_number(facts.utility)}."
+                f"This release: mean {name} {short_number(facts.risk)}, mean utility {short_number(facts.utility)}."
             ),
             titles=titles,
         )
 
 
-def floor_chart(facts: TradeOffFacts, *, asked: float | None, prefix: str = "floor") -> str:
+def floor_chart(
+    facts: TradeOffFacts, *, asked: float | None, name: str = "weighted risk", prefix: str = "floor"
+) -> str:
     """Draw the mean risk over the utility floor (F12 Fig. 3.6).
 
     Parameters
@@ -169,6 +175,8 @@ def floor_chart(facts: TradeOffFacts, *, asked: float | None, prefix: str = "flo
     facts : TradeOffFacts
     asked : float or None
         The floor of this release, if it has one.
+    name : str, default 'weighted risk'
+        What the risk is called.
     prefix : str, default 'floor'
         Prefix of the identifiers.
 
@@ -209,16 +217,16 @@ def floor_chart(facts: TradeOffFacts, *, asked: float | None, prefix: str = "flo
             axes.yaxis.set_minor_formatter(NullFormatter())
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
         axes.set_xlabel("least utility of a record")
-        axes.set_ylabel("mean risk")
+        axes.set_ylabel(f"mean {name}")
         return as_svg(
             figure,
             prefix,
             title="Effect of the utility floor",
             description=" ".join(
-                f"Floor {short_number(one.floor)}: mean risk {short_number(one.risk)}." for one in facts.floors
+                f"Floor {short_number(one.floor)}: mean {name} {short_number(one.risk)}." for one in facts.floors
             ),
             titles={
-                "points": [f"floor {short_number(one.floor)}: mean risk {short_number(one.risk)}" for one in drawn]
+                "points": [f"floor {short_number(one.floor)}: mean {name} {short_number(one.risk)}" for one in drawn]
             },
         )
 

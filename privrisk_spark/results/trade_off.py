@@ -87,8 +87,10 @@ class TradeOffFacts:
     ----------
     records : int
         Of the sample.
-    nodes : int
-        Level vectors that were evaluated.
+    nodes, of_nodes : int
+        Level vectors that were evaluated, and those of the whole lattice.
+    kept : tuple of k tuples of int
+        Levels of each attribute whose combinations were evaluated.
     own : bool
         Whether the dictionary is the table itself: points of k are k-anonymous then, else of k-map.
     recodings : tuple of RecodingPoint
@@ -109,6 +111,8 @@ class TradeOffFacts:
 
     records: int
     nodes: int
+    of_nodes: int
+    kept: tuple[tuple[int, ...], ...]
     own: bool
     recodings: tuple[RecodingPoint, ...]
     frontier: tuple[int, ...]

@@ -42,6 +42,8 @@ HOSTILE = "<script>alert(1)</script>"
 TRADE_OFF = TradeOffFacts(
     records=50,
     nodes=8,
+    of_nodes=8,
+    kept=((0, 1, 2, 3), (0, 1)),
     own=True,
     recodings=(
         RecodingPoint((0, 0), math.inf, 20.0),
@@ -250,8 +252,20 @@ def test_every_chart_has_a_text_alternative_and_a_table(vault: str):
     assert vault.count("</details>") == 4
     assert "Before: 1,122 records, most of them at a risk of 0.1 to 1, the riskiest at 1 to ∞." in vault
     assert "age: 9 % released as is, 71 % generalized, 20 % suppressed." in vault
-    assert "8 recodings of 50 sampled records, 3 of them on the frontier. This release: mean risk 0.021" in vault
-    assert "Floor 8: mean risk 0.02." in vault
+    assert (
+        "8 recodings of 50 sampled records, 3 of them on the frontier. This release: mean weighted risk 0.021" in vault
+    )
+    assert "Floor 8: mean weighted risk 0.02." in vault
+
+
+def test_a_map_of_some_recodings_says_which(vault: str):
+    part = replace(TRADE_OFF, nodes=6, kept=((0, 1, 3), (0, 1)))
+    page = " ".join(render(replace(VAULT, evidence=replace(VAULT.evidence, trade_off=part))).split())
+    said = (
+        "Of the 8 recodings of these hierarchies 6 are evaluated, since all would take too long: levels of age are left"
+    )
+    assert said in page
+    assert "are evaluated, since" not in vault
 
 
 def test_the_numbers_of_the_charts_are_in_their_tables(vault: str):
@@ -282,11 +296,11 @@ def test_a_mark_says_what_it_is_when_it_is_pointed_at(vault: str):
     told = [text for *_, text in marks]
     # Risks that are not finite have no place.
     assert len(told) == 5 - 1 + 2 + 1 + 1
-    assert told[-1] == "this release: mean risk 0.021, mean utility 8.25"
-    assert "floor 8: mean risk 0.02, mean utility 8.5" in told
+    assert told[-1] == "this release: mean weighted risk 0.021, mean utility 8.25"
+    assert "floor 8: mean weighted risk 0.02, mean utility 8.5" in told
     assert [text for text in told if text.startswith("k = 5, age: 5 years")]
     places = {text.split(":")[-1]: (float(x), float(y)) for x, y, text in marks}
-    high, low = places[" mean risk 0.5, mean utility 18"], places[" mean risk 0, mean utility 0"]
+    high, low = places[" mean weighted risk 0.5, mean utility 18"], places[" mean weighted risk 0, mean utility 0"]
     assert high[0] > low[0], "more risk stands further right"
     assert high[1] < low[1], "more utility stands further up"
 

@@ -15,24 +15,24 @@ LongArray = npt.NDArray[np.int64]
 
 
 def consistent_everywhere(
-    counts: Counts, code_depth: Sequence[IntArray], lattice: Lattice, codes: IntArray
+    counts: Counts, code_depth: Sequence[IntArray], levels: Sequence[LongArray], codes: IntArray
 ) -> LongArray:
-    """``ρ`` of each record at every node of a lattice, whose levels are cut at the depth of a record's values.
+    """``ρ`` of each record at every combination of levels, which are cut at the depth of a record's values.
 
     Parameters
     ----------
     counts : Counts
         Dense or sorted.
     code_depth : sequence of k ndarrays of int32, shape (n_leaves_i + 1,)
-    lattice : Lattice
-        Of the heights of the k hierarchies.
+    levels : sequence of k ndarrays of int64
+        Of each hierarchy, ascending, its height the last: all of them, or some.
     codes : ndarray of int32, shape (n, k)
         Leaf codes; the last one is ⊥.
 
     Returns
     -------
     ndarray of int64, shape (n, n_nodes)
-        Nodes in the order of the lattice. Equal to
+        Nodes in the order of the lattice that the levels span. Equal to
         :func:`privrisk_spark.kernels.counting.consistent.consistent_at` at each of them.
 
     Notes
@@ -42,20 +42,23 @@ def consistent_everywhere(
     The work is ``n`` times the vectors plus the nodes, each times k.
     """
     if isinstance(counts, DenseCounts):
-        return _addressed(counts, codes)
+        return _addressed(counts, levels, codes)
     assert isinstance(counts, SortedCounts), "counts that stay distributed hold no vectors"
-    return _summed_up(counts, code_depth, lattice, codes)
+    return _summed_up(counts, code_depth, levels, codes)
 
 
-def _addressed(counts: DenseCounts, codes: IntArray) -> LongArray:
+def _addressed(counts: DenseCounts, levels: Sequence[LongArray], codes: IntArray) -> LongArray:
     address = np.zeros((len(codes), 1), dtype=np.int64)
     for i, offsets in enumerate(counts.offsets):
-        address = (address[:, :, None] + offsets[codes[:, i]][:, None, :]).reshape(len(codes), -1)
+        address = (address[:, :, None] + offsets[codes[:, i]][:, None, levels[i]]).reshape(len(codes), -1)
     result: LongArray = np.asarray(counts.cube).take(address)
     return result
 
 
-def _summed_up(counts: SortedCounts, code_depth: Sequence[IntArray], lattice: Lattice, codes: IntArray) -> LongArray:
+def _summed_up(
+    counts: SortedCounts, code_depth: Sequence[IntArray], kept: Sequence[LongArray], codes: IntArray
+) -> LongArray:
+    lattice = Lattice(tuple(len(of_attribute) - 1 for of_attribute in kept))
     result = np.zeros((len(codes), *lattice.shape), dtype=np.int64)
     for group in counts.groups:
         begin = [
@@ -64,8 +67,9 @@ def _summed_up(counts: SortedCounts, code_depth: Sequence[IntArray], lattice: La
         ]
         for r in range(len(codes)):
             at = np.zeros(len(group.counts), dtype=np.int64)
-            for stride, (levels, of_record, of_vector) in zip(lattice.strides.tolist(), begin, strict=True):
-                at += (levels[of_record[r]] * stride).take(of_vector)
+            for stride, some, (levels, of_record, of_vector) in zip(lattice.strides.tolist(), kept, begin, strict=True):
+                # From the first level on that is kept.
+                at += (np.searchsorted(some, levels[of_record[r]]) * stride).take(of_vector)
             # Sums of whole numbers below 2^53 are exact in any order.
             found = np.bincount(at, weights=group.counts, minlength=lattice.n_nodes)
             result[r] += found.astype(np.int64).reshape(lattice.shape)

@@ -74,12 +74,12 @@ class AtFloor:
 
 @dataclass(frozen=True, eq=False)
 class TradeOff:
-    """Risk and utility of records at every node of one lattice; the top is the last.
+    """Risk and utility of records at every node of one lattice, or of part of it; the top is the last.
 
     Attributes
     ----------
-    lattice : Lattice
-        Of the heights of the hierarchies; at a level above a value's depth it is suppressed.
+    kept : tuple of k ndarrays of int64
+        Levels of each attribute whose combinations are the nodes; at one above a value's depth it is suppressed.
     risk, utility : ndarray of float64, shape (n, n_nodes)
     consistent : ndarray of int64, shape (n, n_nodes)
         The smallest ``ρ_θ``.
@@ -87,7 +87,7 @@ class TradeOff:
         Of the values.
     """
 
-    lattice: Lattice
+    kept: tuple[LongArray, ...]
     risk: FloatArray
     utility: FloatArray
     consistent: LongArray
@@ -102,6 +102,7 @@ class TradeOff:
         *,
         personal: FloatArray | None = None,
         record_weight: FloatArray | None = None,
+        kept: Sequence[Sequence[int]] | None = None,
     ) -> TradeOff:
         """Evaluate records at every node.
 
@@ -115,14 +116,18 @@ class TradeOff:
             Leaf codes, at least one record.
         personal : ndarray of float64, shape (n, k), optional
         record_weight : ndarray of float64, shape (n,), optional
+        kept : sequence of k sequences of int, optional
+            Levels of each attribute, ascending, from 0 to the height of its hierarchy; all if not given.
 
         Notes
         -----
         Memory: about ``32 n n_nodes`` bytes.
         """
         n, k = codes.shape
-        lattice = Lattice(tuple(ancestor.shape[1] - 1 for ancestor in disclosure.ancestor))
-        levels = lattice.levels(np.arange(lattice.n_nodes))
+        given = kept or [range(ancestor.shape[1]) for ancestor in disclosure.ancestor]
+        some = tuple(np.array(of_attribute, dtype=np.int64) for of_attribute in given)
+        lattice = _spanned(some)
+        levels = _levels(some, np.arange(lattice.n_nodes))
         nodes = [np.ascontiguousarray(disclosure.ancestor[i][codes[:, i]][:, levels[:, i]]).ravel() for i in range(k)]
         utility = np.zeros(n * lattice.n_nodes)
         for worth, node in zip(disclosure.utility, nodes, strict=True):
@@ -134,7 +139,7 @@ class TradeOff:
         )
         risks, least = [], None
         for counts in attacker.possible:
-            found = consistent_everywhere(counts, disclosure.code_depth, lattice, codes)
+            found = consistent_everywhere(counts, disclosure.code_depth, some, codes)
             absent = (found[:, :1] == 0).astype(np.int64)
             found = found + absent if counts.monotone else np.maximum(found + absent, 1)
             rows = np.broadcast_to(counts.dictionary_rows + absent, found.shape).ravel()
@@ -144,7 +149,25 @@ class TradeOff:
         shape = (n, lattice.n_nodes)
         depths = np.column_stack([depth[codes[:, i]] for i, depth in enumerate(disclosure.code_depth)])
         risk = attacker.risk(risks).reshape(shape)
-        return cls(lattice, risk, utility.reshape(shape), least, depths.astype(np.int64))
+        return cls(some, risk, utility.reshape(shape), least, depths.astype(np.int64))
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes that are evaluated."""
+        return len(self.risk[0])
+
+    def levels(self, nodes: LongArray) -> LongArray:
+        """Level vectors of nodes.
+
+        Parameters
+        ----------
+        nodes : ndarray of int64, shape (m,)
+
+        Returns
+        -------
+        ndarray of int64, shape (m, k)
+        """
+        return _levels(self.kept, nodes)
 
     @cached_property
     def mean_risk(self) -> FloatArray:
@@ -207,7 +230,7 @@ class TradeOff:
         AtFloor
             Ties: less risk, then more utility, then the first node, within a relative slack of 1e-12.
         """
-        top = self.lattice.n_nodes - 1
+        top = self.n_nodes - 1
         allowed = reaches(self.utility, floor)
         feasible = allowed.any(axis=1)
         risk = np.where(allowed, self.risk, np.inf)
@@ -218,7 +241,7 @@ class TradeOff:
         with np.errstate(invalid="ignore"):
             node = np.where(feasible, (tied & (utility >= most - TOLERANCE * np.abs(most))).argmax(axis=1), top)
         own = np.arange(len(node))
-        levels = np.minimum(self.lattice.levels(node), self.depths)
+        levels = np.minimum(self.levels(node), self.depths)
         return AtFloor(
             floor=floor,
             risk=float(self.risk[own, node].mean()),
@@ -267,6 +290,15 @@ class TradeOff:
             The same at every node, such as :attr:`risk`.
         """
         return np.where(shown, values, everywhere[:, -1]).astype(np.float64)
+
+
+def _spanned(kept: Sequence[LongArray]) -> Lattice:
+    return Lattice(tuple(len(of_attribute) - 1 for of_attribute in kept))
+
+
+def _levels(kept: Sequence[LongArray], nodes: LongArray) -> LongArray:
+    places = _spanned(kept).levels(nodes)
+    return np.column_stack([of_attribute[places[:, i]] for i, of_attribute in enumerate(kept)])
 
 
 @dataclass(frozen=True, eq=False)

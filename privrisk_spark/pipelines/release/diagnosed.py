@@ -22,7 +22,6 @@ from privrisk_spark.pipelines.release.written import Decided
 from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.planning.rules import Recoding, Rule
-from privrisk_spark.planning.search import lattice_size
 from privrisk_spark.planning.trade_off import SampleSize, least_utility, sample_size
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import LinkageFacts, Section
@@ -206,7 +205,9 @@ def sampling_of(opened: Opened, counted: Counted, *, rows: int, policy: Policy) 
     """
     held = [counts.load() if isinstance(counts, StoredCounts) else None for counts in counted.counts]
     # What is out already is no part of a recoding.
-    size = sample_size(lattice_size(opened.hierarchies), [*held, *([] if policy.history is None else [None])])
+    size = sample_size(
+        [one.height for one in opened.hierarchies.values()], [*held, *([] if policy.history is None else [None])]
+    )
     return size, Sampling(size.kept, rows, len(policy.weight_columns))
 
 
@@ -241,7 +242,7 @@ def evidence_of(
             disclosure,
             StoredAttacker.of(policy, stored).load(),
             WeightColumns.of_policy(policy, list(hierarchies)),
-            records=size.evaluated,
+            size=size,
             own=all(one.table is None for one in policy.dictionaries),
             floor=least_utility(policy),
         )

@@ -21,7 +21,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.search.trade_off import Fits, TradeOff, floors_between
-from privrisk_spark.planning.trade_off import ANONYMITY, DRAWN, FLOORS, SHOWN, SUPPRESSED_AT_MOST
+from privrisk_spark.planning.trade_off import ANONYMITY, DRAWN, FLOORS, SHOWN, SUPPRESSED_AT_MOST, SampleSize
 from privrisk_spark.results.trade_off import (
     AnonymousPoint,
     FitFacts,
@@ -195,11 +195,11 @@ def trade_off(
     attacker: Attacker,
     weights: WeightColumns,
     *,
-    records: int,
+    size: SampleSize,
     own: bool,
     floor: float | None,
 ) -> TradeOffFacts:
-    """Evaluate sampled records at every level vector, and hold the release against that.
+    """Evaluate sampled records at every level vector or some, and hold the release against that.
 
     Parameters
     ----------
@@ -208,13 +208,14 @@ def trade_off(
     attacker : Attacker
         With counts that are dense or sorted.
     weights : WeightColumns
-    records : int
-        The first so many are evaluated; at least one.
+    size : SampleSize
+        The first so many records are evaluated, at least one, at the levels it keeps.
     own : bool
         Whether the dictionary is the table itself.
     floor : float or None
         Least utility that this release asked of a record.
     """
+    records = size.evaluated
     given = sample.weights[:records]
     whole = TradeOff.of(
         disclosure,
@@ -222,10 +223,11 @@ def trade_off(
         sample.codes[:records],
         personal=weights.personal(given),
         record_weight=weights.of_record(given),
+        kept=size.levels,
     )
     drawn = whole.spread(columns=DRAWN[0], rows=DRAWN[1])
     place = {int(node): i for i, node in enumerate(drawn)}
-    levels = [tuple(row) for row in whole.lattice.levels(np.arange(whole.lattice.n_nodes)).tolist()]
+    levels = [tuple(row) for row in whole.levels(np.arange(whole.n_nodes)).tolist()]
     found = (whole.anonymous(k, suppressed=SUPPRESSED_AT_MOST) for k in ANONYMITY)
     shown = sample.released[:records]
     risk = whole.released(sample.risk[:records], shown, whole.risk)
@@ -234,7 +236,9 @@ def trade_off(
     before, after = Fits.of(whole.consistent[:, 0]), Fits.of(consistent)
     return TradeOffFacts(
         records=len(given),
-        nodes=whole.lattice.n_nodes,
+        nodes=whole.n_nodes,
+        of_nodes=size.of_nodes,
+        kept=tuple(tuple(of_attribute.tolist()) for of_attribute in whole.kept),
         own=own,
         recodings=tuple(
             RecodingPoint(levels[n], float(whole.mean_risk[n]), float(whole.mean_utility[n])) for n in drawn.tolist()

@@ -72,6 +72,27 @@ def test_every_node_is_evaluated_as_it_is_alone(case: Case, data: st.DataObject)
             assert found.utility[:, node] == pytest.approx(worth)
 
 
+@given(case=cases(), data=st.data())
+def test_some_levels_are_part_of_all(case: Case, data: st.DataObject) -> None:
+    hierarchies, disclosure, _, plans, codes = case
+    kept = [sorted({0, h.height} | {x for x in range(1, h.height) if data.draw(st.booleans())}) for h in hierarchies]
+    for counts in plans:
+        whole = TradeOff.of(disclosure, Attacker.knowing(counts), codes)
+        found = TradeOff.of(disclosure, Attacker.knowing(counts), codes, kept=kept)
+        every = [tuple(levels) for levels in whole.levels(np.arange(whole.n_nodes)).tolist()]
+        some = [every.index(tuple(levels)) for levels in found.levels(np.arange(found.n_nodes)).tolist()]
+        assert [every[node] for node in some] == list(itertools.product(*kept))
+        assert found.risk.tolist() == whole.risk[:, some].tolist()
+        assert found.utility.tolist() == whole.utility[:, some].tolist()
+        assert found.consistent.tolist() == whole.consistent[:, some].tolist()
+        # What is decided is told by levels of the hierarchies, not by places among those that are kept.
+        best = found.anonymous(1, suppressed=1)
+        assert best is not None
+        assert every[some[best.node]] == tuple(found.levels(np.array([best.node]))[0].tolist())
+        # As little is asked, the least risk is taken: of some nodes, never less than of all.
+        assert found.at_floor(-math.inf).risk >= whole.at_floor(-math.inf).risk
+
+
 @given(case=cases())
 def test_a_floor_is_decided_as_by_the_search_of_tables(case: Case) -> None:
     _, disclosure, search, (counts, _), codes = case
@@ -89,7 +110,7 @@ def test_the_anonymous_recoding_is_the_best_of_all(case: Case, k: int, share: fl
     whole = TradeOff.of(disclosure, Attacker.knowing(counts), codes)
     found = whole.anonymous(k, suppressed=share)
     best = None
-    for node in range(whole.lattice.n_nodes):
+    for node in range(whole.n_nodes):
         few = [c < k for c in whole.consistent[:, node].tolist()]
         if sum(few) > share * len(codes):
             continue

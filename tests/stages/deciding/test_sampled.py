@@ -24,7 +24,7 @@ from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
 from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.table_search import decide
-from privrisk_spark.planning.trade_off import SHOWN
+from privrisk_spark.planning.trade_off import SHOWN, SampleSize
 from privrisk_spark.results.trade_off import RowPair
 from privrisk_spark.stages.deciding.sampled import Sample, Sampling, sampled_facts, trade_off
 
@@ -34,6 +34,7 @@ TREES = (
 )
 AXES = tuple(Axis(tree.at_depth, tree.ancestor) for tree in TREES)
 ROWS = 400
+WHOLE = SampleSize(ROWS, ROWS, 6)
 
 
 def decided_rows() -> tuple[Decided, Disclosure, SortedCounts]:
@@ -140,7 +141,7 @@ def test_a_release_lies_on_the_map_of_its_own_floor() -> None:
     whole, disclosure, counts = decided_rows()
     everything = Decided(whole.table, whole.decisions, whole.rows, np.ones(ROWS, dtype=np.bool_))
     sample = sampled(everything, Sampling(ROWS, ROWS, 0), [list(range(ROWS))])
-    facts = trade_off(sample, disclosure, Attacker.knowing(counts), WeightColumns(), records=ROWS, own=True, floor=1.0)
+    facts = trade_off(sample, disclosure, Attacker.knowing(counts), WeightColumns(), size=WHOLE, own=True, floor=1.0)
     (own,) = [one for one in facts.floors if one.floor == 1.0]
     assert (facts.risk, facts.utility) == pytest.approx((own.risk, own.utility))
     assert facts.risk == pytest.approx(whole.decisions.risk.mean())
@@ -148,5 +149,21 @@ def test_a_release_lies_on_the_map_of_its_own_floor() -> None:
     assert facts.fits_after.least == whole.decisions.consistent.min()
     assert [one.k for one in facts.anonymous] == [2, 5, 10]
     held = sampled(whole, Sampling(ROWS, ROWS, 0), [list(range(ROWS))])
-    less = trade_off(held, disclosure, Attacker.knowing(counts), WeightColumns(), records=ROWS, own=True, floor=1.0)
+    less = trade_off(held, disclosure, Attacker.knowing(counts), WeightColumns(), size=WHOLE, own=True, floor=1.0)
     assert less.utility < facts.utility, "records that are not released count as suppressed"
+
+
+def test_of_a_large_lattice_some_levels_stand_for_all() -> None:
+    whole, disclosure, counts = decided_rows()
+    sample = sampled(whole, Sampling(ROWS, ROWS, 0), [list(range(ROWS))])
+    size = SampleSize(ROWS, 100, 6, ((0, 2), (0, 1)))
+    facts = trade_off(sample, disclosure, Attacker.knowing(counts), WeightColumns(), size=size, own=True, floor=1.0)
+    assert (facts.records, facts.nodes, facts.of_nodes, facts.kept) == (100, 4, 6, ((0, 2), (0, 1)))
+    assert {one.levels for one in facts.recodings} <= {(0, 0), (0, 1), (2, 0), (2, 1)}
+    # The release is where it is, whatever else was evaluated.
+    all_levels = SampleSize(ROWS, 100, 6)
+    full = trade_off(
+        sample, disclosure, Attacker.knowing(counts), WeightColumns(), size=all_levels, own=True, floor=1.0
+    )
+    assert (facts.risk, facts.utility) == (full.risk, full.utility)
+    assert (facts.fits_before, facts.fits_after) == (full.fits_before, full.fits_after)
