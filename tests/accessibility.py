@@ -1,4 +1,4 @@
-"""axe-core, run over pages in a real browser: light, dark, and on a narrow screen."""
+"""axe-core, run over pages in a real browser: light, dark, and on a narrow screen; and whether they fit on paper."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def checked(pages: Sequence[Path], *, profile: Path) -> list[dict[str, Any]]:
     -------
     list of dict
         ``page``, ``view``, ``violations`` (``id``, ``help``, ``nodes``) and ``wide``, the pixels a page is wider than
-        the screen.
+        the screen, or the paper.
     """
     reason = None if (PLACE / "node_modules").exists() else f"axe-core is not in {PLACE} (make .venv/axe)"
     reason = reason if BROWSER else "no chromium on this machine; apt-get install chromium"

@@ -1,10 +1,11 @@
 """A first policy for a table: the order of stages, and every Spark action of it.
 
-columns → sample and values → keys → persons → guesses → floors
+columns → sample, values, ids → guesses → floors
 
-Three passes over the table: every column is counted; a sample of rows is drawn; the values of columns with few are
-counted. Besides, the few columns that may be ids are counted exactly, each by
-a shuffle of its own. What comes to the driver is bounded by constants of :mod:`privrisk_spark.planning.first_policy`.
+Two passes over the table. The first counts every column. What the second does rests on it: it lists the values of
+columns that have few, counts those of columns that may be ids, and draws a sample, whose share depends on the number of
+rows. There is a third where the sample shows that a column may be an id that neither name nor figures told of. What
+comes to the driver is bounded by constants of :mod:`privrisk_spark.planning.first_policy`.
 """
 
 from __future__ import annotations
@@ -35,9 +36,7 @@ from privrisk_spark.results.first_policy import FirstPolicy, FloorTable
 from privrisk_spark.results.profile import QUANTILES, Persons, TableProfile
 from privrisk_spark.stages.profiling.columns import (
     collect_columns,
-    collect_keys,
-    collect_rows_of_values,
-    collect_sample,
+    collect_counts,
     collect_values,
     simple_columns,
 )
@@ -99,23 +98,46 @@ def profile_table(frame: DataFrame) -> Profiled:
     if not rows:
         raise SchemaError("table: it has no rows.")
     simple = simple_columns(frame)
-    drawn = collect_sample(frame, simple, rows=rows, most=SAMPLED_ROWS)
-    sample = {name: drawn.column(place).to_pylist() for place, name in enumerate(simple)}
-    values = collect_values(frame, [name for name in simple if has_few(figures[name])], most=FEW_VALUES)
-    columns = tuple(
-        column_profile(
-            one.name,
-            one.dataType.simpleString(),
-            rows,
-            figures[one.name],
-            sample.get(one.name, []),
-            values.get(one.name),
+
+    def profiled(sample: Mapping[str, list[str | None]], values: Mapping[str, dict[str, int]]) -> TableProfile:
+        columns = (
+            column_profile(
+                one.name,
+                one.dataType.simpleString(),
+                rows,
+                figures[one.name],
+                sample.get(one.name, []),
+                values.get(one.name),
+            )
+            for one in frame.schema.fields
         )
-        for one in frame.schema.fields
+        return TableProfile(rows, max(map(len, sample.values()), default=0), tuple(columns), ())
+
+    def may_be_ids(found: TableProfile) -> list[str]:
+        named = person_candidates(guess_roles(found), found)
+        return list(dict.fromkeys([*key_candidates(found.columns), *named]))
+
+    # By names and figures alone, as there is no sample yet.
+    asked = may_be_ids(profiled({}, {}))
+    drawn = collect_values(
+        frame,
+        listed=[name for name in simple if has_few(figures[name])],
+        most_listed=FEW_VALUES,
+        counted=asked,
+        sampled=simple,
+        rows=rows,
+        most_sampled=SAMPLED_ROWS,
     )
-    keys = collect_keys(frame, key_candidates(columns))
-    found = TableProfile(rows, drawn.num_rows, columns, tuple(name for name in names if keys.get(name) == rows))
-    persons = collect_rows_of_values(frame, person_candidates(guess_roles(found), found))
+    sample = {name: drawn.sample.column(place).to_pylist() for place, name in enumerate(simple)}
+    found, counts = profiled(sample, drawn.listed), drawn.counted
+    while True:
+        unique = [name for name in key_candidates(found.columns) if name in counts and counts[name][0] == rows]
+        found = replace(found, keys=tuple(name for name in names if name in unique))
+        more = [name for name in may_be_ids(found) if name not in counts]
+        if not more:
+            break
+        counts = counts | collect_counts(frame, more)
+    persons = {name: counts[name] for name in person_candidates(guess_roles(found), found)}
     return Profiled(
         replace(
             found,
@@ -124,7 +146,7 @@ def profile_table(frame: DataFrame) -> Profiled:
                 for name, (distinct, most) in persons.items()
                 if distinct
             ),
-            sets=most_telling(columns, sample),
+            sets=most_telling(found.columns, sample),
         ),
         sample,
     )

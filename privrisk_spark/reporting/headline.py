@@ -153,14 +153,22 @@ RISK_NAMES: Final[Mapping[RiskModel, str]] = {
 """What the risk of each model is called; only that of model II is a probability."""
 
 
-def _risks(measured: DecisionFacts, model: RiskModel) -> Iterator[tuple[str, Summary, Summary]]:
-    """Names of risks, before and after: the probability, and the weighted risk where it is another number."""
+RISK_UNITS: Final[Mapping[RiskModel, str]] = {
+    "I": "in the unit of the sensitivity Φ",
+    "II": "",
+    "III": "in nats times the unit of the sensitivity Φ",
+}
+"""What a risk is told in; a probability has no unit."""
+
+
+def _risks(measured: DecisionFacts, model: RiskModel) -> Iterator[tuple[str, str, Summary, Summary]]:
+    """Names and units of risks, before and after: the probability, and the weighted risk where it is another number."""
     before, after = measured.identified_before, measured.identified_after
     told = before is not None and after is not None
     if before is not None and after is not None:
-        yield RISK_NAMES["II"], before, after
+        yield RISK_NAMES["II"], RISK_UNITS["II"], before, after
     if model != "II" or not told:
-        yield RISK_NAMES[model], measured.risk_before, measured.risk_after
+        yield RISK_NAMES[model], RISK_UNITS[model], measured.risk_before, measured.risk_after
 
 
 def compared(
@@ -172,6 +180,7 @@ def compared(
     utility_max: float | None,
     sample: TradeOffFacts | None = None,
     model: RiskModel = "I",
+    utility_unit: str = "",
 ) -> tuple[Compared, ...]:
     """Return the table and its release side by side; what an edition may not tell of the table is None.
 
@@ -188,12 +197,13 @@ def compared(
         What is known from sampled records.
     model : {"I", "II", "III"}
         Says what the risk is.
+    utility_unit : str, optional
     """
     found = [Compared("rows", rows, released.rows)]
     if measured is not None:
-        for name, before, after in _risks(measured, model):
-            found.append(Compared(f"mean {name}", before.mean if risk_before else None, after.mean))
-            found.append(Compared(f"largest {name}", before.max if risk_before else None, after.max))
+        for name, unit, before, after in _risks(measured, model):
+            found.append(Compared(f"mean {name}", before.mean if risk_before else None, after.mean, unit))
+            found.append(Compared(f"largest {name}", before.max if risk_before else None, after.max, unit))
     if sample is not None:
         of = f"of {sample.records:,} sampled records"
         alone_before, alone_after = (one.alone / sample.records for one in (sample.fits_before, sample.fits_after))
@@ -215,6 +225,7 @@ def compared(
     found.append(Compared("rows alone in their class", None, released.unique_by_cells))
     if measured is not None and utility_max is not None:
         of = "" if risk_before else f"of {short_number(utility_max)}, if nothing were generalized"
+        of = ", ".join(part for part in (of, f"in {utility_unit}" if utility_unit else "") if part)
         before_utility = utility_max if risk_before else None
         found.append(Compared("mean utility of a record", before_utility, measured.utility.mean, of))
     return tuple(found)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from privrisk_spark import __version__
 from privrisk_spark.hierarchies.hierarchy import Hierarchy, numbered_levels
+from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
@@ -282,6 +283,7 @@ def _report(
             utility_max=utility_max,
             sample=evidence.trade_off,
             model=run.policy.risk.model,
+            utility_unit=UNITS[run.policy.utility.measure],
         ),
         floor=least_utility(run.policy),
         evidence=evidence,

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import listing
-from privrisk_spark.reporting.headline import RISK_NAMES, shown
+from privrisk_spark.reporting.headline import RISK_NAMES, RISK_UNITS, shown
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.reporting.page_templates import fill
 from privrisk_spark.reporting.release_charts import levels_chart, risk_chart
@@ -107,6 +107,7 @@ def render(report: Report) -> str:
         warnings=_warnings(report.guarantee.parameters),
         risk_rows=risk_rows,
         risk_name=RISK_NAMES[report.risk_model],
+        risk_unit=RISK_UNITS[report.risk_model],
         risk_caption=_RISK_CAPTIONS[report.risk_model],
         risk_sentence=_risk_sentence(report),
         infinite_risk=any(math.isinf(number) for _, item in risk_rows for number in (item.mean, item.max)),

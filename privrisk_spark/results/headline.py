@@ -42,7 +42,7 @@ class Compared:
     before, after : float, int, str or None
         None is not told.
     remark : str
-        What it was measured on, if not on all.
+        Its unit, or what it was measured on, if not on all.
     """
 
     name: str

@@ -14,6 +14,8 @@ const views = [
   { name: "light", width: 1280, scheme: "light" },
   { name: "dark", width: 1280, scheme: "dark" },
   { name: "narrow", width: 400, scheme: "light" },
+  // The text of a sheet of A4; of it only the width is looked at.
+  { name: "print", width: 690, scheme: "light", media: "print" },
 ];
 const browser = await puppeteer.launch({
   executablePath,
@@ -26,13 +28,14 @@ for (const path of pages) {
   const page = await browser.newPage();
   // The pages forbid every script; axe-core is one.
   await page.setBypassCSP(true);
-  for (const { name, width, scheme } of views) {
+  for (const { name, width, scheme, media } of views) {
     await page.setViewport({ width, height: 900 });
+    await page.emulateMediaType(media);
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
     await page.goto(pathToFileURL(path).href);
     await page.evaluate(() => document.querySelectorAll("details").forEach((one) => (one.open = true)));
-    await page.evaluate(axe);
-    const violations = await page.evaluate(async () => {
+    if (!media) await page.evaluate(axe);
+    const violations = media ? [] : await page.evaluate(async () => {
       const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
       const { violations } = await axe.run(document, { runOnly: tags, resultTypes: ["violations"] });
       return violations.map(({ id, help, nodes }) => ({ id, help, nodes: nodes.map((node) => node.html.slice(0, 200)) }));

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.headline import compared, headline
 from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
@@ -100,3 +101,12 @@ def test_the_risk_before_is_for_the_vault_alone() -> None:
     public = compared(RELEASED, rows=None, measured=DECISIONS, risk_before=False, utility_max=12.0)
     assert all(one.before is None for one in public)
     assert "of 12" in next(one.remark for one in public if one.name.startswith("mean utility"))
+
+
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+def test_no_number_that_may_be_above_one_stands_without_its_unit(model: RiskModel) -> None:
+    given: dict[str, Any] = {"rows": 100, "risk_before": True, "utility_max": 12.0, "utility_unit": "nats"}
+    units = {one.name: one.remark for one in compared(RELEASED, measured=DECISIONS, model=model, **given)}
+    assert units["mean utility of a record"] == "in nats"
+    for name, unit in units.items():
+        assert ("Φ" in unit) == ("weighted risk" in name), name

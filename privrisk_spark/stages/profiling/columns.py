@@ -1,8 +1,9 @@
-"""Columns of a table nobody has described: counted in one pass; a sample of rows; the values of columns with few."""
+"""Columns of a table nobody has described: counted in one pass; values of some, and a sample of rows, in another."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -86,107 +87,124 @@ def _of_simple(frame: DataFrame, one: T.StructField, place: int, quantiles: Sequ
     return [figure.alias(f"{name}_{place}") for name, figure in figures.items()]
 
 
-def collect_sample(frame: DataFrame, names: Sequence[str], *, rows: int, most: int) -> pa.Table:
-    """Collect a sample of rows as texts: those of the least hash of what they hold.
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Values of a table, counted exactly, and a sample of its rows.
 
-    The same rows whatever the partitions. Rows that are equal in all columns are drawn together.
+    Attributes
+    ----------
+    listed : dict of column to dict of value to rows
+        Missing values left out; so are columns with more values than were asked for.
+    counted : dict of column to (values, most rows of one)
+        Missing values left out.
+    sample : pyarrow.Table
+        A column of texts for each that was asked for, by place: ``c0``, ``c1``, …, in the order of the hash.
+    """
+
+    listed: dict[str, dict[str, int]]
+    counted: dict[str, tuple[int, int]]
+    sample: pa.Table
+
+
+def collect_values(
+    frame: DataFrame,
+    *,
+    listed: Sequence[str],
+    most_listed: int,
+    counted: Sequence[str],
+    sampled: Sequence[str],
+    rows: int,
+    most_sampled: int,
+) -> Values:
+    """Count values of columns exactly, and sample rows, in one pass over the table and one shuffle.
+
+    A row becomes a pair of place and value for each column that is asked for, and one more if it is in the sample;
+    equal ones are counted. The sample is the rows of the least hash of what they hold: the same ones whatever the
+    partitions. Rows that are equal in all columns are drawn together.
 
     Parameters
     ----------
     frame : DataFrame
-    names : sequence of str
-        Simple columns.
+    listed : sequence of str
+        Simple columns whose values are wanted.
+    most_listed : int
+        Values of a column; one that has more is left out.
+    counted : sequence of str
+        Simple columns whose values are only counted. Few: what is shuffled grows with their values.
+    sampled : sequence of str
+        Simple columns of the sample; none, and no rows are drawn.
     rows : int
         Of the table.
-    most : int
+    most_sampled : int
         Rows of the sample; all if the table has fewer.
-
-    Returns
-    -------
-    pyarrow.Table
-        A column of texts for each name, by place: ``c0``, ``c1``, …, in the order of the hash.
     """
-    texts = [text(frame, name).alias(f"c{place}") for place, name in enumerate(names)]
-    drawn = frame.select(*texts)
-    keys = [f"c{place}" for place in range(len(names))]
-    hashed = drawn.withColumn("draw", F.xxhash64(*keys))
-    if rows > 4 * most:
-        # Twice the share asked for: so few that are kept need no sort of the whole table.
-        bound = int(2**63 * (2 * 2 * most / rows - 1))
-        hashed = hashed.where(F.col("draw") < bound)
-    return hashed.orderBy("draw", *keys).limit(most).drop("draw").toArrow()
+    columns = [*listed, *counted]
+    texts = [text(frame, name).alias(f"c{place}") for place, name in enumerate(sampled)]
+    row = F.struct(F.xxhash64(*texts).alias("draw"), *texts) if texts else F.struct(F.lit(0).alias("draw"))
+    kept = F.lit(bool(texts))
+    if texts and rows > 4 * most_sampled:
+        # Twice the share asked for: of a large table few rows are moved.
+        kept = row["draw"] < int(2**63 * (2 * 2 * most_sampled / rows - 1))
 
+    def pair(place: int, value: Column, is_sampled: Column) -> Column:
+        return F.struct(F.lit(place).alias("place"), value.alias("value"), F.when(is_sampled, row).alias("row"))
 
-def collect_values(frame: DataFrame, names: Sequence[str], *, most: int) -> dict[str, dict[str, int]]:
-    """Count every value of columns that have few, in one pass.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    names : sequence of str
-        Simple columns.
-    most : int
-        Values of a column; one that has more is left out.
-
-    Returns
-    -------
-    dict of column to dict of value to rows
-        Missing values left out.
-    """
-    if not names:
-        return {}
     pairs = F.array(
-        *[F.struct(F.lit(place).alias("place"), text(frame, name).alias("value")) for place, name in enumerate(names)]
+        *[pair(place, text(frame, name), F.lit(False)) for place, name in enumerate(columns)],
+        pair(_SAMPLE, F.lit(None).cast("string"), kept),
     )
-    counted = (
-        frame.select(F.explode(pairs).alias("pair"))
-        .select("pair.place", "pair.value")
-        .where(F.col("value").isNotNull())
-        .groupBy("place", "value")
+    there = F.filter(pairs, lambda one: one["value"].isNotNull() | one["row"].isNotNull())
+    grouped = (
+        frame.select(F.explode(there).alias("pair"))
+        .groupBy(F.col("pair.place").alias("place"), F.col("pair.value").alias("value"), F.col("pair.row").alias("row"))
         .agg(F.count(F.lit(1)).alias("n"))
-        .limit(len(names) * most + 1)
-        .toArrow()
     )
-    found: dict[str, dict[str, int]] = {name: {} for name in names}
-    for row in counted.to_pylist():
-        found[names[row["place"]]][row["value"]] = row["n"]
-    whole = counted.num_rows <= len(names) * most
-    return {name: values for name, values in found.items() if whole and len(values) <= most}
+    is_listed = F.col("place").between(0, len(listed) - 1)
+    values = F.collect_list(F.when(is_listed, F.struct("value", "n")))
+    drawn = F.array_sort(F.collect_list(F.when(F.col("place") == _SAMPLE, F.struct("row", "n"))))
+    found = grouped.groupBy("place").agg(
+        F.count(F.lit(1)).alias("values"),
+        F.max("n").alias("most"),
+        F.when(F.count(F.lit(1)) <= most_listed, values).alias("listed"),
+        F.slice(drawn, 1, most_sampled).alias("drawn"),
+    )
+    of_place = {one["place"]: one for one in found.toArrow().to_pylist()}
+    return Values(
+        {
+            name: {one["value"]: one["n"] for one in of_place[place]["listed"]} if place in of_place else {}
+            for place, name in enumerate(listed)
+            if place not in of_place or of_place[place]["listed"] is not None
+        },
+        {
+            name: (of_place[place]["values"], of_place[place]["most"]) if place in of_place else (0, 0)
+            for place, name in enumerate(counted, start=len(listed))
+        },
+        _sample(of_place[_SAMPLE]["drawn"] if _SAMPLE in of_place else (), sampled, most_sampled),
+    )
 
 
-def collect_keys(frame: DataFrame, names: Sequence[str]) -> Mapping[str, int]:
-    """Count the different values of columns exactly, the text of a value being what counts.
+_SAMPLE = -1
+"""The place of a row of the sample, among those of the columns."""
+
+
+def _sample(drawn: Sequence[Mapping[str, Any]], names: Sequence[str], most: int) -> pa.Table:
+    rows = [one["row"] for one in drawn for _ in range(one["n"])][:most]
+    columns = {f"c{place}": pa.array([row[f"c{place}"] for row in rows], pa.string()) for place in range(len(names))}
+    return pa.table(columns)
+
+
+def collect_counts(frame: DataFrame, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Count the values of columns exactly, and the most rows one of them has.
 
     Parameters
     ----------
     frame : DataFrame
     names : sequence of str
-        Few, as each is a shuffle of the table.
-    """
-    if not names:
-        return {}
-    asked = [F.count_distinct(text(frame, name)).alias(f"n{place}") for place, name in enumerate(names)]
-    (row,) = frame.agg(*asked).toArrow().to_pylist()
-    return {name: row[f"n{place}"] for place, name in enumerate(names)}
-
-
-def collect_rows_of_values(frame: DataFrame, names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Count values exactly, and the most rows one of them has.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    names : sequence of str
-        Few: each is a shuffle of its own.
+        Few: what is shuffled grows with their values.
 
     Returns
     -------
     dict of column to (values, most rows of one)
+        Missing values left out.
     """
-    found = {}
-    for name in names:
-        of_value = frame.where(column(name).isNotNull()).groupBy(text(frame, name).alias("value"))
-        counted = of_value.agg(F.count(F.lit(1)).alias("n")).agg(F.count("n").alias("values"), F.max("n").alias("most"))
-        (row,) = counted.toArrow().to_pylist()
-        found[name] = (row["values"], row["most"] or 0)
-    return found
+    return collect_values(frame, listed=(), most_listed=0, counted=names, sampled=(), rows=0, most_sampled=1).counted

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from privrisk_spark.stages.profiling.columns import (
+    Values,
     collect_columns,
-    collect_keys,
-    collect_rows_of_values,
-    collect_sample,
+    collect_counts,
     collect_values,
     simple_columns,
 )
@@ -33,6 +32,14 @@ def table(spark: SparkSession, partitions: int = 1, rows: list[tuple[object, ...
     return spark.createDataFrame(ROWS if rows is None else rows, SCHEMA).repartition(partitions)
 
 
+def values(frame: DataFrame, *, most: int = 9, sampled: int = 9, counted: tuple[str, ...] = ()) -> Values:
+    """All simple columns listed and sampled."""
+    names = simple_columns(frame)
+    return collect_values(
+        frame, listed=names, most_listed=most, counted=counted, sampled=names, rows=5, most_sampled=sampled
+    )
+
+
 def test_figures_of_every_column(spark: SparkSession) -> None:
     found = collect_columns(table(spark), quantiles=(0.5,))
     assert found["rows"] == 5
@@ -49,33 +56,44 @@ def test_figures_of_every_column(spark: SparkSession) -> None:
 @pytest.mark.parametrize("partitions", [4, 11])
 def test_nothing_depends_on_partitions(spark: SparkSession, partitions: int) -> None:
     one, many = table(spark), table(spark, partitions, ROWS[::-1])
-    names = simple_columns(one)
     assert collect_columns(one, quantiles=(0.5,)) == collect_columns(many, quantiles=(0.5,))
-    assert collect_sample(one, names, rows=5, most=3) == collect_sample(many, names, rows=5, most=3)
-    assert collect_values(one, names, most=9) == collect_values(many, names, most=9)
+    alone, dealt = (values(frame, sampled=3, counted=("id", "day")) for frame in (one, many))
+    assert alone.sample.num_rows == 3
+    assert (alone.listed, alone.counted, alone.sample) == (dealt.listed, dealt.counted, dealt.sample)
 
 
 def test_values_are_counted_and_columns_with_many_left_out(spark: SparkSession) -> None:
-    found = collect_values(table(spark), ["id", "day", "text"], most=4)
-    assert found == {
+    found = values(table(spark), most=4, counted=("id", "day", "a.b"))
+    assert {name: found.listed[name] for name in ("day", "text")} == {
         "day": {"2001-02-03": 2, "1999-01-01": 1},
         "text": {" x": 1, "x": 1, "  ": 1, "yy": 1},
-    }, "five ids are more than four"
-    assert collect_values(table(spark), [], most=4) == {}
+    }
+    assert "id" not in found.listed, "five ids are more than four"
+    assert found.counted == {"id": (5, 1), "day": (2, 2), "a.b": (4, 1)}
+    assert collect_counts(table(spark), ["day", "a.b"]) == {"day": (2, 2), "a.b": (4, 1)}
+
+
+def test_the_sample_of_a_small_table_is_the_table(spark: SparkSession) -> None:
+    """Rows that are equal as well, and missing values where they are."""
+    found = values(table(spark, 4, [*ROWS, ROWS[0]]))
+    every = sorted(zip(*(found.sample.column(place).to_pylist() for place in (0, 1)), strict=True), key=str)
+    assert every == [("1", " x"), ("1", " x"), ("2", "x"), ("3", "  "), ("4", None), ("5", "yy")]
 
 
 def test_a_large_table_is_sampled_within_bounds(spark: SparkSession) -> None:
     frame = spark.range(5000).selectExpr("cast(id as string) as id")
-    found = collect_sample(frame, ["id"], rows=5000, most=100)
-    assert found.num_rows == 100
-    assert len(set(found.column(0).to_pylist())) == 100
-    assert found == collect_sample(frame.repartition(7), ["id"], rows=5000, most=100)
 
+    def sample(frame: DataFrame) -> list[str]:
+        drawn = collect_values(
+            frame, listed=(), most_listed=0, counted=(), sampled=["id"], rows=5000, most_sampled=100
+        ).sample
+        found: list[str] = drawn.column(0).to_pylist()
+        return found
 
-def test_ids_are_counted_exactly(spark: SparkSession) -> None:
-    frame = table(spark)
-    assert collect_keys(frame, ["id", "day"]) == {"id": 5, "day": 2}
-    assert collect_rows_of_values(frame, ["day", "a.b"]) == {"day": (2, 2), "a.b": (4, 1)}
+    found = sample(frame)
+    least = frame.selectExpr("id", "xxhash64(id) as draw").orderBy("draw").limit(100).toArrow()
+    assert found == least.column(0).to_pylist()
+    assert found == sample(frame.repartition(7))
 
 
 def test_an_empty_table_has_figures(spark: SparkSession) -> None:
@@ -83,4 +101,7 @@ def test_an_empty_table_has_figures(spark: SparkSession) -> None:
     found = collect_columns(empty, quantiles=(0.5,))
     assert found["rows"] == 0
     assert found["columns"]["text"]["least"] is None
-    assert collect_rows_of_values(empty, ["id"]) == {"id": (0, 0)}
+    found_values = values(empty, counted=("id",))
+    assert found_values.counted == {"id": (0, 0)}
+    assert found_values.listed["text"] == {}
+    assert (found_values.sample.num_rows, found_values.sample.num_columns) == (0, 6)
