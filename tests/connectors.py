@@ -17,10 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import small_release
+import yaml
 from connector_packages import DELTA, ICEBERG, jar
 from product import Privrisk, Ran
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from privrisk_spark.cli.app import app
 from privrisk_spark.engine.lake_tables import lake_frame
 from privrisk_spark.storage.lakes.opening import open_snapshot
 from privrisk_spark.storage.lakes.snapshot import Asked
@@ -164,3 +167,35 @@ def released_alike(
     assert small_release.digests(of_lake.root) == small_release.digests(plain.root)
     assert of_lake.manifest["rows"] == len(lines) - 500
     return dict(of_lake.manifest["input"]["table"])
+
+
+def first_release(privrisk: Privrisk, connector: Connector, place: Path, form: str, table: str, path: Path) -> None:
+    """Assert that ``privrisk init`` recognizes a table and profiles its newest rows, and that a release follows.
+
+    The connector writes the table and deletes some rows in a second commit, which the profile must not count.
+    """
+    rows = pa.table(
+        {
+            "person_id": [f"P{10_000 + i}" for i in range(80)],
+            "age": pa.array([20 + i % 40 for i in range(80)], pa.int32()),
+            "sex": ["fm"[i % 2] for i in range(80)],
+            "country": ["DE"] * 60 + ["NL"] * 20,
+        }
+    )
+    pq.write_table(rows, place / "people.parquet")
+    connector(
+        f"CREATE TABLE {table} USING {form} PARTITIONED BY (country) AS SELECT * FROM parquet.`{place}/people.parquet`"
+    )
+    connector(f"DELETE FROM {table} WHERE country = 'NL'")
+    ran = CliRunner().invoke(app, ["init", str(path), "--out", str(place / "first")])
+    assert ran.exit_code == 0, ran.stderr
+    assert ": 60 rows, 4 columns: 1 identifiers" in ran.stdout
+    policy = yaml.safe_load((place / "first" / "policy.yaml").read_text())
+    assert policy["table"]["format"] == form
+    assert (policy["table"]["path"], policy["table"]["record_id"]) == (str(path), "person_id")
+    assert policy["columns"]["age"]["role"] == policy["columns"]["sex"]["role"] == "quasi-identifier"
+    made = privrisk(str(place / "first" / "policy.yaml"), root=place)
+    assert made.code == 0, made.err
+    assert made.manifest["rows"] == 60
+    assert made.manifest["input"]["table"]["format"] == form
+    assert "person_id" not in pq.read_table(made.data).column_names

@@ -122,6 +122,24 @@ def test_nothing_depends_on_partitions(spark: SparkSession, partitions: int) -> 
     assert text(spark.createDataFrame(rows[::-1], schema).repartition(partitions)) == one
 
 
+@pytest.mark.parametrize(("hidden", "passes"), [(False, 2), (True, 3)])
+def test_passes_over_the_table(spark: SparkSession, tmp_path: Path, hidden: bool, passes: int) -> None:
+    """Two; a third where only what values look like tells that a column may be an id."""
+    log, table = tmp_path / "passes", TABLES["visits"](300).table
+    if hidden:
+        numbers = [f"{i % 150 + 100:03d}-{i % 150 % 90 + 10:02d}-{i % 150 + 4000:04d}" for i in range(300)]
+        table = table.select(["birth_date", "sex"]).append_column("f01", pa.array(numbers))
+    frame = spark.read.parquet(str(written(table, tmp_path / "t"))).coalesce(1)
+
+    def noted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with log.open("a") as file:
+            file.write("x")
+        yield from batches
+
+    pr.profile(frame.mapInArrow(noted, frame.schema))
+    assert len(log.read_text()) == passes
+
+
 def test_three_commands(spark: SparkSession, tmp_path: Path) -> None:
     """init, release: a directory of partitioned Parquet, dirty values, persons with several visits."""
     table = TABLES["visits"](600).table

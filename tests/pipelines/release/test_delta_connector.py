@@ -214,3 +214,10 @@ def test_what_plain_files_would_misread_is_refused(
         assert by_tasks(spark, table, 1) == by_connector(connector, table, 1, "id")
         connector(f"REORG TABLE {at} APPLY (PURGE)")
         assert by_tasks(spark, table) == by_connector(connector, table, 3, "id")
+
+
+def test_a_first_policy_releases_what_the_connector_wrote(
+    privrisk: Privrisk, connector: Connector, tmp_path: Path
+) -> None:
+    table = tmp_path / "people"
+    connectors.first_release(privrisk, connector, tmp_path, "delta", f"delta.`{table}`", table)

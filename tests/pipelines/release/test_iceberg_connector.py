@@ -232,3 +232,9 @@ def test_a_release_of_a_connectors_table_is_that_of_its_rows(
 ) -> None:
     said = connectors.released_alike(privrisk, connector, tmp_path, "iceberg", at, directory(place, at))
     assert said["snapshot"] == snapshots(connector, at)[1]
+
+
+def test_a_first_policy_releases_what_the_connector_wrote(
+    privrisk: Privrisk, connector: Connector, place: Path, at: str, tmp_path: Path
+) -> None:
+    connectors.first_release(privrisk, connector, tmp_path, "iceberg", at, directory(place, at))
